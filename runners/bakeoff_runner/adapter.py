@@ -1,0 +1,250 @@
+"""What a framework adapter has to offer, and how the worker finds it.
+
+An adapter is a module ``bakeoff_runner/adapters/<name>_adapter.py`` with one
+function ``make() -> Adapter``. It is the only place of the package in which the
+framework may be imported, and that only inside `Adapter.import_framework`, whose
+duration is measured. It knows the idiom of the scripts written for its framework
+and maps it to the protocol (docs/runner_protocol.md).
+
+The worker calls the methods in this order, each as often as it is asked to::
+
+    import_framework -> build -> parity | losses | train -> build -> ... -> close
+
+Any exception an adapter raises becomes an ``ok: false`` answer with the stage, the
+exception and its traceback; the worker lives on. `AdapterError` is for expected
+failures whose message says everything (no traceback needed to understand it).
+
+Time is `time.monotonic_ns()` (CLOCK_MONOTONIC) throughout.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from typing_extensions import TypeAlias
+
+    Array: TypeAlias = NDArray[Any]
+else:
+    Array = Any  # numpy is imported by adapters only
+
+__all__ = [
+    "Adapter",
+    "AdapterError",
+    "Array",
+    "BuildRequest",
+    "ImportInfo",
+    "LossesResult",
+    "ParityRequest",
+    "RunCommand",
+    "RunResult",
+    "TrainCommands",
+    "load_adapter",
+]
+
+
+class AdapterError(Exception):
+    """An expected failure, in words for the user."""
+
+
+@dataclass(frozen=True)
+class ImportInfo:
+    """What was imported, and what it really does (not what it was told to do)."""
+
+    versions: Mapping[str, str]  # {"torch": "2.13.0+cpu", "numpy": "2.3.5"}
+    device: str = "cpu"  # "cpu", "cuda:0", ...
+    effective: Mapping[str, Any] = field(default_factory=dict)  # {"threads": 2, ...}
+
+
+@dataclass(frozen=True)
+class BuildRequest:
+    """One script to load, and what to load into it."""
+
+    script: Path
+    weights: Optional[Path]  # safetensors, canonical names and layouts; None = own init
+    data: Optional[Path]  # safetensors, one tensor per workload input, axis 0 = rows
+    layout: Optional[Path]  # JSON, see layout.py; None = every tensor as it is
+    dropout: bool = True  # False: every dropout rate is forced to 0
+    train: bool = True  # False: no optimizer, only parity with grads_in = None
+    # The whole request as it came: an adapter may understand further keys.
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ParityRequest:
+    """One proof on the rows [first, first + count) of the data.
+
+    From the initial weights, in train mode, the answer has under canonical names and
+    in canonical layouts:
+
+    - ``loss`` (scalar) and ``output`` (what the loss is computed from),
+    - ``grad/<param>`` for every parameter,
+    - ``update/<param>``: the parameters after ONE optimizer update, from fresh
+      optimizer state and the initial weights, from exactly the gradients in
+      `grads_in`; absent when that is None,
+    - ``buffer/<name>``: buffers such as BatchNorm running statistics after that one
+      training step,
+    - optionally ``activation/<layer>``.
+
+    Afterwards weights, buffers and optimizer are as they were before.
+    """
+
+    first: int
+    count: int
+    grads_in: Optional[Path]  # safetensors of canonical gradients
+
+
+@dataclass(frozen=True)
+class LossesResult:
+    """The losses of consecutive training steps from the initial state."""
+
+    losses: list[float]  # of the batch of each step, before its update
+    first_ns: int  # the first step, compilation included, up to the barrier
+    ns: int  # all steps, the first included, up to the barrier
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One burst: `ns` from before the first step to after the completion barrier."""
+
+    ns: int
+    loss: Optional[float] = None  # of the last step if it is at hand at no cost
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """The supervisor wants `steps` training steps, then the barrier, then an answer."""
+
+    steps: int
+
+
+class TrainCommands(ABC):
+    """What a training loop asks for its next burst; the worker implements it.
+
+    `next` blocks until the supervisor sends something. It answers small questions
+    (``memory``) itself, returns a `RunCommand` for a ``run``, and None when the loop
+    must be left: because of a request of another kind, which the worker then serves,
+    or because the supervisor is gone. Every command is to be answered once, before the
+    next one is asked for. `mark` stamps the end of a step into the ring: it costs well
+    under a microsecond and never fails, so it is called after every step (pipelined:
+    no barrier before it).
+    """
+
+    @abstractmethod
+    def next(self) -> Optional[RunCommand]: ...
+
+    @abstractmethod
+    def answer(self, result: RunResult) -> None: ...
+
+    @property
+    @abstractmethod
+    def mark(self) -> Callable[[], None]: ...
+
+
+class Adapter(ABC):
+    """One framework, seen by the worker. One instance per worker process."""
+
+    @abstractmethod
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        """Imports the framework and applies the settings.
+
+        `options` is the contender's settings map as written in the recipe, e.g.
+        ``{"backend": "jax", "compile": "default"}``; an option that is not known here
+        is an `AdapterError`. `dtype` is ``float32`` or ``float64``; `threads` >= 1.
+        Called once.
+        """
+
+    @abstractmethod
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        """Imports the script and builds model, optimizer and step; loads weights, data.
+
+        Everything of a former build is dropped first. Returns effective settings,
+        e.g. ``{"batch": 256, "compile": "default", "parameters": 563018}``.
+        """
+
+    @abstractmethod
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        """Computes what `ParityRequest` describes; the worker writes the file."""
+
+    @abstractmethod
+    def losses(self, steps: int) -> LossesResult:
+        """Resets to the initial state and runs the real train step `steps` times.
+
+        The same compiled step that `run` uses. Afterwards the state is the one after
+        these steps, and `run` goes on from there.
+        """
+
+    @abstractmethod
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        """Runs `steps` training steps, calls `mark` after each, ends with the barrier.
+
+        Goes on where the last run stopped; data wraps around, the last partial batch
+        is dropped. Nothing but the loop may happen between start and end: no host
+        copy, no printing, no synchronisation within the burst.
+        An adapter that overrides `train` need not implement this one usefully.
+        """
+
+    def train(self, commands: TrainCommands) -> None:
+        """Serves bursts until `commands.next()` returns None.
+
+        The default calls `run` for each. A framework whose own loop must stay alive
+        between bursts (Keras ``fit``) overrides this: it enters its loop here and asks
+        `commands` for the next burst from a callback inside that loop::
+
+            class Bursts(keras.callbacks.Callback):
+                def begin(self):                       # before the first step
+                    command = self.commands.next()
+                    if command is None:
+                        self.model.stop_training = True
+                        self.left = -1                 # leave the loop
+                    else:
+                        self.left = command.steps
+                        self.start = time.monotonic_ns()
+
+                def on_train_batch_end(self, batch, logs=None):
+                    self.commands.mark()
+                    self.left -= 1
+                    if self.left == 0:
+                        barrier()
+                        ns = time.monotonic_ns() - self.start
+                        self.commands.answer(RunResult(ns))
+                        self.begin()
+
+        `train` is entered at the first ``run`` after a ``build``, ``losses`` or
+        ``parity`` and must return once `next` gave None; that first ``run`` is what
+        the first `next` returns. An exception thrown by `next` or inside the loop may
+        simply travel through `fit`: the worker answers the open command with it.
+        """
+        while True:
+            command = commands.next()
+            if command is None:
+                return
+            commands.answer(self.run(command.steps, commands.mark))
+
+    def close(self) -> None:  # noqa: B027
+        """Releases what outlives the process by itself, e.g. helper processes."""
+
+
+def load_adapter(name: str) -> Adapter:
+    """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise AdapterError(f"'{name}' is not the name of a framework")
+    module_name = f"bakeoff_runner.adapters.{name}_adapter"
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            raise
+        raise AdapterError(f"there is no adapter for framework '{name}'") from error
+    adapter = module.make()
+    if not isinstance(adapter, Adapter):
+        raise TypeError(f"{module_name}.make() did not return an Adapter")
+    return adapter

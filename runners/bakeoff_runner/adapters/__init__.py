@@ -1,0 +1,1 @@
+"""One module per framework: <name>_adapter.py with make() -> Adapter."""

@@ -1,0 +1,347 @@
+"""The worker: serves one supervisor, one request at a time, until ``close``.
+
+The loop is an iterator of commands rather than a dispatcher calling into the adapter:
+an adapter whose framework insists on its own training loop pulls commands from inside
+that loop (see `Adapter.train`). `_Session` is both ends of that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+from bakeoff_runner import PROTOCOL_VERSION
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    BuildRequest,
+    ParityRequest,
+    RunCommand,
+    RunResult,
+    TrainCommands,
+    load_adapter,
+)
+from bakeoff_runner.channel import Channel, ProtocolError, Request
+from bakeoff_runner.ring import marker
+from bakeoff_runner.tensors import write_safetensors
+
+REQUEST_FD = 3
+ANSWER_FD = 4
+
+Fields = dict[str, Any]
+
+
+class _Session(TrainCommands):
+    """The requests of one worker; hands bursts to whoever runs the training loop."""
+
+    def __init__(self, channel: Channel, mark: Callable[[], None]) -> None:
+        self._channel = channel
+        self._mark = mark
+        self._waiting: Optional[Request] = None  # received, not yet taken
+        self._open: Optional[Request] = None  # taken by the training loop
+        self._steps = 0
+        self._started_ns = 0
+
+    @property
+    def mark(self) -> Callable[[], None]:
+        return self._mark
+
+    def receive(self) -> Optional[Request]:
+        """The next request of any kind; None when the supervisor is gone."""
+        if self._waiting is None:
+            return self._channel.receive()
+        request, self._waiting = self._waiting, None
+        return request
+
+    def put_back(self, request: Request) -> None:
+        self._waiting = request
+
+    def next(self) -> Optional[RunCommand]:
+        if self._open is not None:
+            raise RuntimeError("the last run has not been answered")
+        while True:
+            request = self.receive()
+            if request is None:
+                return None
+            if request.op == "memory":
+                self._channel.answer(request.id, memory())
+                continue
+            if request.op != "run":
+                self.put_back(request)
+                return None
+            try:
+                steps = _count(request, "steps")
+            except ProtocolError as error:
+                self._channel.fail(request.id, "protocol", error)
+                continue
+            self._open, self._steps = request, steps
+            self._started_ns = time.monotonic_ns()
+            return RunCommand(steps)
+
+    def answer(self, result: RunResult) -> None:
+        wall_ns = time.monotonic_ns() - self._started_ns
+        if self._open is None:
+            raise RuntimeError("no run is waiting for an answer")
+        if not 0 < result.ns <= wall_ns:
+            raise RuntimeError(
+                f"the adapter claims {result.ns} ns for a run of {wall_ns} ns"
+            )
+        request, self._open = self._open, None
+        self._channel.answer(
+            request.id,
+            {
+                "ns": result.ns,
+                "wall_ns": wall_ns,
+                "steps": self._steps,
+                "loss": result.loss,
+            },
+        )
+
+    def abandon(self, error: BaseException) -> bool:
+        """Answers an open run with `error`; False if none was open."""
+        if self._open is None:
+            return False
+        request, self._open = self._open, None
+        self._channel.fail(request.id, "run", error)
+        return True
+
+
+class Worker:
+    """Maps requests to the adapter of one framework."""
+
+    def __init__(self, framework: str, channel: Channel, ring: Optional[str]) -> None:
+        self._framework = framework
+        self._channel = channel
+        self._session = _Session(channel, marker(ring))
+        self._adapter: Optional[Adapter] = None
+        self._built = False
+        self._operations: Mapping[str, Callable[[Request], Fields]] = {
+            "import": self._import,
+            "build": self._build,
+            "parity": self._parity,
+            "losses": self._losses,
+            "memory": lambda _: memory(),
+        }
+
+    def serve(self) -> None:
+        """Says hello, then answers every request exactly once until ``close``."""
+        self._channel.answer(
+            0,
+            {
+                "event": "hello",
+                "protocol": PROTOCOL_VERSION,
+                "pid": os.getpid(),
+                "python": platform.python_version(),
+                "framework": self._framework,
+            },
+        )
+        while True:
+            request = self._session.receive()
+            if request is None or self._serve_one(request):
+                return
+
+    def _serve_one(self, request: Request) -> bool:
+        """Serves one request; True when it was the last."""
+        stage = request.op
+        try:
+            if request.op == "close":
+                if self._adapter is not None:
+                    self._adapter.close()
+                _flush_streams()
+                self._channel.answer(request.id, {})
+                return True
+            if request.op == "run":
+                self._train(request)
+                return False
+            operation = self._operations.get(request.op)
+            if operation is None:
+                stage = "protocol"
+                raise ProtocolError(f"unknown op '{request.op}'")
+            self._channel.answer(request.id, operation(request))
+        except BrokenPipeError:
+            raise
+        except ProtocolError as error:
+            self._channel.fail(request.id, "protocol", error)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            self._channel.fail(request.id, stage, error)
+        _flush_streams()
+        return False
+
+    def _train(self, request: Request) -> None:
+        self._require_build()
+        self._session.put_back(request)
+        try:
+            self._the_adapter().train(self._session)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:
+            if not self._session.abandon(error):
+                raise RuntimeError("training failed between two runs") from error
+            return
+        left = RuntimeError("the training loop ended before the burst was complete")
+        self._session.abandon(left)
+
+    def _import(self, request: Request) -> Fields:
+        if self._adapter is not None:
+            raise ProtocolError("the framework is imported already")
+        options = _options(request)
+        dtype = request.fields.get("dtype", "float32")
+        if dtype not in ("float32", "float64"):
+            raise ProtocolError(f"'dtype' {dtype!r} is not float32 or float64")
+        threads = _count(request, "threads")
+        start = time.monotonic_ns()
+        adapter = load_adapter(self._framework)
+        info = adapter.import_framework(options, dtype, threads)
+        elapsed = time.monotonic_ns() - start
+        self._adapter = adapter
+        return {
+            "import_ns": elapsed,
+            "versions": info.versions,
+            "device": info.device,
+            "effective": info.effective,
+        }
+
+    def _build(self, request: Request) -> Fields:
+        adapter = self._the_adapter()
+        script = _path(request, "script")
+        if script is None:
+            raise ProtocolError("'script' is missing")
+        build = BuildRequest(
+            script=script,
+            weights=_path(request, "weights"),
+            data=_path(request, "data"),
+            layout=_path(request, "layout"),
+            dropout=_flag(request, "dropout", True),
+            train=_flag(request, "train", True),
+            fields=request.fields,
+        )
+        self._built = False
+        start = time.monotonic_ns()
+        effective = adapter.build(build)
+        elapsed = time.monotonic_ns() - start
+        self._built = True
+        return {"build_ns": elapsed, "effective": effective}
+
+    def _parity(self, request: Request) -> Fields:
+        batch = request.fields.get("batch")
+        if (
+            not isinstance(batch, list)
+            or len(batch) != 2
+            or not all(type(n) is int for n in batch)
+            or batch[0] < 0
+            or batch[1] < 1
+        ):
+            raise ProtocolError("'batch' is not [first, count]")
+        out = _path(request, "out")
+        if out is None:
+            raise ProtocolError("'out' is missing")
+        self._require_build()
+        tensors = self._the_adapter().parity(
+            ParityRequest(batch[0], batch[1], _path(request, "grads_in"))
+        )
+        write_safetensors(out, tensors)
+        return {"tensors": sorted(tensors)}
+
+    def _losses(self, request: Request) -> Fields:
+        steps = _count(request, "steps")
+        self._require_build()
+        result = self._the_adapter().losses(steps)
+        if len(result.losses) != steps:
+            raise RuntimeError(f"{len(result.losses)} losses of {steps} steps")
+        return {
+            "losses": [float(loss) for loss in result.losses],
+            "first_ns": result.first_ns,
+            "ns": result.ns,
+        }
+
+    def _the_adapter(self) -> Adapter:
+        if self._adapter is None:
+            raise ProtocolError("the framework is not imported yet")
+        return self._adapter
+
+    def _require_build(self) -> None:
+        self._the_adapter()
+        if not self._built:
+            raise ProtocolError("nothing is built")
+
+
+def memory() -> Fields:
+    """Peak and present resident set of this process, in bytes."""
+    sizes = {}
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        for line in status:
+            key, _, value = line.partition(":")
+            if key in ("VmHWM", "VmRSS"):
+                sizes[key] = int(value.split()[0]) * 1024
+    return {"peak_rss_bytes": sizes["VmHWM"], "rss_bytes": sizes["VmRSS"]}
+
+
+def _options(request: Request) -> dict[str, str]:
+    options = request.fields.get("options", {})
+    if not isinstance(options, dict):
+        raise ProtocolError("'options' is not an object")
+    for key, value in options.items():
+        if not isinstance(value, str):
+            raise ProtocolError(f"option '{key}' is not a string")
+    return options
+
+
+def _count(request: Request, key: str) -> int:
+    value = request.fields.get(key)
+    if type(value) is not int or value < 1:
+        raise ProtocolError(f"'{key}' is not a positive integer")
+    return value
+
+
+def _flag(request: Request, key: str, default: bool) -> bool:
+    value = request.fields.get(key, default)
+    if not isinstance(value, bool):
+        raise ProtocolError(f"'{key}' is not true or false")
+    return value
+
+
+def _path(request: Request, key: str) -> Optional[Path]:
+    value = request.fields.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise ProtocolError(f"'{key}' is not a path")
+    return Path(value)
+
+
+def _flush_streams() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            pass
+
+
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    """Runs a worker; returns its exit code."""
+    parser = argparse.ArgumentParser(
+        prog="bakeoff_runner", description="The worker side of Bakeoff."
+    )
+    parser.add_argument("--framework", required=True, help="torch, keras, jax, ...")
+    parser.add_argument("--ring", help="file of step marks, see ring.py")
+    options = parser.parse_args(arguments)
+    try:
+        channel = Channel(REQUEST_FD, ANSWER_FD)
+    except OSError:
+        parser.error(
+            f"descriptors {REQUEST_FD} and {ANSWER_FD} are the control channel, "
+            "which a supervisor opens (docs/runner_protocol.md)"
+        )
+    try:
+        worker = Worker(options.framework, channel, options.ring)
+    except (OSError, ValueError, AdapterError) as error:
+        channel.fail(0, "start", error)
+        return 2
+    try:
+        worker.serve()
+    except BrokenPipeError:
+        return 1
+    return 0
