@@ -1,0 +1,33 @@
+#include "base/clock.h"
+
+#include <ctime>
+
+namespace bakeoff {
+namespace {
+
+class MonotonicClock : public Clock {
+ public:
+  int64_t now_ns() const override {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  }
+};
+
+}  // namespace
+
+const Clock& monotonic_clock() {
+  static const MonotonicClock clock;
+  return clock;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace bakeoff

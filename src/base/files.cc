@@ -1,0 +1,92 @@
+#include "base/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace bakeoff {
+namespace {
+
+Error system_error(std::string_view what, const fs::path& path, int code) {
+  return Error{.message = std::string(what) + " '" + path.string() + "': " + std::strerror(code)};
+}
+
+Status write_all(int fd, std::string_view text, const fs::path& path) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("cannot write", path, errno);
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return Done{};
+}
+
+// Writes and syncs; closes `fd` in every case.
+Status write_and_close(int fd, std::string_view text, const fs::path& path) {
+  Status status = write_all(fd, text, path);
+  if (status && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) {
+    status = system_error("cannot flush", path, errno);
+  }
+  if (::close(fd) != 0 && status) status = system_error("cannot close", path, errno);
+  return status;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const fs::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return system_error("cannot open", path, errno);
+  std::string text;
+  char chunk[1 << 16];
+  for (;;) {
+    const ssize_t n = ::read(fd, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      const int code = errno;
+      ::close(fd);
+      return system_error("cannot read", path, code);
+    }
+    if (n == 0) break;
+    text.append(chunk, static_cast<size_t>(n));
+  }
+  ::close(fd);
+  return text;
+}
+
+Status write_file(const fs::path& path, std::string_view text) {
+  if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
+  fs::path temporary = path;
+  temporary += ".tmp" + std::to_string(::getpid());
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return system_error("cannot create", path, errno);
+  Status status = write_and_close(fd, text, path);
+  if (status && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error("cannot replace", path, errno);
+  if (!status) ::unlink(temporary.c_str());
+  return status;
+}
+
+Status append_line(const fs::path& path, std::string_view line) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return system_error("cannot open", path, errno);
+  return write_and_close(fd, std::string(line) + "\n", path);
+}
+
+Status make_folder(const fs::path& path) {
+  std::error_code code;
+  fs::create_directories(path, code);
+  if (code) return system_error("cannot create folder", path, code.value());
+  if (!fs::is_directory(path, code)) return Error{.message = "'" + path.string() + "' is not a folder"};
+  return Done{};
+}
+
+fs::path bakeoff_home() {
+  if (const char* home = std::getenv("BAKEOFF_HOME"); home && *home) return home;
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "bakeoff";
+  const char* home = std::getenv("HOME");
+  return fs::path(home && *home ? home : "/tmp") / ".local/share/bakeoff";
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,29 @@
+#pragma once
+
+// Whole files and folders. Every error names the path and the system's reason.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace bakeoff {
+
+namespace fs = std::filesystem;
+
+Result<std::string> read_file(const fs::path& path);
+
+// Writes to a temporary file beside `path`, flushes it to disk and renames it: a reader sees the old text or
+// the new one, and a full disk leaves the old one. Creates missing parent folders.
+Status write_file(const fs::path& path, std::string_view text);
+
+// Appends `line` and a newline in one write and flushes it to disk.
+Status append_line(const fs::path& path, std::string_view line);
+
+Status make_folder(const fs::path& path);
+
+// $BAKEOFF_HOME, else $XDG_DATA_HOME/bakeoff, else ~/.local/share/bakeoff: environments, data, unpacked runner.
+fs::path bakeoff_home();
+
+}  // namespace bakeoff

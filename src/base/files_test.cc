@@ -1,0 +1,48 @@
+#include "base/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+namespace bakeoff {
+namespace {
+
+class FilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/bakeoff_files_XXXXXX";
+    dir_ = mkdtemp(name);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  fs::path dir_;
+};
+
+TEST_F(FilesTest, WriteThenReadGivesTheSameBytes) {
+  const std::string text("a\0b\n", 4);
+  ASSERT_TRUE(write_file(dir_ / "deep/er/file", text));
+  EXPECT_EQ(*read_file(dir_ / "deep/er/file"), text);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_ / "deep/er"), {}), 1);
+}
+
+TEST_F(FilesTest, AppendKeepsEarlierLines) {
+  ASSERT_TRUE(append_line(dir_ / "log", "one"));
+  ASSERT_TRUE(append_line(dir_ / "log", "two"));
+  EXPECT_EQ(*read_file(dir_ / "log"), "one\ntwo\n");
+}
+
+TEST_F(FilesTest, ErrorsNamePathAndReason) {
+  const auto missing = read_file(dir_ / "missing");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("missing': No such file"), std::string::npos);
+  ASSERT_TRUE(write_file(dir_ / "file", "x"));
+  EXPECT_FALSE(make_folder(dir_ / "file"));
+  EXPECT_FALSE(write_file(dir_ / "file/below", "x"));
+}
+
+TEST_F(FilesTest, AFullDiskKeepsTheOldFileAndSaysSo) {
+  const auto full = append_line("/dev/full", "x");
+  ASSERT_FALSE(full);
+  EXPECT_NE(full.error().message.find("No space left"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bakeoff

@@ -1,0 +1,18 @@
+#pragma once
+
+// The nearest valid word, for messages such as "unknown key 'optimiser': did you mean 'optimizer'?".
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bakeoff {
+
+// The candidate with the smallest Levenshtein distance to `word` if that is at most a third of the word's
+// length, rounded up; else empty.
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// "did you mean 'x'?" where a near candidate exists, else "one of: a, b, c".
+std::string suggest(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace bakeoff

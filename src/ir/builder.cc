@@ -1,0 +1,114 @@
+#include "ir/builder.h"
+
+#include <cassert>
+
+#include "ir/op_table.h"
+#include "ir/verify.h"
+
+namespace bakeoff::ir {
+
+Builder::Builder(std::string name) { workload_.name = std::move(name); }
+
+Builder::Value Builder::input(std::string name, Type type) {
+  assert(workload_.nodes.empty() && "declare all inputs before the first node");
+  workload_.inputs.push_back({std::move(name), type});
+  types_.push_back(std::move(type));
+  return static_cast<Value>(types_.size()) - 1;
+}
+
+Slot Builder::parameter(std::string slot, std::string name, Shape shape, Role role) {
+  ParamId id = workload_.find_parameter(name);
+  if (id < 0) {
+    id = static_cast<ParamId>(workload_.parameters.size());
+    workload_.parameters.push_back({std::move(name), std::move(shape), role});
+  }
+  return {std::move(slot), id};
+}
+
+Builder::Value Builder::add(Node node) {
+  node.output = "h" + std::to_string(workload_.nodes.size() + 1);
+  std::vector<Type> inputs;
+  for (const Value id : node.inputs) inputs.push_back(types_[static_cast<size_t>(id)]);
+  Result<Type> type = info(node.op).shape(NodeView{node, inputs, workload_});
+  if (!type && first_error_.empty()) {
+    first_error_ = node.output + " = " + info(node.op).name + ": " + type.error().message;
+  }
+  types_.push_back(type ? *type : inputs[0]);
+  workload_.nodes.push_back(std::move(node));
+  return static_cast<Value>(types_.size()) - 1;
+}
+
+Builder::Value Builder::conv2d(Value x, const std::string& layer, const Conv& conv) {
+  Node node = node_with_defaults(Op::kConv2d);
+  node.inputs = {x};
+  const int64_t in = shape(x).size() == 4 ? shape(x)[1] / conv.groups : 1;
+  node.params = {parameter("weight", layer + ".weight", {conv.channels, in, conv.kernel[0], conv.kernel[1]},
+                           Role::kWeight)};
+  if (conv.bias) node.params.push_back(parameter("bias", layer + ".bias", {conv.channels}, Role::kBias));
+  set_attribute(node, "stride", conv.stride);
+  set_attribute(node, "pad", conv.pad);
+  set_attribute(node, "dilation", conv.dilation);
+  set_attribute(node, "groups", conv.groups);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::linear(Value x, const std::string& layer, int64_t features, bool bias) {
+  Node node = node_with_defaults(Op::kLinear);
+  node.inputs = {x};
+  node.params = {parameter("weight", layer + ".weight", {features, shape(x).back()}, Role::kWeight)};
+  if (bias) node.params.push_back(parameter("bias", layer + ".bias", {features}, Role::kBias));
+  return add(std::move(node));
+}
+
+Builder::Value Builder::batch_norm(Value x, const std::string& layer, double eps, double momentum) {
+  Node node = node_with_defaults(Op::kBatchNorm);
+  node.inputs = {x};
+  const Shape channels = {shape(x)[1]};
+  node.params = {parameter("weight", layer + ".weight", channels, Role::kScale),
+                 parameter("bias", layer + ".bias", channels, Role::kShift),
+                 parameter("mean", layer + ".running_mean", channels, Role::kRunningMean),
+                 parameter("var", layer + ".running_var", channels, Role::kRunningVar)};
+  set_attribute(node, "eps", eps);
+  set_attribute(node, "momentum", momentum);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t dims, double eps) {
+  Node node = node_with_defaults(Op::kLayerNorm);
+  node.inputs = {x};
+  const Shape tail(shape(x).end() - dims, shape(x).end());
+  node.params = {parameter("weight", layer + ".weight", tail, Role::kScale),
+                 parameter("bias", layer + ".bias", tail, Role::kShift)};
+  set_attribute(node, "dims", dims);
+  set_attribute(node, "eps", eps);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::embedding(Value ids, const std::string& layer, int64_t rows, int64_t width) {
+  Node node = node_with_defaults(Op::kEmbedding);
+  node.inputs = {ids};
+  node.params = {parameter("weight", layer + ".weight", {rows, width}, Role::kTable)};
+  return add(std::move(node));
+}
+
+Builder::Value Builder::apply(Op op, std::vector<Value> inputs, std::vector<Attribute> attributes) {
+  Node node = node_with_defaults(op);
+  node.inputs = std::move(inputs);
+  for (Attribute& a : attributes) set_attribute(node, a.name, std::move(a.value));
+  return add(std::move(node));
+}
+
+Builder::Value Builder::named(Value value, const std::string& name) {
+  assert(!workload_.is_input(value));
+  workload_.nodes[static_cast<size_t>(value) - workload_.inputs.size()].output = name;
+  return value;
+}
+
+Result<Workload> Builder::finish(Value loss) {
+  if (!first_error_.empty()) return Error{.message = first_error_};
+  named(loss, "loss");
+  CHECK_OK(infer(workload_));
+  return workload_;
+}
+
+}  // namespace bakeoff::ir

@@ -1,0 +1,62 @@
+#pragma once
+
+// Builds a workload node by node; for the zoo and for tests.
+//
+//   Builder b("mlp");
+//   Value x = b.input("x", {DType::kF32, {kBatch, 100}}), y = b.input("y", {DType::kI32, {kBatch}});
+//   Value h = b.relu(b.linear(x, "fc1", 128));
+//   return b.finish(b.softmax_cross_entropy(b.linear(h, "fc2", 10), y));
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/workload.h"
+
+namespace bakeoff::ir {
+
+class Builder {
+ public:
+  using Value = ValueId;
+  struct Conv {
+    int64_t channels = 1;
+    std::vector<int64_t> kernel = {3, 3};
+    std::vector<int64_t> stride = {1, 1};
+    std::vector<int64_t> pad = {0, 0, 0, 0};   // top, bottom, left, right
+    std::vector<int64_t> dilation = {1, 1};
+    int64_t groups = 1;
+    bool bias = true;
+  };
+
+  explicit Builder(std::string name);
+
+  Value input(std::string name, Type type);
+  Value conv2d(Value x, const std::string& layer, const Conv& conv);
+  Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
+  Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
+  Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
+  Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
+  // Any op without parameters; attributes left out take the op table's fallback.
+  Value apply(Op op, std::vector<Value> inputs, std::vector<Attribute> attributes = {});
+  Value relu(Value x) { return apply(Op::kRelu, {x}); }
+  Value softmax_cross_entropy(Value logits, Value labels) {
+    return apply(Op::kSoftmaxCrossEntropy, {logits, labels});
+  }
+  // Names the value made last (default names are h1, h2, ...).
+  Value named(Value value, const std::string& name);
+
+  const Shape& shape(Value value) const { return types_[static_cast<size_t>(value)].shape; }
+  // Names the last value "loss", verifies, gives the workload. A builder that was fed shapes that do not fit
+  // reports the first misfit here.
+  Result<Workload> finish(Value loss);
+
+ private:
+  Value add(Node node);
+  Slot parameter(std::string slot, std::string name, Shape shape, Role role);
+
+  Workload workload_;
+  std::vector<Type> types_;
+  std::string first_error_;
+};
+
+}  // namespace bakeoff::ir

@@ -1,0 +1,42 @@
+#include "ir/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+
+namespace bakeoff::ir {
+namespace {
+
+TEST(StepCost, CountsTwoFlopsPerMultiplyAccumulateAndNoInputGradientAtTheFirstLayer) {
+  const auto w = parse(R"(workload mlp(x: f32[N,100], y: i32[N]) {
+    h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])
+    h2 = relu(h1)
+    logits = linear(h2; weight=fc2.weight[10,128], bias=fc2.bias[10])
+    loss = softmax_cross_entropy(logits, y)
+  })");
+  ASSERT_TRUE(w);
+  const Cost cost = *step_cost(*w, Optimizer{.kind = OptimizerKind::kAdam}, 50);
+  EXPECT_EQ(cost.flops_forward, 2 * 50 * (100 * 128 + 128 * 10));
+  EXPECT_EQ(cost.flops_backward, 2 * 50 * (100 * 128 + 2 * 128 * 10));
+  EXPECT_EQ(cost.bytes_optimizer, 28 * (100 * 128 + 128 + 1280 + 10));
+}
+
+TEST(StepCost, ConvolutionFollowsTheFormulaPerGroup) {
+  const auto w = parse(R"(workload c(x: f32[N,8,10,10], t: f32[N,12,5,5]) {
+    h = conv2d(x; weight=c.weight[12,4,3,3]) stride=2,2 pad=1,1,1,1 groups=2
+    loss = mse(h, t)
+  })");
+  ASSERT_TRUE(w) << w.error().text();
+  // 2 N Ho Wo Co (Ci/g) Kh Kw
+  EXPECT_EQ(step_cost(*w, Optimizer{}, 3)->flops_forward, 2 * 3 * 5 * 5 * 12 * 4 * 3 * 3);
+}
+
+TEST(StepCost, OptimizerTraffic) {
+  EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kSgd}), 12);
+  EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kSgd, .momentum = 0.9}), 20);
+  EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kRmsprop}), 20);
+  EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kAdam}), 28);
+}
+
+}  // namespace
+}  // namespace bakeoff::ir

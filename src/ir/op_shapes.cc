@@ -1,0 +1,290 @@
+#include "ir/op_shapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace bakeoff::ir::rules {
+namespace {
+
+template <typename... Args>
+Error misfit(fmt::format_string<Args...> text, Args&&... args) {
+  return Error{.message = fmt::format(text, std::forward<Args>(args)...)};
+}
+
+Status want_rank(const NodeView& view, size_t rank, std::string_view layout) {
+  const Shape& x = view.inputs[0].shape;
+  if (x.size() != rank) return misfit("needs {} input, got {}", layout, to_text(x));
+  return Done{};
+}
+
+Status want_float(const NodeView& view) {
+  for (const Type& input : view.inputs) {
+    if (input.dtype != DType::kF32) return misfit("needs float inputs, got {}", to_text(input));
+  }
+  return Done{};
+}
+
+// The parameter in `slot` must be absent or have exactly this shape.
+Status want_param(const NodeView& view, std::string_view slot, const Shape& shape) {
+  if (view.node.has(slot) && view.param(slot) != shape) {
+    return misfit("{} must be {}, is {}", slot, to_text(shape), to_text(view.param(slot)));
+  }
+  return Done{};
+}
+
+// Output size of one axis of a sliding window. Negative results mean that the window does not fit.
+int64_t window(int64_t size, int64_t before, int64_t after, int64_t kernel, int64_t stride, int64_t dilation) {
+  const int64_t span = size + before + after - dilation * (kernel - 1) - 1;
+  return span < 0 ? -1 : span / stride + 1;
+}
+
+Status want_positive(const Node& node, std::string_view attribute, int64_t least) {
+  const auto& numbers = node.integers(attribute);
+  if (std::any_of(numbers.begin(), numbers.end(), [least](int64_t n) { return n < least; })) {
+    return misfit("{} must be at least {}", attribute, least);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<Type> conv2d(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  const Shape& x = view.inputs[0].shape;
+  const Shape& w = view.param("weight");
+  const int64_t groups = view.node.integer("groups");
+  if (w.size() != 4) return misfit("weight must be O,I,kH,kW, is {}", to_text(w));
+  if (groups < 1 || x[1] % groups != 0 || w[0] % groups != 0) {
+    return misfit("groups={} does not divide {} input and {} output channels", groups, x[1], w[0]);
+  }
+  if (w[1] * groups != x[1]) {
+    return misfit("weight {} takes {} channels per group, input {} has {}", to_text(w), w[1], to_text(x),
+                  x[1] / groups);
+  }
+  CHECK_OK(want_param(view, "bias", {w[0]}));
+  CHECK_OK(want_positive(view.node, "stride", 1));
+  CHECK_OK(want_positive(view.node, "dilation", 1));
+  CHECK_OK(want_positive(view.node, "pad", 0));
+  const auto& stride = view.node.integers("stride");
+  const auto& pad = view.node.integers("pad");
+  const auto& dilation = view.node.integers("dilation");
+  const int64_t h = window(x[2], pad[0], pad[1], w[2], stride[0], dilation[0]);
+  const int64_t v = window(x[3], pad[2], pad[3], w[3], stride[1], dilation[1]);
+  if (h < 1 || v < 1) return misfit("kernel {}x{} does not fit into input {}", w[2], w[3], to_text(x));
+  return Type{DType::kF32, {x[0], w[0], h, v}};
+}
+
+Result<Type> linear(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  Shape x = view.inputs[0].shape;
+  const Shape& w = view.param("weight");
+  if (x.size() < 2) return misfit("needs an input of at least two axes, got {}", to_text(x));
+  if (w.size() != 2 || w[1] != x.back()) {
+    return misfit("weight {} does not fit the last axis of input {}", to_text(w), to_text(x));
+  }
+  CHECK_OK(want_param(view, "bias", {w[0]}));
+  x.back() = w[0];
+  return Type{DType::kF32, x};
+}
+
+Result<Type> batch_norm(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  if (x.size() != 2 && x.size() != 4) return misfit("needs an N,C or N,C,H,W input, got {}", to_text(x));
+  for (const std::string_view slot : {"weight", "bias", "mean", "var"}) {
+    CHECK_OK(want_param(view, slot, {x[1]}));
+  }
+  if (view.node.real("eps") <= 0) return misfit("eps must be positive");
+  const double momentum = view.node.real("momentum");
+  if (momentum < 0 || momentum > 1) return misfit("momentum must lie in [0, 1]");
+  return view.inputs[0];
+}
+
+Result<Type> layer_norm(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  const int64_t dims = view.node.integer("dims");
+  if (dims < 1 || dims >= static_cast<int64_t>(x.size())) {
+    return misfit("dims={} must lie in [1, {}] for input {}", dims, x.size() - 1, to_text(x));
+  }
+  const Shape tail(x.end() - dims, x.end());
+  CHECK_OK(want_param(view, "weight", tail));
+  CHECK_OK(want_param(view, "bias", tail));
+  if (view.node.real("eps") <= 0) return misfit("eps must be positive");
+  return view.inputs[0];
+}
+
+Result<Type> embedding(const NodeView& view) {
+  const Type& ids = view.inputs[0];
+  if (ids.dtype != DType::kI32) return misfit("needs integer input, got {}", to_text(ids));
+  const Shape& w = view.param("weight");
+  if (w.size() != 2) return misfit("weight must be rows,width, is {}", to_text(w));
+  Shape out = ids.shape;
+  out.push_back(w[1]);
+  return Type{DType::kF32, out};
+}
+
+Result<Type> same(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  return view.inputs[0];
+}
+
+Result<Type> dropout(const NodeView& view) {
+  const double rate = view.node.real("rate");
+  if (rate < 0 || rate >= 1) return misfit("rate must lie in [0, 1)");
+  return same(view);
+}
+
+Result<Type> softmax(const NodeView& view) {
+  const int64_t axis = view.node.integer("axis");
+  if (axis < 1 || axis >= static_cast<int64_t>(view.inputs[0].shape.size())) {
+    return misfit("axis={} is not an axis after N of {}", axis, to_text(view.inputs[0].shape));
+  }
+  return same(view);
+}
+
+Result<Type> pool2d(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  CHECK_OK(want_positive(view.node, "kernel", 1));
+  CHECK_OK(want_positive(view.node, "stride", 1));
+  CHECK_OK(want_positive(view.node, "pad", 0));
+  const Shape& x = view.inputs[0].shape;
+  const auto& kernel = view.node.integers("kernel");
+  const auto& stride = view.node.integers("stride");
+  const auto& pad = view.node.integers("pad");
+  for (size_t side = 0; side < 4; ++side) {
+    // Every window then holds at least one real element; torch has the same bound.
+    if (pad[side] * 2 > kernel[side / 2]) return misfit("pad must be at most half the kernel");
+  }
+  const int64_t h = window(x[2], pad[0], pad[1], kernel[0], stride[0], 1);
+  const int64_t w = window(x[3], pad[2], pad[3], kernel[1], stride[1], 1);
+  if (h < 1 || w < 1) return misfit("kernel {}x{} does not fit into input {}", kernel[0], kernel[1], to_text(x));
+  return Type{DType::kF32, {x[0], x[1], h, w}};
+}
+
+Result<Type> global_pool2d(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  const Shape& x = view.inputs[0].shape;
+  return Type{DType::kF32, {x[0], x[1]}};
+}
+
+Result<Type> flatten(const NodeView& view) {
+  const Shape& x = view.inputs[0].shape;
+  if (x.size() < 2) return misfit("needs an input of at least two axes, got {}", to_text(x));
+  return Type{view.inputs[0].dtype, {x[0], product(x, 1, x.size())}};
+}
+
+Result<Type> reshape(const NodeView& view) {
+  const Shape& x = view.inputs[0].shape;
+  const Shape& shape = view.node.integers("shape");
+  if (shape.empty() || shape[0] != kBatch || std::count(shape.begin(), shape.end(), kBatch) != 1) {
+    return misfit("shape must start with N and hold it once");
+  }
+  if (std::any_of(shape.begin() + 1, shape.end(), [](int64_t n) { return n < 1; })) {
+    return misfit("sizes must be positive");
+  }
+  if (product(shape, 1, shape.size()) != product(x, 1, x.size())) {
+    return misfit("{} and {} differ in their number of elements", to_text(shape), to_text(x));
+  }
+  return Type{view.inputs[0].dtype, shape};
+}
+
+Result<Type> transpose(const NodeView& view) {
+  const Shape& x = view.inputs[0].shape;
+  const auto& perm = view.node.integers("perm");
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<int64_t> axes(x.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (sorted != axes || perm[0] != 0) return misfit("perm must be a permutation of {} axes with N first", x.size());
+  Shape out;
+  for (const int64_t axis : perm) out.push_back(x[static_cast<size_t>(axis)]);
+  return Type{view.inputs[0].dtype, out};
+}
+
+Result<Type> pad(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  Shape x = view.inputs[0].shape;
+  const auto& pads = view.node.integers("pad");
+  if (pads.size() != 2 * (x.size() - 1)) {
+    return misfit("pad needs two numbers for each axis after N of {}, got {}", to_text(x), pads.size());
+  }
+  CHECK_OK(want_positive(view.node, "pad", 0));
+  for (size_t axis = 1; axis < x.size(); ++axis) x[axis] += pads[2 * axis - 2] + pads[2 * axis - 1];
+  return Type{DType::kF32, x};
+}
+
+Result<Type> concat(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  Shape out = view.inputs[0].shape;
+  const int64_t axis = view.node.integer("axis");
+  if (axis < 1 || axis >= static_cast<int64_t>(out.size())) {
+    return misfit("axis={} is not an axis after N of {}", axis, to_text(out));
+  }
+  const auto at = static_cast<size_t>(axis);
+  for (size_t i = 1; i < view.inputs.size(); ++i) {
+    Shape other = view.inputs[i].shape;
+    if (other.size() != out.size()) return misfit("{} and {} differ in rank", to_text(out), to_text(other));
+    const int64_t size = other[at];
+    other[at] = out[at];
+    if (other != out) return misfit("inputs differ outside axis {}: {}", axis, to_text(view.inputs[i].shape));
+    out[at] += size;
+  }
+  return Type{DType::kF32, out};
+}
+
+Result<Type> broadcast(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& a = view.inputs[0].shape;
+  const Shape& b = view.inputs[1].shape;
+  if (a.size() != b.size()) return misfit("{} and {} differ in rank", to_text(a), to_text(b));
+  Shape out;
+  for (size_t axis = 0; axis < a.size(); ++axis) {
+    if (a[axis] != b[axis] && a[axis] != 1 && b[axis] != 1) {
+      return misfit("{} and {} do not broadcast", to_text(a), to_text(b));
+    }
+    out.push_back(a[axis] == 1 ? b[axis] : a[axis]);
+  }
+  return Type{DType::kF32, out};
+}
+
+Result<Type> softmax_cross_entropy(const NodeView& view) {
+  const Type& logits = view.inputs[0];
+  const Type& labels = view.inputs[1];
+  if (logits.dtype != DType::kF32 || labels.dtype != DType::kI32) {
+    return misfit("needs float logits and integer labels, got {} and {}", to_text(logits), to_text(labels));
+  }
+  if (logits.shape.size() < 2) return misfit("logits must be N,...,C, are {}", to_text(logits.shape));
+  if (labels.shape != Shape(logits.shape.begin(), logits.shape.end() - 1)) {
+    return misfit("labels {} do not fit logits {}", to_text(labels.shape), to_text(logits.shape));
+  }
+  return Type{DType::kF32, {}};
+}
+
+Result<Type> mse(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  if (view.inputs[0].shape != view.inputs[1].shape) {
+    return misfit("prediction {} and target {} differ", to_text(view.inputs[0].shape),
+                  to_text(view.inputs[1].shape));
+  }
+  return Type{DType::kF32, {}};
+}
+
+int64_t conv2d_macs(const NodeView& view, const Type& output) {
+  const Shape& w = view.param("weight");
+  return product(output.shape, 1, output.shape.size()) * w[1] * w[2] * w[3];
+}
+
+int64_t linear_macs(const NodeView& view, const Type& output) {
+  return product(output.shape, 1, output.shape.size()) * view.param("weight")[1];
+}
+
+int64_t embedding_rows(const NodeView& view) { return view.param("weight")[0]; }
+int64_t classes(const NodeView& view) { return view.inputs[0].shape.back(); }
+
+}  // namespace bakeoff::ir::rules

@@ -1,0 +1,33 @@
+#pragma once
+
+// Shape rules and multiply-accumulate counts of the op table; used by op_table.cc only.
+
+#include "ir/op_table.h"
+
+namespace bakeoff::ir::rules {
+
+Result<Type> conv2d(const NodeView&);
+Result<Type> linear(const NodeView&);
+Result<Type> batch_norm(const NodeView&);
+Result<Type> layer_norm(const NodeView&);
+Result<Type> embedding(const NodeView&);
+Result<Type> same(const NodeView&);        // one float input, output alike
+Result<Type> dropout(const NodeView&);
+Result<Type> softmax(const NodeView&);
+Result<Type> pool2d(const NodeView&);
+Result<Type> global_pool2d(const NodeView&);
+Result<Type> flatten(const NodeView&);
+Result<Type> reshape(const NodeView&);
+Result<Type> transpose(const NodeView&);
+Result<Type> pad(const NodeView&);
+Result<Type> concat(const NodeView&);
+Result<Type> broadcast(const NodeView&);
+Result<Type> softmax_cross_entropy(const NodeView&);
+Result<Type> mse(const NodeView&);
+
+int64_t conv2d_macs(const NodeView&, const Type& output);
+int64_t linear_macs(const NodeView&, const Type& output);
+int64_t embedding_rows(const NodeView&);
+int64_t classes(const NodeView&);
+
+}  // namespace bakeoff::ir::rules

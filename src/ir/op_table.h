@@ -1,0 +1,84 @@
+#pragma once
+
+// The one op table. It drives the verifier, shape inference, the cost model, docs/ops.md, the text form, the
+// random cases of the cross-framework test and the completeness checks of the referee and every emitter.
+// To add an op, see docs/adding_an_op.md.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/workload.h"
+
+namespace bakeoff::ir {
+
+enum class AttrKind { kInt, kReal, kFlag, kInts, kWord };
+
+struct AttrSpec {
+  std::string name;
+  AttrKind kind = AttrKind::kInt;
+  AttrValue fallback;                  // used by the parser where the text leaves the attribute out
+  bool required = false;               // no fallback
+  size_t count = 0;                    // kInts: how many numbers; 0 = depends on the input
+  std::vector<std::string> words = {}; // kWord: the allowed ones
+  std::string doc = {};
+};
+
+struct ParamSpec {
+  std::string slot;
+  Role role = Role::kWeight;
+  bool optional = false;
+};
+
+// How an op sees the axes of a rank-4 activation; emitters for channels-last frameworks plan layouts with it.
+enum class AxisRule {
+  kElementwise,  // no axis means anything: any common layout will do
+  kSpatial,      // N,C,H,W by meaning: runs natively in N,H,W,C too
+  kAxis,         // names an axis in an attribute, which can be translated
+  kCanonical,    // depends on the order of axes in memory
+};
+
+// What a rule sees of a node: types of its inputs and shapes of its parameters, by slot.
+struct NodeView {
+  const Node& node;
+  std::span<const Type> inputs;
+  const Workload& workload;
+  // Shape of the parameter in a slot that is present.
+  const Shape& param(std::string_view slot) const;
+};
+
+struct OpInfo {
+  Op op = Op::kRelu;
+  std::string name;
+  std::string doc;                     // one sentence: formula, conventions
+  std::vector<AttrSpec> attributes = {};
+  size_t min_inputs = 1;
+  size_t max_inputs = 1;
+  std::vector<ParamSpec> params = {};
+  AxisRule axes = AxisRule::kElementwise;
+  bool loss = false;
+  // Index of an input that holds integers in [0, bound(view)); -1 if there is none.
+  int integer_input = -1;
+  int64_t (*bound)(const NodeView&) = nullptr;
+  // Checks inputs, parameters and attributes; gives the output type.
+  Result<Type> (*shape)(const NodeView&) = nullptr;
+  // Multiply-accumulates of the forward pass for one element of the batch; null for none.
+  int64_t (*macs)(const NodeView&, const Type& output) = nullptr;
+};
+
+const std::vector<OpInfo>& op_table();     // in the order of enum Op
+const OpInfo& info(Op op);
+const OpInfo* find_op(std::string_view name);
+std::vector<std::string> op_names();
+
+// docs/ops.md, made from the table.
+std::string ops_markdown();
+
+// The node `op` with every attribute at its fallback; attributes without one are absent.
+Node node_with_defaults(Op op);
+// Replaces or adds an attribute, keeping the table's order.
+void set_attribute(Node& node, std::string_view name, AttrValue value);
+
+}  // namespace bakeoff::ir

@@ -1,0 +1,289 @@
+#include "ir/text.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/nearest.h"
+#include "ir/op_table.h"
+#include "ir/verify.h"
+
+namespace bakeoff::ir {
+namespace {
+
+struct AttrPrinter {
+  std::string operator()(int64_t n) const { return std::to_string(n); }
+  std::string operator()(double d) const { return fmt::format("{}", d); }
+  std::string operator()(bool b) const { return b ? "true" : "false"; }
+  std::string operator()(const std::string& s) const { return s; }
+  std::string operator()(const std::vector<int64_t>& numbers) const {
+    std::string text;
+    for (const int64_t n : numbers) text += (text.empty() ? "" : ",") + (n == kBatch ? "N" : std::to_string(n));
+    return text;
+  }
+};
+
+// Reads the text form. Every error carries "file:line".
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view file) : text_(text), file_(file) {}
+
+  Result<Workload> workload() {
+    CHECK_OK(keyword("workload"));
+    TRY(workload_.name, word("a name for the workload"));
+    CHECK_OK(punctuation('('));
+    if (!eat(')')) {
+      do CHECK_OK(input());
+      while (eat(','));
+      CHECK_OK(punctuation(')'));
+    }
+    CHECK_OK(punctuation('{'));
+    while (!eat('}')) CHECK_OK(node());
+    skip_blank();
+    if (at_ < text_.size()) return error("text after the closing '}'");
+    const auto types = infer(workload_);
+    if (!types) return Error{.message = types.error().message, .where = place_of(types.error().message)};
+    return workload_;
+  }
+
+ private:
+  Error error(std::string message, std::string remedy = {}) const {
+    return {.message = std::move(message), .where = fmt::format("{}:{}", file_, line_), .remedy = std::move(remedy)};
+  }
+
+  // "file:line" of the node that a verifier's message starts with.
+  std::string place_of(const std::string& message) const {
+    for (size_t n = 0; n < workload_.nodes.size(); ++n) {
+      if (message.starts_with(workload_.nodes[n].output + " = ")) return fmt::format("{}:{}", file_, lines_[n]);
+    }
+    return std::string(file_);
+  }
+
+  void skip_blank() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '#') at_ = std::min(text_.find('\n', at_), text_.size());
+      if (at_ >= text_.size()) return;
+      if (text_[at_] == '\n') ++line_;
+      else if (text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '\r') return;
+    }
+  }
+
+  bool eat(char c) {
+    skip_blank();
+    if (at_ >= text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  Status punctuation(char c) {
+    if (eat(c)) return Done{};
+    if (at_ >= text_.size()) return error(fmt::format("expected '{}', got the end of the text", c));
+    return error(fmt::format("expected '{}', got '{}'", c, text_[at_]));
+  }
+
+  // Letters, digits and "_.-+": names, numbers and words alike.
+  Result<std::string> word(std::string_view what) {
+    skip_blank();
+    const size_t begin = at_;
+    while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 ||
+                                  std::string_view("_.-+").find(text_[at_]) != std::string_view::npos)) {
+      ++at_;
+    }
+    if (at_ == begin) return error(fmt::format("expected {}", what));
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  Status keyword(std::string_view wanted) {
+    TRY(const std::string got, word(fmt::format("'{}'", wanted)));
+    if (got != wanted) return error(fmt::format("expected '{}', got '{}'", wanted, got));
+    return Done{};
+  }
+
+  template <typename T>
+  Result<T> number(const std::string& text) const {
+    T value{};
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (code != std::errc() || end != text.data() + text.size()) return error(fmt::format("'{}' is no number", text));
+    return value;
+  }
+
+  Result<int64_t> size() {
+    TRY(const std::string text, word("a size"));
+    if (text == "N") return kBatch;
+    return number<int64_t>(text);
+  }
+
+  Result<Shape> shape() {
+    CHECK_OK(punctuation('['));
+    Shape sizes;
+    if (eat(']')) return sizes;
+    do {
+      TRY(const int64_t one, size());
+      sizes.push_back(one);
+    } while (eat(','));
+    CHECK_OK(punctuation(']'));
+    return sizes;
+  }
+
+  Status input() {
+    Input in;
+    TRY(in.name, word("an input's name"));
+    CHECK_OK(punctuation(':'));
+    TRY(const std::string dtype, word("f32 or i32"));
+    if (dtype != "f32" && dtype != "i32") return error(fmt::format("unknown type '{}'", dtype), "use f32 or i32");
+    in.type.dtype = dtype == "f32" ? DType::kF32 : DType::kI32;
+    TRY(in.type.shape, shape());
+    workload_.inputs.push_back(std::move(in));
+    return Done{};
+  }
+
+  Result<ValueId> value() {
+    TRY(const std::string name, word("a value's name"));
+    std::vector<std::string> known;
+    for (ValueId id = 0; id < workload_.value_count(); ++id) {
+      if (workload_.value_name(id) == name) return id;
+      known.push_back(workload_.value_name(id));
+    }
+    return error(fmt::format("'{}' is not defined before this line", name), suggest(name, known));
+  }
+
+  Status parameter(Node& node, const OpInfo& row) {
+    TRY(const std::string slot, word("a parameter's slot"));
+    const ParamSpec* spec = nullptr;
+    std::vector<std::string> slots;
+    for (const ParamSpec& candidate : row.params) {
+      slots.push_back(candidate.slot);
+      if (candidate.slot == slot) spec = &candidate;
+    }
+    if (spec == nullptr) {
+      return error(fmt::format("{} has no parameter '{}'", row.name, slot),
+                   slots.empty() ? "it takes none" : suggest(slot, slots));
+    }
+    CHECK_OK(punctuation('='));
+    TRY(const std::string name, word("a parameter's name"));
+    TRY(Shape sizes, shape());
+    ParamId id = workload_.find_parameter(name);
+    if (id < 0) {
+      id = static_cast<ParamId>(workload_.parameters.size());
+      workload_.parameters.push_back({name, sizes, spec->role});
+    } else if (workload_.parameters[static_cast<size_t>(id)].shape != sizes) {
+      return error(fmt::format("'{}' had shape {} before", name,
+                               to_text(workload_.parameters[static_cast<size_t>(id)].shape)));
+    }
+    node.params.push_back({slot, id});
+    return Done{};
+  }
+
+  Result<AttrValue> attribute_value(const AttrSpec& spec) {
+    if (spec.kind == AttrKind::kInts) {
+      std::vector<int64_t> numbers;
+      do {
+        TRY(const int64_t one, size());
+        numbers.push_back(one);
+      } while (eat(','));
+      return AttrValue(numbers);
+    }
+    TRY(const std::string text, word("a value"));
+    switch (spec.kind) {
+      case AttrKind::kInt: {
+        TRY(const int64_t n, number<int64_t>(text));
+        return AttrValue(n);
+      }
+      case AttrKind::kReal: {
+        TRY(const double d, number<double>(text));
+        return AttrValue(d);
+      }
+      case AttrKind::kFlag:
+        if (text != "true" && text != "false") return error(fmt::format("'{}' is neither true nor false", text));
+        return AttrValue(text == "true");
+      default: return AttrValue(text);
+    }
+  }
+
+  Status attribute(Node& node, const OpInfo& row, const std::string& name) {
+    std::vector<std::string> names;
+    for (const AttrSpec& spec : row.attributes) {
+      if (spec.name == name) {
+        CHECK_OK(punctuation('='));
+        TRY(AttrValue value, attribute_value(spec));
+        set_attribute(node, name, std::move(value));
+        return Done{};
+      }
+      names.push_back(spec.name);
+    }
+    return error(fmt::format("{} has no attribute '{}'", row.name, name),
+                 names.empty() ? "it takes none" : suggest(name, names));
+  }
+
+  Status node() {
+    TRY(const std::string output, word("'}' or a node"));
+    const int line = line_;
+    CHECK_OK(punctuation('='));
+    TRY(const std::string op, word("an op"));
+    const OpInfo* row = find_op(op);
+    if (row == nullptr) return error(fmt::format("unknown op '{}'", op), suggest(op, op_names()));
+    Node node = node_with_defaults(row->op);
+    node.output = output;
+    CHECK_OK(punctuation('('));
+    do {
+      TRY(const ValueId id, value());
+      node.inputs.push_back(id);
+    } while (eat(','));
+    if (eat(';')) {
+      do CHECK_OK(parameter(node, *row));
+      while (eat(','));
+    }
+    CHECK_OK(punctuation(')'));
+    CHECK_OK(attributes(node, *row));
+    workload_.nodes.push_back(std::move(node));
+    lines_.push_back(line);
+    return Done{};
+  }
+
+  // Attributes stand on the node's line: the next line starts another node.
+  Status attributes(Node& node, const OpInfo& row) {
+    for (;;) {
+      const int line = line_;
+      skip_blank();
+      if (line_ != line || at_ >= text_.size() || text_[at_] == '}') return Done{};
+      TRY(const std::string name, word("an attribute"));
+      CHECK_OK(attribute(node, row, name));
+    }
+  }
+
+  std::string_view text_;
+  std::string_view file_;
+  size_t at_ = 0;
+  int line_ = 1;
+  Workload workload_;
+  std::vector<int> lines_;  // of each node
+};
+
+}  // namespace
+
+std::string dump_node(const Workload& workload, const Node& node) {
+  std::vector<std::string> inputs, params;
+  for (const ValueId id : node.inputs) inputs.push_back(workload.value_name(id));
+  for (const Slot& slot : node.params) {
+    const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
+    params.push_back(fmt::format("{}={}{}", slot.name, p.name, to_text(p.shape)));
+  }
+  std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, fmt::join(inputs, ", "));
+  if (!params.empty()) text += fmt::format("; {}", fmt::join(params, ", "));
+  text += ')';
+  for (const Attribute& a : node.attributes) text += fmt::format(" {}={}", a.name, std::visit(AttrPrinter{}, a.value));
+  return text;
+}
+
+std::string dump(const Workload& workload) {
+  std::vector<std::string> inputs;
+  for (const Input& input : workload.inputs) inputs.push_back(input.name + ": " + to_text(input.type));
+  std::string text = fmt::format("workload {}({}) {{\n", workload.name, fmt::join(inputs, ", "));
+  for (const Node& node : workload.nodes) text += "  " + dump_node(workload, node) + "\n";
+  return text + "}\n";
+}
+
+Result<Workload> parse(std::string_view text, std::string_view file) { return Parser(text, file).workload(); }
+
+}  // namespace bakeoff::ir

@@ -1,0 +1,22 @@
+#pragma once
+
+// The text form of a workload (see workload.h). Deterministic: all attributes are printed, in the op table's
+// order, also at their defaults; parse(dump(w)) == w for every valid workload.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "ir/workload.h"
+
+namespace bakeoff::ir {
+
+std::string dump(const Workload& workload);
+// One node as it stands in the dump, without indentation.
+std::string dump_node(const Workload& workload, const Node& node);
+
+// `file` names the source in errors ("model.ir:7"). Attributes may be left out (defaults), '#' starts a
+// comment. The result is verified.
+Result<Workload> parse(std::string_view text, std::string_view file = "workload");
+
+}  // namespace bakeoff::ir

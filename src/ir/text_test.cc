@@ -1,0 +1,98 @@
+#include "ir/text.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::ir {
+namespace {
+
+constexpr const char* kMlp = R"(workload mlp(x: f32[N,100], y: i32[N]) {
+  h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])
+  h2 = relu(h1)
+  h3 = dropout(h2) rate=0.25
+  logits = linear(h3; weight=fc2.weight[10,128], bias=fc2.bias[10])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+)";
+
+TEST(Text, DumpOfParseIsTheSameText) {
+  const auto workload = parse(kMlp);
+  ASSERT_TRUE(workload) << workload.error().text();
+  EXPECT_EQ(dump(*workload), kMlp);
+  EXPECT_EQ(workload->parameter_count(), 100 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(Text, AttributesLeftOutTakeTheirDefaultsAndArePrinted) {
+  const auto workload = parse(R"(workload w(x: f32[N,3,8,8], t: f32[N,4,6,6]) { # comment
+      h = conv2d(x; weight=c.weight[4,3,3,3])   # no bias
+      loss = mse(h, t)
+  })");
+  ASSERT_TRUE(workload) << workload.error().text();
+  EXPECT_NE(dump(*workload).find("stride=1,1 pad=0,0,0,0 dilation=1,1 groups=1\n"), std::string::npos);
+  EXPECT_EQ(*parse(dump(*workload)), *workload);
+}
+
+TEST(Text, RealsSurviveExactly) {
+  Builder b("w");
+  const auto x = b.input("x", {DType::kF32, {kBatch, 7}});
+  const auto t = b.input("t", {DType::kF32, {kBatch, 7}});
+  const auto h = b.batch_norm(x, "bn", 1.0 / 3.0 * 1e-9, 0.1 + 1e-17);
+  const auto workload = b.finish(b.apply(Op::kMse, {h, t}));
+  ASSERT_TRUE(workload);
+  EXPECT_EQ(*parse(dump(*workload)), *workload);
+}
+
+struct BadText {
+  const char* what;
+  const char* text;
+  const char* where;
+  const char* message;
+  const char* remedy;
+};
+
+TEST(Text, ErrorsNameLineAndRemedy) {
+  const BadText cases[] = {
+      {"unknown op", "workload w(x: f32[N,2], t: f32[N,2]) {\n  h = rellu(x)\n}", "f:2", "unknown op 'rellu'",
+       "did you mean 'relu'?"},
+      {"undefined value", "workload w(x: f32[N,2]) {\n  hidden = relu(x)\n  b = relu(hiden)\n}", "f:3",
+       "'hiden' is not defined before this line", "did you mean 'hidden'?"},
+      {"unknown attribute", "workload w(x: f32[N,2]) {\n h = dropout(x) rat=0.5\n}", "f:2",
+       "dropout has no attribute 'rat'", "did you mean 'rate'?"},
+      {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number", ""},
+      {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; wait=w[2,2])\n}", "f:2",
+       "linear has no parameter 'wait'", "did you mean 'weight'?"},
+      {"shapes", "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
+                 " loss = softmax_cross_entropy(h2, y)\n}", "f:3", "does not fit the last axis", ""},
+      {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text", ""},
+      {"type", "workload w(x: f64[N,2]) {", "f:1", "unknown type 'f64'", "use f32 or i32"},
+  };
+  for (const BadText& c : cases) {
+    SCOPED_TRACE(c.what);
+    const auto result = parse(c.text, "f");
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().where, c.where);
+    EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
+    EXPECT_EQ(result.error().remedy, c.remedy);
+  }
+}
+
+TEST(Text, AnyPrefixOfAWorkloadIsAnErrorNotACrash) {
+  const std::string text = kMlp;
+  for (size_t n = 0; n + 2 < text.size(); ++n) EXPECT_FALSE(parse(text.substr(0, n))) << n;
+}
+
+TEST(OpTable, NamesAreUniqueAndRowsComplete) {
+  for (const OpInfo& row : op_table()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_EQ(find_op(row.name), &row);
+    EXPECT_FALSE(row.doc.empty());
+    EXPECT_NE(row.shape, nullptr);
+    EXPECT_EQ(row.integer_input >= 0, row.bound != nullptr);
+    EXPECT_NE(ops_markdown().find("| `" + row.name + "` |"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::ir

@@ -1,0 +1,64 @@
+#pragma once
+
+// How a workload is trained: optimizer, track, precision. Plain values; the recipe fills them.
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+namespace bakeoff::ir {
+
+enum class Track { kEqualised, kAsIs };
+enum class OptimizerKind { kSgd, kRmsprop, kAdam, kAdamW };
+
+// Where epsilon sits in v -> 1/denominator.
+//   kOutside  sqrt(v) + eps, Adam: sqrt(v_hat) + eps    (torch, optax.adam)
+//   kInside   sqrt(v + eps), Adam: sqrt(v_hat + eps)    (Keras RMSprop, optax.rmsprop)
+//   kHat      Adam only: lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(v) + eps), the "epsilon hat" of Kingma & Ba 2015,
+//             section 2, i.e. an epsilon that changes with t   (Keras Adam)
+enum class EpsForm { kOutside, kInside, kHat };
+
+// How weight decay enters.
+//   kL2         g += weight_decay * p before the update       (torch SGD/RMSprop/Adam)
+//   kDecoupled  p -= lr * weight_decay * p beside the update  (AdamW, Loshchilov & Hutter 2019)
+enum class DecayForm { kL2, kDecoupled };
+
+// SGD:     v = momentum v + g;  step = nesterov ? g + momentum v : v;  p -= lr step
+//          (no momentum: p -= lr g)
+// RMSprop: v = rho v + (1-rho) g^2;  u = g / denominator(v);  momentum: b = momentum b + u, p -= lr b
+// Adam(W): m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2;  m_hat, v_hat corrected for bias
+struct Optimizer {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double lr = 1e-3;
+  double momentum = 0;            // SGD, RMSprop
+  bool nesterov = false;          // SGD
+  double rho = 0.9;               // RMSprop
+  double beta1 = 0.9;             // Adam, AdamW
+  double beta2 = 0.999;
+  double eps = 1e-7;
+  EpsForm eps_form = EpsForm::kOutside;
+  double weight_decay = 0;
+  DecayForm decay_form = DecayForm::kL2;   // AdamW: always decoupled
+  // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and leaves
+  // all others to the framework's defaults.
+  std::set<std::string> stated = {};
+  bool operator==(const Optimizer&) const = default;
+};
+
+struct Training {
+  Track track = Track::kEqualised;
+  Optimizer optimizer;
+  int64_t batch = 32;
+  std::string precision = "float32";
+  // Scales raw inputs on loading: x * input_scale (e.g. 1/255 for bytes). Data files hold raw values.
+  double input_scale = 1.0;
+  uint64_t seed = 1;
+  bool operator==(const Training&) const = default;
+};
+
+std::string name(Track);           // "equalised", "as-is"
+std::string name(OptimizerKind);   // "sgd", "rmsprop", "adam", "adamw"
+std::string name(EpsForm);         // "outside", "inside", "hat"
+std::string name(DecayForm);       // "l2", "decoupled"
+
+}  // namespace bakeoff::ir

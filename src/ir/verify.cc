@@ -1,0 +1,142 @@
+#include "ir/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ir/op_table.h"
+
+namespace bakeoff::ir {
+namespace {
+
+Error at(const Node& node, const std::string& message) {
+  return Error{.message = fmt::format("{} = {}: {}", node.output, info(node.op).name, message)};
+}
+
+bool kind_fits(AttrKind kind, const AttrValue& value) {
+  switch (kind) {
+    case AttrKind::kInt: return std::holds_alternative<int64_t>(value);
+    case AttrKind::kReal: return std::holds_alternative<double>(value);
+    case AttrKind::kFlag: return std::holds_alternative<bool>(value);
+    case AttrKind::kInts: return std::holds_alternative<std::vector<int64_t>>(value);
+    case AttrKind::kWord: return std::holds_alternative<std::string>(value);
+  }
+  return false;
+}
+
+Status check_attributes(const Node& node, const OpInfo& row) {
+  if (node.attributes.size() != row.attributes.size()) {
+    for (const AttrSpec& spec : row.attributes) {
+      bool found = false;
+      for (const Attribute& a : node.attributes) found = found || a.name == spec.name;
+      if (!found) return at(node, fmt::format("attribute '{}' is missing", spec.name));
+    }
+    return at(node, "has attributes that the op does not know");
+  }
+  for (size_t i = 0; i < row.attributes.size(); ++i) {
+    const AttrSpec& spec = row.attributes[i];
+    const Attribute& a = node.attributes[i];
+    if (a.name != spec.name || !kind_fits(spec.kind, a.value)) {
+      return at(node, fmt::format("attribute '{}' is missing or of the wrong kind", spec.name));
+    }
+    if (spec.kind == AttrKind::kInts && spec.count > 0 &&
+        std::get<std::vector<int64_t>>(a.value).size() != spec.count) {
+      return at(node, fmt::format("attribute '{}' needs {} numbers", spec.name, spec.count));
+    }
+    if (spec.kind == AttrKind::kWord &&
+        std::find(spec.words.begin(), spec.words.end(), std::get<std::string>(a.value)) == spec.words.end()) {
+      return at(node, fmt::format("attribute '{}' must be one of {}", spec.name, fmt::join(spec.words, ", ")));
+    }
+  }
+  return Done{};
+}
+
+Status check_params(const Workload& workload, const Node& node, const OpInfo& row) {
+  size_t next = 0;
+  for (const ParamSpec& spec : row.params) {
+    const bool present = next < node.params.size() && node.params[next].name == spec.slot;
+    if (!present) {
+      if (spec.optional) continue;
+      return at(node, fmt::format("parameter '{}' is missing", spec.slot));
+    }
+    const ParamId id = node.params[next++].param;
+    if (id < 0 || id >= static_cast<int>(workload.parameters.size())) {
+      return at(node, fmt::format("parameter '{}' does not exist", spec.slot));
+    }
+    const Parameter& p = workload.parameters[static_cast<size_t>(id)];
+    const bool tied = (p.role == Role::kTable && spec.role == Role::kWeight) ||
+                      (p.role == Role::kWeight && spec.role == Role::kTable);
+    if (p.role != spec.role && !tied) {
+      return at(node, fmt::format("'{}' serves another purpose elsewhere", p.name));
+    }
+    for (const int64_t size : p.shape) {
+      if (size < 1) return at(node, fmt::format("'{}' has the impossible shape {}", p.name, to_text(p.shape)));
+    }
+  }
+  if (next != node.params.size()) {
+    return at(node, fmt::format("unknown or repeated parameter '{}'", node.params[next].name));
+  }
+  return Done{};
+}
+
+Status check_inputs(const Workload& workload, const Node& node, const OpInfo& row, ValueId defined) {
+  const size_t n = node.inputs.size();
+  if (n < row.min_inputs || n > row.max_inputs) {
+    return at(node, row.min_inputs == row.max_inputs
+                        ? fmt::format("takes {} input(s), got {}", row.min_inputs, n)
+                        : fmt::format("takes {} to {} inputs, got {}", row.min_inputs, row.max_inputs, n));
+  }
+  for (const ValueId input : node.inputs) {
+    if (input < 0 || input >= defined) return at(node, "reads a value that is not defined yet");
+  }
+  const bool last = &node == &workload.nodes.back();
+  if (row.loss != last) return at(node, last ? "the last node must be a loss" : "a loss must be the last node");
+  return Done{};
+}
+
+Status check_names(const Workload& workload) {
+  std::set<std::string> names;
+  for (const Input& input : workload.inputs) {
+    if (!names.insert(input.name).second) return Error{.message = "'" + input.name + "' is defined twice"};
+    const Shape& s = input.type.shape;
+    for (size_t axis = 0; axis < s.size(); ++axis) {
+      if ((axis == 0) != (s[axis] == kBatch) || s[axis] == 0 || s[axis] < kBatch) {
+        return Error{.message = fmt::format("input '{}' must be [N,...] with positive sizes, is {}", input.name,
+                                            to_text(s))};
+      }
+    }
+    if (s.empty()) return Error{.message = fmt::format("input '{}' needs the batch axis N", input.name)};
+  }
+  for (const Node& node : workload.nodes) {
+    if (!names.insert(node.output).second) return at(node, "this name is defined twice");
+  }
+  std::set<std::string> params;
+  for (const Parameter& p : workload.parameters) {
+    if (!params.insert(p.name).second) return Error{.message = "parameter '" + p.name + "' is declared twice"};
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::vector<Type>> infer(const Workload& workload) {
+  if (workload.nodes.empty()) return Error{.message = "workload '" + workload.name + "' has no nodes"};
+  CHECK_OK(check_names(workload));
+  std::vector<Type> types;
+  for (const Input& input : workload.inputs) types.push_back(input.type);
+  for (const Node& node : workload.nodes) {
+    const OpInfo& row = info(node.op);
+    CHECK_OK(check_inputs(workload, node, row, static_cast<ValueId>(types.size())));
+    CHECK_OK(check_params(workload, node, row));
+    CHECK_OK(check_attributes(node, row));
+    std::vector<Type> inputs;
+    for (const ValueId id : node.inputs) inputs.push_back(types[static_cast<size_t>(id)]);
+    Result<Type> type = row.shape(NodeView{node, inputs, workload});
+    if (!type) return at(node, type.error().message);
+    types.push_back(*type);
+  }
+  return types;
+}
+
+}  // namespace bakeoff::ir

@@ -1,0 +1,76 @@
+#include "ir/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/text.h"
+
+namespace bakeoff::ir {
+namespace {
+
+// The inferred shape of value "h" of a one-node workload.
+std::string shape_of(const std::string& input, const std::string& node) {
+  const std::string text = "workload w(x: " + input + ", t: f32[N,1]) {\n h = " + node +
+                           "\n f = flatten(h)\n p = linear(f; weight=p.w[1,SIZE])\n loss = mse(p, t)\n}";
+  for (int size = 1; size < 600; ++size) {
+    std::string attempt = text;
+    attempt.replace(attempt.find("SIZE"), 4, std::to_string(size));
+    if (const auto workload = parse(attempt)) return to_text((*infer(*workload))[2]);
+  }
+  return "none";
+}
+
+TEST(Infer, GivesTheShapesOfThePapers) {
+  EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3])"), "f32[N,4,7,7]");
+  EXPECT_EQ(shape_of("f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3]) stride=2,1 pad=0,1,1,1"), "f32[N,4,4,9]");
+  EXPECT_EQ(shape_of("f32[N,4,9,9]", "conv2d(x; weight=c[6,2,3,3]) groups=2 dilation=2,2"), "f32[N,6,5,5]");
+  EXPECT_EQ(shape_of("f32[N,4,9,9]", "max_pool2d(x) kernel=3,3 stride=2,2 pad=1,1,1,1"), "f32[N,4,5,5]");
+  EXPECT_EQ(shape_of("f32[N,4,9,9]", "global_avg_pool2d(x)"), "f32[N,4]");
+  EXPECT_EQ(shape_of("f32[N,4,9]", "transpose(x) perm=0,2,1"), "f32[N,9,4]");
+  EXPECT_EQ(shape_of("f32[N,4,9]", "reshape(x) shape=N,3,12"), "f32[N,3,12]");
+  EXPECT_EQ(shape_of("f32[N,4,9]", "pad(x) pad=0,1,2,0"), "f32[N,5,11]");
+  EXPECT_EQ(shape_of("f32[N,4,9]", "concat(x, x) axis=2"), "f32[N,4,18]");
+  EXPECT_EQ(shape_of("i32[N,4]", "embedding(x; weight=e[50,8])"), "f32[N,4,8]");
+}
+
+struct BadNode {
+  const char* input;
+  const char* node;
+  const char* message;
+};
+
+TEST(Infer, RefusesWhatDoesNotFit) {
+  const BadNode cases[] = {
+      {"f32[N,3,9,9]", "conv2d(x; weight=c[4,2,3,3])", "takes 2 channels"},
+      {"f32[N,3,9,9]", "conv2d(x; weight=c[4,3,11,3])", "does not fit into input"},
+      {"f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3], bias=b[3])", "bias must be [4]"},
+      {"f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3]) stride=0,1", "stride must be at least 1"},
+      {"f32[N,3,9,9]", "conv2d(x; weight=c[4,3,3,3]) groups=2", "does not divide"},
+      {"f32[N,9]", "max_pool2d(x) kernel=2,2 stride=2,2", "needs an N,C,H,W input"},
+      {"f32[N,1,9,9]", "max_pool2d(x) kernel=2,2 stride=2,2 pad=2,0,0,0", "at most half the kernel"},
+      {"f32[N,1,9,9]", "max_pool2d(x) stride=2,2", "attribute 'kernel' is missing"},
+      {"f32[N,1,9,9]", "max_pool2d(x) kernel=2 stride=2,2", "needs 2 numbers"},
+      {"f32[N,9]", "dropout(x) rate=1", "rate must lie in [0, 1)"},
+      {"f32[N,9]", "gelu(x) form=quick", "must be one of erf, tanh"},
+      {"f32[N,9]", "embedding(x; weight=e[5,5])", "needs integer input"},
+      {"i32[N,9]", "relu(x)", "needs float inputs"},
+      {"f32[N,9]", "reshape(x) shape=3,3", "shape must start with N"},
+      {"f32[N,9]", "reshape(x) shape=N,2,4", "differ in their number of elements"},
+      {"f32[N,2,3]", "transpose(x) perm=1,0,2", "N first"},
+      {"f32[N,2,3]", "softmax(x) axis=0", "not an axis after N"},
+      {"f32[N,2,3]", "add(x)", "takes 2 input(s), got 1"},
+      {"f32[N,2,3]", "batch_norm(x; weight=w[2], bias=b[2], mean=m[2], var=v[2])", "needs an N,C or N,C,H,W"},
+      {"f32[N,2]", "batch_norm(x; weight=w[2], bias=b[2])", "parameter 'mean' is missing"},
+      {"f32[N,2]", "mse(x, x)", "a loss must be the last node"},
+  };
+  for (const BadNode& c : cases) {
+    SCOPED_TRACE(c.node);
+    const auto result = parse("workload w(x: " + std::string(c.input) + ") {\n h = " + c.node +
+                              "\n loss = mse(h, h)\n}", "f");
+    ASSERT_FALSE(result);
+    EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
+    EXPECT_EQ(result.error().where, "f:2");
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::ir

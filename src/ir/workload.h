@@ -1,0 +1,111 @@
+#pragma once
+
+// A workload: a model with its loss, as plain values. Activations are N,C,H,W or N,T,F; convolution kernels
+// O,I,kH,kW; linear weights O,I. Every node has one output. The last node computes the scalar loss.
+//
+//   workload mlp(x: f32[N,100], y: i32[N]) {
+//     h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])
+//     h2 = relu(h1)
+//     logits = linear(h2; weight=fc2.weight[10,128], bias=fc2.bias[10])
+//     loss = softmax_cross_entropy(logits, y) reduction=mean
+//   }
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/type.h"
+
+namespace bakeoff::ir {
+
+enum class Op {
+  kConv2d, kLinear, kBatchNorm, kLayerNorm, kEmbedding, kDropout,
+  kRelu, kGelu, kSigmoid, kTanh, kSoftmax,
+  kMaxPool2d, kAvgPool2d, kGlobalAvgPool2d,
+  kFlatten, kReshape, kTranspose, kPad, kConcat,
+  kAdd, kMul,
+  kSoftmaxCrossEntropy, kMse,
+};
+
+using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
+
+struct Attribute {
+  std::string name;
+  AttrValue value;
+  bool operator==(const Attribute&) const = default;
+};
+
+// A value is an input of the workload or the output of a node: inputs come first, then nodes in order.
+using ValueId = int;
+// Index into Workload::parameters.
+using ParamId = int;
+
+// What a parameter is for: decides its initial value and whether it is trained.
+enum class Role { kWeight, kBias, kScale, kShift, kTable, kRunningMean, kRunningVar };
+
+struct Parameter {
+  std::string name;  // dotted, human: "conv1.weight"
+  Shape shape;
+  Role role = Role::kWeight;
+  bool operator==(const Parameter&) const = default;
+};
+
+// False for running statistics, which the forward pass updates and the optimizer does not see.
+bool trainable(const Parameter& parameter);
+
+struct Slot {
+  std::string name;  // the op's name for it: "weight"
+  ParamId param = 0;
+  bool operator==(const Slot&) const = default;
+};
+
+struct Node {
+  Op op = Op::kRelu;
+  std::string output = {};             // name of its value
+  std::vector<ValueId> inputs = {};
+  std::vector<Slot> params = {};       // in the op table's order; optional ones may be missing
+  std::vector<Attribute> attributes = {};   // all of them, in the op table's order
+  bool operator==(const Node&) const = default;
+
+  int64_t integer(std::string_view attribute) const;
+  double real(std::string_view attribute) const;
+  bool flag(std::string_view attribute) const;
+  const std::vector<int64_t>& integers(std::string_view attribute) const;
+  const std::string& word(std::string_view attribute) const;
+  // The parameter in a slot, or -1 where an optional one is missing.
+  ParamId param(std::string_view slot) const;
+  bool has(std::string_view slot) const { return param(slot) >= 0; }
+};
+
+struct Input {
+  std::string name;
+  Type type;
+  bool operator==(const Input&) const = default;
+};
+
+struct Workload {
+  std::string name;
+  std::vector<Input> inputs;
+  std::vector<Parameter> parameters;   // in order of first use
+  std::vector<Node> nodes;             // in order of evaluation
+  bool operator==(const Workload&) const = default;
+
+  int value_count() const { return static_cast<int>(inputs.size() + nodes.size()); }
+  bool is_input(ValueId id) const { return id < static_cast<int>(inputs.size()); }
+  ValueId output_of(int node) const { return static_cast<int>(inputs.size()) + node; }
+  // The node that computes `id`; not for inputs.
+  const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }
+  const std::string& value_name(ValueId id) const;
+  ParamId find_parameter(std::string_view name) const;   // -1 if there is none
+  // The value that the loss compares with the target: what `predict` returns.
+  ValueId prediction() const { return nodes.back().inputs[0]; }
+  ValueId loss() const { return value_count() - 1; }
+  // Number of trained scalars.
+  int64_t parameter_count() const;
+};
+
+// Indices of the nodes that read `id`, in order.
+std::vector<int> consumers(const Workload& workload, ValueId id);
+
+}  // namespace bakeoff::ir
