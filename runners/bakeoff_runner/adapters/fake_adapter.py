@@ -1,0 +1,263 @@
+"""Test equipment: a framework that misbehaves on request.
+
+``--framework fake`` needs nothing but the standard library. Its "model" is one
+parameter ``w``, loss ``(w - 3)^2 / 2``, plain SGD with learning rate 0.1 from w = 0,
+so that every number it gives can be checked by hand. It reads no file unless told to.
+
+Options of ``import`` (all strings; a stage is import, build, parity, losses, run or
+close; faults happen at the start of their stage):
+
+=================  ==================================================================
+``step_ms``        milliseconds per step (default 0: as fast as the loop goes)
+``busy``           "1": steps burn processor time instead of sleeping
+``drift``          each step takes this fraction longer than the last, e.g. "0.01"
+``nan_step``       from this step on (1 = first after build) losses are NaN
+``offset``         added to every loss and gradient: a parity gate must notice
+``crash_at``       stage to crash in; ``crash_step``: step to crash at
+``crash_how``      raise (default), exit (code 1), silent (code 0), abort, segv, kill
+``hang_at``        stage to hang in; ``hang_step``: step to hang at
+``ignore_sigterm`` "1": from import on
+``flood_mb``       megabytes to write to stdout and to stderr, each, at ``flood_at``
+                   (default import)
+``grandchild``     plain, setsid or orphan (setsid, and its parent is gone): a process
+                   that sleeps for an hour, started at import; its pid is in effective
+``garbage_at``     stage that sends garbage as well as its answer, of the kind
+                   ``garbage``: text (default), binary, long (2 MiB without newline),
+                   partial (half a line, then silence), id (a foreign id)
+``eat_memory_at``  stage in which memory is allocated and touched until killed
+``spin``           "1": a thread burns processor time for ever, idle or not
+``load_script``    "1": `build` runs the script file
+=================  ==================================================================
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any, Callable, Mapping, NoReturn
+
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    Array,
+    BuildRequest,
+    ImportInfo,
+    LossesResult,
+    ParityRequest,
+    RunResult,
+)
+from bakeoff_runner.script import load_script
+
+_TARGET = 3.0
+_LEARNING_RATE = 0.1
+_OPTIONS = frozenset(
+    "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
+    "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
+    "eat_memory_at spin load_script".split()
+)
+
+
+class FakeAdapter(Adapter):
+    """See the module's table of options."""
+
+    def __init__(self) -> None:
+        self._options: Mapping[str, str] = {}
+        self._weight = 0.0
+        self._step = 0
+
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise AdapterError(f"unknown option '{unknown[0]}' of framework fake")
+        self._options = options
+        effective: dict[str, Any] = {"threads": threads, "dtype": dtype}
+        if self._on("ignore_sigterm"):
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if "grandchild" in options:
+            effective["grandchild"] = _start_grandchild(options["grandchild"])
+        if self._on("spin"):
+            threading.Thread(target=_spin, daemon=True).start()
+        self._trouble("import")
+        return ImportInfo(versions={"fake": "1.0"}, effective=effective)
+
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        self._trouble("build")
+        self._reset()
+        if self._on("load_script"):
+            load_script(request.script)
+        return {"parameters": 1, "script": request.script.name}
+
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        self._trouble("parity")
+        import numpy as np
+
+        from bakeoff_runner.tensors import read_safetensors
+
+        offset = self._number("offset")
+        tensors: dict[str, Array] = {
+            "loss": np.array(0.5 * _TARGET**2 + offset),
+            "output": np.array([0.0]),
+            "grad/w": np.array([-_TARGET + offset]),
+        }
+        if request.grads_in is not None:
+            given = read_safetensors(request.grads_in)["w"]
+            tensors["update/w"] = -_LEARNING_RATE * given
+        return tensors
+
+    def losses(self, steps: int) -> LossesResult:
+        self._trouble("losses")
+        self._reset()
+        start = time.monotonic_ns()
+        losses = [self._train_step()]
+        first = time.monotonic_ns()
+        losses += [self._train_step() for _ in range(steps - 1)]
+        end = time.monotonic_ns()
+        return LossesResult(losses, first - start, end - start)
+
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        self._trouble("run")
+        loss = 0.0
+        start = time.monotonic_ns()
+        for _ in range(steps):
+            loss = self._train_step()
+            mark()
+        return RunResult(time.monotonic_ns() - start, loss)
+
+    def close(self) -> None:
+        self._trouble("close")
+
+    def _reset(self) -> None:
+        self._weight, self._step = 0.0, 0
+
+    def _train_step(self) -> float:
+        self._step += 1
+        if self._options.get("crash_step") == str(self._step):
+            self._crash()
+        if self._options.get("hang_step") == str(self._step):
+            _hang()
+        self._take_time()
+        error = self._weight - _TARGET
+        self._weight -= _LEARNING_RATE * error
+        nan_step = int(self._options.get("nan_step", "0"))
+        if 0 < nan_step <= self._step:
+            return float("nan")
+        return 0.5 * error * error + self._number("offset")
+
+    def _take_time(self) -> None:
+        growth: float = (1.0 + self._number("drift")) ** (self._step - 1)
+        seconds = self._number("step_ms") / 1e3 * growth
+        if seconds <= 0.0:
+            return
+        if self._on("busy"):
+            end = time.monotonic_ns() + round(seconds * 1e9)
+            while time.monotonic_ns() < end:
+                pass
+        else:
+            time.sleep(seconds)
+
+    def _trouble(self, stage: str) -> None:
+        options = self._options
+        if options.get("flood_at", "import") == stage and "flood_mb" in options:
+            _flood(int(options["flood_mb"]))
+        if options.get("garbage_at") == stage:
+            _send_garbage(options.get("garbage", "text"))
+        if options.get("eat_memory_at") == stage:
+            _eat_memory()
+        if options.get("hang_at") == stage:
+            _hang()
+        if options.get("crash_at") == stage:
+            self._crash()
+
+    def _crash(self) -> NoReturn:
+        how = self._options.get("crash_how", "raise")
+        print(f"fake: crashing by {how}", file=sys.stderr, flush=True)
+        if how == "exit":
+            os._exit(1)
+        if how == "silent":
+            os._exit(0)
+        if how == "abort":
+            os.abort()
+        if how == "segv":
+            ctypes.string_at(0)
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise RuntimeError("fake: asked to crash")
+
+    def _on(self, option: str) -> bool:
+        return self._options.get(option) == "1"
+
+    def _number(self, option: str) -> float:
+        return float(self._options.get(option, "0"))
+
+
+def make() -> Adapter:
+    return FakeAdapter()
+
+
+def _hang() -> NoReturn:
+    while True:
+        time.sleep(3600)
+
+
+def _spin() -> NoReturn:
+    while True:
+        pass
+
+
+def _flood(megabytes: int) -> None:
+    chunk = (b"fake floods its output, sixty-four bytes in each of its lines.\n" * 17)[
+        :1024
+    ]
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    for _ in range(megabytes * 1024):
+        for descriptor in (1, 2):
+            left = memoryview(chunk)
+            while left:
+                left = left[os.write(descriptor, left) :]
+
+
+def _eat_memory() -> NoReturn:
+    hoard = []
+    while True:
+        block = bytearray(16 << 20)
+        block[::4096] = b"x" * len(block[::4096])
+        hoard.append(block)
+        time.sleep(0.001)
+
+
+def _send_garbage(kind: str) -> None:
+    garbage = {
+        "text": b"Segmentation fault? No, just some text.\n",
+        "binary": bytes(range(256)) + b"\n",
+        "long": b"x" * (2 << 20),
+        "partial": b'{"id": 1, "ok": tr',
+        "id": b'{"id": 987654, "ok": true}\n',
+    }[kind]
+    left = memoryview(garbage)
+    while left:
+        left = left[os.write(4, left) :]
+    if kind == "partial":
+        _hang()
+
+
+def _start_grandchild(kind: str) -> int:
+    """Starts a process that outlives its parent if nobody cares; returns its pid."""
+    sleeper = [sys.executable, "-c", "import time; time.sleep(3600)"]
+    if kind == "orphan":
+        starter = (
+            "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], "
+            "start_new_session=True, stdout=subprocess.DEVNULL).pid)"
+        )
+        output = subprocess.check_output([sys.executable, "-c", starter, *sleeper])
+        return int(output)
+    if kind not in ("plain", "setsid"):
+        raise AdapterError(f"grandchild '{kind}' is not plain, setsid or orphan")
+    return subprocess.Popen(sleeper, start_new_session=kind == "setsid").pid
