@@ -241,10 +241,10 @@ class Parser {
     return Done{};
   }
 
-  // Attributes stand on the node's line: the next line starts another node.
+  // Attributes stand on the line of the closing parenthesis: the next line starts another node.
   Status attributes(Node& node, const OpInfo& row) {
+    const int line = line_;
     for (;;) {
-      const int line = line_;
       skip_blank();
       if (line_ != line || at_ >= text_.size() || text_[at_] == '}') return Done{};
       TRY(const std::string name, word("an attribute"));

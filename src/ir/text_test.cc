@@ -61,8 +61,8 @@ TEST(Text, ErrorsNameLineAndRemedy) {
       {"unknown attribute", "workload w(x: f32[N,2]) {\n h = dropout(x) rat=0.5\n}", "f:2",
        "dropout has no attribute 'rat'", "did you mean 'rate'?"},
       {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number", ""},
-      {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; wait=w[2,2])\n}", "f:2",
-       "linear has no parameter 'wait'", "did you mean 'weight'?"},
+      {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; weigt=w[2,2])\n}", "f:2",
+       "linear has no parameter 'weigt'", "did you mean 'weight'?"},
       {"shapes", "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
                  " loss = softmax_cross_entropy(h2, y)\n}", "f:3", "does not fit the last axis", ""},
       {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text", ""},

@@ -50,8 +50,9 @@ struct Training {
   Optimizer optimizer;
   int64_t batch = 32;
   std::string precision = "float32";
-  // Scales raw inputs on loading: x * input_scale (e.g. 1/255 for bytes). Data files hold raw values.
-  double input_scale = 1.0;
+  // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor), rounded
+  // once to float32 (255 for bytes), also where the computation then runs in float64.
+  double input_divisor = 1.0;
   uint64_t seed = 1;
   bool operator==(const Training&) const = default;
 };

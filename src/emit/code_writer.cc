@@ -1,0 +1,119 @@
+#include "emit/code_writer.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+
+namespace bakeoff::emit {
+namespace {
+
+constexpr int kPythonColumns = 88;
+
+std::string substitute(std::string_view text, const Variables& variables) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (text[i] != '$') {
+      out += text[i++];
+      continue;
+    }
+    const size_t end = text.find('$', i + 1);
+    const std::string_view name = text.substr(i + 1, end == std::string_view::npos ? end : end - i - 1);
+    const auto found = variables.find(name);
+    if (end == std::string_view::npos || (found == variables.end() && !name.empty())) {
+      std::fprintf(stderr, "emitter bug: no value for '$%s'\n", std::string(name).c_str());
+      std::abort();
+    }
+    out += name.empty() ? "$" : found->second;
+    i = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+void CodeWriter::print(std::string_view text, const Variables& variables) {
+  const std::string full = substitute(text, variables);
+  for (size_t begin = 0; begin < full.size();) {
+    const size_t end = std::min(full.find('\n', begin), full.size());
+    line(std::string_view(full).substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+void CodeWriter::line(std::string_view text) {
+  if (!text.empty()) text_.append(static_cast<size_t>(column()), ' ').append(text);
+  text_ += '\n';
+}
+
+void CodeWriter::blank(int lines) { text_.append(static_cast<size_t>(lines), '\n'); }
+
+void CodeWriter::call(std::string_view head, const std::vector<std::string>& arguments, std::string_view tail) {
+  const std::string joined = fmt::format("{}", fmt::join(arguments, ", "));
+  const std::string flat = fmt::format("{}({}){}", head, joined, tail);
+  if (column() + static_cast<int>(flat.size()) <= kPythonColumns || arguments.empty()) return line(flat);
+  line(fmt::format("{}(", head));
+  {
+    const auto inner = indent();
+    if (column() + static_cast<int>(joined.size()) <= kPythonColumns) {
+      line(joined);
+    } else {
+      for (const std::string& argument : arguments) line(argument + ",");
+    }
+  }
+  line(fmt::format("){}", tail));
+}
+
+std::string python_real(double value) {
+  std::string text = fmt::format("{}", value);  // shortest that reads back the same
+  if (const size_t e = text.find('e'); e != std::string::npos) {
+    // "1e-07" -> "1e-7"
+    size_t digits = e + 2;
+    while (digits + 1 < text.size() && text[digits] == '0') text.erase(digits, 1);
+    return text;
+  }
+  if (text.starts_with("0.000")) {
+    const size_t first = text.find_first_not_of("0.");
+    std::string digits = text.substr(first);
+    const int exponent = static_cast<int>(first) - 1;
+    if (digits.size() > 1) digits.insert(1, ".");
+    return fmt::format("{}e-{}", digits, exponent);
+  }
+  return text.find('.') == std::string::npos && text.find("inf") == std::string::npos ? text + ".0" : text;
+}
+
+std::string python_tuple(const std::vector<int64_t>& values) {
+  return fmt::format("({}{})", fmt::join(values, ", "), values.size() == 1 ? "," : "");
+}
+
+std::string python_bool(bool value) { return value ? "True" : "False"; }
+
+std::string camel_case(std::string_view name) {
+  std::string out;
+  bool upper = true;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      upper = true;
+      continue;
+    }
+    out += upper ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    upper = false;
+  }
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "Model");
+  return out;
+}
+
+std::string identifier(std::string_view name) {
+  std::string out;
+  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "_");
+  return out;
+}
+
+std::string layer_of(std::string_view parameter) {
+  const size_t dot = parameter.rfind('.');
+  return std::string(dot == std::string_view::npos ? parameter : parameter.substr(0, dot));
+}
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,73 @@
+#pragma once
+
+// Prints source text: scopes, indentation, named substitution.
+//
+//   CodeWriter out;
+//   out.print("def $name$($args$):\n", {{"name", "forward"}, {"args", "x"}});
+//   {
+//     auto body = out.indent();
+//     out.print("return x\n");
+//   }
+//   out.text();
+//
+// Each line of a printed text gets the current indentation, empty lines none. "$name$" is replaced, "$$" is a
+// dollar sign; a name without a value is a bug and aborts.
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bakeoff::emit {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+class CodeWriter {
+ public:
+  explicit CodeWriter(int spaces_per_level = 4) : spaces_(spaces_per_level) {}
+
+  class Scope {
+   public:
+    explicit Scope(CodeWriter& writer) : writer_(writer) { ++writer_.level_; }
+    ~Scope() { --writer_.level_; }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    CodeWriter& writer_;
+  };
+
+  void print(std::string_view text, const Variables& variables = {});
+  // Prints one line as it is (no substitution), indented.
+  void line(std::string_view text);
+  void blank(int lines = 1);
+  [[nodiscard]] Scope indent() { return Scope(*this); }
+  // Columns of the current indentation.
+  int column() const { return level_ * spaces_; }
+
+  // Python: prints `head(arg, arg, ...)tail` the way black and ruff format it at 88 columns: on one line if it
+  // fits; else all arguments on one indented line; else one argument a line with a trailing comma.
+  void call(std::string_view head, const std::vector<std::string>& arguments, std::string_view tail = "");
+
+  const std::string& text() const { return text_; }
+
+ private:
+  int spaces_;
+  int level_ = 0;
+  std::string text_;
+};
+
+// A Python literal: "1e-4", "0.9", "1.0".
+std::string python_real(double value);
+// "(1, 2)", with one element "(1,)".
+std::string python_tuple(const std::vector<int64_t>& values);
+// "True" / "False".
+std::string python_bool(bool value);
+// "mnist_cnn" -> "MnistCnn".
+std::string camel_case(std::string_view name);
+// "conv1.weight" -> "conv1_weight": an identifier, made unique by the caller's Namer.
+std::string identifier(std::string_view name);
+// The part before the last dot: "block1.conv.weight" -> "block1.conv".
+std::string layer_of(std::string_view parameter);
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,59 @@
+#include "emit/code_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "emit/namer.h"
+
+namespace bakeoff::emit {
+namespace {
+
+TEST(CodeWriter, IndentsAndSubstitutes) {
+  CodeWriter out;
+  out.print("def $f$(x):\n", {{"f", "forward"}});
+  {
+    const auto body = out.indent();
+    out.print("y = x\n\nreturn y  # costs 1$$\n");
+  }
+  EXPECT_EQ(out.text(), "def forward(x):\n    y = x\n\n    return y  # costs 1$\n");
+}
+
+TEST(CodeWriterDeathTest, UnknownNameAborts) {
+  CodeWriter out;
+  EXPECT_DEATH(out.print("$missing$\n"), "no value for '\\$missing'");
+}
+
+TEST(CodeWriter, CallWrapsAsTheFormatterDoes) {
+  CodeWriter out;
+  out.call("f", {"a", "b"});
+  out.call("function", {std::string(40, 'a'), std::string(40, 'b')});
+  out.call("function", {std::string(60, 'a'), std::string(40, 'b')}, "[0]");
+  EXPECT_EQ(out.text(), "f(a, b)\nfunction(\n    " + std::string(40, 'a') + ", " + std::string(40, 'b') +
+                            "\n)\nfunction(\n    " + std::string(60, 'a') + ",\n    " + std::string(40, 'b') +
+                            ",\n)[0]\n");
+}
+
+TEST(PythonReal, ReadsAsAPersonWouldWriteIt) {
+  EXPECT_EQ(python_real(1e-4), "1e-4");
+  EXPECT_EQ(python_real(1e-7), "1e-7");
+  EXPECT_EQ(python_real(0.9), "0.9");
+  EXPECT_EQ(python_real(0.001), "0.001");
+  EXPECT_EQ(python_real(0.00025), "2.5e-4");
+  EXPECT_EQ(python_real(1), "1.0");
+  EXPECT_EQ(python_real(255), "255.0");
+  EXPECT_EQ(python_real(1e-12), "1e-12");
+}
+
+TEST(Names, BecomeIdentifiers) {
+  EXPECT_EQ(camel_case("mnist_cnn"), "MnistCnn");
+  EXPECT_EQ(identifier("block1.conv"), "block1_conv");
+  EXPECT_EQ(layer_of("block1.conv.weight"), "block1.conv");
+  Namer namer({"model"});
+  EXPECT_EQ(namer.name("a", "model"), "model_2");
+  EXPECT_EQ(namer.name("b", "lambda"), "lambda_2");
+  EXPECT_EQ(namer.name("c", "x.y"), "x_y");
+  EXPECT_EQ(namer.name("d", "x_y"), "x_y_2");
+  EXPECT_EQ(namer.name("c", "anything"), "x_y");
+}
+
+}  // namespace
+}  // namespace bakeoff::emit

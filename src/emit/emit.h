@@ -1,0 +1,81 @@
+#pragma once
+
+// What an emitter gets, what it gives, and what a framework declares about itself. One Framework value per
+// folder src/emit/<framework>; src/emit/all lists them.
+//
+// The emitted script runs alone: `python train_torch.py [--data F] [--weights F] [--steps N]`; by default it
+// reads data.safetensors (one tensor per input of the workload, rows first, raw values) and, in the equalised
+// track, weights.safetensors (canonical names and layouts) from its own folder, trains, prints losses.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+// Execution settings of a contender, validated against Framework::settings: every setting is present.
+using Settings = std::map<std::string, std::string>;
+
+struct Setting {
+  std::string name;                   // "compile"
+  std::vector<std::string> values;    // allowed; empty: any positive integer
+  std::string fallback;               // the framework's own default
+  std::string doc;
+};
+
+struct Request {
+  const ir::Workload& workload;
+  const ir::Training& training;
+  Settings settings;
+  std::string script_name;            // "train_torch.py"; the layout file is named after it
+};
+
+struct Emitted {
+  std::string source;                 // formatted as the ecosystem's formatter would
+  // How canonical weights become the framework's (see docs/runner_protocol.md); empty: they are the same.
+  std::string layout_json = {};
+};
+
+// One line of the fairness diff: what a framework does where the user says nothing.
+struct Default {
+  std::string topic;                  // one of the names in namespace topic, so that lines of frameworks meet
+  std::string value;
+  bool operator==(const Default&) const = default;
+};
+
+namespace topic {
+inline constexpr const char* kWeightInit = "initialiser of conv and linear weights";
+inline constexpr const char* kBiasInit = "initialiser of biases";
+inline constexpr const char* kTableInit = "initialiser of embeddings";
+inline constexpr const char* kEps = "optimizer epsilon";
+inline constexpr const char* kEpsForm = "where epsilon sits";
+inline constexpr const char* kRho = "RMSprop decay of the squared gradient";
+inline constexpr const char* kWeightDecay = "weight decay";
+inline constexpr const char* kBatchNormEps = "BatchNorm epsilon";
+inline constexpr const char* kBatchNormMomentum = "BatchNorm momentum (weight of the new batch)";
+inline constexpr const char* kRunningVar = "BatchNorm running variance";
+inline constexpr const char* kLayerNormEps = "LayerNorm epsilon";
+}  // namespace topic
+
+struct Framework {
+  std::string name;                   // "torch": also the runner's adapter
+  std::string title;                  // "PyTorch"
+  std::vector<Setting> settings;
+  // The environment a contender runs in ("torch", "tensorflow", "jax").
+  std::string (*environment)(const Settings&) = nullptr;
+  bool (*supports)(ir::Op) = nullptr;
+  Result<Emitted> (*emit)(const Request&) = nullptr;
+  // Defaults that matter for this workload and optimizer.
+  std::vector<Default> (*defaults)(const Request&) = nullptr;
+  // True where running variances are updated with the unbiased batch variance (torch).
+  bool (*unbiased_running_var)(const Settings&) = nullptr;
+};
+
+// An error naming the first op of the workload without an emitter, before anything is written.
+Status check_supported(const Framework& framework, const ir::Workload& workload);
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,27 @@
+#pragma once
+
+// A framework's table from op to the small function that prints it, and the walk over a workload.
+//
+//   const OpFunctions<Printer> kOps = {{ir::Op::kRelu, relu}, ...};   // void relu(Printer&, const ir::Node&)
+//   walk(workload, kOps, printer);      // after check_supported: every node has its function
+
+#include <cassert>
+#include <map>
+
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+template <typename Printer>
+using OpFunctions = std::map<ir::Op, void (*)(Printer&, const ir::Node&)>;
+
+template <typename Printer>
+void walk(const ir::Workload& workload, const OpFunctions<Printer>& functions, Printer& printer) {
+  for (const ir::Node& node : workload.nodes) {
+    const auto function = functions.find(node.op);
+    assert(function != functions.end());
+    function->second(printer, node);
+  }
+}
+
+}  // namespace bakeoff::emit
