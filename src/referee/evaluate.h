@@ -1,0 +1,64 @@
+#pragma once
+
+// The referee: a float64 interpreter of ir::Workload with reverse-mode differentiation. What it says a workload
+// computes is what every framework has to match.
+//
+//   TRY(Evaluation e, evaluate(workload, weights, {images, labels}));
+//   e.loss; e.gradients[workload.find_parameter("conv1.weight")];
+//
+// Formulas are those of ir/op_table.h. The result does not depend on the number of threads: work is cut into
+// fixed pieces and sums are taken in a fixed order. Processors with and without FMA differ in the last bits.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/workload.h"
+#include "tensor/tensor.h"
+
+namespace bakeoff::referee {
+
+using Weights = std::vector<tensor::Tensor>;    // by ParamId; running statistics included
+using Inputs = std::vector<tensor::AnyTensor>;  // by input index: Tensor for f32, IntTensor for i32
+
+// Dropout by masks that anyone can recompute (referee/dropout.h).
+struct DropoutMasks {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+};
+
+struct EvalOptions {
+  bool train = true;       // batch statistics in batch_norm, dropout if masks are given
+  bool gradients = true;
+  bool activations = false;              // keep every value
+  std::optional<DropoutMasks> dropout = {};   // none: dropout passes its input on
+  int threads = 2;
+};
+
+// Running statistics after one step: running = (1 - momentum) running + momentum batch, where the batch's
+// variance is the biased one (divisor n) or the unbiased one (n - 1; torch). By ParamId; tensors without data for
+// parameters that are not running statistics, and all of them so when not training.
+struct RunningStatistics {
+  Weights biased;
+  Weights unbiased;
+};
+
+struct Evaluation {
+  double loss = 0;
+  tensor::Tensor prediction;   // Workload::prediction()
+  Weights gradients;           // by ParamId: dloss/dparameter; without data for running statistics
+  RunningStatistics running;
+  std::vector<tensor::AnyTensor> activations;   // by ValueId, if asked for
+};
+
+// Fails where the workload is invalid, weights or inputs do not fit it, an integer lies outside its bound (the
+// message names input, row, value and bound), or batch_norm has one value per channel in training.
+Result<Evaluation> evaluate(const ir::Workload& workload, const Weights& weights, const Inputs& inputs,
+                            const EvalOptions& options = {});
+
+// The input checks of evaluate() alone: count, types, shapes, one batch size, labels and ids within bounds.
+// Gives the batch size.
+Result<int64_t> check_inputs(const ir::Workload& workload, const Inputs& inputs);
+
+}  // namespace bakeoff::referee
