@@ -1,0 +1,76 @@
+#pragma once
+
+// A recipe: what to race, validated once, here, at the edge. Everything behind this can rely on it.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+
+namespace bakeoff::recipe {
+
+struct Data {
+  std::string kind = "synthetic";        // mnist | synthetic | file
+  std::filesystem::path path = {};       // kind = file, absolute
+  int64_t samples = 1000;
+  bool operator==(const Data&) const = default;
+};
+
+// One combination of settings of one framework.
+struct Contender {
+  std::string framework;
+  std::map<std::string, std::string> settings;   // every setting of the framework
+  std::filesystem::path script = {};             // the user's own file, absolute; empty: emitted
+  std::string id;                                // "torch[compile=default]", unique
+  std::string file;                              // script's name in the run directory, unique
+  bool operator==(const Contender&) const = default;
+};
+
+struct Budget {
+  double minutes = 10;
+  int64_t heats = 40;
+  bool operator==(const Budget&) const = default;
+};
+
+struct Race {
+  int64_t threads = 0;                           // 0: the CPUs allowed
+  int64_t live = 8;
+  int64_t warmup_steps = 5;
+  int64_t bursts = 4;
+  double burst_seconds = 0.5;
+  bool tuned_allocator = false;
+  int64_t parity_steps = 10;
+  double stage_seconds = 300;
+  bool operator==(const Race&) const = default;
+};
+
+struct Recipe {
+  std::string name;
+  std::filesystem::path file;
+  std::string text;
+  ir::Workload workload;
+  ir::Training training;
+  Data data;
+  std::vector<Contender> contenders;
+  double margin = 0.03;
+  double alpha = 0.01;
+  Budget budget;
+  Race race;
+};
+
+// Reads and checks a recipe. Errors name file, line, key and the remedy.
+Result<Recipe> load(const std::filesystem::path& file);
+// The same from text; relative paths are taken from `file`'s folder.
+Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
+
+// "torch[compile=default,channels_last]": settings that differ from the framework's own default; a Keras
+// backend always shows.
+std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings);
+
+}  // namespace bakeoff::recipe

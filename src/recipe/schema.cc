@@ -1,0 +1,215 @@
+#include "recipe/schema.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "emit/all/frameworks.h"
+#include "ir/op_table.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::recipe {
+namespace {
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> names;
+  for (const ir::OpInfo& row : ir::op_table()) {
+    if (row.loss) names.push_back(row.name);
+  }
+  return names;
+}
+
+std::vector<Key> make_keys() {
+  return {
+      {"", "name", Kind::kWord, "the file's name", .doc = "how the run is called in reports"},
+      {"", "workload", Kind::kPath, "", .required = true,
+       .doc = "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, relative to the recipe"},
+      {"", "track", Kind::kWord, "equalised", .words = {"equalised", "as-is"},
+       .doc = "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, differences "
+              "listed"},
+      {"", "loss", Kind::kWord, "the workload's", .words = loss_names(),
+       .doc = "if given, must be the loss that ends the workload"},
+      {"", "batch", Kind::kInt, "32", .least = 1, .most = 1e6, .doc = "rows a step"},
+      {"", "precision", Kind::kWord, "float32", .words = {"float32"}, .doc = "of weights, activations, gradients"},
+      {"", "seed", Kind::kInt, "1", .least = 0, .most = 9e15, .doc = "of initial weights, orders and synthetic data"},
+      {"", "margin", Kind::kReal, "0.03", .least = 0, .most = 1, .least_excluded = true,
+       .doc = "differences smaller than this are of no interest (0.03 = 3%)"},
+      {"", "alpha", Kind::kReal, "0.01", .least = 0, .most = 0.5, .least_excluded = true,
+       .doc = "probability, at most, that any statement of the run is wrong"},
+      {"data", "kind", Kind::kWord, "synthetic", .words = {"mnist", "synthetic", "file"},
+       .doc = "mnist: 60,000 train pictures. synthetic: normal numbers, uniform labels. file: a safetensors file"},
+      {"data", "path", Kind::kPath, "", .doc = "kind = file: one tensor for each input of the workload, rows first"},
+      {"data", "samples", Kind::kInt, "1000", .least = 1, .most = 1e8, .doc = "rows of synthetic data"},
+      {"data", "divisor", Kind::kReal, "1", .least = 0, .least_excluded = true,
+       .doc = "float inputs are divided by this on loading (255 for bytes)"},
+      {"optimizer", "kind", Kind::kWord, "", .required = true, .words = {"sgd", "rmsprop", "adam", "adamw"},
+       .doc = "formulas in src/ir/training.h"},
+      {"optimizer", "lr", Kind::kReal, "", .required = true, .least = 0, .doc = "learning rate"},
+      {"optimizer", "momentum", Kind::kReal, "0", .least = 0, .most = 1, .doc = "sgd, rmsprop"},
+      {"optimizer", "nesterov", Kind::kFlag, "false", .doc = "sgd"},
+      {"optimizer", "rho", Kind::kReal, "0.9", .least = 0, .most = 1, .doc = "rmsprop: decay of the squared gradient"},
+      {"optimizer", "beta1", Kind::kReal, "0.9", .least = 0, .most = 1, .doc = "adam, adamw"},
+      {"optimizer", "beta2", Kind::kReal, "0.999", .least = 0, .most = 1, .doc = "adam, adamw"},
+      {"optimizer", "eps", Kind::kReal, "1e-7", .least = 0, .doc = "rmsprop, adam, adamw"},
+      {"optimizer", "eps_form", Kind::kWord, "outside", .words = {"outside", "inside", "hat"},
+       .doc = "outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam without bias correction of eps"},
+      {"optimizer", "weight_decay", Kind::kReal, "0", .least = 0, .doc = ""},
+      {"optimizer", "decay_form", Kind::kWord, "l2 (adamw: decoupled)", .words = {"l2", "decoupled"},
+       .doc = "l2: added to the gradient. decoupled: p -= lr decay p"},
+      {"budget", "minutes", Kind::kReal, "10", .least = 0, .least_excluded = true,
+       .doc = "the race ends after this long even if undecided; the heat under way is finished"},
+      {"budget", "heats", Kind::kInt, "40", .least = 1, .most = 10000, .doc = "at most this many heats"},
+      {"race", "threads", Kind::kInt, "the CPUs allowed", .least = 1, .most = 4096, .doc = "threads of every contender"},
+      {"race", "live", Kind::kInt, "8", .least = 2, .most = 64, .doc = "workers alive at once in a heat"},
+      {"race", "warmup_steps", Kind::kInt, "5", .least = 1, .most = 100000,
+       .doc = "steps after the first one that are not counted"},
+      {"race", "bursts", Kind::kInt, "4", .least = 2, .most = 1000, .doc = "bursts of each contender in a heat"},
+      {"race", "burst_seconds", Kind::kReal, "0.5", .least = 0.001, .most = 600,
+       .doc = "a burst has as many steps as fit into this time, at least two"},
+      {"race", "allocator", Kind::kWord, "default", .words = {"default", "tuned"},
+       .doc = "tuned: glibc's malloc keeps freed pages (the same for every contender)"},
+      {"race", "parity_steps", Kind::kInt, "10", .least = 1, .most = 1000, .doc = "float32 losses that must agree"},
+      {"race", "stage_seconds", Kind::kReal, "300", .least = 0.05, .most = 86400,
+       .doc = "a worker that takes longer for one stage is ended; its row says so"},
+  };
+}
+
+nlohmann::ordered_json schema_of(const Key& key) {
+  nlohmann::ordered_json entry;
+  switch (key.kind) {
+    case Kind::kWord:
+    case Kind::kPath: entry["type"] = "string"; break;
+    case Kind::kInt: entry["type"] = "integer"; break;
+    case Kind::kReal: entry["type"] = "number"; break;
+    case Kind::kFlag: entry["type"] = "boolean"; break;
+  }
+  if (!key.words.empty()) entry["enum"] = key.words;
+  if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
+  if (std::isfinite(key.most)) entry["maximum"] = key.most;
+  entry["description"] = key.doc;
+  return entry;
+}
+
+nlohmann::ordered_json schema_of(const emit::Setting& setting) {
+  nlohmann::ordered_json one;
+  if (setting.values.empty()) {
+    one = {{"type", "integer"}, {"minimum", 1}};
+  } else if (setting.values == std::vector<std::string>{"false", "true"} ||
+             setting.values == std::vector<std::string>{"true", "false"}) {
+    one = {{"type", "boolean"}};
+  } else {
+    // "true" and "false" may stand beside words; TOML writes them without quotes.
+    one["enum"] = nlohmann::ordered_json::array();
+    for (const std::string& value : setting.values) {
+      if (value == "true" || value == "false") one["enum"].push_back(value == "true");
+      else one["enum"].push_back(value);
+    }
+  }
+  return {{"description", setting.doc}, {"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+}
+
+nlohmann::ordered_json contender_schema() {
+  nlohmann::ordered_json alternatives = nlohmann::ordered_json::array();
+  for (const emit::Framework* framework : emit::frameworks()) {
+    nlohmann::ordered_json properties;
+    properties["framework"] = {{"const", framework->name}};
+    properties["script"] = {{"type", "string"}, {"description", "a script of your own in the emitted one's idiom"}};
+    for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
+    alternatives.push_back({{"type", "object"},
+                            {"title", framework->title},
+                            {"properties", properties},
+                            {"required", {"framework"}},
+                            {"additionalProperties", false}});
+  }
+  alternatives.push_back({{"type", "object"},
+                          {"title", "a script whose framework is read from its imports"},
+                          {"properties", {{"script", {{"type", "string"}}}}},
+                          {"required", {"script"}}});
+  return {{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", alternatives}}}};
+}
+
+std::string limits(const Key& key) {
+  if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
+  std::string text = key.kind == Kind::kInt ? "integer" : key.kind == Kind::kReal ? "number"
+                     : key.kind == Kind::kFlag ? "true or false" : "text";
+  if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
+  if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
+  return text;
+}
+
+}  // namespace
+
+const std::vector<Key>& keys() {
+  static const std::vector<Key> all = make_keys();
+  return all;
+}
+
+std::vector<std::string> sections() {
+  std::vector<std::string> all;
+  for (const Key& key : keys()) {
+    if (all.empty() || all.back() != key.section) all.push_back(key.section);
+  }
+  return all;
+}
+
+std::vector<std::string> names_in(const std::string& section) {
+  std::vector<std::string> names;
+  for (const Key& key : keys()) {
+    if (key.section == section) names.push_back(key.name);
+  }
+  return names;
+}
+
+std::string json_schema() {
+  nlohmann::ordered_json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                 {"title", "Bakeoff recipe"},
+                                 {"type", "object"},
+                                 {"additionalProperties", false}};
+  nlohmann::ordered_json required = {"contenders"};
+  for (const Key& key : keys()) {
+    nlohmann::ordered_json& home =
+        key.section.empty() ? root : root["properties"][key.section];
+    if (!key.section.empty()) home["type"] = "object", home["additionalProperties"] = false;
+    home["properties"][key.name] = schema_of(key);
+    if (key.required && key.section.empty()) required.push_back(key.name);
+    if (key.required && !key.section.empty()) home["required"].push_back(key.name);
+  }
+  required.push_back("optimizer");
+  root["properties"]["contenders"] = contender_schema();
+  root["required"] = required;
+  return root.dump(2) + "\n";
+}
+
+std::string markdown() {
+  std::string text =
+      "# Recipes\n\nA recipe is a TOML file. Made from the schema that the parser uses (`bakeoff recipe --markdown`; "
+      "`--schema` gives it as JSON Schema).\n";
+  for (const std::string& section : sections()) {
+    text += section.empty() ? "\n## Top level\n" : fmt::format("\n## [{}]\n", section);
+    text += "\n| key | values | default | meaning |\n|---|---|---|---|\n";
+    for (const Key& key : keys()) {
+      if (key.section != section) continue;
+      text += fmt::format("| `{}` | {} | {} | {} |\n", key.name, limits(key),
+                          key.required ? "required" : key.fallback.empty() ? "none" : key.fallback, key.doc);
+    }
+  }
+  text +=
+      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or `[[contenders]]`. A "
+      "setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in the "
+      "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
+  for (const emit::Framework* framework : emit::frameworks()) {
+    text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
+    if (framework->settings.empty()) continue;
+    text += "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
+    for (const emit::Setting& setting : framework->settings) {
+      text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name,
+                          setting.values.empty() ? "positive integer"
+                                                 : fmt::format("`{}`", fmt::join(setting.values, "`, `")),
+                          setting.fallback, setting.doc);
+    }
+  }
+  return text;
+}
+
+}  // namespace bakeoff::recipe
