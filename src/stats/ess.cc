@@ -1,0 +1,75 @@
+#include "stats/ess.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <vector>
+
+#include "stats/trimmed.h"
+
+namespace bakeoff::stats {
+namespace {
+
+Interval student_interval(double mean, double standard_error, double degrees, double level) {
+  const boost::math::students_t student(degrees);
+  const double half = boost::math::quantile(student, (1 + level) / 2) * standard_error;
+  return {mean - half, mean + half};
+}
+
+}  // namespace
+
+double lag_one_correlation(std::span<const double> values) {
+  const double centre = mean(values);
+  double squares = 0;
+  double products = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - centre) * (values[i] - centre);
+    if (i > 0) products += (values[i] - centre) * (values[i - 1] - centre);
+  }
+  return squares > 0 ? products / squares : 0;
+}
+
+Result<EffectiveSize> effective_size(std::span<const double> values, double smallest) {
+  const double n = static_cast<double>(values.size());
+  if (n < std::max(smallest, 2.0)) {
+    return Error{fmt::format("{} steps are fewer than the {} needed", values.size(), smallest)};
+  }
+  const double phi = lag_one_correlation(values);
+  const double corrected = std::max(0.0, phi + (1 + 3 * phi) / n);
+  const double n_eff = corrected < 1 ? n * (1 - corrected) / (1 + corrected) : 0;
+  if (n_eff < smallest) {
+    return Error{
+        fmt::format("{} steps of autocorrelation {:.2f} are worth {:.1f} independent ones, fewer than {}",
+                    values.size(), corrected, n_eff, smallest)};
+  }
+  return EffectiveSize{n_eff, corrected};
+}
+
+Result<MeanEstimate> mean_estimate(std::span<const double> values, double level) {
+  TRY(const EffectiveSize size, effective_size(values));
+  const double centre = mean(values);
+  const double standard_error = std::sqrt(variance(values) / size.n_eff);
+  return MeanEstimate{centre, standard_error, size.n_eff,
+                      student_interval(centre, standard_error, size.n_eff - 1, level)};
+}
+
+Result<MeanEstimate> batch_means_estimate(std::span<const double> values, double level, size_t batches) {
+  const size_t length = batches == 0 ? 0 : values.size() / batches;
+  if (batches < 2 || length < 2) {
+    return Error{fmt::format("{} steps do not fill {} batches of two", values.size(), batches)};
+  }
+  const std::span<const double> used = values.last(batches * length);
+  std::vector<double> means(batches);
+  for (size_t i = 0; i < batches; ++i) means[i] = mean(used.subspan(i * length, length));
+  const double centre = mean(used);
+  const double count = static_cast<double>(batches);
+  const double squared_error = variance(means) / count;
+  const double n_eff = squared_error > 0 ? variance(used) / squared_error : static_cast<double>(used.size());
+  const double standard_error = std::sqrt(squared_error);
+  return MeanEstimate{centre, standard_error, n_eff,
+                      student_interval(centre, standard_error, count - 1, level)};
+}
+
+}  // namespace bakeoff::stats

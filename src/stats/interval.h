@@ -1,0 +1,26 @@
+#pragma once
+
+// A closed interval of the real line; unbounded until there is evidence enough to bound it.
+
+#include <limits>
+
+namespace bakeoff::stats {
+
+struct Interval {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+
+  bool bounded() const {
+    return low > -std::numeric_limits<double>::infinity() && high < std::numeric_limits<double>::infinity();
+  }
+  bool contains(double value) const { return low <= value && value <= high; }
+  // Every point of this interval lies in [-limit, limit].
+  bool within(double limit) const { return -limit <= low && high <= limit; }
+  double width() const { return high - low; }
+  // The same interval seen from the other side: of j against i when this one is of i against j.
+  Interval mirrored() const { return {-high, -low}; }
+
+  bool operator==(const Interval&) const = default;
+};
+
+}  // namespace bakeoff::stats

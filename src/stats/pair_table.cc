@@ -1,0 +1,136 @@
+#include "stats/pair_table.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace bakeoff::stats {
+namespace {
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+// y += scale * x
+void add_scaled(std::vector<double>& y, double scale, const std::vector<double>& x) {
+  for (size_t i = 0; i < y.size(); ++i) y[i] += scale * x[i];
+}
+
+// Conjugate gradients for the symmetric, positive semidefinite `matrix` (n x n) and a right side in its
+// range; started at 0, so that the answer has no part in the null space.
+std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const std::vector<double>& right) {
+  const size_t n = right.size();
+  std::vector<double> x(n, 0.0);
+  std::vector<double> residual = right;
+  std::vector<double> direction = right;
+  std::vector<double> image(n);
+  double norm = dot(residual, residual);
+  const double enough = 1e-28 * norm;
+  for (size_t step = 0; step < 4 * n && norm > enough; ++step) {
+    for (size_t i = 0; i < n; ++i) {
+      image[i] = std::inner_product(direction.begin(), direction.end(),
+                                    matrix.begin() + static_cast<std::ptrdiff_t>(i * n), 0.0);
+    }
+    const double length = norm / dot(direction, image);
+    add_scaled(x, length, direction);
+    add_scaled(residual, -length, image);
+    const double before = norm;
+    norm = dot(residual, residual);
+    for (size_t i = 0; i < n; ++i) direction[i] = residual[i] + norm / before * direction[i];
+  }
+  return x;
+}
+
+}  // namespace
+
+PairTable::PairTable(size_t contenders)
+    : heats_(contenders, 0),
+      pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
+      laplacian_(contenders * contenders, 0.0),
+      right_(contenders, 0.0) {}
+
+Status PairTable::add(const HeatResult& heat) {
+  if (heat.log_ms.size() != contenders()) {
+    return Error{fmt::format("a heat of {} contenders in a race of {}", heat.log_ms.size(), contenders())};
+  }
+  std::vector<size_t> members;
+  for (size_t i = 0; i < contenders(); ++i) {
+    if (!heat.log_ms[i]) continue;
+    if (!std::isfinite(*heat.log_ms[i])) {
+      return Error{fmt::format("contender {} has log time {}", i, *heat.log_ms[i])};
+    }
+    members.push_back(i);
+  }
+  if (members.size() < 2) return Done{};
+  const double share = 1 / static_cast<double>(members.size());
+  for (const size_t b : members) {
+    ++heats_[b];
+    for (const size_t a : members) {
+      if (a == b) continue;
+      const double d = *heat.log_ms[a] - *heat.log_ms[b];
+      if (a < b) pairs_[slot(a, b)].add(d);
+      right_[a] += share * d;
+      laplacian_[a * contenders() + a] += share;
+      laplacian_[a * contenders() + b] -= share;
+    }
+  }
+  return Done{};
+}
+
+double PairTable::gap(size_t a, size_t b) const {
+  return a < b ? evidence(a, b).mean() : -evidence(a, b).mean();
+}
+
+Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution) const {
+  const Interval forward = evidence(a, b).interval_at(ratio, resolution);
+  return a < b ? forward : forward.mirrored();
+}
+
+std::vector<bool> PairTable::largest_linked_set() const {
+  const size_t n = contenders();
+  std::vector<bool> seen(n, false);
+  std::vector<size_t> largest;
+  for (size_t start = 0; start < n; ++start) {
+    if (seen[start]) continue;
+    std::vector<size_t> set = {start};
+    seen[start] = true;
+    for (size_t next = 0; next < set.size(); ++next) {
+      for (size_t j = 0; j < n; ++j) {
+        if (seen[j] || laplacian_[set[next] * n + j] == 0) continue;
+        seen[j] = true;
+        set.push_back(j);
+      }
+    }
+    if (set.size() > largest.size()) largest = std::move(set);
+  }
+  std::vector<bool> inside(n, false);
+  for (const size_t i : largest) inside[i] = largest.size() > 1;
+  return inside;
+}
+
+std::vector<std::optional<double>> PairTable::effects() const {
+  const std::vector<bool> inside = largest_linked_set();
+  std::vector<double> right = right_;
+  for (size_t i = 0; i < right.size(); ++i) {
+    if (!inside[i]) right[i] = 0;
+  }
+  const std::vector<double> solution = solve_semidefinite(laplacian_, right);
+  std::vector<std::optional<double>> effects(contenders());
+  for (size_t i = 0; i < contenders(); ++i) {
+    if (inside[i]) effects[i] = solution[i];
+  }
+  return effects;
+}
+
+Result<PairTable> tabulate(std::span<const HeatResult> heats, size_t contenders) {
+  PairTable table(contenders);
+  for (size_t i = 0; i < heats.size(); ++i) {
+    if (const Status added = table.add(heats[i]); !added) {
+      return Error{fmt::format("heat {}: {}", i + 1, added.error().message)};
+    }
+  }
+  return table;
+}
+
+}  // namespace bakeoff::stats

@@ -1,0 +1,115 @@
+#include "stats/pair_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "stats/e_process.h"
+
+namespace bakeoff::stats {
+namespace {
+
+constexpr std::nullopt_t kOut = std::nullopt;
+
+PairTable table_of(const std::vector<HeatResult>& heats) {
+  return tabulate(heats, heats.front().log_ms.size()).value();
+}
+
+TEST(PairTable, PairsOnlyThoseWhoMet) {
+  const PairTable table = table_of({{{1.0, 2.0, kOut}}, {{1.5, kOut, 2.5}}, {{1.0, 2.5, kOut}}});
+  EXPECT_EQ(table.met(0, 1), 2);
+  EXPECT_EQ(table.met(1, 0), 2);
+  EXPECT_EQ(table.met(0, 2), 1);
+  EXPECT_EQ(table.met(1, 2), 0);
+  EXPECT_DOUBLE_EQ(table.gap(0, 1), -1.25);
+  EXPECT_DOUBLE_EQ(table.gap(1, 0), 1.25);
+  EXPECT_EQ(table.heats(0), 3);
+  EXPECT_EQ(table.heats(2), 1);
+}
+
+TEST(PairTable, HoldsTheEvidenceOfEachPair) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  PairTable table(3);
+  EProcess direct;
+  for (int i = 0; i < 12; ++i) {
+    const double a = normal(random);
+    const double b = normal(random);
+    ASSERT_TRUE(table.add({{normal(random), a, b}}));
+    direct.add(a - b);
+  }
+  const double ratio = critical_ratio(12, 0.01);
+  EXPECT_EQ(table.interval(1, 2, ratio), direct.interval(0.01));
+  EXPECT_EQ(table.interval(2, 1, ratio), direct.interval(0.01).mirrored());
+}
+
+TEST(PairTable, AHeatOfOneIsVoid) {
+  PairTable table(3);
+  ASSERT_TRUE(table.add({{kOut, 4.0, kOut}}));
+  ASSERT_TRUE(table.add({{kOut, kOut, kOut}}));
+  EXPECT_EQ(table, PairTable(3));
+}
+
+TEST(PairTable, RefusesAMalformedHeatWhole) {
+  PairTable table(2);
+  EXPECT_FALSE(table.add({{1.0}}));
+  EXPECT_FALSE(table.add({{1.0, std::numeric_limits<double>::quiet_NaN()}}));
+  EXPECT_FALSE(table.add({{-std::numeric_limits<double>::infinity(), 1.0}}));
+  EXPECT_EQ(table, PairTable(2));
+  const std::vector<HeatResult> heats = {{{1.0, 2.0}}, {{1.0, 2.0, 3.0}}};
+  const Result<PairTable> bad = tabulate(heats, 2);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().message, "heat 2: a heat of 3 contenders in a race of 2");
+}
+
+TEST(Effects, RecoverAnAdditiveTruthFromAnyHeats) {
+  std::mt19937_64 random(2);
+  const std::vector<double> truth = {0.3, -0.1, 0.05, 0.2, -0.45};  // sums to 0
+  PairTable table(5);
+  for (int h = 0; h < 20; ++h) {
+    HeatResult heat{std::vector<std::optional<double>>(5)};
+    const double level = std::normal_distribution<double>(5, 1)(random);
+    for (const size_t i : {h % 5, (h + 1) % 5, (2 * h + 3) % 5}) heat.log_ms[i] = level + truth[i];
+    ASSERT_TRUE(table.add(heat));
+  }
+  const auto effects = table.effects();
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(effects[i].value(), truth[i], 1e-10);
+}
+
+TEST(Effects, AreTheLeastSquaresSolution) {
+  // 0 and 1 met twice (d = -1, -3), 1 and 2 once (-1), 0 and 2 once (-4): normal equations solved by hand,
+  // with e2 = -e0 - e1 and weights 1/2 for each pair: e0 = -11/5, e1 = 1/5.
+  const PairTable table =
+      table_of({{{0.0, 1.0, kOut}}, {{0.0, 3.0, kOut}}, {{kOut, 1.0, 2.0}}, {{0.0, kOut, 4.0}}});
+  const auto effects = table.effects();
+  EXPECT_NEAR(effects[0].value() + effects[1].value() + effects[2].value(), 0, 1e-12);
+  const double e0 = *effects[0];
+  const double e1 = *effects[1];
+  const double e2 = *effects[2];
+  const auto loss = [](double a, double b, double c) {
+    const auto square = [](double x) { return x * x; };
+    return square(a - b + 1) + square(a - b + 3) + square(b - c + 1) + square(a - c + 4);
+  };
+  for (const double step : {1e-3, -1e-3}) {
+    EXPECT_GT(loss(e0 + step, e1, e2), loss(e0, e1, e2));
+    EXPECT_GT(loss(e0, e1 + step, e2), loss(e0, e1, e2));
+    EXPECT_GT(loss(e0, e1, e2 + step), loss(e0, e1, e2));
+  }
+}
+
+TEST(Effects, CompareOnlyWhatIsLinked) {
+  const PairTable table = table_of({{{1.0, 2.0, kOut, kOut, kOut, kOut}},
+                                    {{kOut, kOut, 0.0, 1.0, kOut, kOut}},
+                                    {{kOut, kOut, kOut, 1.0, 3.0, kOut}}});
+  const auto effects = table.effects();
+  EXPECT_FALSE(effects[0]);
+  EXPECT_FALSE(effects[1]);
+  EXPECT_NEAR(*effects[4] - *effects[2], 3, 1e-12);
+  EXPECT_FALSE(effects[5]);
+  for (const auto& effect : PairTable(2).effects()) EXPECT_FALSE(effect);
+}
+
+}  // namespace
+}  // namespace bakeoff::stats

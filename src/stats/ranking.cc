@@ -1,0 +1,172 @@
+#include "stats/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "stats/e_process.h"
+#include "stats/ties.h"
+
+namespace bakeoff::stats {
+namespace {
+
+using Matrix = std::vector<std::vector<bool>>;
+
+// Intervals of one level; the critical ratio of each count of heats is found once.
+class Level {
+ public:
+  Level(const PairTable& table, double alpha, double resolution)
+      : table_(table), alpha_(alpha), resolution_(resolution) {}
+
+  Interval of(size_t a, size_t b) {
+    const size_t n = table_.met(a, b);
+    if (n < 2) return {};
+    const auto [found, added] = ratios_.try_emplace(n, 0.0);
+    if (added) found->second = critical_ratio(n, alpha_);
+    return table_.interval(a, b, found->second, resolution_);
+  }
+
+ private:
+  const PairTable& table_;
+  double alpha_;
+  double resolution_;
+  std::map<size_t, double> ratios_;
+};
+
+double share(double alpha, size_t comparisons) {
+  return comparisons > 1 ? alpha / static_cast<double>(comparisons) : alpha;
+}
+
+std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < effects.size(); ++i) {
+    if (effects[i]) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return *effects[a] < *effects[b]; });
+  return order;
+}
+
+void eliminate(Level& level, const std::vector<size_t>& order, double above, Race& race) {
+  for (const size_t i : order) {
+    Standing& standing = race.standings[i];
+    for (const size_t j : order) {
+      if (i == j) continue;
+      const double low = level.of(i, j).low;
+      if (low <= above || (standing.eliminated_by && low <= standing.behind)) continue;
+      standing.eliminated_by = j;
+      standing.behind = low;
+    }
+  }
+}
+
+std::optional<size_t> first_alive(const std::vector<size_t>& order, const Race& race) {
+  for (const size_t i : order) {
+    if (!race.standings[i].eliminated_by) return i;
+  }
+  // Everyone beaten by someone: evidence in a circle, of probability below alpha. The best estimate leads.
+  if (!order.empty()) return order.front();
+  return std::nullopt;
+}
+
+void compare_with_leader(const PairTable& table, Level& level, size_t i, size_t leader, double margin,
+                         Standing& standing) {
+  if (i == leader) {
+    standing.interval = {0, 0};
+    standing.verdict = Verdict::kSame;
+    standing.within_margin = true;
+    return;
+  }
+  standing.pairs = table.met(i, leader);
+  standing.gap = table.gap(i, leader);
+  standing.interval = level.of(i, leader);
+  standing.verdict = judge(standing.interval, margin);
+  standing.within_margin = within_margin(standing.interval, margin);
+  if (standing.verdict == Verdict::kUndecided && standing.eliminated_by) standing.verdict = Verdict::kSlower;
+}
+
+// slower[i][j]: i is surely slower than j, directly or by a chain.
+Matrix slower_than(size_t contenders, const std::vector<PairGap>& pairs) {
+  Matrix slower(contenders, std::vector<bool>(contenders, false));
+  for (const PairGap& pair : pairs) {
+    if (pair.interval.low > 0) slower[pair.a][pair.b] = true;
+    if (pair.interval.high < 0) slower[pair.b][pair.a] = true;
+  }
+  for (size_t via = 0; via < contenders; ++via) {
+    for (size_t i = 0; i < contenders; ++i) {
+      if (!slower[i][via]) continue;
+      for (size_t j = 0; j < contenders; ++j) {
+        if (slower[via][j]) slower[i][j] = true;
+      }
+    }
+  }
+  return slower;
+}
+
+// Two contenders each slower than the other (evidence in a circle) count as tied.
+bool separated(const Matrix& slower, size_t i, size_t j) { return slower[i][j] != slower[j][i]; }
+
+void place(const std::vector<size_t>& order, const Matrix& slower, Ranking& ranking) {
+  Matrix tied(slower.size(), std::vector<bool>(slower.size(), false));
+  for (const size_t i : order) {
+    Place& own = ranking.places[i];
+    own.best = 1;
+    own.worst = order.size();
+    for (const size_t j : order) {
+      tied[i][j] = !separated(slower, i, j);
+      if (tied[i][j]) continue;
+      if (slower[i][j]) {
+        ++own.best;
+      } else {
+        --own.worst;
+      }
+    }
+  }
+  ranking.tie_groups = tie_groups(order, tied);
+  for (const size_t i : order) ranking.places[i].letters = letters(ranking.tie_groups, i);
+}
+
+}  // namespace
+
+Race race_state(const PairTable& table, const RankingOptions& options) {
+  const size_t contenders = table.contenders();
+  Race race;
+  race.standings.resize(contenders);
+  const std::vector<std::optional<double>> effects = table.effects();
+  const std::vector<size_t> order = by_effect(effects);
+  Level level(table, share(options.alpha, contenders - 1), options.resolution);
+  eliminate(level, order, std::log1p(options.eliminate_above), race);
+  race.leader = first_alive(order, race);
+  if (!race.leader) return race;
+  for (const size_t i : order) {
+    Standing& standing = race.standings[i];
+    standing.effect = *effects[i] - *effects[*race.leader];
+    compare_with_leader(table, level, i, *race.leader, options.margin, standing);
+    if (standing.eliminated_by) {
+      race.eliminated.push_back(i);
+    } else if (standing.verdict == Verdict::kUndecided) {
+      race.still_undecided.push_back(i);
+    }
+  }
+  std::sort(race.eliminated.begin(), race.eliminated.end());
+  if (race.eliminated.size() + 1 == order.size()) race.winner = race.leader;
+  return race;
+}
+
+Ranking rank(const PairTable& table, const RankingOptions& options) {
+  const size_t contenders = table.contenders();
+  Ranking ranking;
+  ranking.race = race_state(table, options);
+  ranking.order = by_effect(table.effects());
+  ranking.places.resize(contenders);
+  Level level(table, share(options.alpha, contenders * (contenders - 1) / 2), options.resolution);
+  for (size_t a = 0; a < contenders; ++a) {
+    for (size_t b = a + 1; b < contenders; ++b) {
+      if (table.met(a, b) == 0) continue;
+      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), level.of(a, b)});
+    }
+  }
+  place(ranking.order, slower_than(contenders, ranking.pairs), ranking);
+  return ranking;
+}
+
+}  // namespace bakeoff::stats

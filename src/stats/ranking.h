@@ -1,0 +1,109 @@
+#pragma once
+
+// Who leads, who is out, who must run again, and in the end who is tied with whom. Pure functions of the
+// paired evidence (stats/pair_table.h); the race loop of the lab calls the first after every heat, the
+// reports the second.
+//
+//   Race race = race_state(table, {.alpha = 0.01, .margin = 0.02});
+//   while (!race.still_undecided.empty() && budget.left()) {
+//     run a heat of *race.leader and some of race.still_undecided;  table.add(heat);
+//     race = race_state(table, options);
+//   }
+//   Ranking ranking = rank(table, options);
+//
+// Error rates, at every look together, whatever made the loop stop, K = table.contenders() (also those that
+// failed; so K is fixed before the first heat):
+//
+// - Against the leader each interval has level alpha/(K-1): multiple comparisons with the best (Hsu 1981).
+//   With probability >= 1 - alpha the truly fastest contender is never eliminated, so a wrong single winner
+//   is named with probability <= alpha; and when the leader is the truly fastest, all verdicts against it
+//   hold together. A leader that is itself still tied is chosen by the data: verdicts of others against it
+//   are then those of K(K-1)/2 possible pairs, which alpha/(K-1) does not cover. In simulated races of six
+//   identical contenders any false verdict at all stays below alpha (ranking_test.cc).
+// - Intervals between all pairs have level alpha/(K(K-1)/2): with probability >= 1 - alpha every relation,
+//   rank range and tie group holds. They answer more questions and are wider: a contender may be SLOWER than
+//   the leader and still share a letter with it.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stats/interval.h"
+#include "stats/pair_table.h"
+#include "stats/verdict.h"
+
+namespace bakeoff::stats {
+
+struct RankingOptions {
+  double alpha = 0.01;         // total, 0 < alpha < 1
+  double margin = 0.02;        // relative, of the verdicts (stats/verdict.h)
+  double eliminate_above = 0;  // relative: out when surely slower than somebody by more than this
+  double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
+  bool operator==(const RankingOptions&) const = default;
+};
+
+// One contender against the leader; d = log(contender / leader), > 0 = slower.
+struct Standing {
+  std::optional<double> effect;  // least-squares log time relative to the leader; empty: never compared
+  size_t pairs = 0;              // heats shared with the leader
+  double gap = 0;                // mean of d over them
+  Interval interval;             // of d, level alpha/(K-1)
+  // The leader against itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide
+  // (it met this leader too seldom) is SLOWER: were the leader the fastest, it would be slower than that.
+  Verdict verdict = Verdict::kUndecided;
+  bool within_margin = false;           // the whole interval
+  std::optional<size_t> eliminated_by;  // the contender it is most surely slower than
+  double behind = 0;                    // lower bound of d against that one
+  bool operator==(const Standing&) const = default;
+};
+
+struct Race {
+  // Least effect among those not eliminated; empty until two contenders have met. Equal effects: lowest
+  // index.
+  std::optional<size_t> leader;
+  std::vector<Standing> standings;      // index = contender
+  std::vector<size_t> still_undecided;  // fastest first: alive, verdict UNDECIDED; run them with the leader
+  std::vector<size_t> eliminated;       // ascending
+  // The leader, when every other compared contender is eliminated.
+  std::optional<size_t> winner;
+  bool operator==(const Race&) const = default;
+};
+
+// O(K^2); below 1 ms at K = 256. Contenders not linked to the leader by common heats (failed, or not yet
+// started) have no effect, are UNDECIDED, and stand in neither list.
+Race race_state(const PairTable& table, const RankingOptions& options);
+
+struct PairGap {  // d = log(a / b), a < b
+  size_t a = 0;
+  size_t b = 0;
+  size_t pairs = 0;
+  double gap = 0;
+  Interval interval;  // level alpha/(K(K-1)/2)
+  bool operator==(const PairGap&) const = default;
+};
+
+struct Place {
+  // Best and worst rank (from 1) that the separations allow; ties share: all tied of five are 1-5. 0: never
+  // compared.
+  size_t best = 0;
+  size_t worst = 0;
+  std::string letters;  // tie groups, "ab"
+  bool operator==(const Place&) const = default;
+};
+
+struct Ranking {
+  Race race;
+  std::vector<size_t> order;   // compared contenders by effect, fastest first
+  std::vector<PairGap> pairs;  // all that met, a ascending, then b
+  std::vector<Place> places;   // index = contender
+  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one
+  // to the other. Two share a group exactly when they are not separated (stats/ties.h).
+  std::vector<std::vector<size_t>> tie_groups;
+  bool operator==(const Ranking&) const = default;
+};
+
+// O(K^3) at worst, for reports: 256 contenders in well under a second.
+Ranking rank(const PairTable& table, const RankingOptions& options);
+
+}  // namespace bakeoff::stats

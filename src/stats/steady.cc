@@ -1,0 +1,140 @@
+#include "stats/steady.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "stats/change_points.h"
+#include "stats/ess.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff::stats {
+namespace {
+
+constexpr double kSpikeSds = 5;
+constexpr size_t kSpikeReach = 5;    // the window is this many on either side
+constexpr double kHalvesZ = 2.5758;  // two-sided 99%
+constexpr double kTrendZ = 3.2905;   // two-sided 99.9%
+constexpr size_t kFewestSteps = 12;
+
+std::vector<double> local_medians(std::span<const double> values) {
+  std::vector<double> medians(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t begin = i > kSpikeReach ? i - kSpikeReach : 0;
+    const size_t end = std::min(values.size(), i + kSpikeReach + 1);
+    medians[i] = median(values.subspan(begin, end - begin));
+  }
+  return medians;
+}
+
+// Replaces spikes in place and returns their indices.
+std::vector<size_t> despike(std::vector<double>& values) {
+  const std::vector<double> medians = local_medians(values);
+  std::vector<double> residuals(values.size());
+  std::transform(values.begin(), values.end(), medians.begin(), residuals.begin(), std::minus<>());
+  // A coarse clock makes most residuals 0; then their spread without the largest tenth has to do.
+  double scale = robust_sd(residuals);
+  if (scale == 0) {
+    std::transform(residuals.begin(), residuals.end(), residuals.begin(), [](double r) { return r * r; });
+    scale = std::sqrt(top_trimmed_mean(residuals));
+  }
+  std::vector<size_t> spikes;
+  for (size_t i = 0; i < values.size() && scale > 0; ++i) {
+    if (std::abs(values[i] - medians[i]) <= kSpikeSds * scale) continue;
+    spikes.push_back(i);
+    values[i] = medians[i];
+  }
+  return spikes;
+}
+
+struct Slope {
+  double products = 0;  // sum (t - mean t)(y - mean y)
+  double squares = 0;   // sum (t - mean t)^2
+  void add(std::span<const double> values) {
+    const double centre = mean(values);
+    const double middle = (static_cast<double>(values.size()) - 1) / 2;
+    for (size_t t = 0; t < values.size(); ++t) {
+      const double time = static_cast<double>(t) - middle;
+      products += time * (values[t] - centre);
+      squares += time * time;
+    }
+  }
+  double value() const { return squares > 0 ? products / squares : 0; }
+};
+
+// Beyond z standard errors from 0 and beyond the tolerance.
+bool drifts(double change, double standard_error, double z, double tolerance) {
+  return std::abs(change) > z * standard_error && std::abs(change) > tolerance;
+}
+
+// Compares the halves of the last segment; true when they differ.
+bool compare_halves(std::span<const double> last, double long_run, double tolerance, SteadyState& state) {
+  const size_t half = last.size() / 2;
+  const double change = mean(last.last(half)) - mean(last.first(half));
+  const double error = std::sqrt(long_run * 2 / static_cast<double>(half));
+  state.drift = std::expm1(change);
+  state.drift_interval = {std::expm1(change - kHalvesZ * error), std::expm1(change + kHalvesZ * error)};
+  state.equivalent = change - kHalvesZ * error >= -tolerance && change + kHalvesZ * error <= tolerance;
+  return drifts(change, error, kHalvesZ, tolerance);
+}
+
+bool has_trend(std::span<const double> logs, const std::vector<size_t>& starts, double long_run,
+               double tolerance, SteadyState& state) {
+  Slope slope;
+  slope.add(logs.subspan(starts.back()));
+  if (starts.size() > 1 && logs.size() - starts.back() < logs.size() / 2) {
+    const size_t before = starts[starts.size() - 2];
+    slope.add(logs.subspan(before, starts.back() - before));
+  }
+  const double length = static_cast<double>(logs.size());
+  state.trend = std::expm1(slope.value() * length);
+  return drifts(slope.value() * length, std::sqrt(long_run / slope.squares) * length, kTrendZ, tolerance);
+}
+
+bool keeps_changing(const std::vector<size_t>& starts, size_t n) {
+  return std::count_if(starts.begin(), starts.end(), [n](size_t start) { return start > n / 2; }) >= 2;
+}
+
+}  // namespace
+
+std::string_view name(Steadiness state) {
+  if (state == Steadiness::kSteady) return "steady";
+  return state == Steadiness::kDrifting ? "not steady" : "too short";
+}
+
+Result<SteadyState> find_steady(std::span<const double> step_ms, const SteadyOptions& options) {
+  for (size_t i = 0; i < step_ms.size(); ++i) {
+    if (std::isfinite(step_ms[i]) && step_ms[i] > 0) continue;
+    return Error{fmt::format("step {} took {} ms, which is no positive time", i + 1, step_ms[i])};
+  }
+  SteadyState state;
+  state.begin = std::min(options.skip, step_ms.size());
+  std::vector<double> logs;
+  for (const double ms : step_ms.subspan(state.begin)) logs.push_back(std::log(ms));
+  if (logs.size() < kFewestSteps) return state;
+
+  const size_t skipped = state.begin;
+  state.spikes = despike(logs);
+  const Noise noise = difference_noise(logs);
+  const double n = static_cast<double>(logs.size());
+  const std::vector<size_t> starts = pelt(logs, 3 * std::log(n) * noise.long_run_variance());
+  for (size_t& spike : state.spikes) spike += skipped;
+  for (size_t i = 1; i < starts.size(); ++i) state.level_changes.push_back(starts[i] + skipped);
+  state.begin = starts.back() + skipped;
+
+  const std::span<const double> last = std::span<const double>(logs).subspan(starts.back());
+  const double tolerance = std::log1p(options.tolerance);
+  const double long_run = noise.long_run_variance();
+  const bool halves_differ = compare_halves(last, long_run, tolerance, state);
+  const bool trend = has_trend(logs, starts, long_run, tolerance, state);
+  state.n_eff = static_cast<double>(last.size()) * (1 - noise.phi) / (1 + noise.phi);
+  if (halves_differ || trend || keeps_changing(starts, logs.size())) {
+    state.state = Steadiness::kDrifting;
+  } else if (state.n_eff >= kSmallestEffectiveSize) {
+    state.state = Steadiness::kSteady;
+  }
+  return state;
+}
+
+}  // namespace bakeoff::stats

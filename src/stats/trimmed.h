@@ -1,0 +1,47 @@
+#pragma once
+
+// Location estimates of step times, and the log ratio `d` on which every verdict rests.
+//
+//   TRY(double d, stats::log_ratio(steps_of_a, steps_of_b));   // d > 0: a is slower
+//   double percent = 100 * std::expm1(d);                      // "a takes 3.1% longer"
+//
+// Step times have a heavy upper tail (interrupts, page faults, a neighbour) and a hard floor, so only the
+// top is trimmed. Trimming is per block and by rank alone: it cannot prefer a contender by outcome.
+
+#include <span>
+
+#include "base/result.h"
+
+namespace bakeoff::stats {
+
+inline constexpr double kTopTrim = 0.10;
+
+// Mean of what is left after the floor(fraction * n) largest values are dropped; at least one value stays.
+// 0 <= fraction < 1. With fewer than 10 values the default drops none: pool the bursts of a block first.
+// Of nothing: NaN (so for every function below that returns a plain double).
+double top_trimmed_mean(std::span<const double> values, double fraction = kTopTrim);
+
+double mean(std::span<const double> values);
+
+// The middle value; the mean of the two middle ones when the count is even.
+double median(std::span<const double> values);
+
+// Quantile by linear interpolation between order statistics at (n - 1) * p, 0 <= p <= 1
+// (Hyndman & Fan 1996, type 7; the default of R and numpy).
+double quantile(std::span<const double> values, double p);
+
+// Median absolute deviation from the median times 1.4826: estimates sigma for normal data, and ignores up to
+// half of the values however wild. 0 when more than half of the values are equal.
+double robust_sd(std::span<const double> values);
+
+// Sample variance with divisor n - 1; NaN below two values.
+double variance(std::span<const double> values);
+
+// log of the top-trimmed mean. Error when there is no step, or a time is not a positive finite number.
+Result<double> log_trimmed_mean(std::span<const double> step_ms, double fraction = kTopTrim);
+
+// d = log(trimmed mean of a / trimmed mean of b). Any unit of time, the same in both. Errors as above.
+Result<double> log_ratio(std::span<const double> a_ms, std::span<const double> b_ms,
+                         double fraction = kTopTrim);
+
+}  // namespace bakeoff::stats
