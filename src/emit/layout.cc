@@ -1,0 +1,306 @@
+#include "emit/layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "ir/op_table.h"
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::Op;
+using ir::Shape;
+using Ints = std::vector<int64_t>;
+
+const Ints kToLast = {0, 2, 3, 1};
+const Ints kToCanonical = {0, 3, 1, 2};
+
+bool passes_positions(Op op) {
+  return op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh || op == Op::kDropout;
+}
+
+// One attempt: orders of all values, given which inputs are loaded in N,H,W,C and which flattens may not keep
+// it.
+class Pass {
+ public:
+  Pass(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<bool>& wanted,
+       const std::set<int>& last_inputs, const std::set<int>& blocked)
+      : workload_(workload),
+        types_(types),
+        wanted_(wanted),
+        blocked_(blocked),
+        held_(types.size(), Order::kCanonical),
+        origin_(types.size(), -1) {
+    for (const int input : last_inputs) held_[static_cast<size_t>(input)] = Order::kChannelsLast;
+    for (size_t n = 0; n < workload.nodes.size(); ++n) plan_node(static_cast<int>(n));
+  }
+
+  const std::vector<Order>& held() const { return held_; }
+  const std::vector<std::vector<Order>>& reads() const { return reads_; }
+  // Node of the flatten whose H,W,C order a kFlatLast value has.
+  int origin(ir::ValueId id) const { return origin_[static_cast<size_t>(id)]; }
+  // C,H,W of the value that an H,W,C-ordered linear input was flattened from; empty for canonical inputs.
+  Shape picture(ir::ValueId id) const {
+    if (origin(id) < 0) return {};
+    const Shape& x = shape(workload_.nodes[static_cast<size_t>(origin(id))].inputs[0]);
+    return {x[1], x[2], x[3]};
+  }
+
+ private:
+  const Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
+  Order held(ir::ValueId id) const { return held_[static_cast<size_t>(id)]; }
+
+  bool feeds_linear_only(ir::ValueId id) const {
+    const auto readers = ir::consumers(workload_, id);
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int n) {
+      const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+      return node.op == Op::kLinear ||
+             (passes_positions(node.op) && feeds_linear_only(workload_.output_of(n)));
+    });
+  }
+
+  // The common order of inputs of one rank: N,H,W,C if any of them is held so.
+  Order common(const ir::Node& node) const {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                 [&](ir::ValueId id) { return held(id) == Order::kChannelsLast; });
+    return any ? Order::kChannelsLast : Order::kCanonical;
+  }
+
+  void plan_node(int n) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    const auto out = static_cast<size_t>(workload_.output_of(n));
+    const ir::ValueId in = node.inputs[0];
+    const bool picture = shape(in).size() == 4;
+    const ir::AxisRule rule = ir::info(node.op).axes;
+    Order read = Order::kCanonical;
+    Order give = Order::kCanonical;
+    if (passes_positions(node.op)) {
+      read = give = held(in);
+      origin_[out] = origin(in);
+    } else if (rule == ir::AxisRule::kSpatial && picture) {
+      read = Order::kChannelsLast;
+      give = types_[out].shape.size() == 4 ? read : Order::kCanonical;
+    } else if (node.op == Op::kMse) {
+      read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
+    } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
+      read = give = common(node);
+    } else if (node.op == Op::kTranspose && picture) {
+      read = held(in);
+      give = wanted_[out] ? Order::kChannelsLast : Order::kCanonical;
+    } else if (node.op == Op::kLinear) {
+      read = held(in) == Order::kFlatLast ? Order::kFlatLast : Order::kCanonical;
+    } else if (picture && types_[out].shape.size() == 2 && held(in) == Order::kChannelsLast) {
+      std::tie(read, give) = plan_flatten(n);
+    }
+    held_[out] = give;
+    reads_.emplace_back(node.inputs.size(), read);
+  }
+
+  std::pair<Order, Order> plan_flatten(int n) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
+    if (node.op != Op::kFlatten && node.op != Op::kReshape) return {Order::kCanonical, Order::kCanonical};
+    const Shape& x = shape(node.inputs[0]);
+    if (x[1] == 1 || x[2] * x[3] == 1) return {Order::kChannelsLast, Order::kCanonical};
+    if (blocked_.contains(n) || !feeds_linear_only(workload_.output_of(n))) {
+      return {Order::kCanonical, Order::kCanonical};
+    }
+    origin_[static_cast<size_t>(workload_.output_of(n))] = n;
+    return {Order::kChannelsLast, Order::kFlatLast};
+  }
+
+  const ir::Workload& workload_;
+  const std::vector<ir::Type>& types_;
+  const std::vector<bool>& wanted_;
+  const std::set<int>& blocked_;
+  std::vector<Order> held_;
+  std::vector<int> origin_;
+  std::vector<std::vector<Order>> reads_;
+};
+
+// By value: of rank 4 and read by a spatial op, directly or through ops that follow their inputs.
+std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std::vector<ir::Type>& types) {
+  std::vector<bool> wants(types.size(), false);
+  for (size_t n = workload.nodes.size(); n-- > 0;) {
+    const ir::Node& node = workload.nodes[n];
+    const ir::AxisRule rule = ir::info(node.op).axes;
+    const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
+    const bool wanted = rule == ir::AxisRule::kSpatial ||
+                        (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
+    for (const ir::ValueId id : node.inputs) {
+      if (wanted && types[static_cast<size_t>(id)].shape.size() == 4) wants[static_cast<size_t>(id)] = true;
+    }
+  }
+  return wants;
+}
+
+// Adds the inputs that some node would have to convert to N,H,W,C; true if there were any.
+bool add_converted_inputs(const ir::Workload& workload, const Pass& pass, std::set<int>& last_inputs) {
+  const size_t before = last_inputs.size();
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    for (size_t i = 0; i < workload.nodes[n].inputs.size(); ++i) {
+      const ir::ValueId id = workload.nodes[n].inputs[i];
+      if (workload.is_input(id) && pass.reads()[n][i] == Order::kChannelsLast) last_inputs.insert(id);
+    }
+  }
+  return last_inputs.size() > before;
+}
+
+// Blocks the flattens that would need one linear weight in two orders; true if there were any.
+bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<int>& blocked) {
+  std::map<ir::ParamId, std::set<Shape>> orders;
+  const auto each_linear = [&](auto&& visit) {
+    for (const ir::Node& node : workload.nodes) {
+      if (node.op == Op::kLinear) visit(node.param("weight"), node.inputs[0]);
+    }
+  };
+  each_linear([&](ir::ParamId weight, ir::ValueId in) { orders[weight].insert(pass.picture(in)); });
+  const size_t before = blocked.size();
+  each_linear([&](ir::ParamId weight, ir::ValueId in) {
+    if (orders[weight].size() > 1 && pass.origin(in) >= 0) blocked.insert(pass.origin(in));
+  });
+  return blocked.size() > before;
+}
+
+ParamLayout linear_layout(const Shape& weight, const Shape& picture, bool transposed) {
+  if (picture.empty()) return transposed ? ParamLayout{.perm = {1, 0}} : ParamLayout{};
+  const Ints view = {weight[0], picture[0], picture[1], picture[2]};
+  if (transposed) return {.view = view, .perm = {2, 3, 1, 0}, .reshape = {weight[1], weight[0]}};
+  return {.view = view, .perm = {0, 2, 3, 1}, .reshape = weight};
+}
+
+// For each conv kernel: the number of groups if it is stored as a depthwise one, else 0.
+std::map<ir::ParamId, int64_t> depthwise_groups(const ir::Workload& workload, const LayoutOptions& options) {
+  std::map<ir::ParamId, int64_t> groups;
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op != Op::kConv2d) continue;
+    const ir::ParamId weight = node.param("weight");
+    const int64_t count = node.integer("groups");
+    const bool depthwise = count > 1 && workload.parameters[static_cast<size_t>(weight)].shape[1] == 1 &&
+                           options.depthwise_kernel != nullptr && options.depthwise_kernel(node);
+    const int64_t mine = depthwise ? count : 0;
+    const auto [found, fresh] = groups.emplace(weight, mine);
+    if (!fresh && found->second != mine) found->second = 0;
+  }
+  return groups;
+}
+
+void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOptions& options,
+                 LayoutPlan& plan) {
+  const auto groups = depthwise_groups(workload, options);
+  plan.params.resize(workload.parameters.size());
+  plan.depthwise.assign(workload.nodes.size(), false);
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    const ir::Node& node = workload.nodes[n];
+    if (node.op != Op::kConv2d && node.op != Op::kLinear) continue;
+    const ir::ParamId id = node.param("weight");
+    const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
+    ParamLayout& layout = plan.params[static_cast<size_t>(id)];
+    if (node.op == Op::kLinear) {
+      layout = linear_layout(shape, pass.picture(node.inputs[0]), options.transpose_linear);
+    } else if (const int64_t count = groups.at(id); count > 0) {
+      const int64_t multiplier = shape[0] / count;
+      layout = {.view = {count, multiplier, shape[2], shape[3]}, .perm = {2, 3, 0, 1}};
+      if (multiplier == 1) layout = {.perm = {2, 3, 0, 1}};
+      plan.depthwise[n] = true;
+    } else {
+      layout = {.perm = {2, 3, 1, 0}};
+    }
+  }
+}
+
+}  // namespace
+
+bool LayoutPlan::converts(const ir::Workload& workload, int node, size_t input) const {
+  const auto n = static_cast<size_t>(node);
+  return reads[n][input] != values[static_cast<size_t>(workload.nodes[n].inputs[input])];
+}
+
+Order LayoutPlan::output(const ir::Workload& workload, int node) const {
+  return values[static_cast<size_t>(workload.output_of(node))];
+}
+
+LayoutPlan plan_layout(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                       const LayoutOptions& options) {
+  const std::vector<bool> wanted = wanted_by_spatial_ops(workload, types);
+  std::set<int> last_inputs;
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    if (wanted[static_cast<size_t>(id)]) last_inputs.insert(id);
+  }
+  std::set<int> blocked;
+  for (;;) {  // both sets only grow
+    const Pass pass(workload, types, wanted, last_inputs, blocked);
+    if (add_converted_inputs(workload, pass, last_inputs)) continue;
+    if (block_conflicts(workload, pass, blocked)) continue;
+    LayoutPlan plan{.values = pass.held(), .reads = pass.reads(), .params = {}, .depthwise = {}};
+    plan_params(workload, pass, options, plan);
+    return plan;
+  }
+}
+
+int64_t physical_axis(Order order, int64_t axis) {
+  if (order != Order::kChannelsLast || axis == 0) return axis;
+  return axis == 1 ? 3 : axis - 1;
+}
+
+Shape physical_shape(Order order, const Shape& shape) {
+  if (order != Order::kChannelsLast) return shape;
+  return {shape[0], shape[2], shape[3], shape[1]};
+}
+
+Ints conversion_perm(Order from, Order to) {
+  if (from == to) return {0, 1, 2, 3};
+  return to == Order::kChannelsLast ? kToLast : kToCanonical;
+}
+
+Ints physical_perm(Order in, Order out, const Ints& perm) {
+  Ints moved(perm.size());
+  for (size_t axis = 0; axis < perm.size(); ++axis) {
+    moved[static_cast<size_t>(physical_axis(out, static_cast<int64_t>(axis)))] =
+        physical_axis(in, perm[axis]);
+  }
+  return moved;
+}
+
+bool is_identity(const Ints& perm) {
+  for (size_t axis = 0; axis < perm.size(); ++axis) {
+    if (perm[axis] != static_cast<int64_t>(axis)) return false;
+  }
+  return true;
+}
+
+Shape stored_shape(const ParamLayout& layout, const Shape& canonical) {
+  if (!layout.reshape.empty()) return layout.reshape;
+  const Shape& viewed = layout.view.empty() ? canonical : layout.view;
+  if (layout.perm.empty()) return viewed;
+  Shape out;
+  for (const int64_t axis : layout.perm) out.push_back(viewed[static_cast<size_t>(axis)]);
+  return out;
+}
+
+std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
+                        const std::vector<std::string>& targets) {
+  std::vector<std::string> lines;
+  const auto add = [&](const std::string& name, const std::string& target, const ParamLayout& layout) {
+    std::string line = fmt::format("  \"{}\": {{\"target\": \"{}\"", name, target);
+    if (!layout.view.empty()) line += fmt::format(", \"view\": {}", layout.view);
+    if (!layout.perm.empty()) line += fmt::format(", \"perm\": {}", layout.perm);
+    if (!layout.reshape.empty()) line += fmt::format(", \"reshape\": {}", layout.reshape);
+    lines.push_back(line + "}");
+  };
+  for (size_t id = 0; id < workload.parameters.size(); ++id) {
+    const std::string& name = workload.parameters[id].name;
+    if (targets[id] != name || !plan.params[id].identity()) add(name, targets[id], plan.params[id]);
+  }
+  if (plan.reads.back()[0] == Order::kChannelsLast) {
+    add("output", "output", {.perm = kToLast});
+  }
+  if (lines.empty()) return {};
+  return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
+}
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,87 @@
+#pragma once
+
+// Channels-last planning for frameworks whose convolutions want N,H,W,C. Pure analysis: the graph stays as it
+// is.
+//
+// Every value is held in one order. Workload inputs of rank 4 that reach a spatial op through elementwise or
+// axis ops are permuted once, on loading. Spatial ops read and give N,H,W,C; elementwise and axis ops follow
+// their inputs (mixed orders: the canonical ones are converted); transpose reads and gives either order, its
+// permutation absorbs the difference; everything else is canonical. An MSE follows its prediction, since its
+// sum knows no order; its target is then loaded in that order too. A script gives its prediction as the loss
+// reads it (reads.back()[0]); where that is N,H,W,C the layout file says so under "output".
+//
+// A flatten (or a reshape to rank 2) of an N,H,W,C value costs nothing if H = W = 1 or C = 1, or if all that
+// reads it, directly or through relu, gelu, sigmoid, tanh and dropout, is linear: the features then stay in
+// the order H,W,C and the rows of the linear's weight are permuted instead. (Dropout draws its mask by
+// position, so a mask is a permutation of the one drawn otherwise.) A weight tied to another use keeps its
+// own order.
+//
+//   const LayoutPlan plan = plan_layout(workload, types, {});
+//   for each input i of node n:  if (plan.converts(workload, n, i)) ... conversion_perm(held, wanted)
+//
+// Parameters: conv kernels become H,W,I/groups,O, depthwise ones H,W,C,multiplier where the framework wants
+// it; linear weights become I,O. stored = canonical.reshape(view).transpose(perm).reshape(reshape), empty =
+// no step.
+
+#include <string>
+#include <vector>
+
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+enum class Order {
+  kCanonical,
+  kChannelsLast,  // N,H,W,C; rank 4 only
+  kFlatLast,      // N,H*W*C: the flattened form of the above; rank 2 only
+};
+
+struct ParamLayout {
+  std::vector<int64_t> view = {};
+  std::vector<int64_t> perm = {};
+  std::vector<int64_t> reshape = {};
+  bool identity() const { return view.empty() && perm.empty() && reshape.empty(); }
+  bool operator==(const ParamLayout&) const = default;
+};
+
+struct LayoutOptions {
+  // True where the framework stores the kernel of this convolution as H,W,C,multiplier; asked only for
+  // convolutions with groups = input channels > 1. Null: never.
+  bool (*depthwise_kernel)(const ir::Node& conv) = nullptr;
+  bool transpose_linear = true;  // linear weights are stored I,O
+};
+
+struct LayoutPlan {
+  std::vector<Order> values;              // by ValueId: how the value is held
+  std::vector<std::vector<Order>> reads;  // by node, by input: the order in which the node reads it
+  std::vector<ParamLayout> params;        // by ParamId
+  std::vector<bool> depthwise;            // by node: a convolution whose kernel is stored H,W,C,multiplier
+
+  bool converts(const ir::Workload& workload, int node, size_t input) const;
+  Order output(const ir::Workload& workload, int node) const;
+};
+
+// `types`: of ir::infer(workload).
+LayoutPlan plan_layout(const ir::Workload& workload, const std::vector<ir::Type>& types,
+                       const LayoutOptions& options = {});
+
+// The array's axis that holds a canonical axis: 1 (C) is 3 in N,H,W,C.
+int64_t physical_axis(Order order, int64_t axis);
+// Sizes of the array that holds a value of this canonical shape.
+ir::Shape physical_shape(Order order, const ir::Shape& shape);
+// Transposition that takes a rank-4 array from one order to the other: {0,2,3,1} or {0,3,1,2}.
+std::vector<int64_t> conversion_perm(Order from, Order to);
+// Transposition of arrays that does what a transpose node with `perm` means; the identity where there is
+// nothing to move.
+std::vector<int64_t> physical_perm(Order in, Order out, const std::vector<int64_t>& perm);
+bool is_identity(const std::vector<int64_t>& perm);
+// Sizes of a parameter as it is stored.
+ir::Shape stored_shape(const ParamLayout& layout, const ir::Shape& canonical);
+
+// The layout file: an entry for every parameter whose target (`targets`, by ParamId) is not its canonical
+// name or whose layout is not canonical, and "output" where the loss reads the prediction in N,H,W,C. Empty
+// if there is none.
+std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
+                        const std::vector<std::string>& targets);
+
+}  // namespace bakeoff::emit
