@@ -1,0 +1,108 @@
+#include "base/sha256.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+namespace bakeoff {
+namespace {
+
+// FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
+constexpr uint32_t kRound[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+uint32_t big_endian(const unsigned char* p) {
+  return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};
+}
+
+}  // namespace
+
+void Sha256::block(const unsigned char* bytes) {
+  uint32_t w[64];
+  for (int i = 0; i < 16; ++i) w[i] = big_endian(bytes + 4 * i);
+  for (int i = 16; i < 64; ++i) {
+    const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state_;
+  for (int i = 0; i < 64; ++i) {
+    const uint32_t s1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
+    const uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+    const uint32_t s0 = std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22);
+    const uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
+  }
+  const uint32_t mixed[] = {a, b, c, d, e, f, g, h};
+  for (size_t i = 0; i < 8; ++i) state_[i] += mixed[i];
+}
+
+void Sha256::add(std::string_view bytes) {
+  const auto* p = reinterpret_cast<const unsigned char*>(bytes.data());
+  size_t left = bytes.size();
+  size_t used = length_ % 64;
+  length_ += left;
+  if (used > 0) {
+    const size_t n = std::min(left, 64 - used);
+    std::memcpy(pending_.data() + used, p, n);
+    p += n;
+    left -= n;
+    used += n;
+    if (used < 64) return;
+    block(pending_.data());
+  }
+  for (; left >= 64; p += 64, left -= 64) block(p);
+  if (left > 0) std::memcpy(pending_.data(), p, left);
+}
+
+std::string Sha256::hex() {
+  const uint64_t bits = length_ * 8;
+  const size_t zeros = (119 - length_ % 64) % 64;  // so that the length ends a block
+  std::string tail("\x80");
+  tail.append(zeros, '\0');
+  for (int shift = 56; shift >= 0; shift -= 8) tail.push_back(static_cast<char>(bits >> shift & 0xff));
+  add(tail);
+  std::string text;
+  for (const uint32_t word : state_) {
+    for (int shift = 28; shift >= 0; shift -= 4) text.push_back("0123456789abcdef"[word >> shift & 0xf]);
+  }
+  return text;
+}
+
+std::string sha256(std::string_view bytes) {
+  Sha256 sum;
+  sum.add(bytes);
+  return sum.hex();
+}
+
+Result<std::string> sha256_file(const std::filesystem::path& path) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "rbe"), &std::fclose);
+  if (!file) return Error{.message = "cannot open '" + path.string() + "': " + std::strerror(errno)};
+  Sha256 sum;
+  std::string chunk(size_t{1} << 20, '\0');
+  while (const size_t n = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    sum.add(std::string_view(chunk).substr(0, n));
+  }
+  if (std::ferror(file.get()))
+    return Error{.message = "cannot read '" + path.string() + "': " + std::strerror(errno)};
+  return sum.hex();
+}
+
+}  // namespace bakeoff
