@@ -1,0 +1,339 @@
+#include "zoo/op_cases.h"
+
+#include <cassert>
+#include <functional>
+#include <numeric>
+
+#include "ir/builder.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::zoo {
+namespace {
+
+using ir::Attribute;
+using ir::Builder;
+using ir::DType;
+using ir::kBatch;
+using ir::Op;
+using ir::Shape;
+using ir::Type;
+using ir::ValueId;
+using tensor::Rng;
+using Ints = std::vector<int64_t>;
+using Values = std::vector<ValueId>;
+
+// A graph up to the op's output, as something that can be built twice: once to learn the shape of the target,
+// which must be declared before the first node, and once for good. All random choices are made before.
+struct Draft {
+  std::vector<ir::Input> inputs;
+  std::function<ValueId(Builder&, const Values&)> body;
+};
+
+// [N, a, b, ...] of `rank` axes with sizes in [least, most].
+Shape random_shape(Rng& rng, int64_t rank, int64_t least = 1, int64_t most = 6) {
+  Shape shape = {kBatch};
+  while (static_cast<int64_t>(shape.size()) < rank) shape.push_back(rng.integer(least, most));
+  return shape;
+}
+
+ir::Input floats(std::string name, Shape shape) { return {std::move(name), {DType::kF32, std::move(shape)}}; }
+ir::Input integers(std::string name, Shape shape) {
+  return {std::move(name), {DType::kI32, std::move(shape)}};
+}
+
+// A parameterised op that keeps the shape.
+ValueId pre(Builder& b, ValueId x, bool bias = true, const std::string& layer = "pre") {
+  const Shape shape = b.shape(x);
+  if (shape.size() == 4) return b.conv2d(x, layer, {.channels = shape[1], .kernel = {1, 1}, .bias = bias});
+  return b.linear(x, layer, shape.back(), bias);
+}
+
+ir::Workload close(Builder& b, ValueId loss) {
+  Result<ir::Workload> workload = b.finish(loss);
+  assert(workload && "the generator made an invalid workload");
+  return std::move(workload).value();
+}
+
+ir::Workload with_mse(Op op, const Draft& draft) {
+  const auto run = [&](Builder& b, const Shape* target) {
+    Values inputs;
+    for (const ir::Input& input : draft.inputs) inputs.push_back(b.input(input.name, input.type));
+    ValueId t = -1;
+    if (target != nullptr) t = b.input("t", {DType::kF32, *target});
+    ValueId y = draft.body(b, inputs);
+    if (b.shape(y).size() > 2) y = b.apply(Op::kFlatten, {y});
+    return std::pair{y, t};
+  };
+  Builder probe("probe");
+  const Shape target = probe.shape(run(probe, nullptr).first);
+  Builder b("case_" + ir::info(op).name);
+  const auto [y, t] = run(b, &target);
+  return close(b, b.apply(Op::kMse, {y, t}));
+}
+
+// x -> pre -> op with these attributes -> mse.
+ir::Workload unary(Op op, Shape shape, std::vector<Attribute> attributes = {}, bool bias = true) {
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(op, {pre(b, in[0], bias)}, attributes);
+  };
+  return with_mse(op, {{floats("x", std::move(shape))}, body});
+}
+
+// ids -> op (a change of shape) -> embedding -> mse.
+ir::Workload on_integers(Op op, Shape shape, std::vector<Attribute> attributes = {}) {
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.embedding(b.apply(op, {in[0]}, attributes), "table", 7, 3);
+  };
+  return with_mse(op, {{integers("ids", std::move(shape))}, body});
+}
+
+ir::Workload conv2d_case(Rng& rng) {
+  Builder::Conv conv;
+  conv.groups = rng.chance(0.5) ? 1 : rng.integer(2, 3);
+  const int64_t in = conv.groups * rng.integer(1, 3);
+  conv.channels = conv.groups * rng.integer(1, 3);
+  Shape shape = {kBatch, in, 0, 0};
+  for (const size_t axis : {size_t{0}, size_t{1}}) {
+    conv.kernel[axis] = rng.integer(1, 4);
+    conv.stride[axis] = rng.integer(1, 3);
+    conv.dilation[axis] = rng.chance(0.6) ? 1 : rng.integer(2, 3);
+    for (const size_t side : {2 * axis, 2 * axis + 1})
+      conv.pad[side] = rng.chance(0.5) ? 0 : rng.integer(1, 2);
+    const int64_t span = conv.dilation[axis] * (conv.kernel[axis] - 1) + 1;
+    const int64_t least = std::max<int64_t>(3, span - conv.pad[2 * axis] - conv.pad[2 * axis + 1]);
+    shape[axis + 2] = rng.integer(least, std::max<int64_t>(9, least));
+  }
+  conv.bias = rng.chance(0.6);
+  const auto body = [=](Builder& b, const Values& x) { return b.conv2d(pre(b, x[0]), "conv", conv); };
+  return with_mse(Op::kConv2d, {{floats("x", shape)}, body});
+}
+
+ir::Workload linear_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  const int64_t features = rng.integer(1, 9);
+  const bool bias = rng.chance(0.6);
+  const auto body = [=](Builder& b, const Values& x) { return b.linear(pre(b, x[0]), "fc", features, bias); };
+  return with_mse(Op::kLinear, {{floats("x", shape)}, body});
+}
+
+ir::Workload batch_norm_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.chance(0.4) ? 2 : 4, 3);
+  const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const double momentum = static_cast<double>(rng.integer(1, 99)) / 100;
+  const auto body = [=](Builder& b, const Values& x) {
+    return b.batch_norm(pre(b, x[0], /*bias=*/false), "bn", eps, momentum);
+  };
+  return with_mse(Op::kBatchNorm, {{floats("x", shape)}, body});
+}
+
+ir::Workload layer_norm_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  const Shape shape = random_shape(rng, rank, 3, 5);
+  const int64_t dims = rng.integer(1, rank - 1);
+  const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const auto body = [=](Builder& b, const Values& x) {
+    return b.layer_norm(pre(b, x[0], /*bias=*/false), "ln", dims, eps);
+  };
+  return with_mse(Op::kLayerNorm, {{floats("x", shape)}, body});
+}
+
+ir::Workload embedding_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(1, 3));
+  const int64_t rows = rng.integer(2, 9);
+  const int64_t width = rng.integer(1, 6);
+  const auto body = [=](Builder& b, const Values& x) { return b.embedding(x[0], "table", rows, width); };
+  return with_mse(Op::kEmbedding, {{integers("ids", shape)}, body});
+}
+
+ir::Workload dropout_case(Rng& rng) {
+  const double rate = static_cast<double>(rng.integer(0, 8)) / 10;
+  return unary(Op::kDropout, random_shape(rng, rng.integer(2, 4), 2), {{"rate", rate}});
+}
+
+template <Op op>
+ir::Workload activation_case(Rng& rng) {
+  return unary(op, random_shape(rng, rng.integer(2, 4), 4));  // enough elements that some stay alive
+}
+
+ir::Workload gelu_case(Rng& rng) {
+  const std::string form = rng.chance(0.5) ? "erf" : "tanh";
+  return unary(Op::kGelu, random_shape(rng, rng.integer(2, 4)), {{"form", form}});
+}
+
+ir::Workload softmax_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  return unary(Op::kSoftmax, random_shape(rng, rank, 2), {{"axis", rng.integer(1, rank - 1)}},
+               /*bias=*/false);
+}
+
+// Kernel, stride and pads of a pooling and a picture that they fit.
+std::pair<Shape, std::vector<Attribute>> random_window(Rng& rng) {
+  Ints kernel(2), stride(2), pad(4);
+  Shape shape = random_shape(rng, 2);
+  for (const size_t axis : {size_t{0}, size_t{1}}) {
+    kernel[axis] = rng.integer(1, 4);
+    stride[axis] = rng.integer(1, 4);
+    for (const size_t side : {2 * axis, 2 * axis + 1}) pad[side] = rng.integer(0, kernel[axis] / 2);
+    shape.push_back(rng.integer(kernel[axis], 9));
+  }
+  return {shape, {{"kernel", kernel}, {"stride", stride}, {"pad", pad}}};
+}
+
+ir::Workload max_pool2d_case(Rng& rng) {
+  auto [shape, attributes] = random_window(rng);
+  return unary(Op::kMaxPool2d, shape, attributes);
+}
+
+ir::Workload avg_pool2d_case(Rng& rng) {
+  auto [shape, attributes] = random_window(rng);
+  attributes.push_back({"count_include_pad", rng.chance(0.5)});
+  return unary(Op::kAvgPool2d, shape, attributes);
+}
+
+ir::Workload global_avg_pool2d_case(Rng& rng) { return unary(Op::kGlobalAvgPool2d, random_shape(rng, 4)); }
+
+ir::Workload flatten_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  return rng.chance(0.2) ? on_integers(Op::kFlatten, shape) : unary(Op::kFlatten, shape);
+}
+
+ir::Workload reshape_case(Rng& rng) {
+  // The same primes, dealt out to the axes anew.
+  Shape from(static_cast<size_t>(rng.integer(2, 4)), 1);
+  Shape to(static_cast<size_t>(rng.integer(2, 4)), 1);
+  for (const int64_t prime : {2, 2, 3, 3}) {
+    from[static_cast<size_t>(rng.integer(1, static_cast<int64_t>(from.size()) - 1))] *= prime;
+    to[static_cast<size_t>(rng.integer(1, static_cast<int64_t>(to.size()) - 1))] *= prime;
+  }
+  from[0] = to[0] = kBatch;
+  const std::vector<Attribute> attributes = {{"shape", to}};
+  if (to.size() < 4 && rng.chance(0.2)) return on_integers(Op::kReshape, from, attributes);
+  return unary(Op::kReshape, from, attributes);
+}
+
+ir::Workload transpose_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Ints perm(shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  for (size_t i = perm.size() - 1; i > 1; --i) {
+    std::swap(perm[i], perm[static_cast<size_t>(rng.integer(1, static_cast<int64_t>(i)))]);
+  }
+  if (shape.size() < 4 && rng.chance(0.2)) return on_integers(Op::kTranspose, shape, {{"perm", perm}});
+  return unary(Op::kTranspose, shape, {{"perm", perm}});
+}
+
+ir::Workload pad_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 1, 4);
+  Ints pads(2 * (shape.size() - 1));
+  for (int64_t& pad : pads) pad = rng.chance(0.4) ? 0 : rng.integer(1, 3);
+  const double value = rng.chance(0.5) ? 0.0 : static_cast<double>(rng.integer(-8, 8)) / 4;
+  return unary(Op::kPad, shape, {{"pad", pads}, {"value", value}});
+}
+
+// Several inputs, each behind a layer of its own, or one value taken twice.
+ir::Workload joined(Op op, const std::vector<Shape>& shapes, const std::vector<Attribute>& attributes,
+                    bool twice) {
+  static const char* const kNames[] = {"a", "b", "c", "d"};
+  Draft draft;
+  for (size_t i = 0; i < (twice ? 1 : shapes.size()); ++i)
+    draft.inputs.push_back(floats(kNames[i], shapes[i]));
+  draft.body = [=](Builder& b, const Values& in) {
+    Values values;
+    for (size_t i = 0; i < in.size(); ++i)
+      values.push_back(pre(b, in[i], true, std::string("pre_") + kNames[i]));
+    if (twice) values.push_back(values[0]);
+    return b.apply(op, values, attributes);
+  };
+  return with_mse(op, draft);
+}
+
+ir::Workload concat_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 1, 4);
+  const auto axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
+  const bool twice = rng.chance(0.1);
+  std::vector<Shape> shapes(static_cast<size_t>(rng.integer(2, 4)), shape);
+  for (Shape& each : shapes) each[static_cast<size_t>(axis)] = rng.integer(1, 4);
+  return joined(Op::kConcat, shapes, {{"axis", axis}}, twice);
+}
+
+template <Op op>
+ir::Workload broadcast_case(Rng& rng) {
+  Shape a = random_shape(rng, rng.integer(2, 4));
+  Shape b = a;
+  if (rng.chance(0.7)) {
+    for (size_t axis = 1; axis < a.size(); ++axis) {
+      if (rng.chance(0.4)) (rng.chance(0.5) ? a : b)[axis] = 1;
+    }
+  }
+  return joined(op, {a, b}, {}, a == b && rng.chance(0.2));
+}
+
+ir::Workload softmax_cross_entropy_case(Rng& rng) {
+  Shape logits = random_shape(rng, rng.integer(2, 4), 1, 4);
+  logits.back() = rng.integer(2, 9);
+  Builder b("case_softmax_cross_entropy");
+  const ValueId x = b.input("x", {DType::kF32, logits});
+  const ValueId y = b.input("y", {DType::kI32, Shape(logits.begin(), logits.end() - 1)});
+  const ValueId z = b.linear(x, "pre", logits.back(), rng.chance(0.6));
+  return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y},
+                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+}
+
+ir::Workload mse_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Builder b("case_mse");
+  const ValueId x = b.input("x", {DType::kF32, shape});
+  const ValueId t = b.input("t", {DType::kF32, shape});
+  return close(
+      b, b.apply(Op::kMse, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+}
+
+struct Row {
+  Op op;
+  ir::Workload (*make)(Rng&);
+};
+
+constexpr Row kRows[] = {
+    {Op::kConv2d, conv2d_case},
+    {Op::kLinear, linear_case},
+    {Op::kBatchNorm, batch_norm_case},
+    {Op::kLayerNorm, layer_norm_case},
+    {Op::kEmbedding, embedding_case},
+    {Op::kDropout, dropout_case},
+    {Op::kRelu, activation_case<Op::kRelu>},
+    {Op::kGelu, gelu_case},
+    {Op::kSigmoid, activation_case<Op::kSigmoid>},
+    {Op::kTanh, activation_case<Op::kTanh>},
+    {Op::kSoftmax, softmax_case},
+    {Op::kMaxPool2d, max_pool2d_case},
+    {Op::kAvgPool2d, avg_pool2d_case},
+    {Op::kGlobalAvgPool2d, global_avg_pool2d_case},
+    {Op::kFlatten, flatten_case},
+    {Op::kReshape, reshape_case},
+    {Op::kTranspose, transpose_case},
+    {Op::kPad, pad_case},
+    {Op::kConcat, concat_case},
+    {Op::kAdd, broadcast_case<Op::kAdd>},
+    {Op::kMul, broadcast_case<Op::kMul>},
+    {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
+    {Op::kMse, mse_case},
+};
+
+const Row* find_row(Op op) {
+  for (const Row& row : kRows) {
+    if (row.op == op) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool has_random_case(Op op) { return find_row(op) != nullptr; }
+
+ir::Workload random_case(Op op, Rng& rng) {
+  const Row* row = find_row(op);
+  assert(row != nullptr && "the op has no generator");
+  return row->make(rng);
+}
+
+}  // namespace bakeoff::zoo

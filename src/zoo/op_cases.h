@@ -1,0 +1,42 @@
+#pragma once
+
+// Small random workloads: one op at a time for the cross-framework test of the whole op table, and small
+// networks that mix ops. Everything is a function of the generator's state.
+//
+//   tensor::Rng rng(seed);
+//   ir::Workload w = random_case(ir::Op::kConv2d, rng);
+//   auto weights = random_weights(w, rng);
+//   auto inputs = random_inputs(w, 4, rng);
+//
+// Every workload is valid, tiny (axes of at most 9, except what flatten, pad and concat make of them), and
+// has gradients that are not zero by mathematics: no bias just before batch_norm or softmax, no softmax or
+// normalisation over so few elements that its output is constant. Float inputs of the op come out of a linear
+// or a 1x1 convolution, so that parameter gradients test the op's input gradients too. Targets are always
+// inputs.
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/workload.h"
+#include "tensor/rng.h"
+#include "tensor/tensor.h"
+
+namespace bakeoff::zoo {
+
+// A workload around one `op`, with shapes and attributes over their whole legal range.
+ir::Workload random_case(ir::Op op, tensor::Rng& rng);
+// False for an op without a generator (a test demands that there is none).
+bool has_random_case(ir::Op op);
+
+// A picture, sequence or vector network of a few blocks: residual sums, concatenated branches, gates, batch
+// and layer normalisation, poolings, transposes, embeddings.
+ir::Workload random_network(tensor::Rng& rng);
+
+// Numbers that float32 holds exactly, by input index. Floats are normal with a random scale in [0.5, 1.5),
+// integers uniform within ir::integer_bounds.
+std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64_t batch, tensor::Rng& rng);
+// By ParamId, exact in float32 too: weights of variance 1 / fan in, biases, shifts and means in [-0.5, 0.5),
+// scales in [0.5, 1.5), tables of variance 1, running variances in [0.5, 2).
+std::vector<tensor::Tensor> random_weights(const ir::Workload& workload, tensor::Rng& rng);
+
+}  // namespace bakeoff::zoo

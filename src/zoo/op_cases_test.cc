@@ -1,0 +1,114 @@
+#include "zoo/op_cases.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "ir/bounds.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace bakeoff::zoo {
+namespace {
+
+TEST(RandomCase, ExistsForEveryOp) {
+  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(has_random_case(row.op)) << row.name;
+}
+
+TEST(RandomCase, IsValidSmallAndHoldsItsOp) {
+  for (const ir::OpInfo& row : ir::op_table()) {
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+      tensor::Rng rng(seed, row.name);
+      const ir::Workload workload = random_case(row.op, rng);
+      SCOPED_TRACE(ir::dump(workload));
+      const auto types = ir::infer(workload);
+      ASSERT_TRUE(types) << types.error().text();
+      ASSERT_EQ(*ir::parse(ir::dump(workload)), workload);
+      ASSERT_GT(workload.parameter_count(), 0);
+      ASSERT_LT(workload.parameter_count(), 2000);
+      bool found = false;
+      for (const ir::Node& node : workload.nodes) found = found || node.op == row.op;
+      ASSERT_TRUE(found);
+    }
+  }
+}
+
+// Every word, both values of every flag and several values of every number come up.
+TEST(RandomCase, VariesEveryAttribute) {
+  for (const ir::OpInfo& row : ir::op_table()) {
+    std::vector<std::set<std::string>> seen(row.attributes.size());
+    std::set<size_t> params;
+    tensor::Rng rng(1, row.name);
+    for (int trial = 0; trial < 200; ++trial) {
+      const ir::Workload workload = random_case(row.op, rng);
+      for (const ir::Node& node : workload.nodes) {
+        if (node.op != row.op) continue;
+        params.insert(node.params.size());
+        for (size_t i = 0; i < seen.size(); ++i) {
+          const ir::AttrValue& value = node.attributes[i].value;
+          if (const auto* word = std::get_if<std::string>(&value)) seen[i].insert(*word);
+          if (const auto* flag = std::get_if<bool>(&value)) seen[i].insert(*flag ? "true" : "false");
+          if (const auto* n = std::get_if<int64_t>(&value)) seen[i].insert(std::to_string(*n));
+          if (const auto* x = std::get_if<double>(&value)) seen[i].insert(std::to_string(*x * 1e6));
+          if (const auto* all = std::get_if<std::vector<int64_t>>(&value)) {
+            std::string text;
+            for (const int64_t n : *all) text += std::to_string(n) + ",";
+            seen[i].insert(text);
+          }
+        }
+      }
+    }
+    for (size_t i = 0; i < seen.size(); ++i) {
+      const size_t wanted = row.attributes[i].words.empty() ? 2 : row.attributes[i].words.size();
+      EXPECT_GE(seen[i].size(), wanted) << row.name << "." << row.attributes[i].name;
+    }
+    size_t optional = 0;
+    for (const ir::ParamSpec& spec : row.params) optional += spec.optional ? 1 : 0;
+    EXPECT_EQ(params.size(), optional + 1) << row.name << ": optional parameters present and absent";
+  }
+}
+
+TEST(RandomNetwork, IsValidAndTogetherTheyUseEveryOp) {
+  std::set<ir::Op> seen;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    tensor::Rng rng(seed);
+    const ir::Workload workload = random_network(rng);
+    ASSERT_TRUE(ir::infer(workload));
+    for (const ir::Node& node : workload.nodes) seen.insert(node.op);
+  }
+  EXPECT_EQ(seen.size(), ir::op_table().size());
+}
+
+TEST(RandomValues, FitTheWorkloadAndFloat32) {
+  for (const ir::OpInfo& row : ir::op_table()) {
+    tensor::Rng rng(2, row.name);
+    const ir::Workload workload = random_case(row.op, rng);
+    const auto bounds = ir::integer_bounds(workload);
+    const auto inputs = random_inputs(workload, 4, rng);
+    ASSERT_EQ(inputs.size(), workload.inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      EXPECT_EQ(tensor::shape_of(inputs[i]), ir::with_batch(workload.inputs[i].type.shape, 4));
+      if (const auto* ids = std::get_if<tensor::IntTensor>(&inputs[i])) {
+        for (const int64_t id : ids->data) EXPECT_TRUE(id >= 0 && id < bounds[i]);
+      } else {
+        for (const double x : std::get<tensor::Tensor>(inputs[i]).data) EXPECT_EQ(x, static_cast<float>(x));
+      }
+    }
+    const auto weights = random_weights(workload, rng);
+    for (size_t p = 0; p < weights.size(); ++p) {
+      EXPECT_EQ(weights[p].shape, workload.parameters[p].shape);
+      if (workload.parameters[p].role != ir::Role::kRunningVar) continue;
+      for (const double v : weights[p].data) EXPECT_GT(v, 0);
+    }
+  }
+}
+
+TEST(RandomCase, IsAFunctionOfTheSeed) {
+  tensor::Rng a(9), b(9);
+  EXPECT_EQ(random_network(a), random_network(b));
+  EXPECT_EQ(a.next(), b.next());
+}
+
+}  // namespace
+}  // namespace bakeoff::zoo

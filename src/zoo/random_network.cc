@@ -1,0 +1,214 @@
+#include <cassert>
+#include <string>
+
+#include "ir/builder.h"
+#include "zoo/op_cases.h"
+
+// Rules that keep every gradient away from zero: convolutions and linears before batch_norm have no bias, and
+// a normalisation is followed by something nonlinear before the next one.
+
+namespace bakeoff::zoo {
+namespace {
+
+using ir::Builder;
+using ir::DType;
+using ir::kBatch;
+using ir::Op;
+using ir::Shape;
+using ir::ValueId;
+using tensor::Rng;
+using Ints = std::vector<int64_t>;
+
+class Network {
+ public:
+  Network(const std::string& kind, Rng& rng) : b_("net_" + kind), rng_(rng) {}
+
+  ir::Workload picture();
+  ir::Workload sequence();
+  ir::Workload vector();
+
+ private:
+  std::string layer(const std::string& kind) { return kind + std::to_string(++layers_); }
+  int64_t axis(ValueId x, size_t i) const { return b_.shape(x)[i]; }
+  ValueId nonlinear(ValueId x);
+  // A 3x3 convolution that keeps H and W, batch_norm behind it or a bias, and a nonlinearity.
+  ValueId conv_block(ValueId x, int64_t channels);
+  ValueId shrink(ValueId x);
+  ValueId branches(ValueId x);
+  ValueId gate(ValueId x);
+  ValueId residual(ValueId x);
+  ValueId picture_block(ValueId x);
+  ValueId sequence_block(ValueId x);
+  ValueId vector_block(ValueId x);
+  ir::Workload classify(ValueId x, ValueId y, int64_t classes);
+
+  Builder b_;
+  Rng& rng_;
+  int layers_ = 0;
+};
+
+ValueId Network::nonlinear(ValueId x) {
+  switch (rng_.integer(0, 3)) {
+    case 0:
+      return b_.apply(Op::kGelu, {x}, {{"form", std::string(rng_.chance(0.5) ? "erf" : "tanh")}});
+    case 1:
+      return b_.apply(rng_.chance(0.5) ? Op::kTanh : Op::kSigmoid, {x});
+    default:
+      return b_.relu(x);
+  }
+}
+
+ValueId Network::conv_block(ValueId x, int64_t channels) {
+  const bool norm = rng_.chance(0.5);
+  ValueId h = b_.conv2d(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
+  if (norm) h = b_.batch_norm(h, layer("bn"), 1e-3, 0.2);
+  return nonlinear(h);
+}
+
+ValueId Network::shrink(ValueId x) {
+  if (axis(x, 2) < 4 || axis(x, 3) < 4) return x;
+  const Ints kernel = {2, rng_.integer(2, 3)};
+  const Ints stride = {2, rng_.integer(1, 2)};
+  const Ints pad = {0, rng_.integer(0, 1), rng_.integer(0, 1), 0};
+  switch (rng_.integer(0, 2)) {
+    case 0:
+      return b_.apply(Op::kMaxPool2d, {x}, {{"kernel", kernel}, {"stride", stride}, {"pad", pad}});
+    case 1:
+      return b_.apply(
+          Op::kAvgPool2d, {x},
+          {{"kernel", kernel}, {"stride", stride}, {"pad", pad}, {"count_include_pad", rng_.chance(0.5)}});
+    default:
+      return b_.conv2d(
+          x, layer("down"),
+          {.channels = axis(x, 1), .kernel = kernel, .stride = stride, .pad = pad, .groups = axis(x, 1)});
+  }
+}
+
+ValueId Network::branches(ValueId x) {
+  const ValueId left = conv_block(x, rng_.integer(1, 4));
+  const ValueId right = b_.conv2d(x, layer("conv"), {.channels = rng_.integer(1, 4), .kernel = {1, 1}});
+  return b_.apply(Op::kConcat, {left, nonlinear(right), x}, {{"axis", int64_t{1}}});
+}
+
+// x times a weight for each channel, place or element.
+ValueId Network::gate(ValueId x) {
+  const int64_t channels = rng_.chance(0.5) ? 1 : axis(x, 1);
+  const bool sigmoid = channels == 1 || rng_.chance(0.5);
+  ValueId g = b_.conv2d(x, layer("gate"), {.channels = channels, .kernel = {1, 1}, .bias = sigmoid});
+  g = sigmoid ? b_.apply(Op::kSigmoid, {g}) : b_.apply(Op::kSoftmax, {g}, {{"axis", int64_t{1}}});
+  return b_.apply(Op::kMul, {x, g});
+}
+
+ValueId Network::residual(ValueId x) {
+  ValueId h = conv_block(x, axis(x, 1) + 1);
+  h = b_.batch_norm(b_.conv2d(h, layer("conv"), {.channels = axis(x, 1), .pad = {1, 1, 1, 1}, .bias = false}),
+                    layer("bn"));
+  return nonlinear(b_.apply(Op::kAdd, {h, x}));
+}
+
+ValueId Network::picture_block(ValueId x) {
+  switch (rng_.integer(0, 6)) {
+    case 0:
+      return conv_block(x, rng_.integer(2, 6));
+    case 1:
+      return residual(x);
+    case 2:
+      return branches(x);
+    case 3:
+      return gate(x);
+    case 4:
+      return nonlinear(b_.conv2d(b_.apply(Op::kPad, {x}, {{"pad", Ints{0, 0, 1, 0, 0, 2}}, {"value", 0.5}}),
+                                 layer("conv"), {.channels = 3, .kernel = {2, 3}}));
+    case 5:
+      return b_.apply(Op::kTranspose, {x}, {{"perm", Ints{0, 1, 3, 2}}});
+    default:
+      return shrink(x);
+  }
+}
+
+ir::Workload Network::classify(ValueId x, ValueId y, int64_t classes) {
+  if (b_.shape(x).size() > 2) x = b_.apply(Op::kFlatten, {x});
+  const ValueId logits = b_.named(b_.linear(x, "head", classes), "logits");
+  Result<ir::Workload> workload = b_.finish(b_.softmax_cross_entropy(logits, y));
+  assert(workload && "the generator made an invalid workload");
+  return std::move(workload).value();
+}
+
+ir::Workload Network::picture() {
+  const ValueId x =
+      b_.input("x", {DType::kF32, {kBatch, rng_.integer(1, 3), rng_.integer(5, 9), rng_.integer(5, 9)}});
+  const ValueId y = b_.input("y", {DType::kI32, {kBatch}});
+  ValueId h = conv_block(x, rng_.integer(2, 4));
+  for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = picture_block(h);
+  h = shrink(conv_block(h, rng_.integer(3, 5)));
+  if (rng_.chance(0.4)) return classify(b_.apply(Op::kGlobalAvgPool2d, {h}), y, 5);
+  if (rng_.chance(0.3)) {  // the picture as a sequence of places
+    const Ints places = {kBatch, axis(h, 1), axis(h, 2) * axis(h, 3)};
+    h = b_.apply(Op::kTranspose, {b_.apply(Op::kReshape, {h}, {{"shape", places}})},
+                 {{"perm", Ints{0, 2, 1}}});
+    h = nonlinear(b_.linear(b_.layer_norm(h, layer("ln")), layer("fc"), 3));
+  }
+  return classify(h, y, 5);
+}
+
+ValueId Network::sequence_block(ValueId x) {
+  const int64_t width = axis(x, 2);
+  const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
+  ValueId h = normed;
+  if (rng_.chance(0.5)) {  // mixes places instead of features
+    h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
+    h = nonlinear(b_.linear(h, layer("mix"), axis(x, 1)));
+    h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
+  } else {
+    h = b_.linear(nonlinear(b_.linear(h, layer("up"), width + 2)), layer("down"), width);
+  }
+  h = b_.apply(Op::kDropout, {h}, {{"rate", 0.1}});
+  return b_.apply(Op::kAdd, {x, h});
+}
+
+ir::Workload Network::sequence() {
+  const int64_t length = rng_.integer(3, 6);
+  const ValueId ids = b_.input("ids", {DType::kI32, {kBatch, length}});
+  const ValueId y = b_.input("y", {DType::kI32, {kBatch}});
+  ValueId h = b_.embedding(ids, "tokens", rng_.integer(5, 9), rng_.integer(3, 6));
+  for (int64_t left = rng_.integer(1, 3); left > 0; --left) h = sequence_block(h);
+  return classify(b_.layer_norm(h, layer("ln")), y, 4);
+}
+
+ValueId Network::vector_block(ValueId x) {
+  const int64_t width = rng_.integer(3, 8);
+  switch (rng_.integer(0, 3)) {
+    case 0: {
+      const ValueId h = b_.linear(x, layer("fc"), width, /*bias=*/false);
+      return b_.apply(Op::kDropout, {nonlinear(b_.batch_norm(h, layer("bn")))}, {{"rate", 0.3}});
+    }
+    case 1:
+      return b_.apply(Op::kConcat, {x, nonlinear(b_.linear(x, layer("fc"), width))}, {{"axis", int64_t{1}}});
+    case 2:
+      return nonlinear(b_.apply(Op::kAdd, {x, b_.linear(x, layer("fc"), axis(x, 1))}));
+    default:
+      return nonlinear(b_.layer_norm(b_.linear(x, layer("fc"), width), layer("ln")));
+  }
+}
+
+ir::Workload Network::vector() {
+  const ValueId x = b_.input("x", {DType::kF32, {kBatch, rng_.integer(4, 9)}});
+  const int64_t outputs = rng_.integer(2, 5);
+  const ValueId t = b_.input("t", {DType::kF32, {kBatch, outputs}});
+  ValueId h = x;
+  for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = vector_block(h);
+  Result<ir::Workload> workload = b_.finish(b_.apply(Op::kMse, {b_.linear(h, "head", outputs), t}));
+  assert(workload && "the generator made an invalid workload");
+  return std::move(workload).value();
+}
+
+}  // namespace
+
+ir::Workload random_network(Rng& rng) {
+  const double kind = rng.uniform();
+  if (kind < 0.5) return Network("picture", rng).picture();
+  if (kind < 0.75) return Network("sequence", rng).sequence();
+  return Network("vector", rng).vector();
+}
+
+}  // namespace bakeoff::zoo

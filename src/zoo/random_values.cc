@@ -1,0 +1,67 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ir/bounds.h"
+#include "zoo/op_cases.h"
+
+namespace bakeoff::zoo {
+namespace {
+
+using tensor::Rng;
+
+// What float32 makes of x.
+double rounded(double x) { return static_cast<double>(static_cast<float>(x)); }
+
+double draw(const ir::Parameter& p, Rng& rng) {
+  switch (p.role) {
+    case ir::Role::kWeight: {
+      const auto fan_in = ir::product(p.shape, 1, p.shape.size());
+      return rng.normal() / std::sqrt(static_cast<double>(fan_in));
+    }
+    case ir::Role::kTable:
+      return rng.normal();
+    case ir::Role::kScale:
+      return rng.uniform(0.5, 1.5);
+    case ir::Role::kRunningVar:
+      return rng.uniform(0.5, 2);
+    case ir::Role::kBias:
+    case ir::Role::kShift:
+    case ir::Role::kRunningMean:
+      break;
+  }
+  return rng.uniform(-0.5, 0.5);
+}
+
+}  // namespace
+
+std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64_t batch, Rng& rng) {
+  const std::vector<int64_t> bounds = ir::integer_bounds(workload);
+  std::vector<tensor::AnyTensor> inputs;
+  for (size_t i = 0; i < workload.inputs.size(); ++i) {
+    const ir::Type& type = workload.inputs[i].type;
+    const ir::Shape shape = ir::with_batch(type.shape, batch);
+    if (type.dtype == ir::DType::kI32) {
+      tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(ir::elements(shape)))};
+      const int64_t last = std::min<int64_t>(bounds[i], INT32_MAX) - 1;
+      for (int64_t& id : ids.data) id = rng.integer(0, last);
+      inputs.emplace_back(std::move(ids));
+      continue;
+    }
+    tensor::Tensor x = tensor::zeros(shape);
+    const double scale = rng.uniform(0.5, 1.5);
+    for (double& element : x.data) element = rounded(scale * rng.normal());
+    inputs.emplace_back(std::move(x));
+  }
+  return inputs;
+}
+
+std::vector<tensor::Tensor> random_weights(const ir::Workload& workload, Rng& rng) {
+  std::vector<tensor::Tensor> weights;
+  for (const ir::Parameter& p : workload.parameters) {
+    weights.push_back(tensor::zeros(p.shape));
+    for (double& element : weights.back().data) element = rounded(draw(p, rng));
+  }
+  return weights;
+}
+
+}  // namespace bakeoff::zoo
