@@ -32,14 +32,22 @@ class Cost {
   std::vector<double> squares_;
 };
 
-double clipped_mean_square(std::span<const double> values, size_t lag) {
+// Mean square of the differences at this lag, without those beyond kOutlier robust standard deviations.
+constexpr double kOutlier = 3;
+constexpr double kWithinOutlier = 0.97334;  // E(z^2 | |z| < 3) for normal z
+
+double mean_square_difference(std::span<const double> values, size_t lag) {
   std::vector<double> differences;
   for (size_t i = lag; i < values.size(); ++i) differences.push_back(values[i] - values[i - lag]);
   const double scale = robust_sd(differences);
-  const double limit = scale > 0 ? 4 * scale : std::numeric_limits<double>::infinity();
   double squares = 0;
-  for (const double d : differences) squares += std::min(d * d, limit * limit);
-  return squares / static_cast<double>(differences.size());
+  double count = 0;
+  for (const double d : differences) {
+    if (scale > 0 && std::abs(d) > kOutlier * scale) continue;
+    squares += d * d;
+    ++count;
+  }
+  return squares / count / (scale > 0 ? kWithinOutlier : 1);
 }
 
 }  // namespace
@@ -77,8 +85,8 @@ std::vector<size_t> pelt(std::span<const double> values, double penalty, size_t 
 
 Noise difference_noise(std::span<const double> values) {
   if (values.size() < 4) return {};
-  const double near = clipped_mean_square(values, 1);
-  const double far = clipped_mean_square(values, 2);
+  const double near = mean_square_difference(values, 1);
+  const double far = mean_square_difference(values, 2);
   if (near <= 0) return {};
   const double phi = std::clamp(far / near - 1, 0.0, 0.95);
   return {near / (2 * (1 - phi)), phi};

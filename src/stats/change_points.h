@@ -29,8 +29,9 @@ struct Noise {
 
 // From differences at lags 1 and 2, which a few changes of level, or a slow drift, hardly touch:
 // E(y_t - y_{t-1})^2 = 2 v (1 - phi), E(y_t - y_{t-2})^2 = 2 v (1 - phi^2), so phi is their ratio less 1
-// (after Chakar, Lebarbier, Levy-Leduc & Robin 2017). Differences are clipped at 4 of their robust standard
-// deviations. White noise on top of AR(1) makes phi too small. {0, 0} below four values.
+// (after Chakar, Lebarbier, Levy-Leduc & Robin 2017). Differences beyond 3 of their robust standard
+// deviations are left out: they are changes of level. White noise on top of AR(1) makes phi too small. {0, 0}
+// below four values.
 Noise difference_noise(std::span<const double> values);
 
 }  // namespace bakeoff::stats

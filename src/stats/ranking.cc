@@ -37,6 +37,8 @@ double share(double alpha, size_t comparisons) {
   return comparisons > 1 ? alpha / static_cast<double>(comparisons) : alpha;
 }
 
+size_t all_pairs(size_t contenders) { return contenders < 2 ? 1 : contenders * (contenders - 1) / 2; }
+
 std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects) {
   std::vector<size_t> order;
   for (size_t i = 0; i < effects.size(); ++i) {
@@ -131,9 +133,11 @@ Race race_state(const PairTable& table, const RankingOptions& options) {
   const size_t contenders = table.contenders();
   Race race;
   race.standings.resize(contenders);
+  if (contenders < 2) return race;
   const std::vector<std::optional<double>> effects = table.effects();
   const std::vector<size_t> order = by_effect(effects);
-  Level level(table, share(options.alpha, contenders - 1), options.resolution);
+  const size_t comparisons = options.family == Family::kBest ? contenders - 1 : all_pairs(contenders);
+  Level level(table, share(options.alpha, comparisons), options.resolution);
   eliminate(level, order, std::log1p(options.eliminate_above), race);
   race.leader = first_alive(order, race);
   if (!race.leader) return race;
@@ -158,7 +162,7 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
   ranking.race = race_state(table, options);
   ranking.order = by_effect(table.effects());
   ranking.places.resize(contenders);
-  Level level(table, share(options.alpha, contenders * (contenders - 1) / 2), options.resolution);
+  Level level(table, share(options.alpha, all_pairs(contenders)), options.resolution);
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;

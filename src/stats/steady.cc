@@ -17,6 +17,7 @@ constexpr size_t kSpikeReach = 5;    // the window is this many on either side
 constexpr double kHalvesZ = 2.5758;  // two-sided 99%
 constexpr double kTrendZ = 3.2905;   // two-sided 99.9%
 constexpr size_t kFewestSteps = 12;
+constexpr double kLeastVariance = 1e-10;  // 0.001% of a step: equal times must not read rounding as change
 
 std::vector<double> local_medians(std::span<const double> values) {
   std::vector<double> medians(values.size());
@@ -48,20 +49,44 @@ std::vector<size_t> despike(std::vector<double>& values) {
   return spikes;
 }
 
-struct Slope {
-  double products = 0;  // sum (t - mean t)(y - mean y)
-  double squares = 0;   // sum (t - mean t)^2
-  void add(std::span<const double> values) {
-    const double centre = mean(values);
-    const double middle = (static_cast<double>(values.size()) - 1) / 2;
-    for (size_t t = 0; t < values.size(); ++t) {
-      const double time = static_cast<double>(t) - middle;
-      products += time * (values[t] - centre);
-      squares += time * time;
-    }
-  }
-  double value() const { return squares > 0 ? products / squares : 0; }
+// A straight line through values at t = 0, 1, 2, ...
+struct Line {
+  double slope = 0;
+  double times = 0;      // sum (t - mean t)^2
+  double residuals = 0;  // sum of squares about the line
+  double level = 0;      // sum of squares about the mean
 };
+
+Line fit_line(std::span<const double> values) {
+  Line line;
+  const double centre = mean(values);
+  const double middle = (static_cast<double>(values.size()) - 1) / 2;
+  double products = 0;
+  for (size_t t = 0; t < values.size(); ++t) {
+    const double time = static_cast<double>(t) - middle;
+    products += time * (values[t] - centre);
+    line.times += time * time;
+    line.level += (values[t] - centre) * (values[t] - centre);
+  }
+  if (line.times > 0) line.slope = products / line.times;
+  line.residuals = line.level - line.slope * products;
+  return line;
+}
+
+// The line of the last segment; or that of the most segments at the end which one line fits no worse than
+// their levels do, a change of level costing 2 ln n x long-run variance: these changes are the stairs of a
+// drift.
+Line last_line(std::span<const double> logs, const std::vector<size_t>& starts, double long_run) {
+  Line line = fit_line(logs.subspan(starts.back()));
+  const double price = 2 * std::log(static_cast<double>(logs.size())) * long_run;
+  double stairs = line.level;
+  for (size_t s = starts.size() - 1; s-- > 0;) {
+    stairs += fit_line(logs.subspan(starts[s], starts[s + 1] - starts[s])).level + price;
+    const Line longer = fit_line(logs.subspan(starts[s]));
+    if (longer.residuals <= stairs) line = longer;
+  }
+  return line;
+}
 
 // Beyond z standard errors from 0 and beyond the tolerance.
 bool drifts(double change, double standard_error, double z, double tolerance) {
@@ -81,15 +106,11 @@ bool compare_halves(std::span<const double> last, double long_run, double tolera
 
 bool has_trend(std::span<const double> logs, const std::vector<size_t>& starts, double long_run,
                double tolerance, SteadyState& state) {
-  Slope slope;
-  slope.add(logs.subspan(starts.back()));
-  if (starts.size() > 1 && logs.size() - starts.back() < logs.size() / 2) {
-    const size_t before = starts[starts.size() - 2];
-    slope.add(logs.subspan(before, starts.back() - before));
-  }
+  const Line line = last_line(logs, starts, long_run);
   const double length = static_cast<double>(logs.size());
-  state.trend = std::expm1(slope.value() * length);
-  return drifts(slope.value() * length, std::sqrt(long_run / slope.squares) * length, kTrendZ, tolerance);
+  const double error = line.times > 0 ? std::sqrt(long_run / line.times) * length : 0;
+  state.trend = std::expm1(line.slope * length);
+  return drifts(line.slope * length, error, kTrendZ, tolerance);
 }
 
 bool keeps_changing(const std::vector<size_t>& starts, size_t n) {
@@ -118,14 +139,14 @@ Result<SteadyState> find_steady(std::span<const double> step_ms, const SteadyOpt
   state.spikes = despike(logs);
   const Noise noise = difference_noise(logs);
   const double n = static_cast<double>(logs.size());
-  const std::vector<size_t> starts = pelt(logs, 3 * std::log(n) * noise.long_run_variance());
+  const double long_run = std::max(noise.long_run_variance(), kLeastVariance);
+  const std::vector<size_t> starts = pelt(logs, 3 * std::log(n) * long_run);
   for (size_t& spike : state.spikes) spike += skipped;
   for (size_t i = 1; i < starts.size(); ++i) state.level_changes.push_back(starts[i] + skipped);
   state.begin = starts.back() + skipped;
 
   const std::span<const double> last = std::span<const double>(logs).subspan(starts.back());
   const double tolerance = std::log1p(options.tolerance);
-  const double long_run = noise.long_run_variance();
   const bool halves_differ = compare_halves(last, long_run, tolerance, state);
   const bool trend = has_trend(logs, starts, long_run, tolerance, state);
   state.n_eff = static_cast<double>(last.size()) * (1 - noise.phi) / (1 + noise.phi);

@@ -10,11 +10,11 @@
 // 2. Logs; spikes (farther than 5 robust standard deviations from the median of the 11 around them) are
 //    replaced by that median, for this analysis only: they stay in `used`.
 // 3. PELT with penalty 3 ln n x long-run variance (stats/change_points.h). The last segment is kept.
-// 4. Drift. Within the last segment the second half must not differ from the first, and the trend must not
-//    carry the whole series away; where the last segment is under half of the series, the trend is that
-//    inside the last two segments, each about its own mean, so that a slow drift cut into stairs is seen for
-//    what it is while one late step is not. Both: significant (99%, 99.9%) *and* larger than `tolerance`.
-//    The series that changes level twice or more in its second half is drifting, too.
+// 4. Drift. Within the last segment the second half must not differ from the first, and its trend must not
+//    carry the series away. PELT cuts a slow drift into stairs: where one straight line fits several segments
+//    at the end no worse than their levels do, its slope is the trend; so a drift is seen for what it is, and
+//    one late step is not taken for one. Both: significant (99%, 99.9%) *and* larger than `tolerance`.
+//    A series that changes level twice or more in its second half is drifting, too.
 //
 // A coefficient-of-variation window would keep 13% of bias on a late step, and skipping ten steps 3.5%
 // (measurement.md); PELT keeps none, but alone it misses a slow drift.
