@@ -1,0 +1,54 @@
+#pragma once
+
+// The inside of Child (internal to this room): what LineChannel holds on to while a Child moves.
+
+#include <optional>
+
+#include "proc/child.h"
+#include "proc/fd.h"
+#include "proc/launch_order.h"
+#include "proc/log.h"
+
+namespace bakeoff::proc {
+
+struct Child::State {
+  State(LogTail log_tail, const ChildOptions& options)
+      : tail(std::move(log_tail)),
+        memory_limit_bytes(options.memory_limit_bytes),
+        address_space_limit_bytes(options.address_space_limit_bytes) {}
+
+  UniqueFd control;  // our end: commands out, reports in
+  UniqueFd request;
+  UniqueFd answer;
+  UniqueFd output;
+  LogTail tail;
+  pid_t pid = -1;
+  bool stopped = false;
+  bool told_to_end = false;
+  std::optional<Exit> exit;
+  int64_t memory_limit_bytes = 0;
+  int64_t address_space_limit_bytes = 0;
+
+  // The guardian's next report, waiting until `deadline_ns`; nullopt at the deadline. A vanished guardian is
+  // a report that the child is lost.
+  std::optional<Report> next_report(int64_t deadline_ns);
+
+  // Notes the end of the child if it has been reported; does not wait.
+  void look();
+
+  // Waits for the end until `deadline_ns`.
+  void await_end(int64_t deadline_ns);
+
+  void send(const Command& command) const;
+
+ private:
+  void note(const Report& report);
+};
+
+// Waits until `fd` is readable; false at the deadline.
+bool wait_readable(int fd, int64_t deadline_ns);
+
+// For poll(2): milliseconds until `deadline_ns`, rounded up, at most a minute.
+int poll_timeout_ms(int64_t deadline_ns);
+
+}  // namespace bakeoff::proc

@@ -1,0 +1,95 @@
+#include "proc/exit.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace bakeoff::proc {
+namespace {
+
+// The number behind `key` in a file of "key number" lines.
+std::optional<int64_t> counter(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  int64_t value = 0;
+  while (file >> name >> value) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+std::string signal_text(const Exit& exit) {
+  if (exit.asked) return fmt::format("ended by Bakeoff ({})", signal_name(exit.signal));
+  const std::string text = fmt::format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
+  if (exit.signal != SIGKILL) return text;
+  return text + (exit.out_of_memory ? ", likely out of memory" : ", sent from outside Bakeoff");
+}
+
+}  // namespace
+
+std::string Exit::text() const {
+  std::string text;
+  if (over_limit_bytes > 0) {
+    text = fmt::format("killed by signal 9 (SIGKILL), out of memory: it used {}, above its limit of {}",
+                       bytes_text(over_limit_bytes), bytes_text(memory_limit_bytes));
+  } else if (kind == Kind::kLost) {
+    text = "lost: its guardian process is gone";
+  } else if (kind == Kind::kCode) {
+    text = fmt::format("exit code {}", code);
+  } else {
+    text = signal_text(*this);
+  }
+  if (address_space_limit_bytes > 0 && !ok() && !asked) {
+    text += fmt::format(", with its address space limited to {}", bytes_text(address_space_limit_bytes));
+  }
+  if (leftovers > 0) {
+    text += fmt::format("; left {} process{} behind (killed)", leftovers, leftovers == 1 ? "" : "es");
+  }
+  return text;
+}
+
+std::string signal_name(int signal) {
+  const char* abbreviation = ::sigabbrev_np(signal);
+  return abbreviation == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", abbreviation);
+}
+
+std::string bytes_text(int64_t bytes) {
+  const double value = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) return fmt::format("{:.1f} GiB", value / (1 << 30));
+  if (bytes >= int64_t{1} << 20) return fmt::format("{:.0f} MiB", value / (1 << 20));
+  return fmt::format("{:.0f} KiB", value / (1 << 10));
+}
+
+std::string duration_text(int64_t ns) {
+  const double seconds = static_cast<double>(ns) / 1e9;
+  if (seconds >= 10) return fmt::format("{:.0f} s", seconds);
+  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
+  return fmt::format("{:.3g} ms", seconds * 1e3);
+}
+
+int64_t oom_kill_count() {
+  std::ifstream groups("/proc/self/cgroup");
+  std::string line;
+  while (std::getline(groups, line)) {
+    // "0::/path" is version 2; "4:memory:/path" is version 1.
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const std::string path = line.substr(second + 1);
+    std::optional<int64_t> count;
+    if (controllers.empty()) count = counter("/sys/fs/cgroup" + path + "/memory.events", "oom_kill");
+    if (controllers == "memory") {
+      count = counter("/sys/fs/cgroup/memory" + path + "/memory.oom_control", "oom_kill");
+    }
+    if (count) return *count;
+  }
+  return counter("/proc/vmstat", "oom_kill").value_or(0);
+}
+
+}  // namespace bakeoff::proc

@@ -1,0 +1,84 @@
+#include "proc/run.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+#include <vector>
+
+#include "proc/interrupt.h"
+#include "proc/testing.h"
+
+namespace bakeoff::proc {
+namespace {
+
+using testing::kSecond;
+using testing::now;
+using testing::shell;
+
+TEST(RunCommand, HandsOverLinesAsTheyCome) {
+  std::vector<std::string> lines;
+  std::vector<int64_t> times;
+  const CommandResult result = run_command({.child = shell("printf 'one\\ntwo\\r50%%\\r\\n'; sleep 0.3; "
+                                                           "echo err >&2; printf 'no end'"),
+                                            .on_line =
+                                                [&](std::string_view line) {
+                                                  lines.emplace_back(line);
+                                                  times.push_back(now());
+                                                }})
+                                   .value();
+  EXPECT_TRUE(result.ok());
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "50%", "err", "no end"}));
+  EXPECT_GT(times[3] - times[0], kSecond / 5);
+  EXPECT_EQ(result.output_tail, "one\ntwo\r50%\r\nerr\nno end");
+}
+
+TEST(RunCommand, TellsExitCodeAndKeepsTheTail) {
+  const CommandResult result =
+      run_command({.child = shell("seq 1 100000; exit 2"), .tail_bytes = 12}).value();
+  EXPECT_FALSE(result.ok());
+  EXPECT_EQ(result.text(), "exit code 2");
+  EXPECT_EQ(result.output_tail, "9999\n100000\n");
+}
+
+TEST(RunCommand, EndsWhatTakesTooLong) {
+  const int64_t begin = now();
+  const CommandResult result =
+      run_command({.child = shell("echo begun; sleep 1000"), .timeout_ns = kSecond / 2}).value();
+  EXPECT_TRUE(result.timed_out);
+  EXPECT_FALSE(result.ok());
+  EXPECT_EQ(result.text(), "timed out after 500 ms");
+  EXPECT_EQ(result.output_tail, "begun\n");
+  EXPECT_LT(now() - begin, 2 * kSecond);
+}
+
+TEST(RunCommand, BackgroundProcessesDoNotKeepItWaiting) {
+  const int64_t begin = now();
+  const CommandResult result = run_command({.child = shell("sleep 1000 & echo done")}).value();
+  EXPECT_EQ(result.output_tail, "done\n");
+  EXPECT_EQ(result.exit.leftovers, 1);
+  EXPECT_LT(now() - begin, 3 * kSecond);
+}
+
+TEST(RunCommand, MissingProgramIsAnError) {
+  EXPECT_EQ(run_command({.child = {.argv = {"no-such-program"}}}).error().message,
+            "there is no program 'no-such-program' in the PATH");
+}
+
+TEST(RunCommand, InterruptEndsIt) {
+  install_interrupt_handlers();
+  std::thread later([] {
+    ::usleep(200'000);
+    ::kill(::getpid(), SIGTERM);
+  });
+  const int64_t begin = now();
+  const Result<CommandResult> result = run_command({.child = shell("sleep 1000")});
+  later.join();
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message, "interrupted while running '/bin/sh'");
+  EXPECT_LT(now() - begin, 2 * kSecond);
+  clear_interrupt();
+}
+
+}  // namespace
+}  // namespace bakeoff::proc
