@@ -1,0 +1,83 @@
+"""What an environment holds and does, as lines "key<TAB>value" for `bakeoff env doctor`.
+
+Usage: probe.py torch|tensorflow|jax [with_keras]. Frameworks write to stdout as they
+please; lines of ours start with "bakeoff:".
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import sysconfig
+import time
+
+
+def say(key: str, value: object) -> None:
+    text = " ".join(str(value).split())
+    print(f"bakeoff:{key}\t{text}", flush=True)
+
+
+def load(name: str) -> object:
+    started = time.monotonic()
+    module = importlib.import_module(name)
+    version = getattr(module, "__version__", "unknown")
+    say(f"version.{name}", version)
+    say(f"import_seconds.{name}", f"{time.monotonic() - started:.1f}")
+    return module
+
+
+def probe_torch() -> None:
+    import torch
+
+    say("threads", torch.get_num_threads())
+    say("devices", "cuda" if torch.cuda.is_available() else "cpu")
+    config = torch.__config__.show()
+    keep = ("CPU capability", "MKL", "oneDNN", "OpenMP", "BLAS_INFO", "CUDA Runtime")
+    lines = [line.strip(" -") for line in config.splitlines()]
+    flags = [line for line in lines if line.startswith(keep)]
+    say("build", "; ".join(flags))
+    say("tf32", torch.get_float32_matmul_precision())
+
+
+def probe_tensorflow() -> None:
+    import tensorflow as tf
+
+    build = tf.sysconfig.get_build_info()
+    say("build", "; ".join(f"{key}={value}" for key, value in sorted(build.items())))
+    # 0: TensorFlow takes every CPU that the process may use.
+    intra = tf.config.threading.get_intra_op_parallelism_threads()
+    say("threads", intra or len(os.sched_getaffinity(0)))
+    say(
+        "devices",
+        " ".join(d.device_type.lower() for d in tf.config.list_physical_devices()),
+    )
+    say("onednn", os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"))
+
+
+def probe_jax() -> None:
+    import jax
+
+    say("devices", " ".join(sorted({d.platform for d in jax.devices()})))
+    say("threads", len(os.sched_getaffinity(0)))
+    say("build", f"backend={jax.default_backend()}; x64={jax.config.jax_enable_x64}")
+    load("optax")
+
+
+def main() -> None:
+    framework = sys.argv[1]
+    say("python", sys.version.split()[0])
+    say("include", sysconfig.get_path("include"))
+    load("numpy")
+    load("safetensors")
+    load(framework)
+    {"torch": probe_torch, "tensorflow": probe_tensorflow, "jax": probe_jax}[
+        framework
+    ]()
+    os.environ["KERAS_BACKEND"] = framework
+    load("keras")
+    say("done", "yes")
+
+
+if __name__ == "__main__":
+    main()
