@@ -23,8 +23,8 @@
 // pairs. Hence the wide part of the mixture, g = 16 and 64:
 //
 //   n                                   2     3     4      5        6
-//   sup E_n, g in {.25,1,4} alone       2.1   6.2   28     167      1,240
-//   sup E_n, kMixture                   3.0   35    600    14,000   414,000
+//   sup E_n, g in {.25,1,4} alone       2.0   6.3   28     161      1,090
+//   sup E_n, kMixture                   3.6   35    602    13,800   376,000
 //
 // so an obvious gap ends after 3 pairs at alpha = 5%, 4 at 1%, 5 at .01%; the wide part costs the others
 // log(4/3) = .29 of the log(100) = 4.6 that alpha = 1% asks for.
@@ -45,8 +45,8 @@ struct MixturePart {
   double g;       // variance of the standardised effect under the alternative
   double weight;  // the weights sum to 1
 };
-// Half to three quarters of the effects worth finding lie at .5 to 2 sd(d): three parts at g = .25, 1, 4 with
-// 1/4 each. One quarter goes to gaps of many sd.
+// g = .25, 1, 4: effects of about .5, 1 and 2 sd(d), which are what a race spends its time on; 1/4 each.
+// The last quarter goes to gaps of many sd(d).
 inline constexpr std::array<MixturePart, 5> kMixture = {
     {{0.25, 0.25}, {1, 0.25}, {4, 0.25}, {16, 0.125}, {64, 0.125}}};
 

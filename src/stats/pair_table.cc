@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -17,27 +18,45 @@ void add_scaled(std::vector<double>& y, double scale, const std::vector<double>&
   for (size_t i = 0; i < y.size(); ++i) y[i] += scale * x[i];
 }
 
-// Conjugate gradients for the symmetric, positive semidefinite `matrix` (n x n) and a right side in its
-// range; started at 0, so that the answer has no part in the null space.
+// image = matrix * x for a symmetric matrix: row by row with weights x, which the compiler can vectorise.
+void multiply(const std::vector<double>& matrix, const std::vector<double>& x, std::vector<double>& image) {
+  const size_t n = x.size();
+  std::fill(image.begin(), image.end(), 0.0);
+  for (size_t i = 0; i < n; ++i) {
+    const double weight = x[i];
+    if (weight == 0) continue;
+    const double* const row = matrix.data() + i * n;
+    for (size_t j = 0; j < n; ++j) image[j] += weight * row[j];
+  }
+}
+
+// Conjugate gradients, preconditioned by the diagonal, for the symmetric, positive semidefinite `matrix`
+// (n x n) and a right side in its range.
 std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const std::vector<double>& right) {
   const size_t n = right.size();
-  std::vector<double> x(n, 0.0);
-  std::vector<double> residual = right;
-  std::vector<double> direction = right;
-  std::vector<double> image(n);
-  double norm = dot(residual, residual);
-  const double enough = 1e-28 * norm;
-  for (size_t step = 0; step < 4 * n && norm > enough; ++step) {
+  const auto precondition = [&](const std::vector<double>& residual) {
+    std::vector<double> scaled(n);
     for (size_t i = 0; i < n; ++i) {
-      image[i] = std::inner_product(direction.begin(), direction.end(),
-                                    matrix.begin() + static_cast<std::ptrdiff_t>(i * n), 0.0);
+      const double diagonal = matrix[i * n + i];
+      scaled[i] = diagonal > 0 ? residual[i] / diagonal : 0;
     }
+    return scaled;
+  };
+  std::vector<double> x(n, 0.0);
+  std::vector<double> image(n);
+  std::vector<double> residual = right;
+  std::vector<double> direction = precondition(residual);
+  double norm = dot(residual, direction);
+  const double enough = 1e-24 * norm;
+  for (size_t step = 0; step < 4 * n && norm > enough; ++step) {
+    multiply(matrix, direction, image);
     const double length = norm / dot(direction, image);
     add_scaled(x, length, direction);
     add_scaled(residual, -length, image);
+    const std::vector<double> scaled = precondition(residual);
     const double before = norm;
-    norm = dot(residual, residual);
-    for (size_t i = 0; i < n; ++i) direction[i] = residual[i] + norm / before * direction[i];
+    norm = dot(residual, scaled);
+    for (size_t i = 0; i < n; ++i) direction[i] = scaled[i] + norm / before * direction[i];
   }
   return x;
 }
@@ -116,9 +135,12 @@ std::vector<std::optional<double>> PairTable::effects() const {
     if (!inside[i]) right[i] = 0;
   }
   const std::vector<double> solution = solve_semidefinite(laplacian_, right);
+  // The solution is unique up to a constant on the linked set.
+  const double members = static_cast<double>(std::count(inside.begin(), inside.end(), true));
+  const double centre = std::accumulate(solution.begin(), solution.end(), 0.0) / std::max(members, 1.0);
   std::vector<std::optional<double>> effects(contenders());
   for (size_t i = 0; i < contenders(); ++i) {
-    if (inside[i]) effects[i] = solution[i];
+    if (inside[i]) effects[i] = solution[i] - centre;
   }
   return effects;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "stats/e_process.h"
 #include "stats/ties.h"
@@ -21,16 +20,16 @@ class Level {
   Interval of(size_t a, size_t b) {
     const size_t n = table_.met(a, b);
     if (n < 2) return {};
-    const auto [found, added] = ratios_.try_emplace(n, 0.0);
-    if (added) found->second = critical_ratio(n, alpha_);
-    return table_.interval(a, b, found->second, resolution_);
+    if (n >= ratios_.size()) ratios_.resize(n + 1);
+    if (!ratios_[n]) ratios_[n] = critical_ratio(n, alpha_);
+    return table_.interval(a, b, *ratios_[n], resolution_);
   }
 
  private:
   const PairTable& table_;
   double alpha_;
   double resolution_;
-  std::map<size_t, double> ratios_;
+  std::vector<std::optional<double>> ratios_;  // index = heats
 };
 
 double share(double alpha, size_t comparisons) {
@@ -86,21 +85,33 @@ void compare_with_leader(const PairTable& table, Level& level, size_t i, size_t 
   if (standing.verdict == Verdict::kUndecided && standing.eliminated_by) standing.verdict = Verdict::kSlower;
 }
 
-// slower[i][j]: i is surely slower than j, directly or by a chain.
-Matrix slower_than(size_t contenders, const std::vector<PairGap>& pairs) {
+// Whatever leads from one to another by a chain becomes a direct relation.
+void close_chains(Matrix& relation) {
+  for (size_t via = 0; via < relation.size(); ++via) {
+    for (size_t i = 0; i < relation.size(); ++i) {
+      if (!relation[i][via]) continue;
+      for (size_t j = 0; j < relation.size(); ++j) {
+        if (relation[via][j]) relation[i][j] = true;
+      }
+    }
+  }
+}
+
+// slower[i][j]: i is surely slower than j.
+Matrix slower_than(const Race& race, const std::vector<PairGap>& pairs) {
+  const size_t contenders = race.standings.size();
   Matrix slower(contenders, std::vector<bool>(contenders, false));
   for (const PairGap& pair : pairs) {
     if (pair.interval.low > 0) slower[pair.a][pair.b] = true;
     if (pair.interval.high < 0) slower[pair.b][pair.a] = true;
   }
-  for (size_t via = 0; via < contenders; ++via) {
-    for (size_t i = 0; i < contenders; ++i) {
-      if (!slower[i][via]) continue;
-      for (size_t j = 0; j < contenders; ++j) {
-        if (slower[via][j]) slower[i][j] = true;
-      }
-    }
+  for (size_t i = 0; i < contenders; ++i) {
+    const Standing& standing = race.standings[i];
+    if (standing.eliminated_by) slower[i][*standing.eliminated_by] = true;
+    if (standing.interval.low > 0) slower[i][*race.leader] = true;
+    if (standing.interval.high < 0) slower[*race.leader][i] = true;
   }
+  close_chains(slower);
   return slower;
 }
 
@@ -169,7 +180,7 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
       ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), level.of(a, b)});
     }
   }
-  place(ranking.order, slower_than(contenders, ranking.pairs), ranking);
+  place(ranking.order, slower_than(ranking.race, ranking.pairs), ranking);
   return ranking;
 }
 

@@ -11,19 +11,20 @@
 //   }
 //   Ranking ranking = rank(table, options);
 //
-// Error rates, at every look together, whatever made the loop stop, K = table.contenders() (also those that
-// failed; so K is fixed before the first heat):
+// Error rates, at every look together, whatever made the loop stop; K = table.contenders(), also those that
+// failed, so that K is fixed before the first heat.
 //
-// - Against the leader each interval has level alpha/(K-1): multiple comparisons with the best (Hsu 1981).
-//   With probability >= 1 - alpha the truly fastest contender is never eliminated, so a wrong single winner
-//   is named with probability <= alpha; and when the leader is the truly fastest, all verdicts against it
-//   hold together. What this does not cover is exact ties at the top: the data choose which of the equals
-//   leads, and some verdict between equals is false more often. Simulated, 40 looks, alpha = 1%: .3% of races
-//   of 3 identical contenders, 1.3% of 6, 1.5% of 10 (a false winner: none). Family::kAllPairs covers that as
-//   well (.2% of 6 or 10), at the price of wider intervals: log(K/2) more evidence.
-// - Intervals between all pairs have level alpha/(K(K-1)/2): with probability >= 1 - alpha every relation,
-//   rank range and tie group holds. They answer more questions and are wider: a contender may be SLOWER than
-//   the leader and still share a letter with it.
+// - Family::kAllPairs, every interval at alpha/(K(K-1)/2): with probability >= 1 - alpha everything holds at
+//   once: every interval and elimination, every verdict that rests on its own interval, every separation,
+//   rank range and tie group.
+// - Family::kBest, intervals against the leader and eliminations at alpha/(K-1) (multiple comparisons with
+// the
+//   best, Hsu 1981): with probability >= 1 - alpha the truly fastest contender is never eliminated, so a
+//   wrong winner is named with probability <= alpha; and while the truly fastest leads, all verdicts against
+//   it hold together. log(K/2) less evidence is needed: worth it for many contenders. What it does not cover
+//   is exact ties at the top, where the data choose which of the equals leads. Simulated, 40 looks, alpha =
+//   1%: some verdict between equals is false in .3% of races of 3 identical contenders, 1.3% of 6, 1.5% of 10
+//   (a winner is never named), against .2% of 6 or 10 under kAllPairs.
 
 #include <cstddef>
 #include <optional>
@@ -36,15 +37,15 @@
 
 namespace bakeoff::stats {
 
-// Among how many comparisons alpha is shared in race_state(): K-1, or all K(K-1)/2.
-enum class Family { kBest, kAllPairs };
+// Among how many comparisons alpha is shared in race_state(): K(K-1)/2, or K-1.
+enum class Family { kAllPairs, kBest };
 
 struct RankingOptions {
   double alpha = 0.01;         // total, 0 < alpha < 1
   double margin = 0.02;        // relative, of the verdicts (stats/verdict.h)
   double eliminate_above = 0;  // relative: out when surely slower than somebody by more than this
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
-  Family family = Family::kBest;
+  Family family = Family::kAllPairs;
   bool operator==(const RankingOptions&) const = default;
 };
 
@@ -102,8 +103,9 @@ struct Ranking {
   std::vector<size_t> order;   // compared contenders by effect, fastest first
   std::vector<PairGap> pairs;  // all that met, a ascending, then b
   std::vector<Place> places;   // index = contender
-  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one
-  // to the other. Two share a group exactly when they are not separated (stats/ties.h).
+  // Two contenders are separated when their interval excludes 0 (here or, the family being kBest, in the
+  // race, where one of them leads or eliminates the other), or a chain of such intervals leads from one to
+  // the other. Two share a group exactly when they are not separated (stats/ties.h).
   std::vector<std::vector<size_t>> tie_groups;
   bool operator==(const Ranking&) const = default;
 };

@@ -169,7 +169,10 @@ TEST(Ranking, IsConsistentWithItself) {
       RC_ASSERT(out == race.standings[i].eliminated_by.has_value());
       RC_ASSERT(!(out && open));
       RC_ASSERT(open == (race.standings[i].verdict == Verdict::kUndecided));
-      RC_ASSERT(place.best == 1 || out);  // what all pairs separate, the sharper test has thrown out
+      RC_ASSERT((place.best > 1) == out);
+      const bool beaten = race.standings[i].verdict == Verdict::kSlower ||
+                          race.standings[i].verdict == Verdict::kMateriallySlower;
+      RC_ASSERT(beaten == out);  // every heat has all contenders, the leader too
     }
   }));
 }
@@ -185,13 +188,36 @@ TEST(Ranking, ADominatedContenderIsNeverInTheLeadersGroup) {
 
 TEST(Race, TheFamilySetsTheLevel) {
   const PairTable table = race_of({0, 0.02, 0.04, 0.01}, 15, 10);
-  const Race best = race_state(table, {});
-  const Race all = race_state(table, {.family = Family::kAllPairs});
-  const Ranking ranking = rank(table, {});
+  const Race all = race_state(table, {});
+  const Race best = race_state(table, {.family = Family::kBest});
+  const Race halved = race_state(table, {.alpha = 0.005, .family = Family::kBest});
+  const Ranking ranking = rank(table, {.family = Family::kBest});
   for (const PairGap& pair : ranking.pairs) {
     if (pair.a != *best.leader) continue;
     EXPECT_EQ(pair.interval.mirrored(), all.standings[pair.b].interval);
     EXPECT_LT(best.standings[pair.b].interval.width(), pair.interval.width());
+    EXPECT_EQ(halved.standings[pair.b].interval, pair.interval.mirrored());  // .005 / 3 = .01 / 6
+  }
+}
+
+TEST(Ranking, ShowsAsSeparatedWhateverTheRaceSeparated) {
+  // Run only until eliminated at alpha/(K-1), which is too early for alpha/(K(K-1)/2).
+  const std::vector<double> effects = {0, 0.05, 0.06, 0.07, 0.08, 0.09, 0.10, 0.11};
+  for (const Family family : {Family::kBest, Family::kAllPairs}) {
+    Machine machine(quiet(), effects, 11);
+    PairTable table(effects.size());
+    std::vector<size_t> alive(effects.size());
+    std::iota(alive.begin(), alive.end(), size_t{0});
+    while (alive.size() > 1 && table.heats(0) < 60) {
+      ASSERT_TRUE(table.add(machine.heat(alive)));
+      const Race race = race_state(table, {.family = family});
+      std::erase_if(alive, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
+    }
+    const Ranking ranking = rank(table, {.family = family});
+    EXPECT_EQ(ranking.race.winner, 0);
+    EXPECT_EQ(ranking.places[0], (Place{1, 1, "a"}));
+    EXPECT_EQ(ranking.tie_groups[0], (std::vector<size_t>{0}));
+    for (size_t i = 1; i < effects.size(); ++i) EXPECT_GE(ranking.places[i].best, 2);
   }
 }
 
@@ -210,12 +236,11 @@ TEST(RankingErrors, AllTiedNamesNoWinnerAndSeparatesNobody) {
     for (int heat = 0; heat < 40; ++heat) {
       ASSERT_TRUE(table.add(machine.heat()));
       const Ranking ranking = rank(table, {.alpha = 0.05});
-      winner = winner || ranking.race.winner.has_value();
       separation = separation || ranking.tie_groups.size() > 1;
-      for (const Standing& standing :
-           race_state(table, {.alpha = 0.05, .family = Family::kAllPairs}).standings) {
+      for (const Standing& standing : ranking.race.standings) {
         verdict = verdict || (standing.verdict != Verdict::kUndecided && standing.verdict != Verdict::kSame);
       }
+      winner = winner || race_state(table, {.alpha = 0.05, .family = Family::kBest}).winner.has_value();
     }
     winners += winner;
     verdicts += verdict;
@@ -237,7 +262,7 @@ TEST(RankingErrors, TheFastestOfManyIsNotLost) {
     std::vector<size_t> alive = {0, 1, 2, 3, 4, 5};
     for (int heat = 0; heat < 60 && alive.size() > 1; ++heat) {  // as the race loop does: survivors only
       ASSERT_TRUE(table.add(machine.heat(alive)));
-      race = race_state(table, {.alpha = 0.05});
+      race = race_state(table, {.alpha = 0.05, .family = Family::kBest});
       std::erase_if(alive, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
     }
     lost += race.standings[2].eliminated_by.has_value();
