@@ -1,0 +1,529 @@
+"""PyTorch.
+
+What a script has to offer, generated or edited by its user:
+
+- ``make_model() -> nn.Module``: on its device, in training mode;
+- ``make_optimizer(model) -> torch.optim.Optimizer``;
+- ``train_step(model, optimizer, *inputs) -> loss``: zeroes the gradients, calls the
+  model, goes backward and calls ``optimizer.step()`` once;
+- ``load_data(path)``: a tuple of tensors, one per input, rows first;
+- ``batches(*tensors)``: an endless iterator of tuples for ``train_step``.
+
+The names of the model's parameters and buffers are the canonical ones, or are mapped
+by a layout file. In the parity proof the step runs eagerly (``model.compile`` is
+passed over) and in the data's order; `losses` and `run` use it as it stands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import AbstractContextManager, nullcontext
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    Array,
+    BuildRequest,
+    ImportInfo,
+    LossesResult,
+    ParityRequest,
+    RunResult,
+)
+from bakeoff_runner.layout import (
+    LayoutEntry,
+    entry_for,
+    read_layout,
+    to_canonical,
+    to_framework,
+)
+from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.tensors import read_safetensors
+
+if TYPE_CHECKING:
+    import torch
+
+_SCRIPT_NAMES = {
+    "make_model": "make_model()",
+    "make_optimizer": "make_optimizer(model)",
+    "train_step": "train_step(model, optimizer, *inputs)",
+    "load_data": "load_data(path)",
+    "batches": "batches(*tensors)",
+}
+_OPTIONS = {"compile", "channels_last"}
+
+
+class TorchAdapter(Adapter):
+    """One build at a time; its initial state is kept so that it can be restored."""
+
+    def __init__(self) -> None:
+        self._dtype: Any = None
+        self._script: Optional[ModuleType] = None
+        self._model: Any = None
+        self._optimizer: Any = None
+        self._with_optimizer = True
+        self._data: tuple[Any, ...] = ()
+        self._batches: Optional[Iterator[Any]] = None
+        self._initial: dict[str, Any] = {}
+        # Canonical name -> where it is kept, and its canonical shape.
+        self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
+        self._functional_dropout: Any = None
+
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise AdapterError(f"unknown option '{unknown[0]}' of framework torch")
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+        import numpy
+        import torch
+
+        torch.set_num_threads(threads)
+        self._dtype = torch.float64 if dtype == "float64" else torch.float32
+        torch.set_default_dtype(self._dtype)
+        cuda = torch.cuda.is_available()
+        versions = {"torch": torch.__version__, "numpy": numpy.__version__}
+        effective: dict[str, Any] = {
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "dtype": dtype,
+            **_build_flags(torch.__config__.show(), torch.__config__.parallel_info()),
+        }
+        if cuda:
+            versions["cuda"] = str(torch.version.cuda)
+            effective["gpu"] = torch.cuda.get_device_name(0)
+        return ImportInfo(versions, "cuda:0" if cuda else "cpu", effective)
+
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        import torch
+
+        self._drop()
+        torch.manual_seed(1)  # a script's own seed comes after this one
+        script = self._script = load_script(request.script)
+        self._require("make_model", "train_step", "load_data", "batches")
+        model = self._model = script.make_model()
+        if not isinstance(model, torch.nn.Module):
+            raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
+        model.to(dtype=self._dtype)
+        model.train()
+        if not request.dropout:
+            self._no_dropout()
+        self._load_weights(request)
+        self._load_data(request)
+        self._initial = {n: t.clone() for n, t in self._tensors().items()}
+        self._with_optimizer = request.train
+        if request.train:
+            self._require("make_optimizer")
+            self._optimizer = script.make_optimizer(model)
+        return self._effective()
+
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        batch = self._rows(request.first, request.count)
+        self._reset()
+        with _eager():
+            tensors = self._one_step(batch)
+        for name in self._names:
+            if not self._parameter(name):
+                tensors[f"buffer/{name}"] = self._canonical(name, self._tensor(name))
+        if request.grads_in is not None:
+            tensors.update(self._update(read_safetensors(request.grads_in)))
+        self._reset()
+        return tensors
+
+    def losses(self, steps: int) -> LossesResult:
+        self._need_optimizer()
+        self._reset()
+        model, optimizer = self._model, self._optimizer
+        train_step, batches = self._the_script().train_step, self._stream()
+        kept = []
+        start = time.monotonic_ns()
+        loss = train_step(model, optimizer, *next(batches))
+        kept.append(_copy(loss))
+        _barrier()
+        first = time.monotonic_ns()
+        for _ in range(steps - 1):
+            loss = train_step(model, optimizer, *next(batches))
+            kept.append(_copy(loss))
+        _barrier()
+        end = time.monotonic_ns()
+        values = [float(loss) for loss in kept]
+        return LossesResult(values, first - start, end - start)
+
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        self._need_optimizer()
+        model, optimizer = self._model, self._optimizer
+        train_step, batches = self._the_script().train_step, self._stream()
+        loss = None
+        start = time.monotonic_ns()
+        for _ in range(steps):
+            loss = train_step(model, optimizer, *next(batches))
+            mark()
+        _barrier()
+        end = time.monotonic_ns()
+        return RunResult(end - start, None if loss is None else float(loss))
+
+    def close(self) -> None:
+        self._drop()
+        import sys
+
+        compiler = sys.modules.get("torch._inductor.async_compile")
+        if compiler is not None:  # its helper processes
+            compiler.shutdown_compile_workers()
+
+    # The build.
+
+    def _drop(self) -> None:
+        if self._script is not None:
+            unload_script(self._script)
+        if self._functional_dropout is not None:
+            import torch
+
+            torch.nn.functional.dropout = self._functional_dropout
+        self._script = self._model = self._optimizer = self._batches = None
+        self._functional_dropout = None
+        self._data, self._initial, self._names = (), {}, {}
+
+    def _the_script(self) -> ModuleType:
+        if self._script is None:
+            raise AdapterError("nothing is built")
+        return self._script
+
+    def _file(self) -> str:
+        return os.path.basename(str(self._the_script().__file__))
+
+    def _require(self, *names: str) -> None:
+        for name in names:
+            if not callable(getattr(self._the_script(), name, None)):
+                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
+
+    def _no_dropout(self) -> None:
+        import torch
+
+        for module in self._model.modules():
+            if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+                module.p = 0.0
+        # For scripts that call F.dropout with a rate of their own.
+        original = self._functional_dropout = torch.nn.functional.dropout
+
+        def dropout(input: Any, p: float = 0.5, *rest: Any, **options: Any) -> Any:
+            return original(input, 0.0, *rest, **options)
+
+        torch.nn.functional.dropout = dropout
+
+    def _load_weights(self, request: BuildRequest) -> None:
+        import torch
+
+        layout = read_layout(request.layout)
+        mine = self._tensors()
+        if request.weights is None:
+            for name, tensor in mine.items():
+                self._names[name] = LayoutEntry(name), tuple(tensor.shape)
+            return
+        weights = read_safetensors(request.weights)
+        for name, array in weights.items():
+            entry = entry_for(layout, name)
+            tensor = mine.pop(entry.target, None)
+            if tensor is None:
+                raise AdapterError(
+                    f"the model of {self._file()} has no '{entry.target}'"
+                )
+            value = to_framework(array, entry)
+            if tuple(tensor.shape) != value.shape:
+                raise AdapterError(
+                    f"'{entry.target}' of {self._file()} has shape "
+                    f"{list(tensor.shape)}, the workload's has {list(value.shape)}"
+                )
+            with torch.no_grad():
+                tensor.copy_(torch.from_numpy(value.copy()))
+            self._names[name] = entry, tuple(array.shape)
+        self._refuse_extra(mine)
+
+    def _refuse_extra(self, left: Mapping[str, Any]) -> None:
+        """`left`: what the weights file did not name; tied tensors are no extra."""
+        known = {self._tensor(name).data_ptr() for name in self._names}
+        for name, tensor in left.items():
+            if tensor.data_ptr() not in known:
+                raise AdapterError(
+                    f"the model of {self._file()} has '{name}', the workload has not"
+                )
+
+    def _load_data(self, request: BuildRequest) -> None:
+        import torch
+
+        if request.data is None:
+            raise AdapterError("torch needs a data file")
+        loaded = self._the_script().load_data(request.data)
+        if not isinstance(loaded, (tuple, list)):
+            loaded = (loaded,)
+        tensors = [torch.as_tensor(tensor) for tensor in loaded]
+        self._data = tuple(
+            t.to(self._dtype) if t.is_floating_point() else t for t in tensors
+        )
+
+    def _effective(self) -> dict[str, Any]:
+        import torch
+
+        model = self._model
+        effective: dict[str, Any] = {
+            "batch": getattr(self._the_script(), "BATCH_SIZE", None),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "device": str(next((p.device for p in model.parameters()), "cpu")),
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "compiled": getattr(model, "_compiled_call_impl", None) is not None,
+            "channels_last": _channels_last(model),
+            "tf32": _tf32(torch),
+        }
+        if self._optimizer is not None:
+            effective["optimizer"] = _describe_optimizer(self._optimizer)
+        norms = sorted(
+            {
+                (type(m).__name__, m.eps, getattr(m, "momentum", None))
+                for m in model.modules()
+                if hasattr(m, "eps")
+            },
+            key=str,
+        )
+        if norms:
+            effective["normalisation"] = [
+                {"layer": kind, "eps": eps, "momentum": momentum}
+                for kind, eps, momentum in norms
+            ]
+        return effective
+
+    # State.
+
+    def _tensors(self) -> dict[str, Any]:
+        """Every parameter and kept buffer, but the counters of BatchNorm."""
+        return {
+            name: tensor
+            for name, tensor in self._model.state_dict(keep_vars=True).items()
+            if not name.endswith("num_batches_tracked")
+        }
+
+    def _tensor(self, name: str) -> Any:
+        return self._tensors()[self._names[name][0].target]
+
+    def _parameter(self, name: str) -> bool:
+        import torch
+
+        return isinstance(self._tensor(name), torch.nn.Parameter)
+
+    def _canonical(self, name: str, tensor: Any) -> Array:
+        entry, shape = self._names[name]
+        return to_canonical(tensor.detach().cpu().numpy().copy(), entry, shape)
+
+    def _reset(self) -> None:
+        """Initial weights and buffers, fresh optimizer, first batch."""
+        import torch
+
+        with torch.no_grad():
+            for name, tensor in self._tensors().items():
+                tensor.copy_(self._initial[name])
+        self._model.zero_grad(set_to_none=True)
+        if self._with_optimizer:
+            self._optimizer = self._the_script().make_optimizer(self._model)
+        self._batches = None
+
+    def _need_optimizer(self) -> None:
+        if not self._with_optimizer:
+            raise AdapterError("this build has no optimizer")
+
+    def _stream(self) -> Iterator[Any]:
+        if self._batches is None:
+            self._batches = iter(self._the_script().batches(*self._data))
+        return self._batches
+
+    def _rows(self, first: int, count: int) -> tuple[Any, ...]:
+        rows = min((len(tensor) for tensor in self._data), default=0)
+        if first + count > rows:
+            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        device = next((p.device for p in self._model.parameters()), None)
+        return tuple(t[first : first + count].to(device) for t in self._data)
+
+    # The proof.
+
+    def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+        import torch
+
+        names = [name for name in self._names if self._parameter(name)]
+        if not names:  # so that backward() has something to do
+            batch = tuple(
+                t.detach().requires_grad_() if t.is_floating_point() else t
+                for t in batch
+            )
+        seen: dict[str, Any] = {}
+
+        def keep_gradients(*_: Any) -> None:
+            for name in names:
+                grad = self._tensor(name).grad
+                seen[f"grad/{name}"] = None if grad is None else grad.clone()
+
+        def keep_output(model: Any, args: Any, output: Any) -> None:
+            seen["output"] = output[0] if isinstance(output, tuple) else output
+
+        hooks = [self._model.register_forward_hook(keep_output)]
+        hooks += self._keep_activations(seen)
+        if self._with_optimizer:
+            optimizer = self._optimizer
+            hooks.append(optimizer.register_step_pre_hook(keep_gradients))
+        else:
+            optimizer = _NoOptimizer(self._model, keep_gradients)
+        try:
+            loss = self._the_script().train_step(self._model, optimizer, *batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        if "output" not in seen:
+            raise AdapterError(f"train_step of {self._file()} does not call its model")
+        if names and f"grad/{names[0]}" not in seen:
+            raise AdapterError(
+                f"train_step of {self._file()} does not call optimizer.step()"
+            )
+        tensors = {"loss": torch.as_tensor(loss).detach().cpu().numpy().copy()}
+        for key, tensor in seen.items():
+            kind, _, name = key.partition("/")
+            if kind != "grad":
+                tensors[key] = tensor.detach().cpu().numpy().copy()
+                continue
+            if tensor is None:
+                tensor = torch.zeros_like(self._tensor(name))
+            tensors[key] = self._canonical(name, tensor)
+        return tensors
+
+    def _keep_activations(self, seen: dict[str, Any]) -> list[Any]:
+        """Hooks on the layers that hold parameters themselves."""
+
+        def keep(path: str) -> Callable[[Any, Any, Any], None]:
+            def hook(module: Any, args: Any, output: Any) -> None:
+                if hasattr(output, "detach"):
+                    seen[f"activation/{path}"] = output.detach().clone()
+
+            return hook
+
+        return [
+            module.register_forward_hook(keep(path))
+            for path, module in self._model.named_modules()
+            if path and any(True for _ in module.parameters(recurse=False))
+        ]
+
+    def _update(self, grads: Mapping[str, Array]) -> dict[str, Array]:
+        """The parameters after one update from `grads`, from the initial state."""
+        import torch
+
+        self._need_optimizer()
+        self._reset()
+        names = [name for name in self._names if self._parameter(name)]
+        for name in names:
+            if name not in grads:
+                raise AdapterError(f"no gradient is given for '{name}'")
+            parameter = self._tensor(name)
+            given = to_framework(grads[name], self._names[name][0]).copy()
+            grad = torch.empty_like(parameter)
+            grad.copy_(torch.from_numpy(given))
+            parameter.grad = grad.detach()
+        self._optimizer.step()
+        return {
+            f"update/{name}": self._canonical(name, self._tensor(name))
+            for name in names
+        }
+
+
+class _NoOptimizer:
+    """Stands in for an optimizer in `train_step` where only gradients are wanted."""
+
+    def __init__(self, model: Any, at_step: Callable[[], None]) -> None:
+        self._model = model
+        self._at_step = at_step
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self._model.zero_grad(set_to_none)
+
+    def step(self) -> None:
+        self._at_step()
+
+
+def _eager() -> AbstractContextManager[Any]:
+    """Passes over torch.compile and model.compile, where this torch can do so."""
+    import torch
+
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    return nullcontext() if set_stance is None else set_stance("force_eager")
+
+
+def _copy(loss: Any) -> Any:
+    """A loss that later steps cannot overwrite (CUDA graphs reuse their outputs)."""
+    return loss.detach().clone() if hasattr(loss, "detach") else loss
+
+
+def _barrier() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def _channels_last(model: torch.nn.Module) -> bool:
+    import torch
+
+    # Kernels of one pixel or one channel are contiguous in both formats.
+    kernels = [p for p in model.parameters() if p.dim() == 4]
+    telling = [p for p in kernels if p.shape[1] > 1 and p.shape[2:].numel() > 1]
+    return bool(telling) and all(
+        p.is_contiguous(memory_format=torch.channels_last) for p in telling
+    )
+
+
+def _tf32(torch_module: Any) -> dict[str, str]:
+    """ "tf32" or "ieee" for each kind of kernel; "none" is torch's own default."""
+    kinds = {
+        "matmul": ("cuda", "matmul"),
+        "conv": ("cudnn", "conv"),
+        "rnn": ("cudnn", "rnn"),
+        "mkldnn_matmul": ("mkldnn", "matmul"),
+        "mkldnn_conv": ("mkldnn", "conv"),
+    }
+    flags = {}
+    for kind, (library, part) in kinds.items():
+        backend = getattr(torch_module.backends, library, None)
+        value = getattr(getattr(backend, part, None), "fp32_precision", None)
+        if value is not None:
+            flags[kind] = str(value)
+    return flags
+
+
+def _describe_optimizer(optimizer: Any) -> dict[str, Any]:
+    group = optimizer.param_groups[0]
+    config = {key: value for key, value in group.items() if key != "params"}
+    for key in ("decay",):
+        if hasattr(optimizer, key):
+            config[key] = getattr(optimizer, key)
+    return {"class": type(optimizer).__name__, **config}
+
+
+def _build_flags(config: str, parallel: str) -> dict[str, Any]:
+    """The few lines of torch's build description that change how fast it is."""
+    flags: dict[str, Any] = {}
+    wanted = {
+        "blas": r"BLAS_INFO=(\w+)",
+        "lapack": r"LAPACK_INFO=(\w+)",
+        "cpu_capability": r"CPU capability usage: (\S+)",
+        "mkldnn": r"MKL-DNN v([\w.]+)",
+        "mkl": r"Math Kernel Library Version (\S+)",
+        "openmp": r"OpenMP (\S+)",
+    }
+    for key, pattern in wanted.items():
+        found = re.search(pattern, config)
+        if found:
+            flags[key] = found.group(1)
+    found = re.search(r"ATen parallel backend: (.+)", parallel)
+    if found:
+        flags["parallel_backend"] = found.group(1).strip()
+    return flags
+
+
+def make() -> Adapter:
+    return TorchAdapter()

@@ -1,0 +1,402 @@
+#include "emit/torch/forward.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bakeoff::emit::torch {
+namespace {
+
+using ir::Op;
+
+constexpr size_t kColumns = 88;
+
+bool symmetric(const std::vector<int64_t>& pad) { return pad[0] == pad[1] && pad[2] == pad[3]; }
+bool any(const std::vector<int64_t>& pad) {
+  return std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n != 0; });
+}
+// torch.nn.functional.pad wants left, right, top, bottom.
+std::string picture_pad(const std::vector<int64_t>& pad) {
+  return python_tuple({pad[2], pad[3], pad[0], pad[1]});
+}
+
+std::string pair(const std::vector<int64_t>& v) {
+  return v[0] == v[1] ? std::to_string(v[0]) : fmt::format("({}, {})", v[0], v[1]);
+}
+
+std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value = "") {
+  return fmt::format("F.pad({}, {}{})", x, picture_pad(pad), value.empty() ? "" : ", value=" + value);
+}
+
+void conv2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  std::vector<std::string> options = {"stride=" + pair(node.integers("stride"))};
+  if (!symmetric(pad)) {
+    x = padded(x, pad);
+  } else if (any(pad)) {
+    options.push_back("padding=" + pair({pad[0], pad[2]}));
+  }
+  options.push_back("dilation=" + pair(node.integers("dilation")));
+  options.push_back(fmt::format("groups={}", node.integer("groups")));
+  p.layer(node, x, "F.conv2d", {"weight", "bias"}, options);
+}
+
+void linear(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.linear", {"weight", "bias"}, {});
+}
+
+void batch_norm(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.batch_norm", {"mean", "var", "weight", "bias"},
+          {"training=self.training", "momentum=" + python_real(node.real("momentum")),
+           "eps=" + python_real(node.real("eps"))});
+}
+
+void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape& x = p.shape(node.inputs[0]);
+  const std::string input = p.use(node.inputs[0]);
+  const ir::Shape tail(x.end() - node.integer("dims"), x.end());
+  p.layer(node, input, "F.layer_norm", {"weight", "bias"},
+          {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
+}
+
+void embedding(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.embedding", {"weight"}, {});
+}
+
+void dropout(ForwardPrinter& p, const ir::Node& node) { p.layer(node, p.use(node.inputs[0]), "", {}, {}); }
+
+void relu(ForwardPrinter& p, const ir::Node& node) { p.call("F.relu", {p.use(node.inputs[0])}); }
+void sigmoid(ForwardPrinter& p, const ir::Node& node) { p.call("torch.sigmoid", {p.use(node.inputs[0])}); }
+void tanh(ForwardPrinter& p, const ir::Node& node) { p.call("torch.tanh", {p.use(node.inputs[0])}); }
+
+void gelu(ForwardPrinter& p, const ir::Node& node) {
+  const std::string form = node.word("form") == "tanh" ? "tanh" : "none";
+  p.call("F.gelu", {p.use(node.inputs[0]), "approximate=\"" + form + "\""});
+}
+
+void softmax(ForwardPrinter& p, const ir::Node& node) {
+  p.call("F.softmax", {p.use(node.inputs[0]), fmt::format("dim={}", node.integer("axis"))});
+}
+
+void max_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& kernel = node.integers("kernel");
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad)) x = padded(x, pad, "float(\"-inf\")");
+  std::vector<std::string> arguments = {x, pair(kernel)};
+  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
+  if (symmetric(pad) && any(pad)) arguments.push_back("padding=" + pair({pad[0], pad[2]}));
+  p.call("F.max_pool2d", arguments);
+}
+
+void avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& kernel = node.integers("kernel");
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  const bool count = node.flag("count_include_pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad) && !count) {
+    p.call("avg_pool2d_uneven", {x, pair(kernel), pair(stride), picture_pad(pad)});
+    return;
+  }
+  if (!symmetric(pad)) x = padded(x, pad);
+  std::vector<std::string> arguments = {x, pair(kernel)};
+  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
+  if (symmetric(pad) && any(pad)) {
+    arguments.push_back("padding=" + pair({pad[0], pad[2]}));
+    arguments.push_back("count_include_pad=" + python_bool(count));
+  }
+  p.call("F.avg_pool2d", arguments);
+}
+
+void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".mean", {"dim=(2, 3)"});
+}
+
+void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
+
+std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> all;
+  for (const int64_t n : numbers) all.push_back(std::to_string(n));
+  return all;
+}
+
+// The batch size is -1 to the IR and to torch alike.
+void reshape(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".reshape", texts(node.integers("shape")));
+}
+
+void transpose(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".permute", texts(node.integers("perm")));
+}
+
+void pad(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pads = node.integers("pad");
+  std::vector<int64_t> reversed;  // torch starts from the last axis
+  for (size_t axis = pads.size() / 2; axis-- > 0;) {
+    reversed.push_back(pads[2 * axis]);
+    reversed.push_back(pads[2 * axis + 1]);
+  }
+  while (reversed.size() > 2 && reversed.back() == 0 && reversed[reversed.size() - 2] == 0) {
+    reversed.resize(reversed.size() - 2);
+  }
+  std::vector<std::string> arguments = {p.use(node.inputs[0]), python_tuple(reversed)};
+  if (node.real("value") != 0) arguments.push_back("value=" + python_real(node.real("value")));
+  p.call("F.pad", arguments);
+}
+
+void concat(ForwardPrinter& p, const ir::Node& node) {
+  std::vector<std::string> parts;
+  for (const ir::ValueId input : node.inputs) parts.push_back(p.use(input));
+  p.call("torch.cat",
+         {fmt::format("({})", fmt::join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
+}
+
+void add(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, "+", "torch.add"); }
+void mul(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, "*", "torch.mul"); }
+
+// The loss is part of train_step.
+void loss(ForwardPrinter&, const ir::Node&) {}
+
+}  // namespace
+
+const OpFunctions<ForwardPrinter>& forward_functions() {
+  static const OpFunctions<ForwardPrinter> functions = {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, flatten},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kSoftmaxCrossEntropy, loss},
+      {Op::kMse, loss},
+  };
+  return functions;
+}
+
+ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
+                               const std::vector<ir::Type>& types,
+                               const std::vector<std::string>& input_names, Namer names)
+    : out_(out),
+      request_(request),
+      workload_(request.workload),
+      modules_(modules),
+      types_(types),
+      inputs_(input_names),
+      names_(std::move(names)) {}
+
+void ForwardPrinter::print() {
+  std::vector<std::string> parameters = {"self"};
+  for (const ir::ValueId id : forward_inputs(workload_)) {
+    const std::string& name = inputs_[static_cast<size_t>(id)];
+    variables_[id] = name;
+    order_.push_back(name);
+    parameters.push_back(name + ": Tensor");
+  }
+  const bool both = computes_target(workload_);
+  out_.call("def forward", parameters, both ? " -> tuple[Tensor, Tensor]:" : " -> Tensor:");
+  const auto body = out_.indent();
+  const auto& functions = forward_functions();
+  for (node_ = 0; node_ + 1 < static_cast<int>(workload_.nodes.size()); ++node_) {
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(node_)];
+    if (pending_ && !may_fold(node)) flush();
+    functions.at(node.op)(*this, node);
+  }
+  if (pending_ && pending_->value == workload_.prediction() && !both) {
+    Pending last = *pending_;
+    pending_.reset();
+    return assign("", last);
+  }
+  if (pending_) flush();
+  std::string result = variables_.at(workload_.prediction());
+  if (both) result += ", " + variables_.at(workload_.nodes.back().inputs[1]);
+  out_.line("return " + result);
+}
+
+std::string ForwardPrinter::use(ir::ValueId id) {
+  if (pending_ && pending_->value == id) {
+    std::string text = pending_->flat;
+    pending_.reset();
+    return text;
+  }
+  const std::string name = variables_.at(id);
+  read_as_[id] = name;
+  const bool reusable = !workload_.is_input(id) || name == "x";
+  if (reusable && !escapes(id) && last_use(id) == node_ &&
+      std::find(free_.begin(), free_.end(), name) == free_.end()) {
+    free_.push_back(name);
+  }
+  return name;
+}
+
+void ForwardPrinter::layer(const ir::Node& node, const std::string& input, const std::string& function,
+                           const std::vector<std::string>& slots, const std::vector<std::string>& options) {
+  if (const std::string& module = modules_.module_of(node); !module.empty()) return call(module, {input});
+  std::vector<std::string> arguments = {input};
+  for (const std::string& slot : slots) {
+    if (node.has(slot)) arguments.push_back(modules_.parameter(node.param(slot)));
+  }
+  if (node.op == Op::kLayerNorm) {
+    arguments = {input, options[0], "weight=" + arguments[1], "bias=" + arguments[2], options[1]};
+    return call(function, arguments);
+  }
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  call(function, arguments);
+}
+
+void ForwardPrinter::call(const std::string& head, std::vector<std::string> arguments) {
+  std::string flat = fmt::format("{}({})", head, fmt::join(arguments, ", "));
+  finish({head, std::move(arguments)}, std::move(flat), false);
+}
+
+void ForwardPrinter::sum_or_product(const ir::Node& node, const std::string& symbol,
+                                    const std::string& function) {
+  const auto operand = [&](ir::ValueId id) {
+    const bool binary = pending_ && pending_->value == id && pending_->binary;
+    const std::string text = use(id);
+    return binary ? "(" + text + ")" : text;
+  };
+  const std::string a = operand(node.inputs[0]);
+  const std::string b = operand(node.inputs[1]);
+  finish({function, {a, b}}, fmt::format("{} {} {}", a, symbol, b), true);
+}
+
+// Keeps the expression of the present node until it is known who reads it.
+void ForwardPrinter::finish(Call call, std::string flat, bool binary) {
+  pending_ = Pending{workload_.output_of(node_), std::move(call), std::move(flat), binary};
+}
+
+// Activations, normalisations and sums take the expression they follow as their argument.
+bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
+  const ir::ValueId value = pending_->value;
+  if (escapes(value) || std::count(consumer.inputs.begin(), consumer.inputs.end(), value) != 1) return false;
+  if (ir::consumers(workload_, value).size() != 1) return false;
+  const Op op = consumer.op;
+  const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
+                      op == Op::kBatchNorm || op == Op::kAdd;
+  const Op inner = workload_.producer(value).op;
+  const bool layer = inner == Op::kConv2d || inner == Op::kLinear || inner == Op::kBatchNorm ||
+                     inner == Op::kAdd || inner == Op::kLayerNorm;
+  // Room for "x = F.gelu(self.layer(...), approximate="tanh")" and the like.
+  const std::string& module = modules_.module_of(consumer);
+  const size_t extra = op == Op::kGelu ? 32 : op == Op::kAdd ? 20 : module.empty() ? 16 : module.size() + 2;
+  const bool named = consumer.params.empty() || !module.empty();
+  return around && layer && named && 16 + pending_->flat.size() + extra <= kColumns;
+}
+
+void ForwardPrinter::flush() {
+  const Pending pending = *pending_;
+  pending_.reset();
+  const bool dead = !escapes(pending.value) && last_use(pending.value) < 0;
+  const std::string target = dead ? "_" : pick_variable(pending.value);
+  if (!dead) variables_[pending.value] = target;
+  assign(target, pending);
+}
+
+// An empty target: return it.
+void ForwardPrinter::assign(const std::string& target, const Pending& pending) {
+  const std::string start = target.empty() ? "return " : target + " = ";
+  const std::string line = start + pending.flat;
+  if (static_cast<size_t>(out_.column()) + line.size() <= kColumns) return out_.line(line);
+  const Call& call = pending.call;
+  const std::string& first = call.arguments[0];
+  if (call.head != "torch.cat" || static_cast<size_t>(out_.column()) + first.size() + 5 <= kColumns) {
+    return out_.call(start + call.head, call.arguments);
+  }
+  // A long tuple inside the call.
+  out_.line(start + call.head + "(");
+  {
+    const auto inside = out_.indent();
+    out_.line("(");
+    {
+      const auto tuple = out_.indent();
+      const ir::Node& node = workload_.producer(pending.value);
+      for (const ir::ValueId input : node.inputs) out_.line(read_as_.at(input) + ",");
+    }
+    out_.line("),");
+    out_.line(call.arguments[1] + ",");
+  }
+  out_.line(")");
+}
+
+std::string ForwardPrinter::pick_variable(ir::ValueId value) {
+  for (const std::string& name : order_) {
+    const auto dead = std::find(free_.begin(), free_.end(), name);
+    if (dead == free_.end()) continue;
+    free_.erase(dead);
+    return name;
+  }
+  // The names people use; a variable serves a chain of values, so the values' own names would mislead.
+  const std::string key = "value:" + std::to_string(value);
+  std::string name;
+  for (const char* wish : {"x", "h", "u", "v", "w"}) {
+    Namer attempt = names_;
+    if (attempt.name(key, wish) == wish) {
+      name = names_.name(key, wish);
+      break;
+    }
+  }
+  if (name.empty()) name = names_.name(key, "h");
+  order_.push_back(name);
+  return name;
+}
+
+bool ForwardPrinter::escapes(ir::ValueId value) const {
+  return value == workload_.prediction() ||
+         (computes_target(workload_) && value == workload_.nodes.back().inputs[1]);
+}
+
+int ForwardPrinter::last_use(ir::ValueId value) const {
+  const std::vector<int> readers = ir::consumers(workload_, value);
+  return readers.empty() ? -1 : readers.back();
+}
+
+std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {
+  std::vector<ir::ValueId> all;
+  const int loss_node = static_cast<int>(workload.nodes.size()) - 1;
+  for (ir::ValueId id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const std::vector<int> readers = ir::consumers(workload, id);
+    const bool in_model = !readers.empty() && readers.front() < loss_node;
+    if (in_model || id == workload.prediction()) all.push_back(id);
+  }
+  return all;
+}
+
+bool computes_target(const ir::Workload& workload) {
+  return !workload.is_input(workload.nodes.back().inputs[1]);
+}
+
+void print_helpers(CodeWriter& out, const ir::Workload& workload) {
+  const bool needed = std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
+    return node.op == Op::kAvgPool2d && !symmetric(node.integers("pad")) && !node.flag("count_include_pad");
+  });
+  if (!needed) return;
+  out.print(R"(def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
+    """Mean over the part of each window that lies inside the picture.
+
+    `pad` is left, right, top, bottom; F.avg_pool2d itself pads evenly only.
+    """
+    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
+    return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside
+)");
+  out.blank(2);
+}
+
+}  // namespace bakeoff::emit::torch

@@ -1,0 +1,80 @@
+#pragma once
+
+// The body of forward(): a table op -> function, and statements that read as one would write them by hand:
+// activations around the layer they follow, one variable reused along a chain.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+#include "emit/namer.h"
+#include "emit/op_functions.h"
+#include "emit/torch/modules.h"
+
+namespace bakeoff::emit::torch {
+
+class ForwardPrinter {
+ public:
+  // `input_names` are the Python names of the workload's inputs; all references outlive the printer.
+  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
+                 const std::vector<ir::Type>& types, const std::vector<std::string>& input_names,
+                 Namer names);
+
+  // Prints "def forward(...)" with its body.
+  void print();
+
+  // For the functions of the table.
+  const Request& request() const { return request_; }
+  const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
+  // The Python expression for a value; ends the value's life where this is its last use.
+  std::string use(ir::ValueId id);
+  // self.layer(arguments), or function(arguments, parameters and `options`) where the node has no module.
+  void layer(const ir::Node& node, const std::string& input, const std::string& function,
+             const std::vector<std::string>& slots, const std::vector<std::string>& options);
+  void call(const std::string& head, std::vector<std::string> arguments);
+  void sum_or_product(const ir::Node& node, const std::string& symbol, const std::string& function);
+
+ private:
+  struct Pending {
+    ir::ValueId value = -1;
+    Call call;
+    std::string flat;     // the whole expression on one line
+    bool binary = false;  // needs parentheses as an operand
+  };
+
+  void finish(Call call, std::string flat, bool binary);
+  bool may_fold(const ir::Node& consumer) const;
+  void flush();
+  void assign(const std::string& target, const Pending& pending);
+  std::string pick_variable(ir::ValueId value);
+  bool escapes(ir::ValueId value) const;
+  int last_use(ir::ValueId value) const;
+
+  CodeWriter& out_;
+  const Request& request_;
+  const ir::Workload& workload_;
+  const Modules& modules_;
+  const std::vector<ir::Type>& types_;
+  const std::vector<std::string>& inputs_;
+  Namer names_;
+  std::map<ir::ValueId, std::string> variables_;
+  std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
+  std::vector<std::string> order_;              // all variables, oldest first
+  std::vector<std::string> free_;               // variables whose value is dead
+  std::optional<Pending> pending_;
+  int node_ = 0;  // index of the node being printed
+};
+
+const OpFunctions<ForwardPrinter>& forward_functions();
+
+// Inputs that forward() takes: those read by anything but the loss, in order.
+std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);
+// True where the target of the loss is computed and forward() returns (prediction, target).
+bool computes_target(const ir::Workload& workload);
+// The helper functions that the script needs before the model, each with its blank lines; may print nothing.
+void print_helpers(CodeWriter& out, const ir::Workload& workload);
+
+}  // namespace bakeoff::emit::torch

@@ -1,0 +1,395 @@
+#include "emit/torch/modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+#include "emit/namer.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::emit::torch {
+namespace {
+
+using ir::Op;
+using ir::Role;
+
+// Attributes of nn.Module and nn.ModuleDict that a child cannot be called.
+bool taken_by_torch(std::string_view key) {
+  static const std::set<std::string, std::less<>> names = {"T_destination",
+                                                           "add_module",
+                                                           "apply",
+                                                           "bfloat16",
+                                                           "buffers",
+                                                           "call_super_init",
+                                                           "children",
+                                                           "clear",
+                                                           "compile",
+                                                           "cpu",
+                                                           "cuda",
+                                                           "double",
+                                                           "dump_patches",
+                                                           "eval",
+                                                           "extra_repr",
+                                                           "float",
+                                                           "forward",
+                                                           "get_buffer",
+                                                           "get_extra_state",
+                                                           "get_parameter",
+                                                           "get_submodule",
+                                                           "half",
+                                                           "ipu",
+                                                           "items",
+                                                           "keys",
+                                                           "load_state_dict",
+                                                           "modules",
+                                                           "mtia",
+                                                           "named_buffers",
+                                                           "named_children",
+                                                           "named_modules",
+                                                           "named_parameters",
+                                                           "parameters",
+                                                           "pop",
+                                                           "register_buffer",
+                                                           "register_module",
+                                                           "register_parameter",
+                                                           "requires_grad_",
+                                                           "set_extra_state",
+                                                           "set_submodule",
+                                                           "share_memory",
+                                                           "state_dict",
+                                                           "to",
+                                                           "to_empty",
+                                                           "train",
+                                                           "training",
+                                                           "type",
+                                                           "update",
+                                                           "values",
+                                                           "xpu",
+                                                           "zero_grad"};
+  return names.contains(key) || key.starts_with("register_") || key.starts_with("__");
+}
+
+// True for what can follow a dot in Python.
+bool is_attribute(const std::string& key) { return Namer().name(key, key) == key; }
+
+std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
+
+std::string member(const std::string& owner, const std::string& key) {
+  return is_attribute(key) ? owner + "." + key : fmt::format("getattr({}, \"{}\")", owner, key);
+}
+
+std::string leaf_of(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  return std::string(dot == std::string_view::npos ? name : name.substr(dot + 1));
+}
+
+std::vector<std::string> split(std::string_view path) {
+  std::vector<std::string> parts;
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    parts.emplace_back(path.substr(0, dot));
+    path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+  }
+  return parts;
+}
+
+std::string usual_leaf(const std::string& slot) {
+  if (slot == "mean" || slot == "var") return "running_" + slot;
+  return slot;
+}
+
+// 3 for {3, 3}, else (3, 5).
+std::string pair(int64_t a, int64_t b) { return a == b ? std::to_string(a) : fmt::format("({}, {})", a, b); }
+
+Call conv_layer(const ir::Node& node, const ir::Shape& w) {
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  const auto& dilation = node.integers("dilation");
+  const int64_t groups = node.integer("groups");
+  Call call{"nn.Conv2d",
+            {std::to_string(w[1] * groups), std::to_string(w[0]), "kernel_size=" + pair(w[2], w[3])}};
+  auto& arguments = call.arguments;
+  if (stride[0] != 1 || stride[1] != 1) arguments.push_back("stride=" + pair(stride[0], stride[1]));
+  const bool symmetric = pad[0] == pad[1] && pad[2] == pad[3];  // otherwise forward() pads
+  if (symmetric && (pad[0] > 0 || pad[2] > 0)) arguments.push_back("padding=" + pair(pad[0], pad[2]));
+  if (dilation[0] != 1 || dilation[1] != 1) arguments.push_back("dilation=" + pair(dilation[0], dilation[1]));
+  if (groups != 1) arguments.push_back(fmt::format("groups={}", groups));
+  if (!node.has("bias")) arguments.push_back("bias=False");
+  return call;
+}
+
+Call layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
+  const bool explicit_values = request.training.track == ir::Track::kEqualised;
+  const auto shape_of = [&](std::string_view slot) {
+    return request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
+  };
+  const ir::Shape w = shape_of("weight");
+  const auto eps = [&] { return "eps=" + python_real(node.real("eps")); };
+  switch (node.op) {
+    case Op::kConv2d:
+      return conv_layer(node, w);
+    case Op::kLinear: {
+      Call call{"nn.Linear", {std::to_string(w[1]), std::to_string(w[0])}};
+      if (!node.has("bias")) call.arguments.push_back("bias=False");
+      return call;
+    }
+    case Op::kBatchNorm: {
+      const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
+      Call call{rank == 2 ? "nn.BatchNorm1d" : "nn.BatchNorm2d", {std::to_string(w[0])}};
+      if (explicit_values) {
+        call.arguments.push_back(eps());
+        call.arguments.push_back("momentum=" + python_real(node.real("momentum")));
+      }
+      return call;
+    }
+    case Op::kLayerNorm: {
+      Call call{"nn.LayerNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w)}};
+      if (explicit_values) call.arguments.push_back(eps());
+      return call;
+    }
+    case Op::kEmbedding:
+      return {"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type>& types) {
+  Modules modules(request);
+  for (const ir::Parameter& inner : request.workload.parameters) {
+    for (const ir::Parameter& outer : request.workload.parameters) {
+      if (!inner.name.starts_with(outer.name + ".")) continue;
+      return Error{.message = "PyTorch cannot hold both '" + outer.name + "' and '" + inner.name + "'",
+                   .remedy = "rename one of the parameters"};
+    }
+  }
+  for (const ir::Node& node : request.workload.nodes) CHECK_OK(modules.add_node(node, types));
+  return modules;
+}
+
+const std::string& Modules::module_of(const ir::Node& node) const {
+  static const std::string none;
+  const auto found = module_of_.find(&node);
+  return found == module_of_.end() ? none : found->second;
+}
+
+std::string Modules::parameter(ir::ParamId id) const { return held_.at(id); }
+
+Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
+  if (node.op == Op::kDropout) add_dropout(node);
+  if (node.params.empty()) return Done{};
+  const std::string path = natural_layer(node);
+  if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
+    const ir::Node& first = *old->second;
+    if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
+        types[static_cast<size_t>(first.inputs[0])].shape.size() ==
+            types[static_cast<size_t>(node.inputs[0])].shape.size()) {
+      module_of_[&node] = module_of_[&first];
+    }
+    return Done{};
+  }
+  const bool held = std::any_of(node.params.begin(), node.params.end(),
+                                [this](const ir::Slot& slot) { return held_.contains(slot.param); });
+  if (!path.empty() && !held) return add_layer(node, path, layer_for(*request_, node, types));
+  for (const ir::Slot& slot : node.params) {
+    if (!held_.contains(slot.param)) CHECK_OK(add_loose(slot.param));
+  }
+  return Done{};
+}
+
+Status Modules::add_layer(const ir::Node& node, const std::string& path, Call layer) {
+  TRY(Entry* const entry, insert(path));
+  entry->layer = std::move(layer);
+  layers_[path] = &node;
+  std::string expression = "self";
+  const std::vector<std::string> parts = split(path);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    expression = i == 0 ? member(expression, parts[i]) : fmt::format("{}[\"{}\"]", expression, parts[i]);
+  }
+  module_of_[&node] = expression;
+  for (const ir::Slot& slot : node.params) held_[slot.param] = expression + "." + usual_leaf(slot.name);
+  return Done{};
+}
+
+Status Modules::add_loose(ir::ParamId id) {
+  const std::string& name = request_->workload.parameters[static_cast<size_t>(id)].name;
+  const std::string leaf = leaf_of(name);
+  const std::string path = leaf == name ? "" : layer_of(name);
+  Entry* owner = &root_;
+  std::string expression = "self";
+  if (!path.empty()) {
+    TRY(owner, insert(path));
+    const std::vector<std::string> parts = split(path);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      expression = i == 0 ? member(expression, parts[i]) : fmt::format("{}[\"{}\"]", expression, parts[i]);
+    }
+  }
+  if (taken_by_torch(leaf)) {
+    return Error{.message = "PyTorch cannot hold a parameter '" + name + "': nn.Module has an attribute '" +
+                            leaf + "'",
+                 .remedy = "rename the parameter"};
+  }
+  owner->loose.push_back(id);
+  held_[id] = member(expression, leaf);
+  return Done{};
+}
+
+std::string Modules::natural_layer(const ir::Node& node) const {
+  std::string path;
+  for (const ir::Slot& slot : node.params) {
+    const std::string& name = request_->workload.parameters[static_cast<size_t>(slot.param)].name;
+    if (leaf_of(name) != usual_leaf(slot.name) || leaf_of(name) == name) return "";
+    if (!path.empty() && path != layer_of(name)) return "";
+    path = layer_of(name);
+  }
+  // Nothing else may live under that name.
+  for (size_t i = 0; i < request_->workload.parameters.size(); ++i) {
+    const bool inside = request_->workload.parameters[i].name.starts_with(path + ".");
+    const bool mine = std::any_of(node.params.begin(), node.params.end(), [i](const ir::Slot& slot) {
+      return slot.param == static_cast<ir::ParamId>(i);
+    });
+    if (inside && !mine) return "";
+  }
+  return path;
+}
+
+Result<Modules::Entry*> Modules::insert(const std::string& path) {
+  Entry* at = &root_;
+  for (const std::string& key : split(path)) {
+    if (taken_by_torch(key)) {
+      return Error{
+          .message = "PyTorch cannot hold a layer '" + path + "': nn.Module has an attribute '" + key + "'",
+          .remedy = "rename the parameters of this layer"};
+    }
+    const auto found = std::find_if(at->children.begin(), at->children.end(),
+                                    [&key](const Entry& child) { return child.key == key; });
+    if (found != at->children.end()) {
+      at = &*found;
+      continue;
+    }
+    at->children.push_back({.key = key});
+    at = &at->children.back();
+  }
+  return at;
+}
+
+void Modules::add_dropout(const ir::Node& node) {
+  const auto& nodes = request_->workload.nodes;
+  const auto is_dropout = [](const ir::Node& other) { return other.op == Op::kDropout; };
+  const bool many = std::count_if(nodes.begin(), nodes.end(), is_dropout) > 1;
+  const auto used = [this](const std::string& key) {
+    return std::any_of(root_.children.begin(), root_.children.end(),
+                       [&key](const Entry& child) { return child.key == key; }) ||
+           std::any_of(request_->workload.parameters.begin(), request_->workload.parameters.end(),
+                       [&key](const ir::Parameter& p) { return split(p.name)[0] == key; });
+  };
+  std::string key = many ? "dropout1" : "dropout";
+  for (int n = 2; used(key); ++n) key = fmt::format("dropout{}", n);
+  root_.children.push_back({.key = key, .layer = {"nn.Dropout", {"p=" + python_real(node.real("rate"))}}});
+  module_of_[&node] = "self." + key;
+}
+
+void Modules::print(CodeWriter& out) const {
+  for (const Entry& entry : root_.children) {
+    print_entry(out, entry, true);
+    if (entry.layer.head.empty()) print_loose(out, member("self", entry.key), entry);
+  }
+  Entry top;
+  top.loose = root_.loose;
+  print_loose(out, "self", top);
+}
+
+void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
+  std::string head = quoted(entry.key) + ": ";
+  std::string tail = ",";
+  if (top) {
+    const bool plain = is_attribute(entry.key);
+    head = plain ? fmt::format("self.{} = ", entry.key) : fmt::format("self.add_module(\"{}\", ", entry.key);
+    tail = plain ? "" : ")";
+  }
+  if (!entry.layer.head.empty()) {
+    if (top && !tail.empty()) {
+      const std::string layer =
+          fmt::format("{}({})", entry.layer.head, fmt::join(entry.layer.arguments, ", "));
+      return out.call("self.add_module", {quoted(entry.key), layer});
+    }
+    return out.call(head + entry.layer.head, entry.layer.arguments, tail);
+  }
+  if (entry.children.empty()) {
+    out.line(fmt::format("{}nn.ModuleDict(){}", head, tail));
+    return;
+  }
+  if (top && !tail.empty()) {
+    // self.add_module("0", nn.ModuleDict(...)) would nest too deeply to read.
+    out.line("blocks = nn.ModuleDict(");
+  } else {
+    out.line(head + "nn.ModuleDict(");
+  }
+  {
+    const auto parentheses = out.indent();
+    out.line("{");
+    {
+      const auto braces = out.indent();
+      for (const Entry& child : entry.children) print_entry(out, child, false);
+    }
+    out.line("}");
+  }
+  if (top && !tail.empty()) {
+    out.line(")");
+    out.line(fmt::format("self.add_module(\"{}\", blocks)", entry.key));
+  } else {
+    out.line(")" + tail);
+  }
+}
+
+void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const {
+  for (const ir::ParamId id : entry.loose) {
+    const ir::Parameter& p = request_->workload.parameters[static_cast<size_t>(id)];
+    const std::string leaf = leaf_of(p.name);
+    const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
+    const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
+    const std::string value = fmt::format("torch.{}({})",
+                                          ones    ? "ones"
+                                          : zeros ? "zeros"
+                                                  : "empty",
+                                          fmt::join(p.shape, ", "));
+    if (!ir::trainable(p)) {
+      out.call(owner + ".register_buffer", {quoted(leaf), value});
+    } else if (owner == "self" && is_attribute(leaf)) {
+      out.call(fmt::format("self.{} = nn.Parameter", leaf), {value});
+    } else {
+      out.call(owner + ".register_parameter", {quoted(leaf), fmt::format("nn.Parameter({})", value)});
+    }
+    if (request_->training.track == ir::Track::kAsIs) print_own_init(out, held_.at(id), p);
+  }
+  for (const Entry& child : entry.children) {
+    if (child.layer.head.empty()) print_loose(out, fmt::format("{}[\"{}\"]", owner, child.key), child);
+  }
+}
+
+// The initial value that the nn layer of such a parameter would have given it.
+void Modules::print_own_init(CodeWriter& out, const std::string& name, const ir::Parameter& parameter) const {
+  if (parameter.role == Role::kWeight) {
+    out.call("nn.init.kaiming_uniform_", {name, "a=5**0.5"});
+  } else if (parameter.role == Role::kTable) {
+    out.call("nn.init.normal_", {name});
+  } else if (parameter.role == Role::kBias) {
+    // fan_in of the layer: that of the weight beside this bias.
+    double fan_in = 1;
+    for (const ir::Node& node : request_->workload.nodes) {
+      if (!node.has("bias") || !node.has("weight")) continue;
+      if (&request_->workload.parameters[static_cast<size_t>(node.param("bias"))] != &parameter) continue;
+      const ir::Shape& w = request_->workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+      fan_in = static_cast<double>(ir::product(w, 1, w.size()));
+    }
+    const auto whole = std::to_string(static_cast<int64_t>(fan_in));
+    out.call("nn.init.uniform_", {name, "-(" + whole + "**-0.5)", whole + "**-0.5"});
+  }
+}
+
+}  // namespace bakeoff::emit::torch

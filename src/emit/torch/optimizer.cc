@@ -1,0 +1,256 @@
+#include "emit/torch/optimizer.h"
+
+#include <fmt/format.h>
+
+namespace bakeoff::emit::torch {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
+bool decoupled(const Optimizer& o) { return o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled; }
+
+constexpr const char* kDecoupledDecay = R"(class $name$(torch.optim.$base$):
+    """$base$ with weight decay that does not pass through the gradient.
+
+    As in AdamW (Loshchilov & Hutter, 2019): p -= lr * decay * p beside the update.
+    """
+
+    def __init__(self, params, *, decay: float, **options) -> None:
+        super().__init__(params, **options)
+        self.decay = decay
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.mul_(1 - group["lr"] * self.decay)
+        return super().step(closure)
+)";
+
+constexpr const char* kAdamHat = R"(class AdamEpsHat(torch.optim.$base$):
+    """Adam with eps added to sqrt(v) before the bias of v is corrected, as Keras has it.
+
+    That is the "epsilon hat" of Kingma & Ba (2015), section 2. It equals $base$ with an
+    eps of eps / sqrt(1 - beta2^t) at step t.
+    """
+
+    def __init__(self, params, *, eps: float, **options) -> None:
+        super().__init__(params, eps=eps, **options)
+        for group in self.param_groups:
+            group.update(eps_hat=eps, t=0)
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            group["t"] += 1
+            correction = 1 - group["betas"][1] ** group["t"]
+            group["eps"] = group["eps_hat"] / math.sqrt(correction)
+        return super().step(closure)
+)";
+
+constexpr const char* kAdamInside = R"(class AdamEpsInside(torch.optim.Optimizer):
+    """$title$ that divides by sqrt(v_hat + eps); torch.optim has sqrt(v_hat) + eps."""
+
+    def __init__(self, params, *, lr, betas, eps, weight_decay) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        super().__init__(params, defaults | {"t": 0})
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            grads = [p.grad for p in params]
+            if not params:
+                continue
+            for p in params:
+                if not self.state[p]:
+                    self.state[p]["m"] = torch.zeros_like(p)
+                    self.state[p]["v"] = torch.zeros_like(p)
+            m = [self.state[p]["m"] for p in params]
+            v = [self.state[p]["v"] for p in params]
+            lr, (beta1, beta2) = group["lr"], group["betas"]
+            group["t"] += 1
+$decay$            torch._foreach_lerp_(m, grads, 1 - beta1)
+            torch._foreach_mul_(v, beta2)
+            torch._foreach_addcmul_(v, grads, grads, 1 - beta2)
+            root = torch._foreach_div(v, 1 - beta2 ** group["t"])
+            torch._foreach_add_(root, group["eps"])
+            torch._foreach_sqrt_(root)
+            torch._foreach_addcdiv_(params, m, root, -lr / (1 - beta1 ** group["t"]))
+)";
+
+constexpr const char* kRmspropInside = R"(class RMSpropEpsInside(torch.optim.Optimizer):
+    """RMSprop that divides by sqrt(v + eps), as Keras does, instead of sqrt(v) + eps."""
+
+    def __init__(self, params, *, lr, alpha, eps, momentum, weight_decay) -> None:
+        defaults = {"lr": lr, "alpha": alpha, "eps": eps}
+        super().__init__(
+            params, defaults | {"momentum": momentum, "weight_decay": weight_decay}
+        )
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            grads = [p.grad for p in params]
+            if not params:
+                continue
+            for p in params:
+                if not self.state[p]:
+                    self.state[p]["v"] = torch.zeros_like(p)
+                    self.state[p]["momentum"] = torch.zeros_like(p)
+            v = [self.state[p]["v"] for p in params]
+            lr, alpha = group["lr"], group["alpha"]
+$decay$            torch._foreach_mul_(v, alpha)
+            torch._foreach_addcmul_(v, grads, grads, 1 - alpha)
+            root = torch._foreach_add(v, group["eps"])
+            torch._foreach_sqrt_(root)
+$update$)";
+
+constexpr const char* kL2 =
+    "            grads = torch._foreach_add(grads, params, alpha=group[\"weight_decay\"])\n";
+constexpr const char* kBeside = "            torch._foreach_mul_(params, 1 - lr * group[\"weight_decay\"])\n";
+constexpr const char* kPlain = "            torch._foreach_addcdiv_(params, grads, root, -lr)\n";
+constexpr const char* kMomentum =
+    "            b = [self.state[p][\"momentum\"] for p in params]\n"
+    "            torch._foreach_mul_(b, group[\"momentum\"])\n"
+    "            torch._foreach_addcdiv_(b, grads, root)\n"
+    "            torch._foreach_add_(params, b, alpha=-lr)\n";
+
+std::string decay_line(const Optimizer& o) {
+  if (o.weight_decay == 0) return "";
+  return decoupled(o) ? kBeside : kL2;
+}
+
+// Collects the arguments after model.parameters(): all of them, or those the recipe states.
+class Arguments {
+ public:
+  explicit Arguments(const ir::Training& training)
+      : all_(training.track == ir::Track::kEqualised), stated_(training.optimizer.stated) {}
+
+  bool wanted(const std::string& key) const { return all_ || stated_.contains(key); }
+  void add(const std::string& key, const std::string& argument) {
+    if (wanted(key)) list_.push_back(argument);
+  }
+  void always(const std::string& argument) { list_.push_back(argument); }
+  const std::vector<std::string>& list() const { return list_; }
+
+ private:
+  bool all_;
+  const std::set<std::string>& stated_;
+  std::vector<std::string> list_ = {"model.parameters()", "lr=LEARNING_RATE"};
+};
+
+void sgd_arguments(Arguments& arguments, const Optimizer& o) {
+  arguments.add("momentum", "momentum=" + python_real(o.momentum));
+  // Without momentum Nesterov's step is the plain one, and torch refuses the flag.
+  arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov && o.momentum != 0));
+}
+
+void rmsprop_arguments(Arguments& arguments, const Optimizer& o) {
+  const bool own = o.eps_form == EpsForm::kInside;
+  const auto add = [&](const std::string& key, const std::string& argument) {
+    if (own) return arguments.always(argument);  // the class has no defaults
+    arguments.add(key, argument);
+  };
+  add("rho", "alpha=" + python_real(o.rho));
+  add("eps", "eps=" + python_real(o.eps));
+  add("momentum", "momentum=" + python_real(o.momentum));
+}
+
+void adam_arguments(Arguments& arguments, const Optimizer& o) {
+  const bool inside = o.eps_form == EpsForm::kInside;
+  if (inside || arguments.wanted("beta1") || arguments.wanted("beta2")) {
+    arguments.always(fmt::format("betas=({}, {})", python_real(o.beta1), python_real(o.beta2)));
+  }
+  if (o.eps_form == EpsForm::kOutside) {
+    arguments.add("eps", "eps=" + python_real(o.eps));
+  } else {
+    arguments.always("eps=" + python_real(o.eps));
+  }
+}
+
+}  // namespace
+
+Optimizer effective_optimizer(const ir::Training& training) {
+  Optimizer o = training.optimizer;
+  if (o.kind == OptimizerKind::kAdamW) o.decay_form = DecayForm::kDecoupled;
+  if (training.track == ir::Track::kEqualised) return o;
+  const auto left_open = [&o](const char* key) { return !o.stated.contains(key); };
+  if (left_open("momentum")) o.momentum = 0;
+  if (left_open("nesterov")) o.nesterov = false;
+  if (left_open("rho")) o.rho = 0.99;
+  if (left_open("beta1")) o.beta1 = 0.9;
+  if (left_open("beta2")) o.beta2 = 0.999;
+  if (left_open("eps")) o.eps = 1e-8;
+  if (left_open("eps_form")) o.eps_form = EpsForm::kOutside;
+  if (left_open("weight_decay")) o.weight_decay = o.kind == OptimizerKind::kAdamW ? 1e-2 : 0;
+  if (left_open("decay_form") && o.kind != OptimizerKind::kAdamW) o.decay_form = DecayForm::kL2;
+  return o;
+}
+
+std::string optimizer_class(const Optimizer& o) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return decoupled(o) ? "DecoupledSGD" : "torch.optim.SGD";
+    case OptimizerKind::kRmsprop:
+      if (o.eps_form == EpsForm::kInside) return "RMSpropEpsInside";
+      return decoupled(o) ? "DecoupledRMSprop" : "torch.optim.RMSprop";
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      if (o.eps_form == EpsForm::kInside) return "AdamEpsInside";
+      if (o.eps_form == EpsForm::kHat) return "AdamEpsHat";
+      return o.kind == OptimizerKind::kAdamW || decoupled(o) ? "torch.optim.AdamW" : "torch.optim.Adam";
+  }
+  return "";
+}
+
+bool optimizer_needs_math(const Optimizer& o) { return optimizer_class(o) == "AdamEpsHat"; }
+
+void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
+  const Optimizer o = effective_optimizer(training);
+  const std::string name = optimizer_class(o);
+  const bool beside = o.kind == OptimizerKind::kAdamW || decoupled(o);
+  if (name == "DecoupledSGD" || name == "DecoupledRMSprop") {
+    out.print(kDecoupledDecay, {{"name", name}, {"base", name.substr(9)}});
+  } else if (name == "RMSpropEpsInside") {
+    out.print(kRmspropInside, {{"decay", decay_line(o)}, {"update", o.momentum != 0 ? kMomentum : kPlain}});
+  } else if (name == "AdamEpsInside") {
+    out.print(kAdamInside, {{"decay", decay_line(o)}, {"title", beside ? "AdamW" : "Adam"}});
+  } else if (name == "AdamEpsHat") {
+    out.print(kAdamHat, {{"base", beside ? "AdamW" : "Adam"}});
+  } else {
+    return;
+  }
+  out.blank(2);
+}
+
+void print_make_optimizer(CodeWriter& out, const ir::Training& training) {
+  const Optimizer o = effective_optimizer(training);
+  const std::string name = optimizer_class(o);
+  Arguments arguments(training);
+  if (o.kind == OptimizerKind::kSgd) {
+    sgd_arguments(arguments, o);
+  } else if (adam(o)) {
+    adam_arguments(arguments, o);
+  } else {
+    rmsprop_arguments(arguments, o);
+  }
+  const std::string decay = python_real(o.weight_decay);
+  if (name.starts_with("Decoupled")) {
+    arguments.always("decay=" + decay);
+  } else if (name.ends_with("EpsInside")) {
+    arguments.always("weight_decay=" + decay);
+  } else {
+    arguments.add("weight_decay", "weight_decay=" + decay);
+  }
+  out.line("def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:");
+  const auto body = out.indent();
+  out.call("return " + name, arguments.list());
+}
+
+}  // namespace bakeoff::emit::torch

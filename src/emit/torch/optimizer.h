@@ -1,0 +1,26 @@
+#pragma once
+
+// make_optimizer(model), and the subclasses that carry forms of an optimizer which torch.optim lacks:
+// eps inside the root (RMSprop, Adam), eps before the correction of bias (Adam), decoupled decay (SGD,
+// RMSprop).
+
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+
+namespace bakeoff::emit::torch {
+
+// What really runs: in the as-is track all that the recipe leaves open is at torch's default.
+ir::Optimizer effective_optimizer(const ir::Training& training);
+
+// "torch.optim.RMSprop", or the name of the subclass that print_optimizer_class() prints.
+std::string optimizer_class(const ir::Optimizer& optimizer);
+// Modules of the standard library that the class needs.
+bool optimizer_needs_math(const ir::Optimizer& optimizer);
+
+// The subclass with its blank lines; nothing where torch.optim has the form.
+void print_optimizer_class(CodeWriter& out, const ir::Training& training);
+void print_make_optimizer(CodeWriter& out, const ir::Training& training);
+
+}  // namespace bakeoff::emit::torch

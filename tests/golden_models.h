@@ -1,0 +1,40 @@
+#pragma once
+
+// The models that every emitter writes goldens for, beside those of the zoo.
+
+namespace bakeoff {
+
+// Every op that mnist_cnn, mlp_deep and residual_cnn leave out; uneven padding everywhere; three inputs;
+// integer inputs to an embedding whose table is also the weight of a linear layer.
+inline constexpr const char* kAllSortsModel = R"(
+workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
+  c1 = conv2d(picture; weight=stem.conv.weight[6,3,3,2], bias=stem.conv.bias[6]) stride=2,1 pad=0,1,1,0
+  c2 = conv2d(c1; weight=stem.depth.weight[6,1,3,3]) pad=2,2,2,2 dilation=2,2 groups=6
+  g = gelu(c2) form=tanh
+  m = max_pool2d(g) kernel=2,2 stride=1,1 pad=1,0,0,1
+  a = avg_pool2d(m) kernel=3,2 stride=2,2 pad=1,0,0,1
+  p = pad(a) pad=0,0,1,0,0,2 value=0.5
+  v = avg_pool2d(p) kernel=2,2 stride=1,1 pad=1,1,0,0 count_include_pad=true
+  n = batch_norm(v; weight=stem.bn.weight[6], bias=stem.bn.bias[6], mean=stem.bn.running_mean[6], var=stem.bn.running_var[6]) eps=0.001 momentum=0.01
+  s = sigmoid(n)
+  gated = mul(n, s)
+  pooled = global_avg_pool2d(gated)
+  e = embedding(words; weight=words.weight[20,6])
+  t = transpose(e) perm=0,2,1
+  r = reshape(t) shape=N,5,6
+  l = layer_norm(r; weight=norm.weight[6], bias=norm.bias[6]) eps=1e-6
+  f = flatten(l)
+  d = dropout(f) rate=0.25
+  q = linear(d; weight=mix.weight[6,30], bias=mix.bias[6])
+  w = tanh(q)
+  k = softmax(w) axis=1
+  both = concat(pooled, k) axis=1
+  z = linear(both; weight=head.weight[6,12])
+  u = add(z, pooled)
+  ge = gelu(u)
+  logits = linear(ge; weight=words.weight[20,6], bias=tied_bias[20])
+  loss = softmax_cross_entropy(logits, y) reduction=sum
+}
+)";
+
+}  // namespace bakeoff
