@@ -1,0 +1,54 @@
+#include "emit/keras/defaults.h"
+
+#include <algorithm>
+
+namespace bakeoff::emit::keras {
+namespace {
+
+using ir::Op;
+using ir::OptimizerKind;
+
+bool has(const ir::Workload& workload, Op op) {
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
+                     [op](const ir::Node& node) { return node.op == op; });
+}
+
+bool has_bias(const ir::Workload& workload) {
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
+    return (node.op == Op::kConv2d || node.op == Op::kLinear) && node.has("bias");
+  });
+}
+
+void add_optimizer(std::vector<Default>& lines, OptimizerKind kind) {
+  if (kind != OptimizerKind::kSgd) lines.push_back({topic::kEps, "1e-7"});
+  if (kind == OptimizerKind::kRmsprop) {
+    lines.push_back({topic::kEpsForm, "inside the root: sqrt(v + eps)"});
+    lines.push_back({topic::kRho, "0.9"});
+  }
+  if (kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW) {
+    lines.push_back({topic::kEpsForm, "epsilon hat: sqrt(v) + eps before the bias correction"});
+  }
+  lines.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.004, decoupled" : "none"});
+}
+
+}  // namespace
+
+std::vector<Default> defaults(const Request& request) {
+  const ir::Workload& workload = request.workload;
+  std::vector<Default> lines;
+  if (has(workload, Op::kConv2d) || has(workload, Op::kLinear)) {
+    lines.push_back({topic::kWeightInit, "Glorot uniform"});
+  }
+  if (has_bias(workload)) lines.push_back({topic::kBiasInit, "zeros"});
+  if (has(workload, Op::kEmbedding)) lines.push_back({topic::kTableInit, "uniform in (-0.05, 0.05)"});
+  add_optimizer(lines, request.training.optimizer.kind);
+  if (has(workload, Op::kBatchNorm)) {
+    lines.push_back({topic::kBatchNormEps, "1e-3"});
+    lines.push_back({topic::kBatchNormMomentum, "0.01"});
+    lines.push_back({topic::kRunningVar, "biased"});
+  }
+  if (has(workload, Op::kLayerNorm)) lines.push_back({topic::kLayerNormEps, "1e-3"});
+  return lines;
+}
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,190 @@
+#include "emit/keras/keras.h"
+
+#include <gtest/gtest.h>
+
+#include "../tests/golden.h"
+#include "../tests/golden_models.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+using ir::Track;
+
+ir::Training mnist_training(Track track = Track::kEqualised) {
+  return {.track = track,
+          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
+          .batch = 256,
+          .input_divisor = 255};
+}
+
+ir::Training adam_training(Track track = Track::kEqualised) {
+  return {
+      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
+}
+
+Settings settings(const std::string& backend = "tensorflow", const std::string& jit = "auto",
+                  const std::string& steps = "1") {
+  return {{"backend", backend}, {"jit_compile", jit}, {"steps_per_execution", steps}};
+}
+
+Result<Emitted> emit_text(const std::string& text, const ir::Training& training,
+                          const Settings& chosen = settings()) {
+  const Result<ir::Workload> workload = ir::parse(text);
+  if (!workload) return workload.error();
+  return keras_framework().emit({*workload, training, chosen, "train_keras.py"});
+}
+
+Emitted emit_zoo(const std::string& name, const ir::Training& training, const Settings& chosen = settings()) {
+  const Result<Emitted> result =
+      keras_framework().emit({*zoo::build(name), training, chosen, "train_keras.py"});
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+  return result ? *result : Emitted{};
+}
+
+void expect_goldens(const std::string& name, const Emitted& emitted) {
+  expect_golden("keras/" + name + ".py", emitted.source);
+  expect_golden("keras/" + name + ".layout.json", emitted.layout_json);
+}
+
+// A small model with an optimizer of choice.
+std::string source_with(const Optimizer& optimizer, Track track = Track::kEqualised) {
+  return emit_zoo("mlp_small", {.track = track, .optimizer = optimizer, .batch = 8}).source;
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Keras, WritesTheZooAsItsGoldens) {
+  expect_goldens("mnist_cnn", emit_zoo("mnist_cnn", mnist_training()));
+  expect_goldens("mnist_cnn_jax_as_is",
+                 emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), settings("jax", "true", "4")));
+  expect_goldens("mlp_deep_torch", emit_zoo("mlp_deep", adam_training(), settings("torch", "false")));
+  expect_goldens("mlp_deep_as_is", emit_zoo("mlp_deep", adam_training(Track::kAsIs)));
+  ir::Training sgd = mnist_training();
+  sgd.optimizer = {
+      .kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4};
+  expect_goldens("residual_cnn_jax", emit_zoo("residual_cnn", sgd, settings("jax")));
+}
+
+TEST(Keras, WritesEveryOtherOpAsItsGolden) {
+  const Result<Emitted> emitted = emit_text(kAllSortsModel, adam_training());
+  ASSERT_TRUE(emitted.has_value()) << emitted.error().text();
+  expect_goldens("all_sorts", *emitted);
+}
+
+TEST(Keras, HasAFunctionForEveryOpOfTheTable) {
+  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras_framework().supports(row.op)) << row.name;
+}
+
+TEST(Keras, ShowsItsSettings) {
+  const std::string text = emit_zoo("mlp_small", mnist_training(), settings("jax", "false", "7")).source;
+  EXPECT_TRUE(holds(text, "os.environ[\"KERAS_BACKEND\"] = \"jax\"\n"));
+  EXPECT_TRUE(holds(text, "jit_compile=False"));
+  EXPECT_TRUE(holds(text, "steps_per_execution=7"));
+  EXPECT_EQ(keras_framework().environment(settings("jax")), "jax");
+}
+
+TEST(Keras, RejectsStepsPerExecutionOnTorch) {
+  const Result<Emitted> result = keras_framework().emit(
+      {*zoo::build("mlp_small"), mnist_training(), settings("torch", "auto", "2"), "t.py"});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().message, "Keras on torch runs one step per execution");
+}
+
+TEST(Keras, UsesStockOptimizersWhereTheyFit) {
+  EXPECT_TRUE(holds(source_with({.kind = OptimizerKind::kRmsprop, .eps_form = EpsForm::kInside}),
+                    "optimizer = keras.optimizers.RMSprop("));
+  EXPECT_TRUE(holds(source_with({.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kHat}),
+                    "optimizer = keras.optimizers.Adam("));
+  EXPECT_TRUE(holds(
+      source_with({.kind = OptimizerKind::kSgd, .weight_decay = 0.1, .decay_form = DecayForm::kDecoupled}),
+      "keras.optimizers.SGD(\n        learning_rate=LEARNING_RATE, momentum=0.0, nesterov=False, "
+      "weight_decay=0.1\n"));
+}
+
+TEST(Keras, NamesTheSubclassAfterTheFormKerasLacks) {
+  const struct {
+    Optimizer optimizer;
+    const char* name;
+  } cases[] = {
+      {{.kind = OptimizerKind::kRmsprop, .eps_form = EpsForm::kOutside}, "RMSpropEpsOutside"},
+      {{.kind = OptimizerKind::kRmsprop, .eps_form = EpsForm::kInside, .weight_decay = 0.1}, "RMSpropL2"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kOutside}, "AdamEpsOutside"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside, .weight_decay = 0.1}, "AdamEpsInsideL2"},
+      {{.kind = OptimizerKind::kAdamW, .eps_form = EpsForm::kOutside, .weight_decay = 0.1},
+       "AdamWEpsOutside"},
+      {{.kind = OptimizerKind::kSgd, .weight_decay = 0.1}, "SGDL2"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::string text = source_with(c.optimizer);
+    EXPECT_TRUE(holds(text, std::string("class ") + c.name + "(keras.optimizers."));
+    EXPECT_TRUE(holds(text, std::string("optimizer = ") + c.name + "("));
+  }
+}
+
+TEST(Keras, AsIsWritesWhatTheRecipeStates) {
+  Optimizer rmsprop{.kind = OptimizerKind::kRmsprop, .eps = 1e-8};
+  EXPECT_TRUE(
+      holds(source_with(rmsprop, Track::kAsIs), "keras.optimizers.RMSprop(learning_rate=LEARNING_RATE)\n"));
+  rmsprop.stated = {"eps"};
+  EXPECT_TRUE(holds(source_with(rmsprop, Track::kAsIs),
+                    "keras.optimizers.RMSprop(learning_rate=LEARNING_RATE, epsilon=1e-8)\n"));
+  rmsprop.stated = {"eps", "eps_form"};
+  EXPECT_TRUE(holds(source_with(rmsprop, Track::kAsIs), "RMSpropEpsOutside("));
+}
+
+TEST(Keras, RejectsAHatForRmsprop) {
+  const Result<Emitted> result =
+      keras_framework().emit({*zoo::build("mlp_small"),
+                              {.optimizer = {.kind = OptimizerKind::kRmsprop, .eps_form = EpsForm::kHat}},
+                              settings(),
+                              "t.py"});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_TRUE(holds(result.error().message, "hat"));
+}
+
+TEST(Keras, RejectsATargetThatTheWorkloadComputes) {
+  const Result<Emitted> result = emit_text(
+      "workload w(x: f32[N,4]) {\n  a = linear(x; weight=a.weight[3,4])\n  b = linear(x; "
+      "weight=b.weight[3,4])\n"
+      "  loss = mse(a, b)\n}\n",
+      adam_training());
+  ASSERT_FALSE(result.has_value());
+  EXPECT_TRUE(holds(result.error().message, "'b'")) << result.error().message;
+}
+
+TEST(Keras, RejectsAParameterThatUnlikeLayersShare) {
+  const Result<Emitted> result = emit_text(
+      "workload w(x: f32[N,2,5,5], y: f32[N,2,5,5]) {\n"
+      "  a = conv2d(x; weight=c.weight[2,2,3,3]) pad=1,1,1,1\n"
+      "  b = conv2d(a; weight=c.weight[2,2,3,3]) pad=2,2,2,2 dilation=2,2\n  loss = mse(b, y)\n}\n",
+      adam_training());
+  ASSERT_FALSE(result.has_value());
+  EXPECT_TRUE(holds(result.error().message, "'c.weight' is shared by unlike layers ('a' and 'b')"));
+}
+
+TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
+  const ir::Workload mlp = *zoo::build("mlp_deep");
+  const ir::Training adam = adam_training();
+  const std::vector<Default> lines = keras_framework().defaults({mlp, adam, settings(), "t.py"});
+  const std::vector<Default> expected = {
+      {topic::kWeightInit, "Glorot uniform"},
+      {topic::kBiasInit, "zeros"},
+      {topic::kEps, "1e-7"},
+      {topic::kEpsForm, "epsilon hat: sqrt(v) + eps before the bias correction"},
+      {topic::kWeightDecay, "none"},
+      {topic::kBatchNormEps, "1e-3"},
+      {topic::kBatchNormMomentum, "0.01"},
+      {topic::kRunningVar, "biased"}};
+  EXPECT_EQ(lines, expected);
+}
+
+}  // namespace
+}  // namespace bakeoff::emit

@@ -1,0 +1,182 @@
+#include "emit/keras/model.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "emit/keras/ops.h"
+#include "ir/verify.h"
+
+namespace bakeoff::emit::keras {
+namespace {
+
+using ir::Op;
+
+// Values that the prediction depends on.
+std::vector<bool> reaching_prediction(const ir::Workload& workload) {
+  std::vector<bool> live(static_cast<size_t>(workload.value_count()), false);
+  live[static_cast<size_t>(workload.prediction())] = true;
+  for (size_t n = workload.nodes.size(); n-- > 0;) {
+    if (!live[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]) continue;
+    for (const ir::ValueId id : workload.nodes[n].inputs) live[static_cast<size_t>(id)] = true;
+  }
+  return live;
+}
+
+std::vector<int> model_inputs(const ir::Workload& workload) {
+  const std::vector<bool> live = reaching_prediction(workload);
+  std::vector<int> inputs;
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    if (live[static_cast<size_t>(id)]) inputs.push_back(id);
+  }
+  return inputs;
+}
+
+Status check(const ir::Workload& workload) {
+  const ir::ValueId target = workload.nodes.back().inputs[1];
+  if (!workload.is_input(target)) {
+    return Error{
+        .message = fmt::format("Keras takes the target of a loss from the data, but '{}' is computed by the "
+                               "workload '{}'",
+                               workload.value_name(target), workload.name)};
+  }
+  if (model_inputs(workload).empty()) {
+    return Error{.message =
+                     fmt::format("the prediction of workload '{}' depends on no input", workload.name)};
+  }
+  return Done{};
+}
+
+// Prints `name = value` for one array of the data file, in the order the model reads it.
+void print_array(CodeWriter& out, const std::string& name, const ir::Input& input, double divisor,
+                 Order order) {
+  const bool real = input.type.dtype == ir::DType::kF32;
+  std::string value = fmt::format("tensors[\"{}\"].astype(np.{})", input.name, real ? "float32" : "int32");
+  if (real && divisor != 1) value += " / " + python_real(divisor);
+  out.line(fmt::format("{} = {}", name, value));
+  if (order == Order::kChannelsLast) {
+    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose(0, 2, 3, 1))  # N, H, W, C", name));
+  }
+}
+
+std::string load_data_text(const Request& request, const LayoutPlan& plan, const std::vector<int>& inputs) {
+  const ir::Workload& workload = request.workload;
+  const ir::ValueId target = workload.nodes.back().inputs[1];
+  Namer names({"tensors", "path", "np"});
+  CodeWriter out;
+  out.line("def load_data(path):");
+  const auto body = out.indent();
+  out.print("\"\"\"Returns $what$ and the targets.\"\"\"\ntensors = load_file(path)\n",
+            {{"what", inputs.size() == 1 ? "the model's input" : "the list of the model's inputs"}});
+  std::vector<std::string> xs;
+  const double divisor = request.training.input_divisor;
+  for (const int id : inputs) {
+    const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
+    xs.push_back(names.name("input " + input.name, input.name));
+    print_array(out, xs.back(), input, divisor, plan.values[static_cast<size_t>(id)]);
+  }
+  const ir::Input& input = workload.inputs[static_cast<size_t>(target)];
+  const bool shared = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
+  const Order order = plan.reads.back()[1];
+  std::string y = names.name((shared ? "input " : "target ") + input.name, input.name);
+  if (!shared || order != plan.values[static_cast<size_t>(target)]) {
+    y = names.name("target " + input.name, shared ? input.name + "_target" : input.name);
+    print_array(out, y, input, divisor, order);
+  }
+  if (xs.size() == 1) {
+    out.line(fmt::format("return {}, {}", xs[0], y));
+  } else {
+    print_list(out, "return ", xs, ", " + y);
+  }
+  return out.text();
+}
+
+// keras.Input lines of the model's inputs.
+void print_inputs(Printer& p, const std::vector<int>& inputs) {
+  for (const int id : inputs) {
+    const ir::Input& input = p.workload.inputs[static_cast<size_t>(id)];
+    const ir::Shape shape = physical_shape(p.plan.values[static_cast<size_t>(id)], input.type.shape);
+    std::vector<std::string> args = {
+        python_tuple({shape.begin() + 1, shape.end()}),
+        fmt::format("name=\"{}\"", p.layer_names.name("input " + input.name, input.name))};
+    if (input.type.dtype == ir::DType::kI32) args.push_back("dtype=\"int32\"");
+    p.out.call(p.value_name(id) + " = keras.Input", args);
+  }
+}
+
+void print_return(Printer& p, const std::vector<int>& inputs) {
+  const ir::Node& loss = p.workload.nodes.back();
+  p.node = static_cast<int>(p.workload.nodes.size()) - 1;
+  std::string output = p.input(loss, 0);
+  const ir::ValueId prediction = p.workload.prediction();
+  // Keras on TensorFlow looks for the logits behind a softmax and takes those instead.
+  if (loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
+      p.workload.producer(prediction).op == Op::kSoftmax) {
+    const std::string copy = p.fresh(output + "_copy");
+    p.out.line(fmt::format("{} = ops.copy({})  # keeps Keras from using the softmax's input", copy, output));
+    output = copy;
+  }
+  std::vector<std::string> names;
+  for (const int id : inputs) names.push_back(p.value_name(id));
+  const std::string name = fmt::format("name=\"{}\"", identifier(p.workload.name));
+  if (names.size() == 1) return p.out.call("return keras.Model", {names[0], output, name});
+  print_list(p.out, "inputs = ", names);
+  p.out.call("return keras.Model", {"inputs", output, name});
+}
+
+std::string loss_expression(const Request& request, std::string& function) {
+  const ir::Node& loss = request.workload.nodes.back();
+  const bool sum = loss.word("reduction") == "sum";
+  const bool explicit_all = request.training.track == ir::Track::kEqualised || sum;
+  const std::string reduction = sum ? "\"sum\"" : "\"sum_over_batch_size\"";
+  if (loss.op == Op::kSoftmaxCrossEntropy) {
+    return "keras.losses.SparseCategoricalCrossentropy(from_logits=True" +
+           (explicit_all ? ", reduction=" + reduction : std::string()) + ")";
+  }
+  if (!sum)
+    return fmt::format("keras.losses.MeanSquaredError({})", explicit_all ? "reduction=" + reduction : "");
+  function =
+      "def squared_error(y_true, y_pred):\n"
+      "    \"\"\"The sum over all elements; Keras's own losses average over the last axis.\"\"\"\n"
+      "    return ops.sum(ops.square(y_pred - y_true))\n";
+  return "squared_error";
+}
+
+}  // namespace
+
+bool has_op(ir::Op op) { return op_functions().contains(op); }
+
+Result<ModelText> model_text(const Request& request) {
+  const ir::Workload& workload = request.workload;
+  CHECK_OK(check(workload));
+  TRY(const std::vector<ir::Type> types, ir::infer(workload));
+  const LayoutPlan plan = plan_layout(workload, types);
+  const std::vector<int> inputs = model_inputs(workload);
+
+  CodeWriter out;
+  Printer p(workload, types, plan, request.training, out);
+  CHECK_OK(p.plan_layers());
+  out.line("def build_model():");
+  {
+    const auto body = out.indent();
+    out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
+                 ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
+                 : "\"\"\"Builds the model.\"\"\"");
+    print_inputs(p, inputs);
+    p.print_nodes();
+    print_return(p, inputs);
+  }
+
+  ModelText text;
+  text.build_model = p.helpers() + out.text();
+  text.load_data = load_data_text(request, plan, inputs);
+  text.loss = loss_expression(request, text.loss_function);
+  text.inputs = inputs.size();
+  text.embeddings = std::any_of(workload.nodes.begin(), workload.nodes.end(),
+                                [](const ir::Node& node) { return node.op == Op::kEmbedding; });
+  text.layout_json = layout_json(workload, plan, p.targets());
+  return text;
+}
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,25 @@
+#pragma once
+
+// The part of a Keras script that depends on the graph: load_data, build_model and the loss.
+
+#include <string>
+
+#include "base/result.h"
+#include "emit/emit.h"
+
+namespace bakeoff::emit::keras {
+
+struct ModelText {
+  std::string load_data;      // the function
+  std::string build_model;    // the function, with the helpers it calls before it
+  std::string loss;           // the expression of the loss object
+  std::string loss_function;  // a function that the expression names; mostly empty
+  size_t inputs = 1;          // of the model
+  bool embeddings = false;
+  std::string layout_json;  // targets are paths of Keras variables, "conv1/kernel"
+};
+
+Result<ModelText> model_text(const Request& request);
+bool has_op(ir::Op op);
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,245 @@
+#include "emit/keras/ops.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace bakeoff::emit::keras {
+namespace {
+
+using ir::Node;
+using Ints = std::vector<int64_t>;
+using Strings = std::vector<std::string>;
+
+bool all(const Ints& numbers, int64_t n) {
+  return std::all_of(numbers.begin(), numbers.end(), [n](int64_t k) { return k == n; });
+}
+
+// "((top, bottom), (left, right))"
+std::string pairs(const Ints& pad) {
+  return fmt::format("(({}, {}), ({}, {}))", pad[0], pad[1], pad[2], pad[3]);
+}
+
+// The input with zeros around H and W.
+std::string zero_padded(Printer& p, const Node& node) {
+  const std::string x = p.input(node, 0);
+  const Ints& pad = node.integers("pad");
+  if (all(pad, 0)) return x;
+  const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
+  p.out.call(padded + " = layers.ZeroPadding2D", {pairs(pad)}, "(" + x + ")");
+  return padded;
+}
+
+void conv2d(Printer& p, const Node& node) {
+  const std::string x = zero_padded(p, node);
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation");
+  // Keras has no convolution with both; every s-th row and column of the one without stride is the same.
+  const bool both = !all(stride, 1) && !all(dilation, 1);
+  Strings args = {std::to_string(w[0]), python_tuple({w[2], w[3]})};
+  if (!both && !all(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+  if (!all(dilation, 1)) args.push_back("dilation_rate=" + python_tuple(dilation));
+  if (node.integer("groups") != 1) args.push_back(fmt::format("groups={}", node.integer("groups")));
+  if (!node.has("bias")) args.push_back("use_bias=False");
+  p.layer(node, "layers.Conv2D", args, x, {{"weight", "kernel"}, {"bias", "bias"}});
+  if (!both) return;
+  const std::string h = p.value_name(p.workload.output_of(p.node));
+  p.out.line(fmt::format("{0} = {0}[:, ::{1}, ::{2}]  # strides; Keras rejects them with dilation", h,
+                         stride[0], stride[1]));
+}
+
+void linear(Printer& p, const Node& node) {
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  Strings args = {std::to_string(w[0])};
+  if (!node.has("bias")) args.push_back("use_bias=False");
+  p.layer(node, "layers.Dense", args, p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
+}
+
+// Keras's momentum is the weight of the old statistics.
+std::string old_weight(double momentum) {
+  const double exact = 1 - momentum;
+  const double rounded = std::stod(fmt::format("{:.12g}", exact));
+  return python_real(std::abs(rounded - exact) < 1e-15 ? rounded : exact);
+}
+
+void batch_norm(Printer& p, const Node& node) {
+  Strings args;
+  if (p.equalised()) {
+    args = {"axis=-1", "momentum=" + old_weight(node.real("momentum")),
+            "epsilon=" + python_real(node.real("eps"))};
+  }
+  p.layer(node, "layers.BatchNormalization", args, p.input(node, 0),
+          {{"weight", "gamma"}, {"bias", "beta"}, {"mean", "moving_mean"}, {"var", "moving_variance"}});
+}
+
+void layer_norm(Printer& p, const Node& node) {
+  const int64_t dims = node.integer("dims");
+  Strings args;
+  if (dims > 1) {
+    Ints axes;
+    for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
+    args.push_back(fmt::format("axis={}", axes));
+  } else if (p.equalised()) {
+    args.push_back("axis=-1");
+  }
+  if (p.equalised()) args.push_back("epsilon=" + python_real(node.real("eps")));
+  p.layer(node, "layers.LayerNormalization", args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+}
+
+void embedding(Printer& p, const Node& node) {
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  p.layer(node, "layers.Embedding", {std::to_string(w[0]), std::to_string(w[1])}, p.input(node, 0),
+          {{"weight", "embeddings"}});
+}
+
+void dropout(Printer& p, const Node& node) {
+  p.assign(node, "layers.Dropout", {python_real(node.real("rate"))}, "(" + p.input(node, 0) + ")");
+}
+
+void relu(Printer& p, const Node& node) { p.assign(node, "ops.relu", {p.input(node, 0)}); }
+void sigmoid(Printer& p, const Node& node) { p.assign(node, "ops.sigmoid", {p.input(node, 0)}); }
+void tanh_(Printer& p, const Node& node) { p.assign(node, "ops.tanh", {p.input(node, 0)}); }
+
+void gelu(Printer& p, const Node& node) {
+  p.assign(node, "ops.gelu", {p.input(node, 0), "approximate=" + python_bool(node.word("form") == "tanh")});
+}
+
+void softmax(Printer& p, const Node& node) {
+  const std::string x = p.input(node, 0);
+  p.assign(node, "ops.softmax", {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
+}
+
+Strings pool_arguments(const Node& node) {
+  return {python_tuple(node.integers("kernel")), "strides=" + python_tuple(node.integers("stride"))};
+}
+
+void max_pool2d(Printer& p, const Node& node) {
+  std::string x = p.input(node, 0);
+  const Ints& pad = node.integers("pad");
+  if (!all(pad, 0)) {
+    const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
+    p.out.call(padded + " = ops.pad",
+               {x, fmt::format("((0, 0), ({}, {}), ({}, {}), (0, 0))", pad[0], pad[1], pad[2], pad[3]),
+                "constant_values=float(\"-inf\")"});
+    x = padded;
+  }
+  p.assign(node, "layers.MaxPooling2D", pool_arguments(node), "(" + x + ")");
+}
+
+constexpr const char* kAveragePool = R"(def average_pool(x, pool_size, strides, padding):
+    """Averages over windows of N, H, W, C; Keras has no padding that does not count."""
+    padding = ((0, 0), *padding, (0, 0))
+    ones = ops.pad(ops.ones((1, *x.shape[1:3], 1)), padding)
+    share = ops.average_pool(ones, pool_size, strides, padding="valid")
+    x = ops.pad(x, padding)
+    return ops.average_pool(x, pool_size, strides, padding="valid") / share
+)";
+
+void avg_pool2d(Printer& p, const Node& node) {
+  const Ints& pad = node.integers("pad");
+  if (!all(pad, 0) && !node.flag("count_include_pad")) {
+    p.need_helper(kAveragePool);
+    p.assign(node, "average_pool",
+             {p.input(node, 0), python_tuple(node.integers("kernel")), python_tuple(node.integers("stride")),
+              pairs(pad)});
+    return;
+  }
+  const std::string x = zero_padded(p, node);
+  p.assign(node, "layers.AveragePooling2D", pool_arguments(node), "(" + x + ")");
+}
+
+void global_avg_pool2d(Printer& p, const Node& node) {
+  p.assign(node, "layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
+}
+
+void flatten(Printer& p, const Node& node) {
+  p.assign(node, "layers.Flatten", {}, "(" + p.input(node, 0) + ")");
+}
+
+void reshape(Printer& p, const Node& node) {
+  Ints shape = node.integers("shape");
+  shape[0] = -1;
+  p.assign(node, "ops.reshape", {p.input(node, 0), python_tuple(shape)});
+}
+
+void transpose(Printer& p, const Node& node) {
+  const std::string x = p.input(node, 0);
+  const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
+  p.assign(node, "ops.transpose", {x, python_tuple(perm)});
+}
+
+void pad(Printer& p, const Node& node) {
+  const std::string x = p.input(node, 0);
+  const Ints& amounts = node.integers("pad");
+  Strings sides(p.shape(node.inputs[0]).size(), "(0, 0)");
+  for (size_t axis = 1; axis < sides.size(); ++axis) {
+    sides[static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)))] =
+        fmt::format("({}, {})", amounts[2 * axis - 2], amounts[2 * axis - 1]);
+  }
+  Strings args = {x, fmt::format("({})", fmt::join(sides, ", "))};
+  const double value = node.real("value");
+  if (std::isinf(value)) {
+    args.push_back(fmt::format("constant_values=float(\"{}\")", value));
+  } else if (value != 0) {
+    args.push_back("constant_values=" + python_real(value));
+  }
+  p.assign(node, "ops.pad", args);
+}
+
+void concat(Printer& p, const Node& node) {
+  Strings parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
+  const std::string axis = fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")));
+  const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
+  if (list.size() + 9 <= 88) return p.assign(node, "ops.concatenate", {list, axis});
+  const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
+  print_list(p.out, name + " = ", parts);
+  p.assign(node, "ops.concatenate", {name, axis});
+}
+
+void add(Printer& p, const Node& node) {
+  const std::string a = p.input(node, 0), b = p.input(node, 1);
+  p.assign(node, "ops.add", {a, b});
+}
+
+void mul(Printer& p, const Node& node) {
+  const std::string a = p.input(node, 0), b = p.input(node, 1);
+  p.assign(node, "ops.multiply", {a, b});
+}
+
+// Losses belong to compile_model; the walk ends before them.
+void loss(Printer&, const Node&) {}
+
+}  // namespace
+
+const OpFunctions<Printer>& op_functions() {
+  using ir::Op;
+  static const OpFunctions<Printer> all = {{Op::kConv2d, conv2d},
+                                           {Op::kLinear, linear},
+                                           {Op::kBatchNorm, batch_norm},
+                                           {Op::kLayerNorm, layer_norm},
+                                           {Op::kEmbedding, embedding},
+                                           {Op::kDropout, dropout},
+                                           {Op::kRelu, relu},
+                                           {Op::kGelu, gelu},
+                                           {Op::kSigmoid, sigmoid},
+                                           {Op::kTanh, tanh_},
+                                           {Op::kSoftmax, softmax},
+                                           {Op::kMaxPool2d, max_pool2d},
+                                           {Op::kAvgPool2d, avg_pool2d},
+                                           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+                                           {Op::kFlatten, flatten},
+                                           {Op::kReshape, reshape},
+                                           {Op::kTranspose, transpose},
+                                           {Op::kPad, pad},
+                                           {Op::kConcat, concat},
+                                           {Op::kAdd, add},
+                                           {Op::kMul, mul},
+                                           {Op::kSoftmaxCrossEntropy, loss},
+                                           {Op::kMse, loss}};
+  return all;
+}
+
+}  // namespace bakeoff::emit::keras

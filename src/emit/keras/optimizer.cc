@@ -1,0 +1,168 @@
+#include "emit/keras/optimizer.h"
+
+#include <fmt/format.h>
+
+#include "emit/code_writer.h"
+
+namespace bakeoff::emit::keras {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+// What the update needs beyond the stock class.
+struct Needs {
+  bool eps = false;    // epsilon elsewhere
+  bool l2 = false;     // decay through the gradient
+  bool dense = false;  // IndexedSlices to a tensor
+  bool any() const { return eps || l2 || dense; }
+};
+
+bool adam_like(const Optimizer& o) {
+  return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW;
+}
+bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
+EpsForm stock_form(const Optimizer& o) { return adam_like(o) ? EpsForm::kHat : EpsForm::kInside; }
+
+Needs needs(const ir::Training& training, bool sparse) {
+  const Optimizer& o = training.optimizer;
+  const bool all = training.track == ir::Track::kEqualised;
+  Needs n;
+  n.eps = has_eps(o) && o.eps_form != stock_form(o) && (all || o.stated.contains("eps_form"));
+  n.l2 = o.weight_decay != 0 && o.kind != OptimizerKind::kAdamW && o.decay_form == DecayForm::kL2 &&
+         (all || o.stated.contains("decay_form"));
+  n.dense = sparse && all && (has_eps(o) || n.l2);
+  return n;
+}
+
+std::string stock_class(const Optimizer& o) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return "SGD";
+    case OptimizerKind::kRmsprop:
+      return "RMSprop";
+    case OptimizerKind::kAdam:
+      return "Adam";
+    case OptimizerKind::kAdamW:
+      return "AdamW";
+  }
+  return {};
+}
+
+std::string subclass_name(const Optimizer& o, const Needs& n) {
+  std::string name = stock_class(o);
+  if (n.eps) name += o.eps_form == EpsForm::kOutside ? "EpsOutside" : "EpsInside";
+  if (n.l2) name += "L2";
+  return !n.eps && !n.l2 ? "Dense" + name : name;
+}
+
+std::string docstring(const Optimizer& o, const Needs& n) {
+  if (n.eps && !adam_like(o))
+    return "RMSprop that divides by sqrt(v) + epsilon; in Keras it is sqrt(v + epsilon).";
+  if (n.eps && o.eps_form == EpsForm::kOutside) {
+    return stock_class(o) + " that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1.";
+  }
+  if (n.eps) return stock_class(o) + " that divides by sqrt(v_hat + epsilon).";
+  if (n.l2) return stock_class(o) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
+  return stock_class(o) + " that adds up the gradients of an embedding's repeated rows first.";
+}
+
+void print_rmsprop(CodeWriter& out, const Optimizer& o) {
+  out.print(R"(lr = ops.cast(learning_rate, variable.dtype)
+index = self._get_variable_index(variable)
+velocity = self._velocities[index]
+v = self.rho * velocity + (1 - self.rho) * ops.square(gradient)
+self.assign(velocity, v)
+step = lr * gradient / (ops.sqrt(v) + self.epsilon)
+)");
+  if (o.momentum != 0) {
+    out.print(R"(momentum = self._momentums[index]
+step = self.momentum * momentum + step
+self.assign(momentum, step)
+)");
+  }
+  out.print("self.assign_sub(variable, step)\n");
+}
+
+void print_adam(CodeWriter& out, const Optimizer& o) {
+  out.print(R"(lr = ops.cast(learning_rate, variable.dtype)
+step = ops.cast(self.iterations + 1, variable.dtype)
+correction_1 = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), step)
+correction_2 = ops.sqrt(1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
+alpha = lr * correction_2 / correction_1
+index = self._get_variable_index(variable)
+momentum, velocity = self._momentums[index], self._velocities[index]
+m = momentum + (1 - self.beta_1) * (gradient - momentum)
+v = velocity + (1 - self.beta_2) * (ops.square(gradient) - velocity)
+self.assign(momentum, m)
+self.assign(velocity, v)
+)");
+  out.print(o.eps_form == EpsForm::kOutside
+                ? "root = ops.sqrt(v) + self.epsilon * correction_2\n"
+                : "root = ops.sqrt(v + self.epsilon * ops.square(correction_2))\n");
+  out.print("self.assign_sub(variable, alpha * m / root)\n");
+}
+
+std::string subclass_text(const Optimizer& o, const Needs& n) {
+  CodeWriter out;
+  out.print("class $name$(keras.optimizers.$base$):\n",
+            {{"name", subclass_name(o, n)}, {"base", stock_class(o)}});
+  const auto body = out.indent();
+  out.print("\"\"\"$doc$\"\"\"\n\ndef update_step(self, gradient, variable, learning_rate):\n",
+            {{"doc", docstring(o, n)}});
+  const auto method = out.indent();
+  if (n.dense) out.line("gradient = tf.convert_to_tensor(gradient)  # sums up repeated rows");
+  if (n.l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
+  if (!n.eps) {
+    out.line("super().update_step(gradient, variable, learning_rate)");
+  } else if (adam_like(o)) {
+    print_adam(out, o);
+  } else {
+    print_rmsprop(out, o);
+  }
+  return out.text();
+}
+
+std::vector<std::string> arguments(const ir::Training& training, const Needs& n) {
+  const Optimizer& o = training.optimizer;
+  std::vector<std::string> args = {"learning_rate=LEARNING_RATE"};
+  const auto add = [&](const char* key, const char* argument, const std::string& value) {
+    if (training.track == ir::Track::kEqualised || o.stated.contains(key)) {
+      args.push_back(fmt::format("{}={}", argument, value));
+    }
+  };
+  if (o.kind == OptimizerKind::kRmsprop) add("rho", "rho", python_real(o.rho));
+  if (!adam_like(o)) add("momentum", "momentum", python_real(o.momentum));
+  if (o.kind == OptimizerKind::kSgd) add("nesterov", "nesterov", python_bool(o.nesterov));
+  if (adam_like(o)) {
+    add("beta1", "beta_1", python_real(o.beta1));
+    add("beta2", "beta_2", python_real(o.beta2));
+  }
+  if (has_eps(o)) add("eps", "epsilon", python_real(o.eps));
+  // AdamW decays by 0.004 unless told otherwise.
+  if (!n.l2 && (o.weight_decay != 0 || o.kind == OptimizerKind::kAdamW)) {
+    add("weight_decay", "weight_decay", python_real(o.weight_decay));
+  }
+  return args;
+}
+
+}  // namespace
+
+Result<OptimizerText> optimizer_text(const ir::Training& training, bool sparse) {
+  const Optimizer& o = training.optimizer;
+  if (o.kind == OptimizerKind::kRmsprop && o.eps_form == EpsForm::kHat) {
+    return Error{.message = "RMSprop has no eps_form \"hat\"", .remedy = "use \"outside\" or \"inside\""};
+  }
+  const Needs n = needs(training, sparse);
+  OptimizerText text{.name = "keras.optimizers." + stock_class(o), .arguments = arguments(training, n)};
+  if (n.any()) {
+    text.subclass = subclass_text(o, n);
+    text.name = subclass_name(o, n);
+  }
+  text.l2 = n.l2;
+  return text;
+}
+
+}  // namespace bakeoff::emit::keras

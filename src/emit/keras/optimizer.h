@@ -1,0 +1,24 @@
+#pragma once
+
+// The optimizer of a Keras script: a stock class where Keras has the very update, else a subclass of it.
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/training.h"
+
+namespace bakeoff::emit::keras {
+
+struct OptimizerText {
+  std::string subclass = {};  // class definition, empty for a stock optimizer
+  std::string name;           // "keras.optimizers.Adam" or the subclass
+  std::vector<std::string> arguments = {};
+  bool l2 = false;  // the subclass reads the constant WEIGHT_DECAY
+};
+
+// Stock forms: RMSprop sqrt(v + eps); Adam(W) "epsilon hat"; weight_decay decoupled. `sparse`: gradients of
+// embeddings come as IndexedSlices (TensorFlow) and are made dense first in the equalised track.
+Result<OptimizerText> optimizer_text(const ir::Training& training, bool sparse);
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,174 @@
+#include "emit/keras/printer.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "emit/keras/ops.h"
+#include "emit/op_functions.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::emit::keras {
+namespace {
+
+constexpr size_t kColumns = 88;
+
+std::vector<ir::ParamId> param_ids(const ir::Node& node) {
+  std::vector<ir::ParamId> ids;
+  for (const ir::Slot& slot : node.params) ids.push_back(slot.param);
+  return ids;
+}
+
+// Keras names the ops of a model itself ("add", "add_1"): a layer must not take such a name.
+std::string layer_wish(const std::string& parameter) {
+  static const std::set<std::string> taken = {"relu",
+                                              "gelu",
+                                              "sigmoid",
+                                              "tanh",
+                                              "softmax",
+                                              "add",
+                                              "multiply",
+                                              "pad",
+                                              "transpose",
+                                              "reshape",
+                                              "concatenate",
+                                              "get_item",
+                                              "flatten",
+                                              "copy",
+                                              "max_pooling2d",
+                                              "average_pooling2d",
+                                              "global_average_pooling2d",
+                                              "zero_padding2d",
+                                              "dropout",
+                                              "divide",
+                                              "true_divide",
+                                              "average_pool",
+                                              "input_layer"};
+  const std::string name = identifier(layer_of(parameter));
+  const size_t end = name.find_last_not_of("0123456789");
+  const std::string stem =
+      end != std::string::npos && name[end] == '_' && end + 1 < name.size() ? name.substr(0, end) : name;
+  return taken.contains(stem) ? name + "_layer" : name;
+}
+
+// Attributes that make two nodes the same layer; padding is a layer of its own.
+std::vector<ir::Attribute> layer_attributes(const ir::Node& node) {
+  std::vector<ir::Attribute> kept;
+  for (const ir::Attribute& attribute : node.attributes) {
+    if (attribute.name != "pad") kept.push_back(attribute);
+  }
+  return kept;
+}
+
+}  // namespace
+
+void print_list(CodeWriter& out, const std::string& head, const std::vector<std::string>& items,
+                const std::string& tail) {
+  const std::string flat = fmt::format("{}[{}]{}", head, fmt::join(items, ", "), tail);
+  if (static_cast<size_t>(out.column()) + flat.size() <= kColumns) return out.line(flat);
+  // A long list gets a name of its own where something follows it.
+  if (!tail.empty()) {
+    print_list(out, "inputs = ", items);
+    return out.line(head + "inputs" + tail);
+  }
+  out.line(head + "[");
+  {
+    const auto inner = out.indent();
+    for (const std::string& item : items) out.line(item + ",");
+  }
+  out.line("]");
+}
+
+Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
+                 const ir::Training& tr, CodeWriter& writer)
+    : workload(w),
+      types(t),
+      plan(l),
+      training(tr),
+      out(writer),
+      names_({"keras",         "layers",    "ops",          "np",           "os",
+              "json",          "argparse",  "Path",         "load_file",    "tf",
+              "jax",           "torch",     "inputs",       "average_pool", "build_model",
+              "compile_model", "load_data", "load_weights", "fit",          "squared_error"}) {
+  targets_.resize(w.parameters.size());
+  for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
+}
+
+Status Printer::plan_layers() {
+  std::map<ir::ParamId, int> owner;  // the first node with this parameter
+  for (const ir::Input& input : workload.inputs) layer_names.name("input " + input.name, input.name);
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    const ir::Node& here = workload.nodes[n];
+    if (here.params.empty()) continue;
+    for (const ir::Slot& slot : here.params) {
+      const auto [found, fresh] = owner.emplace(slot.param, static_cast<int>(n));
+      const ir::Node& first = workload.nodes[static_cast<size_t>(found->second)];
+      if (fresh || (first.op == here.op && param_ids(first) == param_ids(here) &&
+                    layer_attributes(first) == layer_attributes(here))) {
+        continue;
+      }
+      return Error{.message = fmt::format(
+                       "Keras keeps parameters in layers: '{}' is shared by unlike layers ('{}' and "
+                       "'{}')",
+                       workload.parameters[static_cast<size_t>(slot.param)].name, first.output, here.output)};
+    }
+    Layer& layer = layers_[param_ids(here)];
+    if (layer.uses++ == 0) {
+      const std::string& parameter = workload.parameters[static_cast<size_t>(here.params[0].param)].name;
+      layer.name = layer_names.name("layer " + std::to_string(n), layer_wish(parameter));
+    }
+  }
+  return Done{};
+}
+
+void Printer::print_nodes() {
+  for (; node + 1 < static_cast<int>(workload.nodes.size()); ++node) {
+    const ir::Node& here = workload.nodes[static_cast<size_t>(node)];
+    op_functions().at(here.op)(*this, here);
+  }
+}
+
+std::string Printer::value_name(ir::ValueId id) {
+  return names_.name("value " + std::to_string(id), workload.value_name(id));
+}
+
+std::string Printer::input(const ir::Node& here, size_t i) {
+  const ir::ValueId id = here.inputs[i];
+  const std::string name = value_name(id);
+  if (!plan.converts(workload, node, i)) return name;
+  const Order to = reads(i);
+  const std::string converted = fresh(name + (to == Order::kChannelsLast ? "_last" : "_first"));
+  out.call(converted + " = ops.transpose",
+           {name, python_tuple(conversion_perm(plan.values[static_cast<size_t>(id)], to))});
+  return converted;
+}
+
+void Printer::assign(const ir::Node& here, const std::string& head, const std::vector<std::string>& arguments,
+                     const std::string& tail) {
+  (void)here;
+  out.call(fmt::format("{} = {}", value_name(workload.output_of(node)), head), arguments, tail);
+}
+
+void Printer::layer(const ir::Node& here, const std::string& head, std::vector<std::string> arguments,
+                    const std::string& x, const std::map<std::string, std::string>& variables) {
+  Layer& made = layers_.at(param_ids(here));
+  for (const ir::Slot& slot : here.params) {
+    targets_[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
+  }
+  arguments.push_back(fmt::format("name=\"{}\"", made.name));
+  if (made.uses == 1) return assign(here, head, arguments, "(" + x + ")");
+  if (made.variable.empty()) {
+    made.variable = fresh(made.name);
+    out.call(made.variable + " = " + head, arguments);
+  }
+  assign(here, made.variable, {x});
+}
+
+std::string Printer::helpers() const {
+  std::string text;
+  for (const std::string& helper : helpers_) text += helper + "\n\n";
+  return text;
+}
+
+}  // namespace bakeoff::emit::keras

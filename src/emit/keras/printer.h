@@ -1,0 +1,82 @@
+#pragma once
+
+// Prints the lines of build_model: one statement for each node of the graph.
+//
+// A node with parameters is a layer, named after its parameters ("block1.conv.weight" -> block1_conv), one
+// layer object for all nodes that share them; all others are calls of keras.ops or layers without weights.
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "emit/code_writer.h"
+#include "emit/layout.h"
+#include "emit/namer.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+
+namespace bakeoff::emit::keras {
+
+// Prints `head[item, item, ...]tail`, wrapped as the formatter does.
+void print_list(CodeWriter& out, const std::string& head, const std::vector<std::string>& items,
+                const std::string& tail = "");
+
+class Printer {
+ public:
+  Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
+          const ir::Training& training, CodeWriter& writer);
+
+  // Finds the layers and their names. An error names a parameter that unlike layers share.
+  Status plan_layers();
+  void print_nodes();
+
+  // The Python name of input `i` of the node in print, after a conversion of its layout where one is needed.
+  std::string input(const ir::Node& node, size_t i);
+  std::string value_name(ir::ValueId id);
+  // A name that nothing else has.
+  std::string fresh(const std::string& wish) {
+    return names_.name("fresh " + wish + std::to_string(serial_++), wish);
+  }
+  const ir::Shape& shape(ir::ValueId id) const { return types[static_cast<size_t>(id)].shape; }
+  Order reads(size_t i = 0) const { return plan.reads[static_cast<size_t>(node)][i]; }
+  bool equalised() const { return training.track == ir::Track::kEqualised; }
+
+  // Prints `output = head(arguments)`, with `tail` behind.
+  void assign(const ir::Node& node, const std::string& head, const std::vector<std::string>& arguments,
+              const std::string& tail = "");
+  // Prints `output = layers.Class(arguments, name=...)(x)`, or the call of the layer made before. `variables`
+  // maps the op's slots to the layer's variables ("weight" -> "kernel").
+  void layer(const ir::Node& node, const std::string& head, std::vector<std::string> arguments,
+             const std::string& x, const std::map<std::string, std::string>& variables);
+  void need_helper(const std::string& text) { helpers_.insert(text); }
+
+  std::string helpers() const;                                          // functions that build_model calls
+  const std::vector<std::string>& targets() const { return targets_; }  // by ParamId
+
+  const ir::Workload& workload;
+  const std::vector<ir::Type>& types;
+  const LayoutPlan& plan;
+  const ir::Training& training;
+  CodeWriter& out;
+  Namer layer_names;
+  int node = 0;  // in print
+
+ private:
+  struct Layer {
+    std::string name;  // Keras's
+    int uses = 0;
+    std::string variable = {};  // of the script, once made; empty for a layer used once
+    int first = 0;              // the node that makes it
+  };
+  Layer& layer_of_node(const ir::Node& node);
+
+  Namer names_;
+  int serial_ = 0;
+  std::map<std::vector<ir::ParamId>, Layer> layers_;
+  std::set<std::string> helpers_;
+  std::vector<std::string> targets_;
+};
+
+}  // namespace bakeoff::emit::keras
