@@ -6,8 +6,9 @@
 
 namespace bakeoff::referee {
 
-// True where element `index` (row-major in the canonical layout) of the output of node number `node` survives:
-// u >= rate, u = top 53 bits of mix(index ^ mix(node ^ mix(step ^ mix(seed)))) / 2^53, mix of tensor/rng.h.
+// True where element `index` (row-major in the canonical layout) of the output of node number `node`
+// survives: u >= rate, u = top 53 bits of mix(index ^ mix(node ^ mix(step ^ mix(seed)))) / 2^53, mix of
+// tensor/rng.h.
 bool survives(uint64_t seed, uint64_t step, uint64_t node, uint64_t index, double rate);
 
 }  // namespace bakeoff::referee

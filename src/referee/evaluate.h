@@ -1,7 +1,7 @@
 #pragma once
 
-// The referee: a float64 interpreter of ir::Workload with reverse-mode differentiation. What it says a workload
-// computes is what every framework has to match.
+// The referee: a float64 interpreter of ir::Workload with reverse-mode differentiation. What it says a
+// workload computes is what every framework has to match.
 //
 //   TRY(Evaluation e, evaluate(workload, weights, {images, labels}));
 //   e.loss; e.gradients[workload.find_parameter("conv1.weight")];
@@ -29,16 +29,16 @@ struct DropoutMasks {
 };
 
 struct EvalOptions {
-  bool train = true;       // batch statistics in batch_norm, dropout if masks are given
+  bool train = true;  // batch statistics in batch_norm, dropout if masks are given
   bool gradients = true;
-  bool activations = false;              // keep every value
-  std::optional<DropoutMasks> dropout = {};   // none: dropout passes its input on
+  bool activations = false;                  // keep every value
+  std::optional<DropoutMasks> dropout = {};  // none: dropout passes its input on
   int threads = 2;
 };
 
 // Running statistics after one step: running = (1 - momentum) running + momentum batch, where the batch's
-// variance is the biased one (divisor n) or the unbiased one (n - 1; torch). By ParamId; tensors without data for
-// parameters that are not running statistics, and all of them so when not training.
+// variance is the biased one (divisor n) or the unbiased one (n - 1; torch). By ParamId; tensors without data
+// for parameters that are not running statistics, and all of them so when not training.
 struct RunningStatistics {
   Weights biased;
   Weights unbiased;
@@ -46,14 +46,14 @@ struct RunningStatistics {
 
 struct Evaluation {
   double loss = 0;
-  tensor::Tensor prediction;   // Workload::prediction()
-  Weights gradients;           // by ParamId: dloss/dparameter; without data for running statistics
+  tensor::Tensor prediction;  // Workload::prediction()
+  Weights gradients;          // by ParamId: dloss/dparameter; without data for running statistics
   RunningStatistics running;
-  std::vector<tensor::AnyTensor> activations;   // by ValueId, if asked for
+  std::vector<tensor::AnyTensor> activations;  // by ValueId, if asked for
 };
 
-// Fails where the workload is invalid, weights or inputs do not fit it, an integer lies outside its bound (the
-// message names input, row, value and bound), or batch_norm has one value per channel in training.
+// Fails where the workload is invalid, weights or inputs do not fit it, an integer lies outside its bound
+// (the message names input, row, value and bound), or batch_norm has one value per channel in training.
 Result<Evaluation> evaluate(const ir::Workload& workload, const Weights& weights, const Inputs& inputs,
                             const EvalOptions& options = {});
 

@@ -9,7 +9,8 @@
 
 namespace bakeoff::referee {
 
-// weight         Glorot uniform (Glorot & Bengio 2010): +-sqrt(6 / (fan in + fan out)); linear O,I: fans I and O;
+// weight         Glorot uniform (Glorot & Bengio 2010): +-sqrt(6 / (fan in + fan out)); linear O,I: fans I
+// and O;
 //                convolution O,I,kH,kW: I kH kW and O kH kW
 // table          uniform in [-0.05, 0.05)
 // bias, shift, running mean   0
@@ -17,10 +18,10 @@ namespace bakeoff::referee {
 // Every parameter draws from a stream of its own (seed and name): adding a layer changes no other.
 Weights initial_weights(const ir::Workload& workload, uint64_t seed);
 
-// `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale that is
-// never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights and tables,
-// of 0.1 for biases, shifts, scales and running means; running variances are multiplied by a factor
-// in [0.8, 1.25] and stay positive.
+// `weights` plus small noise on every parameter, for the proof run: a bias that is never added or a scale
+// that is never applied shows. Additive uniform noise of a tenth of the tensor's root mean square for weights
+// and tables, of 0.1 for biases, shifts, scales and running means; running variances are multiplied by a
+// factor in [0.8, 1.25] and stay positive.
 Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed);
 
 }  // namespace bakeoff::referee

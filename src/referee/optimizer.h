@@ -13,17 +13,17 @@
 namespace bakeoff::referee {
 
 struct OptimizerState {
-  int64_t steps = 0;   // updates made so far
-  Weights first;       // SGD velocity; RMSprop momentum buffer b; Adam m
-  Weights second;      // RMSprop and Adam v
+  int64_t steps = 0;  // updates made so far
+  Weights first;      // SGD velocity; RMSprop momentum buffer b; Adam m
+  Weights second;     // RMSprop and Adam v
 };
 
 // All zero, one slot per parameter.
 OptimizerState initial_state(const Weights& weights);
 
 // One update. Parameters whose gradient is without data (running statistics) stay. Weight decay reaches every
-// trained parameter, biases and scales too. EpsForm::kHat is for Adam(W) only; AdamW decays decoupled whatever
-// decay_form says.
+// trained parameter, biases and scales too. EpsForm::kHat is for Adam(W) only; AdamW decays decoupled
+// whatever decay_form says.
 void step(const ir::Optimizer& optimizer, const Weights& gradients, OptimizerState& state, Weights& weights);
 
 }  // namespace bakeoff::referee

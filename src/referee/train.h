@@ -12,17 +12,17 @@
 
 namespace bakeoff::referee {
 
-enum class VarianceForm { kBiased, kUnbiased };   // what enters the running variance
+enum class VarianceForm { kBiased, kUnbiased };  // what enters the running variance
 
 struct TrainOptions {
   VarianceForm running_variance = VarianceForm::kUnbiased;
-  std::optional<uint64_t> dropout_seed = {};   // masks of DropoutMasks{seed, step}; none: no dropout
+  std::optional<uint64_t> dropout_seed = {};  // masks of DropoutMasks{seed, step}; none: no dropout
   int threads = 2;
 };
 
 struct TrainingRun {
-  std::vector<double> losses;   // before each update
-  Weights weights;              // after the last update, running statistics included
+  std::vector<double> losses;  // before each update
+  Weights weights;             // after the last update, running statistics included
   OptimizerState state;
 };
 

@@ -1,0 +1,109 @@
+// Every gradient of every op against central differences, on random workloads. The ops' float inputs come out
+// of parameterised layers, so the gradients of those layers' parameters test the ops' input gradients.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "referee/evaluate.h"
+#include "zoo/op_cases.h"
+
+namespace bakeoff::referee {
+namespace {
+
+struct Case {
+  ir::Workload workload;
+  Weights weights;
+  Inputs inputs;
+  EvalOptions options;
+};
+
+Case make_case(ir::Workload workload, tensor::Rng& rng) {
+  Case c{.workload = std::move(workload), .weights = {}, .inputs = {}, .options = {}};
+  c.weights = zoo::random_weights(c.workload, rng);
+  c.inputs = zoo::random_inputs(c.workload, rng.integer(3, 5), rng);
+  return c;
+}
+
+double loss_at(Case& c, size_t p, size_t i, double w) {
+  std::swap(c.weights[p].data[i], w);
+  EvalOptions options = c.options;
+  options.gradients = false;
+  const auto e = evaluate(c.workload, c.weights, c.inputs, options);
+  std::swap(c.weights[p].data[i], w);
+  return e->loss;
+}
+
+struct Tally {
+  int checked = 0;
+  int kinks = 0;  // elements beside a kink of relu or max_pool, where no derivative exists
+};
+
+// Compares up to `samples` elements of each gradient.
+void check_gradients(Case& c, tensor::Rng& rng, int64_t samples, Tally& tally) {
+  SCOPED_TRACE(ir::dump(c.workload));
+  const auto e = evaluate(c.workload, c.weights, c.inputs, c.options);
+  ASSERT_TRUE(e) << e.error().text();
+  for (size_t p = 0; p < c.weights.size(); ++p) {
+    const ir::Parameter& parameter = c.workload.parameters[p];
+    SCOPED_TRACE(parameter.name);
+    if (!ir::trainable(parameter)) {
+      EXPECT_TRUE(e->gradients[p].data.empty());
+      continue;
+    }
+    ASSERT_EQ(e->gradients[p].shape, parameter.shape);
+    const double size = tensor::norm(e->gradients[p]);
+    EXPECT_GT(size, 1e-5 * std::abs(e->loss)) << "the random case is degenerate";
+    const auto count = static_cast<int64_t>(c.weights[p].data.size());
+    for (int64_t s = 0; s < std::min(samples, count); ++s) {
+      const auto i = static_cast<size_t>(count <= samples ? s : rng.integer(0, count - 1));
+      constexpr double kStep = 1e-5;
+      const double w = c.weights[p].data[i];
+      const double up = loss_at(c, p, i, w + kStep), down = loss_at(c, p, i, w - kStep);
+      const double numeric = (up - down) / (2 * kStep);
+      const double bend =
+          std::abs(up + down - 2 * e->loss) / kStep;  // of order kStep where the loss is smooth
+      if (bend > 1e-2 * (size + 1)) {
+        ++tally.kinks;
+        continue;
+      }
+      ++tally.checked;
+      ASSERT_NEAR(e->gradients[p].data[i], numeric, 1e-7 * (size + std::abs(e->loss) + 1)) << "element " << i;
+    }
+  }
+}
+
+class EveryOp : public ::testing::TestWithParam<ir::OpInfo> {};
+
+TEST_P(EveryOp, GradientsAreThoseOfCentralDifferences) {
+  Tally tally;
+  for (uint64_t seed = 0; seed < 30 && !HasFatalFailure(); ++seed) {
+    tensor::Rng rng(seed, GetParam().name);
+    Case c = make_case(zoo::random_case(GetParam().op, rng), rng);
+    if (seed % 3 == 1) c.options.dropout = DropoutMasks{seed, 5};
+    if (seed % 3 == 2) c.options.train = false;
+    check_gradients(c, rng, 25, tally);
+  }
+  EXPECT_GT(tally.checked, 200);
+  EXPECT_LE(tally.kinks * 100, tally.checked);
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryOp, ::testing::ValuesIn(ir::op_table()),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(Networks, GradientsAreThoseOfCentralDifferences) {
+  Tally tally;
+  for (uint64_t seed = 0; seed < 60 && !HasFatalFailure(); ++seed) {
+    tensor::Rng rng(seed, "network");
+    Case c = make_case(zoo::random_network(rng), rng);
+    if (seed % 2 == 1) c.options.dropout = DropoutMasks{seed, 0};
+    check_gradients(c, rng, 6, tally);
+  }
+  EXPECT_GT(tally.checked, 2000);
+  EXPECT_LE(tally.kinks * 100, tally.checked);
+}
+
+}  // namespace
+}  // namespace bakeoff::referee

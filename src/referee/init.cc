@@ -1,0 +1,50 @@
+#include "referee/init.h"
+
+#include <cmath>
+
+#include "tensor/rng.h"
+
+namespace bakeoff::referee {
+namespace {
+
+double glorot_limit(const ir::Shape& shape) {
+  const int64_t area = ir::product(shape, 2, shape.size());  // 1 for a linear
+  return std::sqrt(6.0 / static_cast<double>((shape[0] + shape[1]) * area));
+}
+
+// The largest absolute value of the noise on `p`; running variances get a factor instead.
+double noise_limit(const ir::Parameter& p, const tensor::Tensor& weights) {
+  if (p.role != ir::Role::kWeight && p.role != ir::Role::kTable) return 0.1;
+  return 0.1 * tensor::norm(weights) / std::sqrt(static_cast<double>(weights.data.size()));
+}
+
+}  // namespace
+
+Weights initial_weights(const ir::Workload& workload, uint64_t seed) {
+  Weights weights;
+  for (const ir::Parameter& p : workload.parameters) {
+    const bool one = p.role == ir::Role::kScale || p.role == ir::Role::kRunningVar;
+    weights.push_back(tensor::full(p.shape, one ? 1.0 : 0.0));
+    if (p.role != ir::Role::kWeight && p.role != ir::Role::kTable) continue;
+    const double limit = p.role == ir::Role::kTable ? 0.05 : glorot_limit(p.shape);
+    tensor::Rng rng(seed, p.name);
+    for (double& w : weights.back().data) w = rng.uniform(-limit, limit);
+  }
+  return weights;
+}
+
+Weights perturbed(const ir::Workload& workload, Weights weights, uint64_t seed) {
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const ir::Parameter& p = workload.parameters[i];
+    tensor::Rng rng(seed, p.name + "/noise");
+    if (p.role == ir::Role::kRunningVar) {
+      for (double& w : weights[i].data) w *= rng.uniform(0.8, 1.25);
+      continue;
+    }
+    const double limit = noise_limit(p, weights[i]);
+    for (double& w : weights[i].data) w += rng.uniform(-limit, limit);
+  }
+  return weights;
+}
+
+}  // namespace bakeoff::referee

@@ -1,0 +1,77 @@
+#pragma once
+
+// What one op is to the referee: a forward and a backward function, in a table that covers ir::op_table().
+// Internal to this room.
+//
+// Forward makes the node's value. Backward adds to the gradients of the node's inputs and parameters, given
+// the gradient of its output. Shapes have been checked before: a misfit here is a bug.
+
+#include <string_view>
+#include <vector>
+
+#include "ir/workload.h"
+#include "referee/evaluate.h"
+#include "tensor/tensor.h"
+
+namespace bakeoff::referee {
+
+using tensor::AnyTensor;
+using tensor::IntTensor;
+using tensor::Shape;
+using tensor::Tensor;
+
+// What forward leaves for backward; an op uses what it likes.
+struct Saved {
+  std::vector<double> reals;
+  std::vector<int64_t> indices;
+};
+
+struct NodeContext {
+  const ir::Node& node;
+  int index = 0;  // of the node
+  std::vector<const AnyTensor*> inputs;
+  Shape shape;  // of the output, with the batch
+  const Weights& weights;
+  const EvalOptions& options;
+  Saved& saved;
+  RunningStatistics& running;  // updated by forward in training
+
+  const Tensor& input(size_t i) const { return std::get<Tensor>(*inputs[i]); }
+  const IntTensor& integers(size_t i) const { return std::get<IntTensor>(*inputs[i]); }
+  // Null where an optional parameter is missing.
+  const Tensor* param(std::string_view slot) const {
+    const ir::ParamId id = node.param(slot);
+    return id < 0 ? nullptr : &weights[static_cast<size_t>(id)];
+  }
+  Tensor make() const { return tensor::zeros(shape); }
+};
+
+// Where backward adds its results; null where nobody wants one.
+struct Gradients {
+  std::vector<Tensor*> inputs;
+  std::vector<Tensor*> params;  // by ParamId
+  Tensor* param(const ir::Node& node, std::string_view slot) const {
+    const ir::ParamId id = node.param(slot);
+    return id < 0 ? nullptr : params[static_cast<size_t>(id)];
+  }
+};
+
+struct OpFunctions {
+  ir::Op op;
+  AnyTensor (*forward)(const NodeContext&);
+  // `output`: the value that forward made; `grad`: dloss/doutput.
+  void (*backward)(const NodeContext&, const Tensor& output, const Tensor& grad, const Gradients&);
+};
+
+// Null for an op that the referee lacks (a test demands that there is none).
+const OpFunctions* find_functions(ir::Op op);
+
+// The parts of the table, by source file.
+std::vector<OpFunctions> dense_ops();      // conv2d linear embedding
+std::vector<OpFunctions> norm_ops();       // batch_norm layer_norm softmax
+std::vector<OpFunctions> pointwise_ops();  // dropout relu gelu sigmoid tanh add mul
+std::vector<OpFunctions> pooling_ops();    // max_pool2d avg_pool2d global_avg_pool2d
+std::vector<OpFunctions> shape_ops();      // flatten reshape transpose pad concat
+std::vector<OpFunctions> loss_ops();       // softmax_cross_entropy mse
+
+}  // namespace bakeoff::referee

@@ -1,0 +1,260 @@
+// Conv2d, linear and embedding.
+
+#include <cassert>
+
+#include "referee/gemm.h"
+#include "referee/ops.h"
+#include "referee/parallel.h"
+
+namespace bakeoff::referee {
+namespace {
+
+using Offsets = std::vector<int64_t>;
+
+constexpr int64_t kBatchPieces = 16;  // partial weight gradients of a convolution
+constexpr int64_t kRowGrain = 64;     // rows of a product that one piece computes
+
+// out += addend, elementwise.
+void accumulate(double* out, const double* addend, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) out[i] += addend[i];
+}
+
+// Sizes and address tables of a convolution. The windows form a matrix of (channel, kernel row, kernel
+// column) by (output row, output column) whose element lies at taps[k] + places[p] of a group's padded
+// channels.
+struct Conv {
+  int64_t batch, channels, height, width, outputs, groups, places_count, tap_count;
+  int64_t top, left, padded_height, padded_width;
+  bool padded;
+  Offsets taps, places, tap_rows, place_rows, ones_taps, ones_places;
+
+  explicit Conv(const NodeContext& c);
+  int64_t group_channels() const { return channels / groups; }
+  int64_t group_outputs() const { return outputs / groups; }
+  int64_t image() const { return channels * height * width; }
+  int64_t padded_plane() const { return padded_height * padded_width; }
+  int64_t padded_image() const { return channels * padded_plane(); }
+  int64_t output_image() const { return outputs * places_count; }
+};
+
+Conv::Conv(const NodeContext& c) {
+  const Shape& x = c.input(0).shape;
+  const Shape& w = c.param("weight")->shape;
+  const auto& stride = c.node.integers("stride");
+  const auto& pad = c.node.integers("pad");
+  const auto& dilation = c.node.integers("dilation");
+  batch = x[0];
+  channels = x[1];
+  height = x[2];
+  width = x[3];
+  outputs = w[0];
+  groups = c.node.integer("groups");
+  top = pad[0];
+  left = pad[2];
+  padded_height = height + pad[0] + pad[1];
+  padded_width = width + pad[2] + pad[3];
+  padded = padded_height != height || padded_width != width;
+  for (int64_t i = 0; i < w[1]; ++i) {
+    for (int64_t h = 0; h < w[2]; ++h) {
+      for (int64_t v = 0; v < w[3]; ++v) {
+        taps.push_back(i * padded_plane() + h * dilation[0] * padded_width + v * dilation[1]);
+      }
+    }
+  }
+  for (int64_t h = 0; h < c.shape[2]; ++h) {
+    for (int64_t v = 0; v < c.shape[3]; ++v) places.push_back(h * stride[0] * padded_width + v * stride[1]);
+  }
+  tap_count = static_cast<int64_t>(taps.size());
+  places_count = static_cast<int64_t>(places.size());
+  tap_rows = strided(group_outputs(), tap_count);       // rows of a group's weights
+  place_rows = strided(group_outputs(), places_count);  // rows of a group's output
+  ones_taps = strided(tap_count, 1);
+  ones_places = strided(places_count, 1);
+}
+
+// The image with zeros around it, in `buffer`; the image itself where there is no padding.
+const double* with_padding(const Conv& conv, const double* image, std::vector<double>& buffer) {
+  if (!conv.padded) return image;
+  buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
+  for (int64_t c = 0; c < conv.channels; ++c) {
+    for (int64_t h = 0; h < conv.height; ++h) {
+      double* to = buffer.data() + c * conv.padded_plane() + (h + conv.top) * conv.padded_width + conv.left;
+      const double* from = image + (c * conv.height + h) * conv.width;
+      std::copy(from, from + conv.width, to);
+    }
+  }
+  return buffer.data();
+}
+
+// image += the inside of the padded gradient.
+void add_without_padding(const Conv& conv, const std::vector<double>& buffer, double* image) {
+  for (int64_t c = 0; c < conv.channels; ++c) {
+    for (int64_t h = 0; h < conv.height; ++h) {
+      const double* from =
+          buffer.data() + c * conv.padded_plane() + (h + conv.top) * conv.padded_width + conv.left;
+      accumulate(image + (c * conv.height + h) * conv.width, from, conv.width);
+    }
+  }
+}
+
+AnyTensor conv2d(const NodeContext& c) {
+  const Conv conv(c);
+  const Tensor& x = c.input(0);
+  const double* const w = c.param("weight")->data.data();
+  const Tensor* const bias = c.param("bias");
+  Tensor y = c.make();
+  for_each_range(conv.batch, 4, c.options.threads, [&](int64_t begin, int64_t end) {
+    std::vector<double> buffer;
+    for (int64_t n = begin; n < end; ++n) {
+      const double* const image = with_padding(conv, x.data.data() + n * conv.image(), buffer);
+      double* const out = y.data.data() + n * conv.output_image();
+      for (int64_t o = 0; bias != nullptr && o < conv.outputs; ++o) {
+        std::fill_n(out + o * conv.places_count, conv.places_count, bias->data[static_cast<size_t>(o)]);
+      }
+      for (int64_t g = 0; g < conv.groups; ++g) {
+        const int64_t first = g * conv.group_outputs();
+        gemm(conv.group_outputs(), conv.places_count, conv.tap_count,
+             {w + first * conv.tap_count, conv.tap_rows.data(), conv.ones_taps.data()},
+             {image + g * conv.group_channels() * conv.padded_plane(), conv.taps.data(), conv.places.data()},
+             {out + first * conv.places_count, conv.place_rows.data(), conv.ones_places.data()});
+      }
+    }
+  });
+  return y;
+}
+
+// dW += grad windows^T, one image.
+void conv2d_weight_gradient(const Conv& conv, const double* image, const double* grad, double* to) {
+  for (int64_t g = 0; g < conv.groups; ++g) {
+    const int64_t first = g * conv.group_outputs();
+    gemm(conv.group_outputs(), conv.tap_count, conv.places_count,
+         {grad + first * conv.places_count, conv.place_rows.data(), conv.ones_places.data()},
+         {image + g * conv.group_channels() * conv.padded_plane(), conv.places.data(), conv.taps.data()},
+         {to + first * conv.tap_count, conv.tap_rows.data(), conv.ones_taps.data()});
+  }
+}
+
+// d(padded image) += W^T grad, scattered over the windows.
+void conv2d_input_gradient(const Conv& conv, const double* w, const double* grad, double* to) {
+  for (int64_t g = 0; g < conv.groups; ++g) {
+    const int64_t first = g * conv.group_outputs();
+    gemm(conv.tap_count, conv.places_count, conv.group_outputs(),
+         {w + first * conv.tap_count, conv.ones_taps.data(), conv.tap_rows.data()},
+         {grad + first * conv.places_count, conv.place_rows.data(), conv.ones_places.data()},
+         {to + g * conv.group_channels() * conv.padded_plane(), conv.taps.data(), conv.places.data()});
+  }
+}
+
+void conv2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Conv conv(c);
+  const Tensor& x = c.input(0);
+  const Tensor& w = *c.param("weight");
+  Tensor* const dx = to.inputs[0];
+  Tensor& dw = *to.param(c.node, "weight");
+  Tensor* const db = to.param(c.node, "bias");
+  const int64_t weight_count = conv.outputs * conv.tap_count;
+  const int64_t grain = (conv.batch + kBatchPieces - 1) / kBatchPieces;
+  const int64_t pieces = (conv.batch + grain - 1) / grain;
+  std::vector<std::vector<double>> partial(static_cast<size_t>(pieces));
+  for_each_range(conv.batch, grain, c.options.threads, [&](int64_t begin, int64_t end) {
+    std::vector<double>& sums = partial[static_cast<size_t>(begin / grain)];  // weights, then biases
+    sums.assign(static_cast<size_t>(weight_count + conv.outputs), 0.0);
+    std::vector<double> buffer;
+    for (int64_t n = begin; n < end; ++n) {
+      const double* const g = grad.data.data() + n * conv.output_image();
+      conv2d_weight_gradient(conv, with_padding(conv, x.data.data() + n * conv.image(), buffer), g,
+                             sums.data());
+      for (int64_t i = 0; db != nullptr && i < conv.output_image(); ++i) {
+        sums[static_cast<size_t>(weight_count + i / conv.places_count)] += g[i];
+      }
+      if (dx == nullptr) continue;
+      double* const image = dx->data.data() + n * conv.image();
+      if (!conv.padded) {
+        conv2d_input_gradient(conv, w.data.data(), g, image);
+        continue;
+      }
+      buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
+      conv2d_input_gradient(conv, w.data.data(), g, buffer.data());
+      add_without_padding(conv, buffer, image);
+    }
+  });
+  for (const std::vector<double>& sums : partial) {
+    accumulate(dw.data.data(), sums.data(), weight_count);
+    if (db != nullptr) accumulate(db->data.data(), sums.data() + weight_count, conv.outputs);
+  }
+}
+
+AnyTensor linear(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  const Tensor& w = *c.param("weight");
+  const Tensor* const bias = c.param("bias");
+  const int64_t outputs = w.shape[0], inputs = w.shape[1];
+  const int64_t rows = static_cast<int64_t>(x.data.size()) / inputs;
+  Tensor y = c.make();
+  const Offsets x_rows = strided(rows, inputs), y_rows = strided(rows, outputs),
+                w_rows = strided(outputs, inputs);
+  const Offsets ones = strided(std::max(inputs, outputs), 1);
+  for_each_range(rows, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; bias != nullptr && r < end; ++r) {
+      std::copy(bias->data.begin(), bias->data.end(), y.data.begin() + r * outputs);
+    }
+    gemm(end - begin, outputs, inputs, {x.data.data(), x_rows.data() + begin, ones.data()},
+         {w.data.data(), ones.data(), w_rows.data()}, {y.data.data(), y_rows.data() + begin, ones.data()});
+  });
+  return y;
+}
+
+void linear_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Tensor& x = c.input(0);
+  const Tensor& w = *c.param("weight");
+  const int64_t outputs = w.shape[0], inputs = w.shape[1];
+  const int64_t rows = static_cast<int64_t>(x.data.size()) / inputs;
+  const Offsets x_rows = strided(rows, inputs), y_rows = strided(rows, outputs),
+                w_rows = strided(outputs, inputs);
+  const Offsets ones = strided(std::max(inputs, outputs), 1);
+  Tensor& dw = *to.param(c.node, "weight");
+  for_each_range(outputs, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+    gemm(end - begin, inputs, rows, {grad.data.data() + begin, ones.data(), y_rows.data()},
+         {x.data.data(), x_rows.data(), ones.data()}, {dw.data.data(), w_rows.data() + begin, ones.data()});
+  });
+  if (Tensor* const db = to.param(c.node, "bias"); db != nullptr) {
+    for (int64_t r = 0; r < rows; ++r) accumulate(db->data.data(), grad.data.data() + r * outputs, outputs);
+  }
+  Tensor* const dx = to.inputs[0];
+  if (dx == nullptr) return;
+  for_each_range(rows, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+    gemm(end - begin, inputs, outputs, {grad.data.data(), y_rows.data() + begin, ones.data()},
+         {w.data.data(), w_rows.data(), ones.data()}, {dx->data.data(), x_rows.data() + begin, ones.data()});
+  });
+}
+
+AnyTensor embedding(const NodeContext& c) {
+  const Tensor& table = *c.param("weight");
+  const int64_t width = table.shape[1];
+  Tensor y = c.make();
+  double* to = y.data.data();
+  for (const int64_t id : c.integers(0).data) {
+    to = std::copy_n(table.data.data() + id * width, width, to);
+  }
+  return y;
+}
+
+void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  Tensor& table = *to.param(c.node, "weight");
+  const int64_t width = table.shape[1];
+  const double* from = grad.data.data();
+  for (const int64_t id : c.integers(0).data) {
+    accumulate(table.data.data() + id * width, from, width);
+    from += width;
+  }
+}
+
+}  // namespace
+
+std::vector<OpFunctions> dense_ops() {
+  return {{ir::Op::kConv2d, conv2d, conv2d_backward},
+          {ir::Op::kLinear, linear, linear_backward},
+          {ir::Op::kEmbedding, embedding, embedding_backward}};
+}
+
+}  // namespace bakeoff::referee

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <cmath>
+
+#include "referee/ops.h"
+
+namespace bakeoff::referee {
+namespace {
+
+// 1 for a sum, 1 / count for a mean.
+double weight(const NodeContext& c, size_t count) {
+  return c.node.word("reduction") == "mean" ? 1.0 / static_cast<double>(count) : 1.0;
+}
+
+// The largest logit and log sum exp(logit - largest) of a row: nothing overflows.
+struct LogSum {
+  double top, log_sum;
+  LogSum(const double* row, int64_t classes) : top(*std::max_element(row, row + classes)), log_sum(0) {
+    double sum = 0;
+    for (int64_t i = 0; i < classes; ++i) sum += std::exp(row[i] - top);
+    log_sum = std::log(sum);
+  }
+};
+
+AnyTensor softmax_cross_entropy(const NodeContext& c) {
+  const Tensor& logits = c.input(0);
+  const std::vector<int64_t>& labels = c.integers(1).data;
+  const int64_t classes = logits.shape.back();
+  double sum = 0;
+  for (size_t r = 0; r < labels.size(); ++r) {
+    const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
+    const LogSum log(row, classes);
+    sum += log.log_sum + (log.top - row[labels[r]]);
+  }
+  return Tensor{{}, {sum * weight(c, labels.size())}};
+}
+
+// dlogits = (softmax - onehot) weight.
+void softmax_cross_entropy_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
+                                    const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const Tensor& logits = c.input(0);
+  const std::vector<int64_t>& labels = c.integers(1).data;
+  const int64_t classes = logits.shape.back();
+  const double factor = grad.data[0] * weight(c, labels.size());
+  for (size_t r = 0; r < labels.size(); ++r) {
+    const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
+    double* const dx = to.inputs[0]->data.data() + static_cast<int64_t>(r) * classes;
+    const LogSum log(row, classes);
+    for (int64_t i = 0; i < classes; ++i) {
+      const double p = std::exp(row[i] - log.top - log.log_sum);
+      dx[i] += factor * (p - (i == labels[r] ? 1 : 0));
+    }
+  }
+}
+
+AnyTensor mse(const NodeContext& c) {
+  const std::vector<double>&a = c.input(0).data, &b = c.input(1).data;
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return Tensor{{}, {sum * weight(c, a.size())}};
+}
+
+void mse_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const std::vector<double>&a = c.input(0).data, &b = c.input(1).data;
+  const double factor = 2 * grad.data[0] * weight(c, a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (to.inputs[0] != nullptr) to.inputs[0]->data[i] += factor * (a[i] - b[i]);
+    if (to.inputs[1] != nullptr) to.inputs[1]->data[i] -= factor * (a[i] - b[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<OpFunctions> loss_ops() {
+  return {{ir::Op::kSoftmaxCrossEntropy, softmax_cross_entropy, softmax_cross_entropy_backward},
+          {ir::Op::kMse, mse, mse_backward}};
+}
+
+}  // namespace bakeoff::referee

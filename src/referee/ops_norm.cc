@@ -1,0 +1,213 @@
+// Batch and layer normalisation, softmax.
+
+#include <algorithm>
+#include <cmath>
+
+#include "referee/ops.h"
+
+namespace bakeoff::referee {
+namespace {
+
+// A value seen as [outer, count, inner]; an element lies at (o * count + i) * inner + j.
+struct Cut {
+  int64_t outer = 1, count = 1, inner = 1;
+  Cut(const Shape& shape, size_t axis) : count(shape[axis]) {
+    for (size_t i = 0; i < axis; ++i) outer *= shape[i];
+    for (size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
+  }
+};
+
+struct Moments {
+  double mean = 0, variance = 0;  // biased
+};
+
+// Over `runs` stretches of `length` elements, `stride` apart.
+Moments moments(const double* x, int64_t runs, int64_t length, int64_t stride) {
+  const auto count = static_cast<double>(runs * length);
+  Moments m;
+  for (int64_t r = 0; r < runs; ++r) {
+    for (int64_t i = 0; i < length; ++i) m.mean += x[r * stride + i];
+  }
+  m.mean /= count;
+  for (int64_t r = 0; r < runs; ++r) {
+    for (int64_t i = 0; i < length; ++i) {
+      const double d = x[r * stride + i] - m.mean;
+      m.variance += d * d;
+    }
+  }
+  m.variance /= count;
+  return m;
+}
+
+void update_running(const NodeContext& c, int64_t channel, const Moments& m, int64_t count) {
+  const double momentum = c.node.real("momentum");
+  const auto at = static_cast<size_t>(channel);
+  const auto mean = static_cast<size_t>(c.node.param("mean"));
+  const auto var = static_cast<size_t>(c.node.param("var"));
+  const auto blend = [&](Weights& statistics, size_t id, double batch) {
+    double& running = statistics[id].data[at];
+    running = (1 - momentum) * running + momentum * batch;
+  };
+  const double unbiased = m.variance * static_cast<double>(count) / static_cast<double>(count - 1);
+  blend(c.running.biased, mean, m.mean);
+  blend(c.running.unbiased, mean, m.mean);
+  blend(c.running.biased, var, m.variance);
+  blend(c.running.unbiased, var, unbiased);
+}
+
+// Keeps (mean, 1 / sqrt(variance + eps)) of every channel for backward.
+AnyTensor batch_norm(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  const Cut cut(x.shape, 1);
+  const double eps = c.node.real("eps");
+  Tensor y = c.make();
+  for (int64_t ch = 0; ch < cut.count; ++ch) {
+    const auto at = static_cast<size_t>(ch);
+    Moments m{c.param("mean")->data[at], c.param("var")->data[at]};
+    if (c.options.train) {
+      m = moments(x.data.data() + ch * cut.inner, cut.outer, cut.inner, cut.count * cut.inner);
+      update_running(c, ch, m, cut.outer * cut.inner);
+    }
+    const double inverse = 1 / std::sqrt(m.variance + eps);
+    c.saved.reals.push_back(m.mean);
+    c.saved.reals.push_back(inverse);
+    const double scale = c.param("weight")->data[at], shift = c.param("bias")->data[at];
+    for (int64_t o = 0; o < cut.outer; ++o) {
+      const int64_t first = (o * cut.count + ch) * cut.inner;
+      for (int64_t i = first; i < first + cut.inner; ++i) {
+        y.data[static_cast<size_t>(i)] = (x.data[static_cast<size_t>(i)] - m.mean) * inverse * scale + shift;
+      }
+    }
+  }
+  return y;
+}
+
+// With x^ = (x - mean) inverse and g the output's gradient, over M elements:
+// dscale = sum g x^, dshift = sum g, dx = scale inverse (g - dshift / M - x^ dscale / M); where the
+// statistics are constants (not training) dx = scale inverse g.
+void batch_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Tensor& x = c.input(0);
+  const Cut cut(x.shape, 1);
+  const auto count = static_cast<double>(cut.outer * cut.inner);
+  for (int64_t ch = 0; ch < cut.count; ++ch) {
+    const auto at = static_cast<size_t>(ch);
+    const double mean = c.saved.reals[2 * at], inverse = c.saved.reals[2 * at + 1];
+    const auto each = [&](auto visit) {
+      for (int64_t o = 0; o < cut.outer; ++o) {
+        const auto first = static_cast<size_t>((o * cut.count + ch) * cut.inner);
+        for (size_t i = first; i < first + static_cast<size_t>(cut.inner); ++i) visit(i);
+      }
+    };
+    double dscale = 0, dshift = 0;
+    each([&](size_t i) {
+      dscale += grad.data[i] * (x.data[i] - mean) * inverse;
+      dshift += grad.data[i];
+    });
+    to.param(c.node, "weight")->data[at] += dscale;
+    to.param(c.node, "bias")->data[at] += dshift;
+    Tensor* const dx = to.inputs[0];
+    if (dx == nullptr) continue;
+    const double factor = c.param("weight")->data[at] * inverse;
+    const double a = c.options.train ? dshift / count : 0, b = c.options.train ? dscale / count : 0;
+    each([&](size_t i) { dx->data[i] += factor * (grad.data[i] - a - (x.data[i] - mean) * inverse * b); });
+  }
+}
+
+int64_t tail_size(const NodeContext& c) { return tensor::elements(c.param("weight")->shape); }
+
+// Keeps (mean, 1 / sqrt(variance + eps)) of every row for backward.
+AnyTensor layer_norm(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  const int64_t size = tail_size(c);
+  const double* const scale = c.param("weight")->data.data();
+  const double* const shift = c.param("bias")->data.data();
+  Tensor y = c.make();
+  const int64_t rows = static_cast<int64_t>(x.data.size()) / size;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* const from = x.data.data() + r * size;
+    double* const out = y.data.data() + r * size;
+    const Moments m = moments(from, 1, size, size);
+    const double inverse = 1 / std::sqrt(m.variance + c.node.real("eps"));
+    c.saved.reals.push_back(m.mean);
+    c.saved.reals.push_back(inverse);
+    for (int64_t i = 0; i < size; ++i) out[i] = (from[i] - m.mean) * inverse * scale[i] + shift[i];
+  }
+  return y;
+}
+
+// With u = g scale: dx = inverse (u - mean(u) - x^ mean(u x^)).
+void layer_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Tensor& x = c.input(0);
+  const int64_t size = tail_size(c);
+  const double* const scale = c.param("weight")->data.data();
+  double* const dscale = to.param(c.node, "weight")->data.data();
+  double* const dshift = to.param(c.node, "bias")->data.data();
+  std::vector<double> hat(static_cast<size_t>(size));
+  const int64_t rows = static_cast<int64_t>(x.data.size()) / size;
+  for (int64_t r = 0; r < rows; ++r) {
+    const double* const from = x.data.data() + r * size;
+    const double* const g = grad.data.data() + r * size;
+    const double mean = c.saved.reals[static_cast<size_t>(2 * r)];
+    const double inverse = c.saved.reals[static_cast<size_t>(2 * r + 1)];
+    double mean_u = 0, mean_uh = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      double& h = hat[static_cast<size_t>(i)];
+      h = (from[i] - mean) * inverse;
+      dscale[i] += g[i] * h;
+      dshift[i] += g[i];
+      mean_u += g[i] * scale[i] / static_cast<double>(size);
+      mean_uh += g[i] * scale[i] * h / static_cast<double>(size);
+    }
+    if (to.inputs[0] == nullptr) continue;
+    double* const dx = to.inputs[0]->data.data() + r * size;
+    for (int64_t i = 0; i < size; ++i) {
+      dx[i] += inverse * (g[i] * scale[i] - mean_u - hat[static_cast<size_t>(i)] * mean_uh);
+    }
+  }
+}
+
+// Calls visit(first, step) for every line along the node's axis.
+template <typename Visit>
+void each_line(const NodeContext& c, const Visit& visit) {
+  const Cut cut(c.shape, static_cast<size_t>(c.node.integer("axis")));
+  for (int64_t o = 0; o < cut.outer; ++o) {
+    for (int64_t j = 0; j < cut.inner; ++j) visit(o * cut.count * cut.inner + j, cut.inner, cut.count);
+  }
+}
+
+AnyTensor softmax(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  Tensor y = c.make();
+  each_line(c, [&](int64_t first, int64_t step, int64_t count) {
+    const double* const from = x.data.data() + first;
+    double* const out = y.data.data() + first;
+    double top = from[0], sum = 0;
+    for (int64_t i = 1; i < count; ++i) top = std::max(top, from[i * step]);
+    for (int64_t i = 0; i < count; ++i) sum += out[i * step] = std::exp(from[i * step] - top);
+    for (int64_t i = 0; i < count; ++i) out[i * step] /= sum;
+  });
+  return y;
+}
+
+// dx = y (g - sum g y).
+void softmax_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_line(c, [&](int64_t first, int64_t step, int64_t count) {
+    const double* const y = output.data.data() + first;
+    const double* const g = grad.data.data() + first;
+    double* const dx = to.inputs[0]->data.data() + first;
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += g[i * step] * y[i * step];
+    for (int64_t i = 0; i < count; ++i) dx[i * step] += y[i * step] * (g[i * step] - sum);
+  });
+}
+
+}  // namespace
+
+std::vector<OpFunctions> norm_ops() {
+  return {{ir::Op::kBatchNorm, batch_norm, batch_norm_backward},
+          {ir::Op::kLayerNorm, layer_norm, layer_norm_backward},
+          {ir::Op::kSoftmax, softmax, softmax_backward}};
+}
+
+}  // namespace bakeoff::referee

@@ -1,0 +1,23 @@
+#pragma once
+
+// Threads without any influence on the result: work is cut into pieces that do not depend on the number of
+// threads, pieces write to places of their own, and whoever sums over pieces does so in their order.
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+
+namespace bakeoff::referee {
+
+// Calls work(0), ..., work(pieces - 1), each once, on at most `threads` threads; returns when all are done.
+void for_each_piece(int64_t pieces, int threads, const std::function<void(int64_t)>& work);
+
+// Calls work(begin, end) over [0, count) in ranges of `grain`.
+template <typename Work>
+void for_each_range(int64_t count, int64_t grain, int threads, const Work& work) {
+  const int64_t pieces = (count + grain - 1) / grain;
+  for_each_piece(pieces, threads,
+                 [&](int64_t piece) { work(piece * grain, std::min(count, (piece + 1) * grain)); });
+}
+
+}  // namespace bakeoff::referee

@@ -1,0 +1,43 @@
+#pragma once
+
+// Steps through an array while two other positions follow by strides: the loop behind broadcasting,
+// transposing, padding and joining.
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace bakeoff::referee {
+
+using Strides = std::vector<int64_t>;
+
+// Of a row-major array.
+inline Strides strides_of(const tensor::Shape& shape) {
+  Strides strides(shape.size(), 1);
+  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+// Calls visit(i, a, b) for every element of `shape` in row-major order: i counts up, a and b are the sums of
+// index times stride.
+template <typename Visit>
+void walk(const tensor::Shape& shape, const Strides& a_strides, const Strides& b_strides,
+          const Visit& visit) {
+  const int64_t count = tensor::elements(shape);
+  std::vector<int64_t> index(shape.size(), 0);
+  int64_t a = 0, b = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    visit(i, a, b);
+    for (size_t axis = shape.size(); axis-- > 0;) {
+      a += a_strides[axis];
+      b += b_strides[axis];
+      if (++index[axis] < shape[axis]) break;
+      a -= shape[axis] * a_strides[axis];
+      b -= shape[axis] * b_strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+}  // namespace bakeoff::referee
