@@ -28,9 +28,11 @@ TEST(Referee, HasEveryOp) {
 }
 
 TEST(Referee, ComputesALineByHand) {
-  const auto w = parsed("workload w(x: f32[N,2], t: f32[N,1]) {\n p = linear(x; weight=l.w[1,2], bias=l.b[1])\n"
-                        " loss = mse(p, t)\n}");
-  const auto e = evaluate(w, {{{1, 2}, {2, -1}}, {{1}, {0.5}}}, {Tensor{{2, 2}, {1, 2, 3, 4}}, Tensor{{2, 1}, {0, 1}}});
+  const auto w = parsed(
+      "workload w(x: f32[N,2], t: f32[N,1]) {\n p = linear(x; weight=l.w[1,2], bias=l.b[1])\n"
+      " loss = mse(p, t)\n}");
+  const auto e =
+      evaluate(w, {{{1, 2}, {2, -1}}, {{1}, {0.5}}}, {Tensor{{2, 2}, {1, 2, 3, 4}}, Tensor{{2, 1}, {0, 1}}});
   ASSERT_TRUE(e);
   EXPECT_EQ(e->prediction, (Tensor{{2, 1}, {0.5, 2.5}}));
   EXPECT_DOUBLE_EQ(e->loss, (0.25 + 2.25) / 2);
@@ -39,17 +41,19 @@ TEST(Referee, ComputesALineByHand) {
 }
 
 TEST(Referee, SharedParametersAddUpTheirGradients) {
-  const auto w = parsed("workload w(x: f32[N,1], t: f32[N,1]) {\n a = linear(x; weight=s[1,1])\n"
-                        " b = linear(a; weight=s[1,1])\n loss = mse(b, t)\n}");
+  const auto w = parsed(
+      "workload w(x: f32[N,1], t: f32[N,1]) {\n a = linear(x; weight=s[1,1])\n"
+      " b = linear(a; weight=s[1,1])\n loss = mse(b, t)\n}");
   const auto e = evaluate(w, {{{1, 1}, {3}}}, {Tensor{{1, 1}, {2}}, Tensor{{1, 1}, {8}}});
   ASSERT_TRUE(e);
-  EXPECT_DOUBLE_EQ(e->loss, 100);                        // (s^2 x - t)^2
-  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 2 * 10 * 2 * 3 * 2);   // 2 (s^2 x - t) 2 s x
+  EXPECT_DOUBLE_EQ(e->loss, 100);                                 // (s^2 x - t)^2
+  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 2 * 10 * 2 * 3 * 2);  // 2 (s^2 x - t) 2 s x
 }
 
 TEST(Referee, KeepsActivationsAndSkipsGradientsOnRequest) {
-  const auto w = parsed("workload w(x: i32[N,2], y: i32[N]) {\n f = reshape(x) shape=N,2,1\n"
-                        " e = embedding(f; weight=t[3,2])\n z = flatten(e)\n loss = softmax_cross_entropy(z, y)\n}");
+  const auto w = parsed(
+      "workload w(x: i32[N,2], y: i32[N]) {\n f = reshape(x) shape=N,2,1\n"
+      " e = embedding(f; weight=t[3,2])\n z = flatten(e)\n loss = softmax_cross_entropy(z, y)\n}");
   const auto e = evaluate(w, {{{3, 2}, {0, 1, 2, 3, 4, 5}}}, {IntTensor{{1, 2}, {2, 0}}, IntTensor{{1}, {1}}},
                           {.gradients = false, .activations = true});
   ASSERT_TRUE(e);
@@ -70,7 +74,7 @@ TEST(Referee, UpdatesRunningStatisticsInBothConventions) {
   const auto w = parsed(kBatchNorm);
   const Inputs inputs = {Tensor{{3, 1}, {1, 2, 6}}, Tensor{{3, 1}, {0, 0, 0}}};
   const auto e = evaluate(w, kBatchNormWeights, inputs);
-  ASSERT_TRUE(e);   // mean 3, squares 4 + 1 + 9
+  ASSERT_TRUE(e);  // mean 3, squares 4 + 1 + 9
   EXPECT_DOUBLE_EQ(e->running.biased[2].data[0], 0.75 * 10 + 0.25 * 3);
   EXPECT_DOUBLE_EQ(e->running.unbiased[2].data[0], 0.75 * 10 + 0.25 * 3);
   EXPECT_DOUBLE_EQ(e->running.biased[3].data[0], 0.75 * 4 + 0.25 * 14 / 3);
@@ -92,8 +96,9 @@ TEST(Referee, UsesRunningStatisticsOutsideTraining) {
 }
 
 TEST(Referee, DropsWhatTheMaskSays) {
-  const auto w = parsed("workload w(x: f32[N,50], t: f32[N,50]) {\n l = linear(x; weight=w[50,50])\n"
-                        " h = dropout(l) rate=0.25\n loss = mse(h, t)\n}");
+  const auto w = parsed(
+      "workload w(x: f32[N,50], t: f32[N,50]) {\n l = linear(x; weight=w[50,50])\n"
+      " h = dropout(l) rate=0.25\n loss = mse(h, t)\n}");
   Tensor identity = tensor::zeros({50, 50});
   for (size_t i = 0; i < 50; ++i) identity.data[i * 51] = 1;
   const Inputs inputs = {tensor::full({40, 50}, 3.0), tensor::zeros({40, 50})};
@@ -105,7 +110,7 @@ TEST(Referee, DropsWhatTheMaskSays) {
     kept += alive ? 1 : 0;
     ASSERT_DOUBLE_EQ(masked->prediction.data[i], alive ? 4.0 : 0.0);
   }
-  EXPECT_NEAR(kept, 1500, 100);   // five standard deviations
+  EXPECT_NEAR(kept, 1500, 100);  // five standard deviations
   EXPECT_EQ(evaluate(w, {identity}, inputs)->prediction, std::get<Tensor>(inputs[0]));
   EXPECT_EQ(evaluate(w, {identity}, inputs, {.train = false, .dropout = DropoutMasks{7, 2}})->prediction,
             std::get<Tensor>(inputs[0]));
@@ -113,15 +118,16 @@ TEST(Referee, DropsWhatTheMaskSays) {
 }
 
 TEST(Referee, StaysFiniteOnHugeLogits) {
-  const auto w = parsed("workload w(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=w[3,3])\n"
-                        " loss = softmax_cross_entropy(z, y) reduction=sum\n}");
+  const auto w = parsed(
+      "workload w(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=w[3,3])\n"
+      " loss = softmax_cross_entropy(z, y) reduction=sum\n}");
   const Weights identity = {{{3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1}}};
   const auto e =
       evaluate(w, identity, {Tensor{{2, 3}, {1e3, -1e3, 1e3, 0, -1e3, 1}}, IntTensor{{2}, {1, 0}}});
   ASSERT_TRUE(e);
   EXPECT_NEAR(e->loss, 2000 + std::log(2.0) + std::log(1 + std::exp(1.0)), 1e-12);
   for (const double g : e->gradients[0].data) EXPECT_TRUE(std::isfinite(g));
-  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 500);   // (1/2 - 0) 1e3 of the first row, 0 of the second
+  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 500);  // (1/2 - 0) 1e3 of the first row, 0 of the second
 }
 
 TEST(Referee, PassesNanOn) {
@@ -146,7 +152,8 @@ TEST(Referee, DoesNotDependOnTheNumberOfThreads) {
     const auto one = evaluate(workload, weights, inputs, {.dropout = DropoutMasks{1, 1}, .threads = 1});
     ASSERT_TRUE(one) << one.error().text();
     for (const int threads : {2, 5}) {
-      const auto many = evaluate(workload, weights, inputs, {.dropout = DropoutMasks{1, 1}, .threads = threads});
+      const auto many =
+          evaluate(workload, weights, inputs, {.dropout = DropoutMasks{1, 1}, .threads = threads});
       EXPECT_EQ(many->loss, one->loss);
       EXPECT_EQ(many->gradients, one->gradients);
       EXPECT_EQ(many->running.unbiased, one->running.unbiased);
@@ -155,9 +162,10 @@ TEST(Referee, DoesNotDependOnTheNumberOfThreads) {
 }
 
 TEST(Referee, RefusesWhatDoesNotFit) {
-  const auto w = parsed("workload w(x: f32[N,2], ids: i32[N,2], y: i32[N]) {\n t = transpose(ids) perm=0,1\n"
-                        " e = embedding(t; weight=tab[5,1])\n f = flatten(e)\n s = add(x, f)\n"
-                        " loss = softmax_cross_entropy(s, y)\n}");
+  const auto w = parsed(
+      "workload w(x: f32[N,2], ids: i32[N,2], y: i32[N]) {\n t = transpose(ids) perm=0,1\n"
+      " e = embedding(t; weight=tab[5,1])\n f = flatten(e)\n s = add(x, f)\n"
+      " loss = softmax_cross_entropy(s, y)\n}");
   const Weights weights = {tensor::zeros({5, 1})};
   const Tensor x = tensor::zeros({2, 2});
   const IntTensor ids{{2, 2}, {0, 1, 4, 2}}, y{{2}, {0, 1}};
@@ -167,10 +175,13 @@ TEST(Referee, RefusesWhatDoesNotFit) {
   };
   EXPECT_EQ(message(weights, {x, ids, y}), "no error");
   EXPECT_EQ(message(weights, {x, ids, IntTensor{{2}, {0, 2}}}), "input 'y', row 1: 2 is outside [0, 2)");
-  EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, 1, 2, 5}}, y}), "input 'ids', row 1: 5 is outside [0, 5)");
-  EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, -1, 2, 3}}, y}), "input 'ids', row 0: -1 is outside [0, 5)");
+  EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, 1, 2, 5}}, y}),
+            "input 'ids', row 1: 5 is outside [0, 5)");
+  EXPECT_EQ(message(weights, {x, IntTensor{{2, 2}, {0, -1, 2, 3}}, y}),
+            "input 'ids', row 0: -1 is outside [0, 5)");
   EXPECT_THAT(message(weights, {x, ids}), HasSubstr("has 3 inputs, got 2"));
-  EXPECT_THAT(message(weights, {x, ids, IntTensor{{3}, {0, 1, 1}}}), HasSubstr("'y' must be i32[N] with N = 2"));
+  EXPECT_THAT(message(weights, {x, ids, IntTensor{{3}, {0, 1, 1}}}),
+              HasSubstr("'y' must be i32[N] with N = 2"));
   EXPECT_THAT(message(weights, {ids, ids, y}), HasSubstr("'x' must hold floats"));
   EXPECT_THAT(message(weights, {x, x, y}), HasSubstr("'ids' must hold integers"));
   EXPECT_THAT(message(weights, {tensor::zeros({0, 2}), ids, y}), HasSubstr("'x' must be"));

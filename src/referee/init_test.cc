@@ -1,1 +1,84 @@
+#include "referee/init.h"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/builder.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::referee {
+namespace {
+
+ir::Workload sample(bool extra_layer) {
+  ir::Builder b("sample");
+  const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 4, 8, 8}});
+  const auto ids = b.input("ids", {ir::DType::kI32, {ir::kBatch, 40}});
+  const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
+  auto h = b.conv2d(x, "conv", {.channels = 8, .groups = 2});
+  h = b.relu(b.batch_norm(h, "bn"));
+  h = b.apply(ir::Op::kFlatten, {h});
+  if (extra_layer) h = b.relu(b.linear(h, "extra", 288));
+  const auto table = b.apply(ir::Op::kFlatten, {b.embedding(ids, "table", 30, 16)});
+  h = b.apply(ir::Op::kConcat, {h, b.layer_norm(table, "ln")});
+  return *b.finish(b.softmax_cross_entropy(b.linear(h, "fc", 10), y));
+}
+
+const tensor::Tensor& of(const ir::Workload& w, const Weights& weights, const char* name) {
+  return weights[static_cast<size_t>(w.find_parameter(name))];
+}
+
+double largest(const tensor::Tensor& t) {
+  double top = 0;
+  for (const double x : t.data) top = std::max(top, std::abs(x));
+  return top;
+}
+
+TEST(InitialWeights, FollowTheirRoles) {
+  const auto w = sample(false);
+  const Weights weights = initial_weights(w, 5);
+  const double conv = std::sqrt(6.0 / (2 * 9 + 8 * 9)), fc = std::sqrt(6.0 / (928 + 10));
+  EXPECT_LE(largest(of(w, weights, "conv.weight")), conv);
+  EXPECT_GT(largest(of(w, weights, "conv.weight")), 0.9 * conv);
+  EXPECT_LE(largest(of(w, weights, "fc.weight")), fc);
+  EXPECT_GT(largest(of(w, weights, "fc.weight")), 0.99 * fc);
+  EXPECT_LE(largest(of(w, weights, "table.weight")), 0.05);
+  EXPECT_GT(largest(of(w, weights, "table.weight")), 0.045);
+  for (const char* name : {"conv.bias", "fc.bias", "bn.bias", "bn.running_mean", "ln.bias"}) {
+    EXPECT_EQ(largest(of(w, weights, name)), 0) << name;
+  }
+  for (const char* name : {"bn.weight", "bn.running_var", "ln.weight"}) {
+    EXPECT_EQ(of(w, weights, name), tensor::full(of(w, weights, name).shape, 1.0)) << name;
+  }
+}
+
+TEST(InitialWeights, DependOnSeedAndNameAlone) {
+  const auto small = sample(false), large = sample(true);
+  EXPECT_EQ(initial_weights(small, 5), initial_weights(small, 5));
+  EXPECT_NE(initial_weights(small, 5), initial_weights(small, 6));
+  const auto a = initial_weights(small, 5), b = initial_weights(large, 5);
+  EXPECT_EQ(of(small, a, "fc.weight"), of(large, b, "fc.weight"));
+  EXPECT_EQ(of(small, a, "table.weight"), of(large, b, "table.weight"));
+  EXPECT_NE(of(large, b, "extra.weight").data[0], of(large, b, "conv.weight").data[0]);
+  // From an independent implementation: a change of the stream would change every published number.
+  EXPECT_DOUBLE_EQ(of(small, a, "fc.weight").data[0] / std::sqrt(6.0 / 938), -0.5237254863881844);
+}
+
+TEST(Perturbed, MovesEveryElementALittle) {
+  const auto w = sample(false);
+  const Weights before = initial_weights(w, 5), after = perturbed(w, before, 1);
+  EXPECT_EQ(after, perturbed(w, before, 1));
+  EXPECT_NE(after, perturbed(w, before, 2));
+  for (size_t p = 0; p < before.size(); ++p) {
+    SCOPED_TRACE(w.parameters[p].name);
+    for (size_t i = 0; i < before[p].data.size(); ++i) {
+      EXPECT_NE(after[p].data[i], before[p].data[i]);
+      EXPECT_LE(std::abs(after[p].data[i] - before[p].data[i]), 0.25);
+      EXPECT_TRUE(w.parameters[p].role != ir::Role::kRunningVar || after[p].data[i] > 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::referee

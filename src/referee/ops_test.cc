@@ -1,1 +1,305 @@
+// The forward pass against definitions written out index by index.
+
+#include "referee/ops.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "zoo/op_cases.h"
+
+namespace bakeoff::referee {
+namespace {
+
+// What a definition needs: the node, its float inputs and its parameters.
+struct View {
+  const ir::Node& node;
+  std::vector<Tensor> inputs;
+  std::vector<IntTensor> integers;
+  const Weights& weights;
+  Shape shape;  // of the output
+  const Tensor& param(const char* slot) const { return weights[static_cast<size_t>(node.param(slot))]; }
+};
+
+double at(const Tensor& t, const std::vector<int64_t>& index) {
+  int64_t place = 0;
+  for (size_t axis = 0; axis < index.size(); ++axis) place = place * t.shape[axis] + index[axis];
+  return t.data[static_cast<size_t>(place)];
+}
+
+using Index = std::vector<int64_t>;
+
+double conv2d(const View& v, const Index& i) {
+  const Tensor &x = v.inputs[0], &w = v.param("weight");
+  const auto& stride = v.node.integers("stride");
+  const auto& pad = v.node.integers("pad");
+  const auto& dilation = v.node.integers("dilation");
+  const int64_t group = i[1] / (w.shape[0] / v.node.integer("groups"));
+  double sum = v.node.has("bias") ? at(v.param("bias"), {i[1]}) : 0;
+  for (int64_t c = 0; c < w.shape[1]; ++c) {
+    for (int64_t kh = 0; kh < w.shape[2]; ++kh) {
+      for (int64_t kw = 0; kw < w.shape[3]; ++kw) {
+        const int64_t h = i[2] * stride[0] + kh * dilation[0] - pad[0];
+        const int64_t q = i[3] * stride[1] + kw * dilation[1] - pad[2];
+        if (h < 0 || q < 0 || h >= x.shape[2] || q >= x.shape[3]) continue;
+        sum += at(x, {i[0], group * w.shape[1] + c, h, q}) * at(w, {i[1], c, kh, kw});
+      }
+    }
+  }
+  return sum;
+}
+
+double linear(const View& v, const Index& i) {
+  const Tensor& w = v.param("weight");
+  double sum = v.node.has("bias") ? at(v.param("bias"), {i.back()}) : 0;
+  Index from = i;
+  for (from.back() = 0; from.back() < w.shape[1]; ++from.back()) {
+    sum += at(v.inputs[0], from) * at(w, {i.back(), from.back()});
+  }
+  return sum;
+}
+
+double pool(const View& v, const Index& i, bool maximum) {
+  const Tensor& x = v.inputs[0];
+  const auto& kernel = v.node.integers("kernel");
+  const auto& stride = v.node.integers("stride");
+  const auto& pad = v.node.integers("pad");
+  double sum = 0, top = -std::numeric_limits<double>::infinity(), count = 0;
+  for (int64_t kh = 0; kh < kernel[0]; ++kh) {
+    for (int64_t kw = 0; kw < kernel[1]; ++kw) {
+      const int64_t h = i[2] * stride[0] + kh - pad[0], q = i[3] * stride[1] + kw - pad[2];
+      const bool inside = h >= 0 && q >= 0 && h < x.shape[2] && q < x.shape[3];
+      if (inside) top = std::max(top, at(x, {i[0], i[1], h, q}));
+      if (inside) sum += at(x, {i[0], i[1], h, q});
+      if (inside || (!maximum && v.node.flag("count_include_pad"))) count += 1;
+    }
+  }
+  return maximum ? top : sum / count;
+}
+
+double global_avg_pool2d(const View& v, const Index& i) {
+  double sum = 0;
+  const Shape& x = v.inputs[0].shape;
+  for (int64_t h = 0; h < x[2]; ++h) {
+    for (int64_t w = 0; w < x[3]; ++w) sum += at(v.inputs[0], {i[0], i[1], h, w});
+  }
+  return sum / static_cast<double>(x[2] * x[3]);
+}
+
+// Calls f(index) for every index of `shape`.
+template <typename F>
+void each_index(const Shape& shape, const F& f) {
+  for (int64_t n = 0; n < tensor::elements(shape); ++n) {
+    Index index(shape.size());
+    int64_t rest = n;
+    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) index[axis] = rest % shape[axis];
+    f(index);
+  }
+}
+
+// (x - mean) / sqrt(variance + eps) over all elements whose index `same` accepts.
+template <typename Same>
+double normalised(const View& v, const Index& i, const Same& same) {
+  const Tensor& x = v.inputs[0];
+  double count = 0, sum = 0, squares = 0;
+  each_index(x.shape, [&](const Index& j) {
+    if (same(j)) count += 1, sum += at(x, j), squares += at(x, j) * at(x, j);
+  });
+  const double mean = sum / count;
+  return (at(x, i) - mean) / std::sqrt(squares / count - mean * mean + v.node.real("eps"));
+}
+
+double batch_norm(const View& v, const Index& i) {
+  const double hat = normalised(v, i, [&](const Index& j) { return j[1] == i[1]; });
+  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
+}
+
+double layer_norm(const View& v, const Index& i) {
+  const auto lead = static_cast<std::ptrdiff_t>(i.size()) - v.node.integer("dims");
+  const double hat =
+      normalised(v, i, [&](const Index& j) { return std::equal(i.begin(), i.begin() + lead, j.begin()); });
+  const Index tail(i.begin() + lead, i.end());
+  return hat * at(v.param("weight"), tail) + at(v.param("bias"), tail);
+}
+
+double softmax(const View& v, const Index& i) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  double sum = 0;
+  Index j = i;
+  for (j[axis] = 0; j[axis] < v.shape[axis]; ++j[axis]) sum += std::exp(at(v.inputs[0], j));
+  return std::exp(at(v.inputs[0], i)) / sum;
+}
+
+double embedding(const View& v, const Index& i) {
+  const IntTensor& ids = v.integers[0];
+  int64_t place = 0;
+  for (size_t axis = 0; axis < ids.shape.size(); ++axis) place = place * ids.shape[axis] + i[axis];
+  return at(v.param("weight"), {ids.data[static_cast<size_t>(place)], i.back()});
+}
+
+double gelu(const View& v, const Index& i) {
+  const double x = at(v.inputs[0], i);
+  if (v.node.word("form") == "erf") return x * (1 + std::erf(x / std::sqrt(2.0))) / 2;
+  return x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * std::pow(x, 3)))) / 2;
+}
+
+double transposed(const View& v, const Index& i) {
+  Index from(i.size());
+  for (size_t axis = 0; axis < i.size(); ++axis)
+    from[static_cast<size_t>(v.node.integers("perm")[axis])] = i[axis];
+  return at(v.inputs[0], from);
+}
+
+double padded(const View& v, const Index& i) {
+  Index from = i;
+  for (size_t axis = 1; axis < i.size(); ++axis) {
+    from[axis] -= v.node.integers("pad")[2 * axis - 2];
+    if (from[axis] < 0 || from[axis] >= v.inputs[0].shape[axis]) return v.node.real("value");
+  }
+  return at(v.inputs[0], from);
+}
+
+double concat(const View& v, const Index& i) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  Index from = i;
+  size_t input = 0;
+  while (from[axis] >= v.inputs[input].shape[axis]) from[axis] -= v.inputs[input++].shape[axis];
+  return at(v.inputs[input], from);
+}
+
+double operand(const View& v, size_t k, Index i) {
+  for (size_t axis = 0; axis < i.size(); ++axis) {
+    if (v.inputs[k].shape[axis] == 1) i[axis] = 0;
+  }
+  return at(v.inputs[k], i);
+}
+
+double same_place(const View& v, const Index& i) {
+  int64_t place = 0;
+  for (size_t axis = 0; axis < i.size(); ++axis) place = place * v.shape[axis] + i[axis];
+  return v.inputs[0].data[static_cast<size_t>(place)];
+}
+
+double loss(const View& v, bool cross_entropy) {
+  double sum = 0, count = 0;
+  each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
+    count += 1;
+    if (!cross_entropy) {
+      sum += std::pow(at(v.inputs[0], i) - at(v.inputs[1], i), 2);
+      return;
+    }
+    const auto row = static_cast<size_t>(count) - 1;
+    double total = 0;
+    i.push_back(0);
+    for (i.back() = 0; i.back() < v.inputs[0].shape.back(); ++i.back()) total += std::exp(at(v.inputs[0], i));
+    i.back() = v.integers[0].data[row];
+    sum -= at(v.inputs[0], i) - std::log(total);
+  });
+  return v.node.word("reduction") == "sum" ? sum : sum / count;
+}
+
+double defined(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kConv2d:
+      return conv2d(v, i);
+    case ir::Op::kLinear:
+      return linear(v, i);
+    case ir::Op::kBatchNorm:
+      return batch_norm(v, i);
+    case ir::Op::kLayerNorm:
+      return layer_norm(v, i);
+    case ir::Op::kEmbedding:
+      return embedding(v, i);
+    case ir::Op::kDropout:
+      return at(v.inputs[0], i);  // off
+    case ir::Op::kRelu:
+      return std::max(at(v.inputs[0], i), 0.0);
+    case ir::Op::kGelu:
+      return gelu(v, i);
+    case ir::Op::kSigmoid:
+      return 1 / (1 + std::exp(-at(v.inputs[0], i)));
+    case ir::Op::kTanh:
+      return 1 - 2 / (std::exp(2 * at(v.inputs[0], i)) + 1);
+    case ir::Op::kSoftmax:
+      return softmax(v, i);
+    case ir::Op::kMaxPool2d:
+      return pool(v, i, true);
+    case ir::Op::kAvgPool2d:
+      return pool(v, i, false);
+    case ir::Op::kGlobalAvgPool2d:
+      return global_avg_pool2d(v, i);
+    case ir::Op::kFlatten:
+    case ir::Op::kReshape:
+      return same_place(v, i);
+    case ir::Op::kTranspose:
+      return transposed(v, i);
+    case ir::Op::kPad:
+      return padded(v, i);
+    case ir::Op::kConcat:
+      return concat(v, i);
+    case ir::Op::kAdd:
+      return operand(v, 0, i) + operand(v, 1, i);
+    case ir::Op::kMul:
+      return operand(v, 0, i) * operand(v, 1, i);
+    case ir::Op::kSoftmaxCrossEntropy:
+      return loss(v, true);
+    case ir::Op::kMse:
+      return loss(v, false);
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, const Weights& weights) {
+  View view{.node = workload.nodes[n], .inputs = {}, .integers = {}, .weights = weights, .shape = {}};
+  for (const ir::ValueId id : view.node.inputs) {
+    const AnyTensor& value = e.activations[static_cast<size_t>(id)];
+    if (const auto* x = std::get_if<Tensor>(&value)) view.inputs.push_back(*x);
+    if (const auto* x = std::get_if<IntTensor>(&value)) view.integers.push_back(*x);
+  }
+  const AnyTensor& output = e.activations[static_cast<size_t>(workload.output_of(static_cast<int>(n)))];
+  if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding that follows
+  view.shape = tensor::shape_of(output);
+  each_index(view.shape, [&](const Index& i) {
+    const double wanted = defined(view, i);
+    ASSERT_NEAR(at(std::get<Tensor>(output), i), wanted, 1e-10 * (1 + std::abs(wanted)));
+  });
+}
+
+class Definition : public ::testing::TestWithParam<ir::OpInfo> {};
+
+TEST_P(Definition, IsWhatTheRefereeComputes) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    tensor::Rng rng(seed, GetParam().name + "/forward");
+    const auto workload = zoo::random_case(GetParam().op, rng);
+    SCOPED_TRACE(ir::dump(workload));
+    const auto weights = zoo::random_weights(workload, rng);
+    const auto e = evaluate(workload, weights, zoo::random_inputs(workload, rng.integer(3, 5), rng),
+                            {.gradients = false, .activations = true});
+    ASSERT_TRUE(e) << e.error().text();
+    for (size_t n = 0; n < workload.nodes.size() && !HasFatalFailure(); ++n)
+      check_node(workload, n, *e, weights);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Definition, ::testing::ValuesIn(ir::op_table()),
+                         [](const auto& row) { return row.param.name; });
+
+TEST(MaxPool, GivesTheGradientOfATieToTheFirst) {
+  const auto w = *ir::parse(
+      "workload w(x: f32[N,1,1,1], t: f32[N,1]) {\n c = conv2d(x; weight=c.w[1,1,1,1], bias=c.b[1]) "
+      "pad=0,1,0,0\n"
+      " p = pad(c) pad=0,0,0,0,0,1 value=2.0\n h = max_pool2d(p) kernel=1,2 stride=2,1\n f = flatten(h)\n"
+      " loss = mse(f, t)\n}");
+  // Row 0 of p is (2 from the convolution, 2 from the padding): the first in row-major order takes the
+  // gradient.
+  const auto e =
+      evaluate(w, {{{1, 1, 1, 1}, {1}}, {{1}, {0}}}, {Tensor{{1, 1, 1, 1}, {2}}, tensor::zeros({1, 1})});
+  ASSERT_TRUE(e);
+  EXPECT_DOUBLE_EQ(e->gradients[0].data[0], 2 * 2 * 2);
+}
+
+}  // namespace
+}  // namespace bakeoff::referee

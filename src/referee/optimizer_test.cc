@@ -1,1 +1,163 @@
+// The optimizers against closed forms: sums over the history of gradients instead of recursions.
+
+#include "referee/optimizer.h"
+
 #include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace bakeoff::referee {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+const std::vector<double> kGradients = {0.3, -1.2, 0.05, 2.0, -0.4, 0.7};
+
+// Weight after each step from w = 1 under kGradients; no weight decay.
+std::vector<double> path(const Optimizer& o) {
+  Weights weights = {{{1}, {1.0}}};
+  OptimizerState state = initial_state(weights);
+  std::vector<double> seen;
+  for (const double g : kGradients) {
+    step(o, {{{1}, {g}}}, state, weights);
+    seen.push_back(weights[0].data[0]);
+  }
+  EXPECT_EQ(state.steps, static_cast<int64_t>(kGradients.size()));
+  return seen;
+}
+
+// sum over i <= t of decay^(t - i) values[i].
+double faded(const std::vector<double>& values, size_t t, double decay) {
+  double sum = 0;
+  for (size_t i = 0; i <= t; ++i) sum += std::pow(decay, static_cast<double>(t - i)) * values[i];
+  return sum;
+}
+
+std::vector<double> squares() {
+  std::vector<double> all;
+  for (const double g : kGradients) all.push_back(g * g);
+  return all;
+}
+
+// The path that the updates u(t) lead along: w(t) = 1 - lr sum u.
+template <typename Update>
+void expect_path(const Optimizer& o, const Update& update) {
+  const auto seen = path(o);
+  double w = 1;
+  for (size_t t = 0; t < seen.size(); ++t) {
+    w -= o.lr * update(t);
+    EXPECT_NEAR(seen[t], w, 1e-13) << "step " << t;
+  }
+}
+
+TEST(Optimizer, Sgd) {
+  expect_path({.kind = OptimizerKind::kSgd, .lr = 0.1}, [](size_t t) { return kGradients[t]; });
+}
+
+TEST(Optimizer, SgdWithMomentum) {
+  expect_path({.kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9},
+              [](size_t t) { return faded(kGradients, t, 0.9); });
+}
+
+TEST(Optimizer, SgdWithNesterov) {
+  expect_path({.kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.8, .nesterov = true},
+              [](size_t t) { return kGradients[t] + 0.8 * faded(kGradients, t, 0.8); });
+}
+
+TEST(Optimizer, RmspropWithEpsOutsideAndInside) {
+  const auto v = [](size_t t) { return 0.3 * faded(squares(), t, 0.7); };
+  Optimizer o{.kind = OptimizerKind::kRmsprop, .lr = 0.01, .rho = 0.7, .eps = 0.02};
+  expect_path(o, [&](size_t t) { return kGradients[t] / (std::sqrt(v(t)) + 0.02); });
+  o.eps_form = EpsForm::kInside;
+  expect_path(o, [&](size_t t) { return kGradients[t] / std::sqrt(v(t) + 0.02); });
+}
+
+TEST(Optimizer, RmspropWithMomentum) {
+  std::vector<double> scaled;
+  for (size_t t = 0; t < kGradients.size(); ++t) {
+    scaled.push_back(kGradients[t] / (std::sqrt(0.1 * faded(squares(), t, 0.9)) + 1e-3));
+  }
+  expect_path({.kind = OptimizerKind::kRmsprop, .lr = 0.01, .momentum = 0.5, .eps = 1e-3},
+              [&](size_t t) { return faded(scaled, t, 0.5); });
+}
+
+struct Moments {
+  double m, v, first, second;  // m and v before correction, 1 - beta^t
+  explicit Moments(size_t t)
+      : m(0.2 * faded(kGradients, t, 0.8)),
+        v(0.05 * faded(squares(), t, 0.95)),
+        first(1 - std::pow(0.8, static_cast<double>(t + 1))),
+        second(1 - std::pow(0.95, static_cast<double>(t + 1))) {}
+};
+
+Optimizer adam(EpsForm form) {
+  return {
+      .kind = OptimizerKind::kAdam, .lr = 0.1, .beta1 = 0.8, .beta2 = 0.95, .eps = 0.01, .eps_form = form};
+}
+
+TEST(Optimizer, AdamWithEveryEpsForm) {
+  expect_path(adam(EpsForm::kOutside), [](size_t t) {
+    const Moments a(t);
+    return a.m / a.first / (std::sqrt(a.v / a.second) + 0.01);
+  });
+  expect_path(adam(EpsForm::kInside), [](size_t t) {
+    const Moments a(t);
+    return a.m / a.first / std::sqrt(a.v / a.second + 0.01);
+  });
+  expect_path(adam(EpsForm::kHat), [](size_t t) {
+    const Moments a(t);
+    return std::sqrt(a.second) / a.first * a.m / (std::sqrt(a.v) + 0.01);
+  });
+}
+
+TEST(Optimizer, EpsHatIsAnEpsThatChangesWithTime) {
+  // lr sqrt(c2)/c1 m / (sqrt v + e) = lr (m/c1) / (sqrt(v/c2) + e/sqrt(c2)).
+  expect_path(adam(EpsForm::kHat), [](size_t t) {
+    const Moments a(t);
+    return a.m / a.first / (std::sqrt(a.v / a.second) + 0.01 / std::sqrt(a.second));
+  });
+}
+
+// Weight from 1 after five steps with gradients of zero.
+double after_five(const Optimizer& o) {
+  Weights weights = {{{1}, {1.0}}};
+  OptimizerState state = initial_state(weights);
+  for (int i = 0; i < 5; ++i) step(o, {{{1}, {0.0}}}, state, weights);
+  return weights[0].data[0];
+}
+
+TEST(Optimizer, DecoupledDecayShrinksGeometrically) {
+  const double wanted = std::pow(1 - 0.1 * 0.3, 5);
+  for (const auto kind : {OptimizerKind::kSgd, OptimizerKind::kRmsprop, OptimizerKind::kAdam}) {
+    EXPECT_NEAR(
+        after_five({.kind = kind, .lr = 0.1, .weight_decay = 0.3, .decay_form = DecayForm::kDecoupled}),
+        wanted, 1e-15);
+  }
+  EXPECT_NEAR(after_five({.kind = OptimizerKind::kAdamW, .lr = 0.1, .weight_decay = 0.3}), wanted, 1e-15)
+      << "AdamW is decoupled whatever decay_form says";
+}
+
+TEST(Optimizer, L2DecayEntersTheGradient) {
+  EXPECT_NEAR(after_five({.kind = OptimizerKind::kSgd, .lr = 0.1, .weight_decay = 0.3}), std::pow(0.97, 5),
+              1e-15);
+  // Adam's first step has length lr whatever the size of the gradient 0.3 w.
+  Weights weights = {{{1}, {1.0}}};
+  OptimizerState state = initial_state(weights);
+  step({.kind = OptimizerKind::kAdam, .lr = 0.1, .eps = 0, .weight_decay = 0.3}, {{{1}, {0.0}}}, state,
+       weights);
+  EXPECT_NEAR(weights[0].data[0], 0.9, 1e-15);
+}
+
+TEST(Optimizer, LeavesRunningStatisticsAlone) {
+  Weights weights = {{{2}, {1, 2}}, {{2}, {3, 4}}};
+  OptimizerState state = initial_state(weights);
+  step({.kind = OptimizerKind::kAdamW, .weight_decay = 0.5}, {{{2}, {1, 1}}, {}}, state, weights);
+  EXPECT_EQ(weights[1].data, (std::vector<double>{3, 4}));
+  EXPECT_NE(weights[0].data[0], 1);
+}
+
+}  // namespace
+}  // namespace bakeoff::referee
