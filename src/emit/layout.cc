@@ -150,9 +150,19 @@ bool add_converted_inputs(const ir::Workload& workload, const Pass& pass, std::s
   return last_inputs.size() > before;
 }
 
+// Parameters that are rows of an embedding: they keep their canonical layout also where a linear shares them.
+std::set<ir::ParamId> tables(const ir::Workload& workload) {
+  std::set<ir::ParamId> all;
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op == Op::kEmbedding) all.insert(node.param("weight"));
+  }
+  return all;
+}
+
 // Blocks the flattens that would need one linear weight in two orders; true if there were any.
 bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<int>& blocked) {
   std::map<ir::ParamId, std::set<Shape>> orders;
+  for (const ir::ParamId table : tables(workload)) orders[table].insert(Shape{});
   const auto each_linear = [&](auto&& visit) {
     for (const ir::Node& node : workload.nodes) {
       if (node.op == Op::kLinear) visit(node.param("weight"), node.inputs[0]);
@@ -192,6 +202,7 @@ std::map<ir::ParamId, int64_t> depthwise_groups(const ir::Workload& workload, co
 void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOptions& options,
                  LayoutPlan& plan) {
   const auto groups = depthwise_groups(workload, options);
+  const auto embeddings = tables(workload);
   plan.params.resize(workload.parameters.size());
   plan.depthwise.assign(workload.nodes.size(), false);
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
@@ -201,6 +212,7 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
     ParamLayout& layout = plan.params[static_cast<size_t>(id)];
     if (node.op == Op::kLinear) {
+      if (embeddings.contains(id)) continue;
       layout = linear_layout(shape, pass.picture(node.inputs[0]), options.transpose_linear);
     } else if (const int64_t count = groups.at(id); count > 0) {
       const int64_t multiplier = shape[0] / count;

@@ -211,6 +211,31 @@ TEST(Layout, TiedLinearWeightIsPermutedOnlyWhereAllUsesAgree) {
   EXPECT_EQ(differ.param("t.weight"), (ParamLayout{.perm = {1, 0}}));
 }
 
+TEST(Layout, TableOfAnEmbeddingStaysCanonical) {
+  const Planned net = plan(R"(workload w(x: f32[N,3,2,2], i: i32[N], y: i32[N]) {
+    e = embedding(i; weight=t.weight[5,16])
+    a = conv2d(x; weight=c.weight[4,3,1,1])
+    f = flatten(a)
+    s = add(e, f)
+    p = linear(f; weight=t.weight[5,16])
+    q = linear(s; weight=t.weight[5,16])
+    u = add(p, q)
+    loss = softmax_cross_entropy(u, y)
+  })");
+  EXPECT_TRUE(net.param("t.weight").identity());
+  EXPECT_THAT(net.conversions(), ElementsAre("f <- a"));
+  const Planned only = plan(R"(workload w(x: f32[N,3,2,2], i: i32[N], y: i32[N]) {
+    e = embedding(i; weight=t.weight[16,16])
+    a = conv2d(x; weight=c.weight[4,3,1,1])
+    f = flatten(a)
+    p = linear(f; weight=t.weight[16,16])
+    u = add(p, e)
+    loss = softmax_cross_entropy(u, y)
+  })");
+  EXPECT_TRUE(only.param("t.weight").identity());
+  EXPECT_THAT(only.conversions(), ElementsAre("f <- a"));
+}
+
 TEST(Layout, BlockingOneFlattenBlocksThoseTiedToIt) {
   // f cannot keep its order (tied to z), so u, tied to f through the second weight, cannot either.
   const Planned net = plan(R"(workload w(x: f32[N,3,2,2], z: f32[N,16], y: i32[N]) {

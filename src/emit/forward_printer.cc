@@ -1,0 +1,211 @@
+#include "emit/forward_printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+namespace bakeoff::emit {
+namespace {
+
+constexpr int kColumns = 88;
+
+// "h12": a name that the builder made up.
+bool made_up(const std::string& name) {
+  return name.size() > 1 && name[0] == 'h' &&
+         std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::vector<int> live_nodes(const ir::Workload& workload) {
+  std::set<ir::ValueId> needed(workload.nodes.back().inputs.begin(), workload.nodes.back().inputs.end());
+  std::vector<int> live;
+  for (int n = static_cast<int>(workload.nodes.size()) - 2; n >= 0; --n) {
+    if (!needed.contains(workload.output_of(n))) continue;
+    live.insert(live.begin(), n);
+    const ir::Node& node = workload.nodes[static_cast<size_t>(n)];
+    needed.insert(node.inputs.begin(), node.inputs.end());
+  }
+  return live;
+}
+
+}  // namespace
+
+Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
+                 Namer& names) {
+  Graph graph{workload, types, plan, {}, live_nodes(workload)};
+  for (const ir::Input& input : workload.inputs)
+    graph.inputs.push_back(names.name("input " + input.name, input.name));
+  return graph;
+}
+
+bool Graph::has(ir::Op op) const {
+  return std::any_of(live.begin(), live.end(),
+                     [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
+}
+
+std::vector<ir::ValueId> Graph::forward_inputs() const {
+  std::set<ir::ValueId> read = {workload.prediction()};
+  for (const int n : live) {
+    const auto& inputs_of_node = workload.nodes[static_cast<size_t>(n)].inputs;
+    read.insert(inputs_of_node.begin(), inputs_of_node.end());
+  }
+  std::vector<ir::ValueId> ids;
+  for (const ir::ValueId id : read) {
+    if (workload.is_input(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+bool Graph::has_idle_parameters() const {
+  std::set<ir::ParamId> used;
+  for (const int n : live) {
+    for (const ir::Slot& slot : workload.nodes[static_cast<size_t>(n)].params) used.insert(slot.param);
+  }
+  return used.size() < workload.parameters.size();
+}
+
+std::string target_expression(const Graph& graph, const std::string& transpose) {
+  const auto id = static_cast<size_t>(graph.loss().inputs[1]);
+  const Order held = graph.plan.values[id], wanted = graph.plan.reads.back()[1];
+  if (held == wanted) return graph.inputs[id];
+  return fmt::format("{}({}, {})", transpose, graph.inputs[id], python_tuple(conversion_perm(held, wanted)));
+}
+
+std::string prediction_name(const Graph& graph, Namer names) {
+  const ir::ValueId id = graph.workload.prediction();
+  if (graph.workload.is_input(id) || made_up(graph.workload.value_name(id))) return "prediction";
+  return names.name("prediction", graph.workload.value_name(id));
+}
+
+std::vector<double> dropout_rates(const Graph& graph) {
+  std::vector<double> rates;
+  for (const int n : graph.live) {
+    const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    if (node.op != ir::Op::kDropout) continue;
+    const double rate = node.real("rate");
+    if (std::find(rates.begin(), rates.end(), rate) == rates.end()) rates.push_back(rate);
+  }
+  return rates;
+}
+
+std::string dropout_constant(const Graph& graph, double rate) {
+  const auto rates = dropout_rates(graph);
+  const auto at = std::find(rates.begin(), rates.end(), rate) - rates.begin();
+  return at == 0 ? "DROPOUT_RATE" : fmt::format("DROPOUT_RATE_{}", at + 1);
+}
+
+ForwardPrinter::ForwardPrinter(CodeWriter& out, const Graph& graph, std::string transpose,
+                               std::vector<std::string> params, Namer names, bool explicit_norms)
+    : out_(out),
+      graph_(graph),
+      transpose_(std::move(transpose)),
+      params_(std::move(params)),
+      names_(std::move(names)),
+      explicit_norms_(explicit_norms) {
+  for (const ir::ValueId id : graph.forward_inputs()) variables_[id] = graph.inputs[static_cast<size_t>(id)];
+  for (const int n : graph.live) {
+    for (const ir::ValueId id : graph.workload.nodes[static_cast<size_t>(n)].inputs) last_use_[id] = n;
+  }
+  last_use_[graph.workload.prediction()] = graph.workload.value_count();
+  if (graph.computes_target()) last_use_[graph.loss().inputs[1]] = graph.workload.value_count();
+}
+
+void ForwardPrinter::begin(int node) { node_ = node; }
+
+std::string ForwardPrinter::value(ir::ValueId id, Order wanted) const {
+  const Order held = graph_.plan.values[static_cast<size_t>(id)];
+  const std::string& variable = variables_.at(id);
+  if (held == wanted) return variable;
+  return fmt::format("{}({}, {})", transpose_, variable, python_tuple(conversion_perm(held, wanted)));
+}
+
+std::string ForwardPrinter::input(size_t i) const {
+  return value(node().inputs[i], graph_.plan.reads[static_cast<size_t>(node_)][i]);
+}
+
+std::string ForwardPrinter::param(std::string_view slot) const {
+  return params_[static_cast<size_t>(node().param(slot))];
+}
+
+bool ForwardPrinter::stored_as_table(std::string_view slot) const {
+  return graph_.plan.params[static_cast<size_t>(node().param(slot))].identity();
+}
+
+std::string ForwardPrinter::target() {
+  const ir::ValueId id = graph_.workload.output_of(node_);
+  std::string name;
+  for (const ir::ValueId in : node().inputs) {
+    if (made_up(node().output) && last_use_.at(in) == node_ && (name.empty() || variables_.at(in) < name)) {
+      name = variables_.at(in);
+    }
+    // The variable of the first input is the main line of the network.
+    if (made_up(node().output) && last_use_.at(in) == node_ && variables_.at(in) == graph_.inputs[0]) {
+      name = graph_.inputs[0];
+      break;
+    }
+  }
+  if (name.empty()) name = names_.name("value " + node().output, node().output);
+  variables_[id] = name;
+  return name;
+}
+
+void ForwardPrinter::assign(const std::string& head, const std::vector<std::string>& arguments) {
+  out_.call(target() + " = " + head, arguments);
+}
+
+void ForwardPrinter::assign_flat(const std::string& flat, const std::string& head,
+                                 const std::vector<std::string>& arguments) {
+  const std::string variable = target();
+  const std::string line = variable + " = " + flat;
+  if (out_.column() + static_cast<int>(line.size()) <= kColumns) {
+    out_.line(line);
+  } else {
+    out_.call(variable + " = " + head, arguments);
+  }
+}
+
+void ForwardPrinter::assign_sequence(const std::string& head, const std::vector<std::string>& parts,
+                                     const std::string& option) {
+  const std::string start = target() + " = " + head;
+  const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
+  const auto level = static_cast<size_t>(out_.column() + 4);
+  if (level + list.size() + 1 <= kColumns) return out_.call(start, {list, option});
+  out_.line(start + "(");
+  {
+    const auto body = out_.indent();
+    print_list(out_, "", '[', parts, ",");
+    out_.line(option + ",");
+  }
+  out_.line(")");
+}
+
+void ForwardPrinter::alias() {
+  const std::string from = input();
+  const std::string variable = target();
+  if (variable != from) out_.line(variable + " = " + from);
+}
+
+std::string ForwardPrinter::result() const {
+  const auto& reads = graph_.plan.reads.back();
+  std::string text = value(graph_.workload.prediction(), reads[0]);
+  if (graph_.computes_target()) text += ", " + value(graph_.loss().inputs[1], reads[1]);
+  return text;
+}
+
+void print_list(CodeWriter& out, const std::string& head, char open, const std::vector<std::string>& items,
+                const std::string& tail) {
+  const char close = open == '(' ? ')' : open == '[' ? ']' : '}';
+  const char* single = open == '(' && items.size() == 1 ? "," : "";
+  const std::string flat =
+      fmt::format("{}{}{}{}{}{}", head, open, fmt::join(items, ", "), single, close, tail);
+  if (out.column() + static_cast<int>(flat.size()) <= kColumns || items.empty()) return out.line(flat);
+  out.line(fmt::format("{}{}", head, open));
+  {
+    const auto body = out.indent();
+    for (const std::string& item : items) out.line(item + ",");
+  }
+  out.line(fmt::format("{}{}", close, tail));
+}
+
+}  // namespace bakeoff::emit

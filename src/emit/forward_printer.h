@@ -1,0 +1,107 @@
+#pragma once
+
+// Prints the forward pass of a Python framework that works on N,H,W,C and plain functions (JAX, TensorFlow):
+// one statement per node, with variables named as one would by hand.
+//
+// The nodes printed are those that the loss depends on, without the loss itself. A node whose input dies with
+// it takes over that input's variable ("x = relu(x)"), unless the workload gave its value a name of its own.
+// Values held in another order than a node reads are transposed inside its argument list.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/layout.h"
+#include "emit/namer.h"
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+// Everything an emitter knows about the graph before it prints; references outlive it.
+struct Graph {
+  const ir::Workload& workload;
+  const std::vector<ir::Type>& types;
+  const LayoutPlan& plan;
+  std::vector<std::string> inputs;  // Python names of the workload's inputs
+  std::vector<int> live;            // nodes that the loss depends on, without the loss
+
+  const ir::Node& loss() const { return workload.nodes.back(); }
+  bool has(ir::Op op) const;  // among the live nodes
+  // Inputs that the forward pass takes: those read by a live node, and the prediction where that is an input.
+  std::vector<ir::ValueId> forward_inputs() const;
+  // The target is not an input: the forward pass gives (prediction, target).
+  bool computes_target() const { return !workload.is_input(loss().inputs[1]); }
+  // True where no live node uses some trained parameter.
+  bool has_idle_parameters() const;
+};
+
+Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
+                 Namer& names);
+// The target as the loss reads it, where it is an input: its name or that transposed.
+std::string target_expression(const Graph& graph, const std::string& transpose);
+// What loss_fn calls the prediction: the workload's own name for it if it has one.
+std::string prediction_name(const Graph& graph, Namer names);
+// Different dropout rates of live nodes in order of first use.
+std::vector<double> dropout_rates(const Graph& graph);
+// The constant that holds a rate: "DROPOUT_RATE", "DROPOUT_RATE_2", ...
+std::string dropout_constant(const Graph& graph, double rate);
+
+class ForwardPrinter {
+ public:
+  // `transpose`: the framework's function, called as transpose(value, (0, 2, 3, 1)). `params`: the expression
+  // of each parameter, by ParamId. `explicit_norms`: normalisations state epsilon and momentum.
+  ForwardPrinter(CodeWriter& out, const Graph& graph, std::string transpose, std::vector<std::string> params,
+                 Namer names, bool explicit_norms);
+
+  // Before each node, in order of graph.live.
+  void begin(int node);
+  // Expression of an input of the present node, in the order in which the node reads it.
+  std::string input(size_t i = 0) const;
+  std::string param(std::string_view slot) const;
+  // True for the weight of a linear that is also an embedding's table: it is stored O,I.
+  bool stored_as_table(std::string_view slot) const;
+  bool has(std::string_view slot) const { return node().has(slot); }
+  const ir::Node& node() const { return graph_.workload.nodes[static_cast<size_t>(node_)]; }
+  int index() const { return node_; }
+  const Graph& graph() const { return graph_; }
+  bool explicit_norms() const { return explicit_norms_; }
+  const ir::Shape& shape(ir::ValueId id) const { return graph_.types[static_cast<size_t>(id)].shape; }
+  const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
+  const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
+  Order reads() const { return graph_.plan.reads[static_cast<size_t>(node_)][0]; }
+  Order gives() const { return graph_.plan.output(graph_.workload, node_); }
+
+  // variable = head(arguments)
+  void assign(const std::string& head, const std::vector<std::string>& arguments);
+  // variable = `flat`, or where that is too long head(arguments)
+  void assign_flat(const std::string& flat, const std::string& head,
+                   const std::vector<std::string>& arguments);
+  // variable = head([part, part, ...], option)
+  void assign_sequence(const std::string& head, const std::vector<std::string>& parts,
+                       const std::string& option);
+  // variable = the input's variable
+  void alias();
+  // What the loss reads: "prediction" or "prediction, target".
+  std::string result() const;
+
+ private:
+  std::string value(ir::ValueId id, Order wanted) const;
+  std::string target();
+
+  CodeWriter& out_;
+  const Graph& graph_;
+  std::string transpose_;
+  std::vector<std::string> params_;
+  Namer names_;
+  bool explicit_norms_;
+  std::map<ir::ValueId, std::string> variables_;
+  std::map<ir::ValueId, int> last_use_;
+  int node_ = -1;
+};
+
+// "[a, b]" or "(a, b)" as the formatter prints it after `head`, one element a line where it is too long.
+void print_list(CodeWriter& out, const std::string& head, char open, const std::vector<std::string>& items,
+                const std::string& tail = "");
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,165 @@
+#include "emit/jax/jax.h"
+
+#include <gtest/gtest.h>
+
+#include "../tests/golden.h"
+#include "../tests/golden_models.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+using ir::Track;
+
+ir::Training mnist_training(Track track = Track::kEqualised) {
+  return {.track = track,
+          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
+          .batch = 256,
+          .input_divisor = 255};
+}
+
+ir::Training adam_training(Track track = Track::kEqualised) {
+  return {
+      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
+}
+
+Emitted emitted(const ir::Workload& workload, const ir::Training& training,
+                const std::string& donate = "true") {
+  const Request request{workload, training, {{"donate", donate}}, "train_jax.py"};
+  const Result<Emitted> result = jax_framework().emit(request);
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+  return result ? *result : Emitted{};
+}
+
+Emitted of_zoo(const std::string& name, const ir::Training& training, const std::string& donate = "true") {
+  return emitted(*zoo::build(name), training, donate);
+}
+
+Emitted of_text(const std::string& text, const ir::Training& training) {
+  const Result<ir::Workload> workload = ir::parse(text);
+  EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
+  return workload ? emitted(*workload, training) : Emitted{};
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Jax, WritesTheZooAsItsGoldens) {
+  const Emitted cnn = of_zoo("mnist_cnn", mnist_training());
+  expect_golden("jax/mnist_cnn.py", cnn.source);
+  expect_golden("jax/mnist_cnn.layout.json", cnn.layout_json);
+  expect_golden("jax/mnist_cnn_not_donated.py", of_zoo("mnist_cnn", mnist_training(), "false").source);
+  expect_golden("jax/mnist_cnn_as_is.py", of_zoo("mnist_cnn", mnist_training(Track::kAsIs)).source);
+  expect_golden("jax/mlp_deep.py", of_zoo("mlp_deep", adam_training()).source);
+  expect_golden("jax/mlp_deep_as_is.py", of_zoo("mlp_deep", adam_training(Track::kAsIs)).source);
+  ir::Training sgd = mnist_training();
+  sgd.optimizer = {
+      .kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4};
+  expect_golden("jax/residual_cnn.py", of_zoo("residual_cnn", sgd).source);
+}
+
+TEST(Jax, WritesEveryOtherOpAsItsGolden) {
+  expect_golden("jax/all_sorts.py", of_text(kAllSortsModel, adam_training()).source);
+  expect_golden("jax/all_sorts_as_is.py", of_text(kAllSortsModel, mnist_training(Track::kAsIs)).source);
+}
+
+TEST(Jax, WritesTheEpsHatThatOptaxLacks) {
+  ir::Training training = adam_training();
+  training.optimizer = {.kind = OptimizerKind::kAdamW, .eps_form = EpsForm::kHat, .weight_decay = 0.1};
+  expect_golden("jax/mlp_small_eps_hat.py", of_zoo("mlp_small", training).source);
+}
+
+TEST(Jax, StatesEveryHyperparameterOfTheEqualisedTrack) {
+  struct Case {
+    Optimizer optimizer;
+    std::string want;
+  };
+  const Case cases[] = {
+      {{.kind = OptimizerKind::kSgd}, "return optax.sgd(LEARNING_RATE)"},
+      {{.kind = OptimizerKind::kRmsprop},
+       "optax.rmsprop(LEARNING_RATE, decay=0.9, eps=1e-7, eps_in_sqrt=False)"},
+      {{.kind = OptimizerKind::kRmsprop, .momentum = 0.5, .eps_form = EpsForm::kInside},
+       "eps_in_sqrt=True, momentum=0.5"},
+      {{.kind = OptimizerKind::kAdam}, "optax.adam(LEARNING_RATE, b1=0.9, b2=0.999, eps=1e-7)"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside},
+       "optax.adam(LEARNING_RATE, b1=0.9, b2=0.999, eps=0.0, eps_root=1e-7)"},
+      {{.kind = OptimizerKind::kAdam, .weight_decay = 0.1},
+       "        optax.add_decayed_weights(0.1),\n        optax.adam(LEARNING_RATE"},
+      {{.kind = OptimizerKind::kAdam, .weight_decay = 0.1, .decay_form = DecayForm::kDecoupled},
+       "        optax.add_decayed_weights(0.1),\n        optax.scale_by_learning_rate(LEARNING_RATE),\n"},
+      {{.kind = OptimizerKind::kSgd,
+        .momentum = 0.9,
+        .weight_decay = 0.1,
+        .decay_form = DecayForm::kDecoupled},
+       "        optax.trace(decay=0.9, nesterov=False),\n        optax.add_decayed_weights(0.1),\n"},
+  };
+  for (const Case& c : cases) {
+    ir::Training training = adam_training();
+    training.optimizer = c.optimizer;
+    const std::string source = of_zoo("mlp_small", training).source;
+    EXPECT_TRUE(holds(source, c.want)) << "want " << c.want << " in\n" << source;
+  }
+}
+
+TEST(Jax, AsIsStatesOnlyWhatTheRecipeStates) {
+  ir::Training training = mnist_training(Track::kAsIs);
+  EXPECT_TRUE(holds(of_zoo("mlp_small", training).source, "optax.rmsprop(LEARNING_RATE)\n"));
+  training.optimizer.stated = {"rho"};
+  EXPECT_TRUE(holds(of_zoo("mlp_small", training).source, "optax.rmsprop(LEARNING_RATE, decay=0.9)\n"));
+}
+
+TEST(Jax, HasAFunctionForEveryOpOfTheTable) {
+  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(jax_framework().supports(row.op)) << row.name;
+}
+
+TEST(Jax, RefusesWhatDoesNotExist) {
+  ir::Training training = mnist_training();
+  training.optimizer.eps_form = EpsForm::kHat;
+  const auto workload = *zoo::build("mlp_small");
+  const Request request{workload, training, {{"donate", "true"}}, "train_jax.py"};
+  EXPECT_TRUE(holds(jax_framework().emit(request).error().message, "epsilon-hat"));
+}
+
+TEST(Jax, MissingOpIsAnErrorThatNamesIt) {
+  Framework blind = jax_framework();
+  blind.supports = [](ir::Op op) { return op != ir::Op::kMaxPool2d; };
+  const Status status = check_supported(blind, *zoo::build("mnist_cnn"));
+  ASSERT_FALSE(status.has_value());
+  EXPECT_TRUE(holds(status.error().message, "JAX has no emitter for op 'max_pool2d'"));
+}
+
+TEST(Jax, DefaultsFollowOptaxAndLeaveOutWhatIsStated) {
+  const auto workload = *zoo::build("mnist_cnn");
+  ir::Training training = mnist_training(Track::kAsIs);
+  const auto value = [&](const std::string& topic) {
+    for (const Default& line : jax_framework().defaults({workload, training, {}, ""})) {
+      if (line.topic == topic) return line.value;
+    }
+    return std::string("-");
+  };
+  EXPECT_EQ(value(topic::kEps), "1e-8");
+  EXPECT_EQ(value(topic::kEpsForm), "inside: sqrt(v + eps)");
+  EXPECT_EQ(value(topic::kBatchNormEps), "-");
+  training.optimizer.stated = {"eps"};
+  EXPECT_EQ(value(topic::kEps), "-");
+}
+
+TEST(Jax, ComputedTargetsComeFromTheForwardPass) {
+  const std::string source = of_text(R"(workload w(x: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(x; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     adam_training())
+                                 .source;
+  EXPECT_TRUE(holds(source, "    return a, b\n"));
+  EXPECT_TRUE(holds(source, "    a, target = forward(params, x)\n"));
+}
+
+}  // namespace
+}  // namespace bakeoff::emit

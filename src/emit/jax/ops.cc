@@ -1,0 +1,350 @@
+#include "emit/jax/ops.h"
+
+#include <fmt/format.h>
+
+namespace bakeoff::emit::jax {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using Ints = std::vector<int64_t>;
+
+std::string pairs(const Ints& pads) {  // top, bottom, left, right
+  return fmt::format("(({}, {}), ({}, {}))", pads[0], pads[1], pads[2], pads[3]);
+}
+
+std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
+
+void conv2d(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = {p.input(), p.param("weight")};
+  if (p.has("bias")) arguments.push_back(p.param("bias"));
+  arguments.push_back(option("stride", python_tuple(node.integers("stride"))));
+  arguments.push_back(option("padding", pairs(node.integers("pad"))));
+  if (node.integers("dilation") != Ints{1, 1}) {
+    arguments.push_back(option("dilation", python_tuple(node.integers("dilation"))));
+  }
+  if (node.integer("groups") != 1)
+    arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  p.assign("conv2d", arguments);
+}
+
+void linear(ForwardPrinter& p, const Node&) {
+  const std::string x = p.input(), w = p.param("weight") + (p.stored_as_table("weight") ? ".T" : "");
+  if (!p.has("bias")) return p.assign_flat(x + " @ " + w, "jnp.matmul", {x, w});
+  p.assign("linear", {x, w, p.param("bias")});
+}
+
+void batch_norm(ForwardPrinter& p, const Node& node) {
+  const auto& parameters = p.graph().workload.parameters;
+  const auto quoted = [&](const char* slot) {
+    return "\"" + parameters[static_cast<size_t>(node.param(slot))].name + "\"";
+  };
+  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
+                                        "stats",   quoted("mean"),    quoted("var")};
+  if (p.explicit_norms()) {
+    arguments.push_back(option("eps", python_real(node.real("eps"))));
+    arguments.push_back(option("momentum", python_real(node.real("momentum"))));
+  }
+  p.assign("batch_norm", arguments);
+}
+
+void layer_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
+                                        option("dims", std::to_string(node.integer("dims")))};
+  if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign("layer_norm", arguments);
+}
+
+void embedding(ForwardPrinter& p, const Node&) {
+  const std::string ids = p.input(), table = p.param("weight");
+  p.assign_flat(table + "[" + ids + "]", "jnp.take", {table, ids, "axis=0"});
+}
+
+void dropout(ForwardPrinter& p, const Node& node) {
+  int total = 0, mine = 0;
+  for (const int n : p.graph().live) {
+    if (p.graph().workload.nodes[static_cast<size_t>(n)].op != Op::kDropout) continue;
+    if (n == p.index()) mine = total;
+    ++total;
+  }
+  const std::string key = total == 1 ? "key" : fmt::format("keys[{}]", mine);
+  p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
+}
+
+void relu(ForwardPrinter& p, const Node&) { p.assign("jax.nn.relu", {p.input()}); }
+void sigmoid(ForwardPrinter& p, const Node&) { p.assign("jax.nn.sigmoid", {p.input()}); }
+void tanh(ForwardPrinter& p, const Node&) { p.assign("jnp.tanh", {p.input()}); }
+
+void gelu(ForwardPrinter& p, const Node& node) {
+  p.assign("jax.nn.gelu", {p.input(), option("approximate", python_bool(node.word("form") == "tanh"))});
+}
+
+void softmax(ForwardPrinter& p, const Node& node) {
+  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  p.assign("jax.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
+}
+
+std::vector<std::string> window(ForwardPrinter& p, const Node& node) {
+  return {p.input(), option("window", python_tuple(node.integers("kernel"))),
+          option("stride", python_tuple(node.integers("stride"))),
+          option("padding", pairs(node.integers("pad")))};
+}
+
+void max_pool2d(ForwardPrinter& p, const Node& node) { p.assign("max_pool2d", window(p, node)); }
+
+void avg_pool2d(ForwardPrinter& p, const Node& node) {
+  auto arguments = window(p, node);
+  arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
+  p.assign("avg_pool2d", arguments);
+}
+
+void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p.input(), "axis=(1, 2)"}); }
+
+void reshape(ForwardPrinter& p, const Node&) {
+  const std::string x = p.input();
+  const ir::Shape& shape = p.output_shape();
+  std::vector<std::string> arguments = {x.ends_with(")") ? "-1" : x + ".shape[0]"};
+  for (size_t axis = 1; axis < shape.size(); ++axis) arguments.push_back(std::to_string(shape[axis]));
+  p.assign(x + ".reshape", arguments);
+}
+
+void transpose(ForwardPrinter& p, const Node& node) {
+  const Ints perm = physical_perm(p.reads(), p.gives(), node.integers("perm"));
+  if (is_identity(perm)) return p.alias();
+  p.assign("jnp.transpose", {p.input(), python_tuple(perm)});
+}
+
+void pad(ForwardPrinter& p, const Node& node) {
+  const Ints& pads = node.integers("pad");
+  std::vector<std::string> widths(p.input_shape().size(), "(0, 0)");
+  for (size_t axis = 1; axis < widths.size(); ++axis) {
+    const auto at = static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)));
+    widths[at] = fmt::format("({}, {})", pads[2 * axis - 2], pads[2 * axis - 1]);
+  }
+  p.assign("jnp.pad", {p.input(), fmt::format("({})", fmt::join(widths, ", ")),
+                       option("constant_values", python_real(node.real("value")))});
+}
+
+void concat(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
+  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  p.assign_sequence("jnp.concatenate", parts, option("axis", std::to_string(axis)));
+}
+
+void add(ForwardPrinter& p, const Node&) {
+  p.assign_flat(p.input(0) + " + " + p.input(1), "jnp.add", {p.input(0), p.input(1)});
+}
+
+void mul(ForwardPrinter& p, const Node&) {
+  p.assign_flat(p.input(0) + " * " + p.input(1), "jnp.multiply", {p.input(0), p.input(1)});
+}
+
+void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
+
+constexpr const char* kConv = R"(def conv2d(x, kernel$bias_parameter$, *, stride, padding$extra$):
+    $result$lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=stride,
+        padding=padding,
+$options$        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+)";
+
+bool any_conv(const Graph& graph, bool (*holds)(const Node&)) {
+  for (const int n : graph.live) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    if (node.op == Op::kConv2d && holds(node)) return true;
+  }
+  return false;
+}
+
+void print_conv(CodeWriter& out, const Graph& graph) {
+  const bool dilated = any_conv(graph, [](const Node& n) { return n.integers("dilation") != Ints{1, 1}; });
+  const bool grouped = any_conv(graph, [](const Node& n) { return n.integer("groups") != 1; });
+  const bool with = any_conv(graph, [](const Node& n) { return n.has("bias"); });
+  const bool without = any_conv(graph, [](const Node& n) { return !n.has("bias"); });
+  out.print(kConv,
+            {{"bias_parameter", !with     ? ""
+                                : without ? ", bias=None"
+                                          : ", bias"},
+             {"extra", std::string(dilated ? ", dilation=(1, 1)" : "") + (grouped ? ", groups=1" : "")},
+             {"result", with ? "y = " : "return "},
+             {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
+                             (grouped ? "        feature_group_count=groups,\n" : "")}});
+  const auto body = out.indent();
+  if (with) out.line(without ? "return y if bias is None else y + bias" : "return y + bias");
+}
+
+constexpr const char* kLinear = R"(def linear(x, weight, bias):
+    return x @ weight + bias
+)";
+constexpr const char* kBatchNorm =
+    R"(def batch_norm(x, scale, shift, stats, mean, var, *, eps$eps$, momentum$momentum$):
+    """Normalises with the statistics of the batch and updates the running ones."""
+    axes = tuple(range(x.ndim - 1))
+    batch_mean, batch_var = x.mean(axes), x.var(axes)
+    stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
+    stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
+    return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
+)";
+constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+    axes = tuple(range(x.ndim - dims, x.ndim))
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) * lax.rsqrt(var + eps) * scale + shift
+)";
+constexpr const char* kDropout = R"(def dropout(key, x, rate):
+    keep = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(keep, x / (1 - rate), 0)
+)";
+constexpr const char* kMaxPool = R"(def max_pool2d(x, *, window, stride, padding):
+    return lax.reduce_window(
+        x,
+        -jnp.inf,
+        lax.max,
+        window_dimensions=(1, *window, 1),
+        window_strides=(1, *stride, 1),
+        padding=((0, 0), *padding, (0, 0)),
+    )
+)";
+constexpr const char* kAvgPool = R"(def avg_pool2d(x, *, window, stride, padding, count_include_pad):
+    def window_sum(values):
+        return lax.reduce_window(
+            values,
+            0.0,
+            lax.add,
+            window_dimensions=(1, *window, 1),
+            window_strides=(1, *stride, 1),
+            padding=((0, 0), *padding, (0, 0)),
+        )
+
+    if count_include_pad:
+        return window_sum(x) / (window[0] * window[1])
+    return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:3], 1), x.dtype))
+)";
+
+bool linear_with_bias(const Graph& graph) {
+  for (const int n : graph.live) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    if (node.op == Op::kLinear && node.has("bias")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const OpFunctions<ForwardPrinter>& op_functions() {
+  static const OpFunctions<ForwardPrinter> table = {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, reshape},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kSoftmaxCrossEntropy, nothing},
+      {Op::kMse, nothing},
+  };
+  return table;
+}
+
+void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms) {
+  const auto helper = [&](bool used, const char* text, const char* eps = "", const char* momentum = "") {
+    if (!used) return;
+    out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
+    out.blank(2);
+  };
+  if (graph.has(Op::kConv2d)) {
+    print_conv(out, graph);
+    out.blank(2);
+  }
+  helper(linear_with_bias(graph), kLinear);
+  helper(graph.has(Op::kBatchNorm), kBatchNorm, "=1e-5", "=0.01");
+  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
+  helper(graph.has(Op::kMaxPool2d), kMaxPool);
+  helper(graph.has(Op::kAvgPool2d), kAvgPool);
+  helper(graph.has(Op::kDropout), kDropout);
+}
+
+void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
+  const std::string reduction = loss.word("reduction") == "mean" ? "mean" : "sum";
+  if (loss.op == Op::kMse) {
+    out.call("losses = optax.squared_error", {prediction, target});
+  } else {
+    out.call("losses = optax.softmax_cross_entropy_with_integer_labels", {prediction, target});
+  }
+  out.line(fmt::format("loss = losses.{}()", reduction));
+}
+
+std::set<std::string> reserved_names() {
+  return {"params",
+          "stats",
+          "key",
+          "keys",
+          "state",
+          "opt_state",
+          "loss",
+          "data",
+          "path",
+          "np",
+          "jax",
+          "jnp",
+          "lax",
+          "optax",
+          "conv2d",
+          "linear",
+          "batch_norm",
+          "layer_norm",
+          "dropout",
+          "max_pool2d",
+          "avg_pool2d",
+          "forward",
+          "loss_fn",
+          "train_step",
+          "batches",
+          "load_data",
+          "load_weights",
+          "load_file",
+          "prediction",
+          "target",
+          "losses",
+          "l",
+          "I",
+          "O",
+          "json",
+          "argparse",
+          "itertools",
+          "partial",
+          "Path",
+          "NamedTuple",
+          "Any",
+          "TrainState",
+          "init_params",
+          "init_state",
+          "make_optimizer",
+          "grads",
+          "updates",
+          "BATCH_SIZE",
+          "LEARNING_RATE",
+          "OPTIMIZER",
+          "dropout_key",
+          "metrics",
+          "arrays"};
+}
+
+}  // namespace bakeoff::emit::jax

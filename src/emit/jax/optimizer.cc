@@ -1,0 +1,194 @@
+#include "emit/jax/optimizer.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace bakeoff::emit::jax {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+// A transformation of the chain: head(arguments).
+struct Part {
+  std::string head;
+  std::vector<std::string> arguments;
+};
+
+// Collects keyword arguments: all of them in the equalised track, else those that the recipe states.
+class Arguments {
+ public:
+  explicit Arguments(const ir::Training& training, std::vector<std::string> first = {})
+      : training_(training), list_(std::move(first)) {}
+  void add(const char* key, const char* name, const std::string& value) {
+    if (training_.track == ir::Track::kEqualised || training_.optimizer.stated.contains(key)) {
+      list_.push_back(fmt::format("{}={}", name, value));
+    }
+  }
+  std::vector<std::string> list() const { return list_; }
+
+ private:
+  const ir::Training& training_;
+  std::vector<std::string> list_;
+};
+
+bool says_eps_form(const ir::Training& training) {
+  return training.track == ir::Track::kEqualised || training.optimizer.stated.contains("eps_form");
+}
+
+bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
+
+bool decoupled(const Optimizer& o) {
+  return o.kind == OptimizerKind::kAdamW || (o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled);
+}
+
+// b1, b2 and epsilon, which optax can put outside the root (eps), inside (eps_root) or, by our own, as "hat".
+std::vector<std::string> adam_arguments(const ir::Training& training, std::vector<std::string> first) {
+  const Optimizer& o = training.optimizer;
+  if (needs_eps_hat(training)) {
+    return {"b1=" + python_real(o.beta1), "b2=" + python_real(o.beta2), "eps=" + python_real(o.eps)};
+  }
+  Arguments arguments(training, std::move(first));
+  arguments.add("beta1", "b1", python_real(o.beta1));
+  arguments.add("beta2", "b2", python_real(o.beta2));
+  if (o.eps_form == EpsForm::kInside && says_eps_form(training)) {
+    auto list = arguments.list();
+    list.push_back("eps=0.0");
+    list.push_back("eps_root=" + python_real(o.eps));
+    return list;
+  }
+  arguments.add("eps", "eps", python_real(o.eps));
+  return arguments.list();
+}
+
+std::vector<std::string> rms_arguments(const ir::Training& training, std::vector<std::string> first) {
+  const Optimizer& o = training.optimizer;
+  Arguments arguments(training, std::move(first));
+  arguments.add("rho", "decay", python_real(o.rho));
+  arguments.add("eps", "eps", python_real(o.eps));
+  arguments.add("eps_form", "eps_in_sqrt", python_bool(o.eps_form == EpsForm::kInside));
+  return arguments.list();
+}
+
+// The direction of the step before the learning rate.
+Part direction(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  if (o.kind == OptimizerKind::kRmsprop) return {"optax.scale_by_rms", rms_arguments(training, {})};
+  return {needs_eps_hat(training) ? "scale_by_adam_eps_hat" : "optax.scale_by_adam",
+          adam_arguments(training, {})};
+}
+
+std::string decay(const Optimizer& o) { return python_real(o.weight_decay); }
+
+// The stock optimizer, where it is exact.
+Part stock(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  if (o.kind == OptimizerKind::kSgd) {
+    Arguments arguments(training, {"LEARNING_RATE"});
+    if (o.momentum != 0) {
+      arguments.add("momentum", "momentum", python_real(o.momentum));
+      arguments.add("nesterov", "nesterov", python_bool(o.nesterov));
+    }
+    return {"optax.sgd", arguments.list()};
+  }
+  if (o.kind == OptimizerKind::kRmsprop) {
+    auto list = rms_arguments(training, {"LEARNING_RATE"});
+    if (o.momentum != 0) list.push_back("momentum=" + python_real(o.momentum));
+    return {"optax.rmsprop", list};
+  }
+  auto list = adam_arguments(training, {"LEARNING_RATE"});
+  if (o.kind == OptimizerKind::kAdam) return {"optax.adam", list};
+  if (training.track == ir::Track::kEqualised || o.stated.contains("weight_decay")) {
+    list.push_back("weight_decay=" + decay(o));
+  }
+  return {"optax.adamw", list};
+}
+
+std::vector<Part> chain(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  const Part l2{"optax.add_decayed_weights", {decay(o)}};
+  const bool hat = needs_eps_hat(training);
+  const bool apart = decoupled(o) && o.kind != OptimizerKind::kAdamW;
+  std::vector<Part> parts;
+  if (o.weight_decay != 0 && !decoupled(o)) parts.push_back(l2);
+  if (!hat && !apart) {
+    parts.push_back(stock(training));
+    return parts;
+  }
+  if (o.kind != OptimizerKind::kSgd) parts.push_back(direction(training));
+  if (!adam(o) && o.momentum != 0) {
+    parts.push_back(
+        {"optax.trace", {"decay=" + python_real(o.momentum), "nesterov=" + python_bool(o.nesterov)}});
+  }
+  if (decoupled(o) && o.weight_decay != 0) parts.push_back(l2);
+  parts.push_back({"optax.scale_by_learning_rate", {"LEARNING_RATE"}});
+  return parts;
+}
+
+constexpr const char* kEpsHat = R"(class ScaleByAdamState(NamedTuple):
+    count: Any
+    mu: Any
+    nu: Any
+
+
+def scale_by_adam_eps_hat(b1, b2, eps):
+    """Adam with the "epsilon hat" of Kingma & Ba (2015), section 2, as Keras has it.
+
+    optax.scale_by_adam divides by sqrt(v_hat) + eps. Here epsilon is added to the
+    root of the uncorrected v: sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps).
+    """
+
+    def init(params):
+        zeros = optax.tree.zeros_like(params)
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), zeros, zeros)
+
+    def update(grads, state, params=None):
+        count = state.count + 1
+        mu = optax.tree.update_moment(grads, state.mu, b1, 1)
+        nu = optax.tree.update_moment(grads, state.nu, b2, 2)
+        scale = jnp.sqrt(1 - b2**count) / (1 - b1**count)
+        updates = jax.tree.map(
+            lambda m, v: (scale * m / (jnp.sqrt(v) + eps)).astype(m.dtype), mu, nu
+        )
+        return updates, ScaleByAdamState(count, mu, nu)
+
+    return optax.GradientTransformation(init, update)
+
+
+)";
+
+}  // namespace
+
+bool needs_eps_hat(const ir::Training& training) {
+  const Optimizer& o = training.optimizer;
+  return adam(o) && o.eps_form == EpsForm::kHat && says_eps_form(training);
+}
+
+void print_optimizer(CodeWriter& out, const ir::Training& training) {
+  if (needs_eps_hat(training)) out.print(kEpsHat);
+  const auto parts = chain(training);
+  out.line("def make_optimizer():");
+  const auto body = out.indent();
+  if (parts.size() == 1) return out.call("return " + parts[0].head, parts[0].arguments);
+  std::vector<std::string> items;
+  for (const Part& part : parts)
+    items.push_back(fmt::format("{}({})", part.head, fmt::join(part.arguments, ", ")));
+  const std::string flat = fmt::format("return optax.chain({})", fmt::join(items, ", "));
+  if (out.column() + flat.size() <= 88) return out.line(flat);
+  out.line("return optax.chain(");
+  {
+    const auto inner = out.indent();
+    const std::string joined = fmt::format("{}", fmt::join(items, ", "));
+    if (out.column() + joined.size() <= 88) {
+      out.line(joined);
+    } else {
+      for (const Part& part : parts) out.call(part.head, part.arguments, ",");
+    }
+  }
+  out.line(")");
+}
+
+}  // namespace bakeoff::emit::jax

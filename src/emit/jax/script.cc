@@ -1,0 +1,354 @@
+#include "emit/jax/script.h"
+
+#include <fmt/format.h>
+
+#include "emit/jax/ops.h"
+#include "emit/jax/optimizer.h"
+#include "emit/python_script.h"
+
+namespace bakeoff::emit::jax {
+namespace {
+
+using ir::Role;
+
+class Script {
+ public:
+  Script(const Request& request, const Graph& graph, const Namer& names, bool has_layout)
+      : request_(request),
+        graph_(graph),
+        names_(names),
+        has_layout_(has_layout),
+        dropout_(!dropout_rates(graph).empty()) {
+    for (const ir::Parameter& parameter : request.workload.parameters) {
+      if (!ir::trainable(parameter)) running_.push_back("\"" + parameter.name + "\"");
+    }
+  }
+
+  std::string text() {
+    imports();
+    constants();
+    load_data();
+    batches();
+    print_helpers(out_, graph_, equalised(request_));
+    forward();
+    loss_fn();
+    print_optimizer(out_, request_.training);
+    out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
+    init_params();
+    if (stateful()) init_state();
+    train_step();
+    print_main();
+    return out_.text();
+  }
+
+ private:
+  bool stats() const { return !running_.empty(); }
+  bool stateful() const { return stats() || dropout_; }
+
+  void imports() {
+    const bool exact = equalised(request_);
+    out_.line(fmt::format("\"\"\"Trains {} with JAX and optax.\"\"\"", request_.workload.name));
+    out_.blank();
+    out_.line("import argparse");
+    if (exact) out_.line("import itertools");
+    if (exact && has_layout_) out_.line("import json");
+    if (donate()) out_.line("from functools import partial");
+    out_.line("from pathlib import Path");
+    if (stateful() || needs_eps_hat(request_.training)) out_.line("from typing import Any, NamedTuple");
+    const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
+                          graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
+                          graph_.has(ir::Op::kAvgPool2d);
+    out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\nimport optax\n");
+    if (uses_lax) out_.line("from jax import lax");
+    out_.line("from safetensors.numpy import load_file");
+    out_.blank();
+  }
+
+  bool donate() const { return request_.settings.at("donate") == "true"; }
+
+  void constants() {
+    print_constants(out_, request_, graph_, {});
+    if (dropout_ || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
+    if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', running_);
+    if (equalised(request_)) {
+      out_.print(
+          "\n# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.\n"
+          "jax.config.update(\"jax_default_matmul_precision\", \"highest\")\n");
+    }
+    out_.blank(2);
+  }
+
+  void load_data() {
+    print_load_data(out_, request_, graph_);
+    out_.blank(2);
+    if (!equalised(request_)) return;
+    print_load_weights(out_, request_, has_layout_);
+    out_.blank(2);
+  }
+
+  void batches() {
+    out_.line("def batches(arrays):");
+    const auto body = out_.indent();
+    if (equalised(request_)) {
+      out_.print(
+          "\"\"\"Endless batches on the device, in file order; rows left over are dropped.\"\"\"\n"
+          "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+          "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+          "return itertools.cycle(ready)\n");
+    } else {
+      out_.print(
+          "\"\"\"Endless batches of rows in random order.\"\"\"\n"
+          "rng = np.random.default_rng(SEED)\n"
+          "rows = len(arrays[0])\n"
+          "while True:\n"
+          "    order = rng.permutation(rows)\n"
+          "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
+          "        picked = order[start : start + BATCH_SIZE]\n"
+          "        yield tuple(array[picked] for array in arrays)\n");
+    }
+    out_.blank(2);
+  }
+
+  // params, [stats], inputs..., [key]
+  std::vector<std::string> signature(const std::vector<std::string>& inputs) const {
+    std::vector<std::string> all = {"params"};
+    if (stats()) all.push_back("stats");
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    if (dropout_) all.push_back("key");
+    return all;
+  }
+
+  std::vector<std::string> forward_signature() const {
+    std::vector<std::string> inputs;
+    for (const ir::ValueId id : graph_.forward_inputs())
+      inputs.push_back(graph_.inputs[static_cast<size_t>(id)]);
+    return signature(inputs);
+  }
+
+  void forward() {
+    std::vector<std::string> params;
+    for (const ir::Parameter& parameter : request_.workload.parameters) {
+      params.push_back(fmt::format("params[\"{}\"]", parameter.name));
+    }
+    ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_));
+    out_.call("def forward", forward_signature(), ":");
+    {
+      const auto body = out_.indent();
+      if (stats())
+        out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
+      if (const auto count = dropouts(); count > 1)
+        out_.line(fmt::format("keys = jax.random.split(key, {})", count));
+      for (const int n : graph_.live) {
+        const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
+        printer.begin(n);
+        op_functions().at(node.op)(printer, node);
+      }
+      const std::string result = printer.result();
+      if (!stats()) {
+        out_.line("return " + result);
+      } else {
+        out_.line("return " + (graph_.computes_target() ? "(" + result + ")" : result) + ", stats");
+      }
+    }
+    out_.blank(2);
+  }
+
+  int dropouts() const {
+    int count = 0;
+    for (const int n : graph_.live) {
+      if (request_.workload.nodes[static_cast<size_t>(n)].op == ir::Op::kDropout) ++count;
+    }
+    return count;
+  }
+
+  void loss_fn() {
+    const std::string prediction = prediction_name(graph_, names_);
+    out_.call("def loss_fn", signature(graph_.inputs), ":");
+    {
+      const auto body = out_.indent();
+      const std::string both = graph_.computes_target() ? prediction + ", target" : prediction;
+      const std::string left = !stats()                   ? both
+                               : graph_.computes_target() ? "(" + both + "), stats"
+                                                          : both + ", stats";
+      out_.call(left + " = forward", forward_signature());
+      print_loss(out_, graph_.loss(), prediction,
+                 graph_.computes_target() ? "target" : target_expression(graph_, "jnp.transpose"));
+      out_.line(stats() ? "return loss, stats" : "return loss");
+    }
+    out_.blank(2);
+  }
+
+  void init_params() {
+    if (!equalised(request_)) return own_init();
+    if (stateful()) return;
+    out_.print(
+        "def init_params(weights):\n    return {name: jnp.array(value) for name, value in "
+        "weights.items()}\n\n\n");
+  }
+
+  // As-is: the initialisers that JAX's own layer libraries use.
+  void own_init() {
+    int drawn = 0;
+    for (const ir::Parameter& p : request_.workload.parameters) {
+      drawn += p.role == Role::kWeight || p.role == Role::kTable ? 1 : 0;
+    }
+    out_.line("def init_params(key):");
+    const auto body = out_.indent();
+    if (drawn > 0) {
+      out_.line("init = jax.nn.initializers.lecun_normal()");
+      out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
+    }
+    out_.line("return {");
+    {
+      const auto inner = out_.indent();
+      for (size_t id = 0; id < request_.workload.parameters.size(); ++id) init_line(id);
+    }
+    out_.line("}");
+    out_.blank(2);
+  }
+
+  void init_line(size_t id) {
+    const ir::Parameter& p = request_.workload.parameters[id];
+    if (!ir::trainable(p)) return;
+    const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
+    const std::string key = fmt::format("\"{}\": ", p.name);
+    switch (p.role) {
+      case Role::kWeight:
+        return out_.call(key + "init", {"next(keys)", shape}, ",");
+      case Role::kTable:
+        return out_.call(key + "0.02 * jax.random.normal", {"next(keys)", shape}, ",");
+      case Role::kScale:
+        return out_.call(key + "jnp.ones", {shape}, ",");
+      default:
+        return out_.call(key + "jnp.zeros", {shape}, ",");
+    }
+  }
+
+  std::vector<std::string> fields() const {
+    std::vector<std::string> all = {"params"};
+    if (stats()) all.push_back("stats");
+    all.push_back("opt_state");
+    if (dropout_) all.push_back("key");
+    return all;
+  }
+
+  void init_state() {
+    out_.line("class TrainState(NamedTuple):");
+    {
+      const auto body = out_.indent();
+      for (const std::string& field : fields()) out_.line(field + ": Any");
+    }
+    out_.blank(2);
+    out_.line(equalised(request_) ? "def init_state(weights):" : "def init_state(key):");
+    {
+      const auto body = out_.indent();
+      if (equalised(request_)) {
+        out_.line("params = {name: jnp.array(value) for name, value in weights.items()}");
+        if (stats()) out_.line("stats = {name: params.pop(name) for name in RUNNING_STATISTICS}");
+        if (dropout_) out_.line("key = jax.random.key(SEED)");
+      } else {
+        if (dropout_) out_.line("params_key, key = jax.random.split(key)");
+        out_.line(dropout_ ? "params = init_params(params_key)" : "params = init_params(key)");
+        if (stats()) initial_stats();
+      }
+      std::vector<std::string> values = fields();
+      for (std::string& value : values) {
+        if (value == "opt_state") value = "OPTIMIZER.init(params)";
+      }
+      out_.call("return TrainState", values);
+    }
+    out_.blank(2);
+  }
+
+  void initial_stats() {
+    out_.line("stats = {");
+    {
+      const auto inner = out_.indent();
+      for (const ir::Parameter& p : request_.workload.parameters) {
+        if (ir::trainable(p)) continue;
+        const char* fill = p.role == Role::kRunningVar ? "ones" : "zeros";
+        out_.call(fmt::format("\"{}\": jnp.{}", p.name, fill), {std::to_string(p.shape[0])}, ",");
+      }
+    }
+    out_.line("}");
+  }
+
+  void train_step() {
+    if (donate()) {
+      out_.line(stateful() ? "@partial(jax.jit, donate_argnums=0)"
+                           : "@partial(jax.jit, donate_argnums=(0, 1))");
+    } else {
+      out_.line("@jax.jit");
+    }
+    std::vector<std::string> parameters = {"state"};
+    if (!stateful()) parameters = {"params", "opt_state"};
+    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    out_.call("def train_step", parameters, ":");
+    {
+      const auto body = out_.indent();
+      stateful() ? stateful_step() : plain_step();
+    }
+    out_.blank(2);
+  }
+
+  void plain_step() {
+    out_.call("loss, grads = jax.value_and_grad(loss_fn)", signature(graph_.inputs));
+    out_.line("updates, opt_state = OPTIMIZER.update(grads, opt_state, params)");
+    out_.line("return optax.apply_updates(params, updates), opt_state, loss");
+  }
+
+  void stateful_step() {
+    std::vector<std::string> arguments = {"state.params"};
+    if (stats()) arguments.push_back("state.stats");
+    arguments.insert(arguments.end(), graph_.inputs.begin(), graph_.inputs.end());
+    if (dropout_) {
+      out_.line("key, dropout_key = jax.random.split(state.key)");
+      arguments.push_back("dropout_key");
+    }
+    out_.line(stats() ? "grad_fn = jax.value_and_grad(loss_fn, has_aux=True)"
+                      : "grad_fn = jax.value_and_grad(loss_fn)");
+    out_.call(stats() ? "(loss, stats), grads = grad_fn" : "loss, grads = grad_fn", arguments);
+    out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
+    out_.line("params = optax.apply_updates(state.params, updates)");
+    out_.line(fmt::format("return TrainState({}), loss", fmt::join(fields(), ", ")));
+  }
+
+  void print_main() {
+    out_.line("def main():");
+    {
+      const auto body = out_.indent();
+      print_arguments(out_, request_);
+      out_.blank();
+      const std::string source = equalised(request_) ? "load_weights(args.weights)" : "jax.random.key(SEED)";
+      if (stateful()) {
+        out_.line(fmt::format("state = init_state({})", source));
+      } else {
+        out_.line(fmt::format("params = init_params({})", source));
+        out_.line("opt_state = OPTIMIZER.init(params)");
+      }
+      out_.line("data = batches(load_data(args.data))");
+      out_.line("for step in range(args.steps):");
+      const auto loop = out_.indent();
+      out_.line(stateful() ? "state, loss = train_step(state, *next(data))"
+                           : "params, opt_state, loss = train_step(params, opt_state, *next(data))");
+      out_.print("if step % 10 == 0:\n    print(f\"step {step}: loss {loss:.6f}\")\n");
+    }
+    out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
+  }
+
+  CodeWriter out_;
+  const Request& request_;
+  const Graph& graph_;
+  const Namer& names_;
+  bool has_layout_;
+  bool dropout_;
+  std::vector<std::string> running_;
+};
+
+}  // namespace
+
+std::string script_text(const Request& request, const Graph& graph, const Namer& names, bool has_layout) {
+  return Script(request, graph, names, has_layout).text();
+}
+
+}  // namespace bakeoff::emit::jax

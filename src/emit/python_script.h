@@ -1,0 +1,29 @@
+#pragma once
+
+// Parts of a script that JAX and TensorFlow share: reading data and weights, the command line.
+
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+#include "emit/forward_printer.h"
+
+namespace bakeoff::emit {
+
+// "train_jax.py" -> "train_jax.layout.json"
+std::string layout_file_name(const std::string& script_name);
+
+// BATCH_SIZE, LEARNING_RATE, `more` ("RHO = 0.9") and the dropout rates.
+void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
+                     const std::vector<std::string>& more);
+// def load_data(path): float inputs float32, scaled, in the order the model reads them; integers int32.
+void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
+// def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
+void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
+// The arguments of main(): --data, --weights (equalised track) and --steps.
+void print_arguments(CodeWriter& out, const Request& request);
+
+bool equalised(const Request& request);
+
+}  // namespace bakeoff::emit
