@@ -76,5 +76,188 @@ TEST(Torch, WritesEveryOtherOpAsItsGolden) {
   EXPECT_FALSE(holds(text, "eps="));
 }
 
+// Forms that torch.optim lacks; test_torch_adapter.py executes these against the formulas.
+TEST(Torch, WritesEveryOptimizerAsItsGolden) {
+  struct Case {
+    std::string name;
+    ir::Optimizer optimizer;
+  };
+  const double lr = 0.01;
+  const std::vector<Case> cases = {
+      {"sgd", {.kind = OptimizerKind::kSgd, .lr = lr}},
+      {"sgd_momentum_decoupled",
+       {.kind = OptimizerKind::kSgd,
+        .lr = lr,
+        .momentum = 0.9,
+        .weight_decay = 0.1,
+        .decay_form = DecayForm::kDecoupled}},
+      {"rmsprop_l2",
+       {.kind = OptimizerKind::kRmsprop, .lr = lr, .momentum = 0.5, .eps = 1e-3, .weight_decay = 0.1}},
+      {"rmsprop_decoupled",
+       {.kind = OptimizerKind::kRmsprop,
+        .lr = lr,
+        .eps = 1e-3,
+        .weight_decay = 0.1,
+        .decay_form = DecayForm::kDecoupled}},
+      {"rmsprop_inside",
+       {.kind = OptimizerKind::kRmsprop, .lr = lr, .rho = 0.8, .eps = 1e-3, .eps_form = EpsForm::kInside}},
+      {"rmsprop_inside_momentum_l2",
+       {.kind = OptimizerKind::kRmsprop,
+        .lr = lr,
+        .momentum = 0.9,
+        .eps = 1e-3,
+        .eps_form = EpsForm::kInside,
+        .weight_decay = 0.1}},
+      {"adam_l2", {.kind = OptimizerKind::kAdam, .lr = lr, .eps = 1e-3, .weight_decay = 0.1}},
+      {"adam_inside_l2",
+       {.kind = OptimizerKind::kAdam,
+        .lr = lr,
+        .eps = 1e-3,
+        .eps_form = EpsForm::kInside,
+        .weight_decay = 0.1}},
+      {"adam_hat_l2",
+       {.kind = OptimizerKind::kAdam, .lr = lr, .eps = 1e-3, .eps_form = EpsForm::kHat, .weight_decay = 0.1}},
+      {"adam_decoupled",
+       {.kind = OptimizerKind::kAdam,
+        .lr = lr,
+        .eps = 1e-3,
+        .weight_decay = 0.1,
+        .decay_form = DecayForm::kDecoupled}},
+      {"adamw", {.kind = OptimizerKind::kAdamW, .lr = lr, .beta1 = 0.8, .eps = 1e-3, .weight_decay = 0.1}},
+      {"adamw_inside",
+       {.kind = OptimizerKind::kAdamW,
+        .lr = lr,
+        .eps = 1e-3,
+        .eps_form = EpsForm::kInside,
+        .weight_decay = 0.1}},
+      {"adamw_hat",
+       {.kind = OptimizerKind::kAdamW,
+        .lr = lr,
+        .eps = 1e-3,
+        .eps_form = EpsForm::kHat,
+        .weight_decay = 0.1}},
+      {"rmsprop_inside_decoupled",
+       {.kind = OptimizerKind::kRmsprop,
+        .lr = lr,
+        .eps = 1e-3,
+        .eps_form = EpsForm::kInside,
+        .weight_decay = 0.1,
+        .decay_form = DecayForm::kDecoupled}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    ir::Training training = adam_training();
+    training.optimizer = c.optimizer;
+    expect_golden("torch/optimizers/" + c.name + ".py", of_zoo("mlp_small", training));
+  }
+}
+
+TEST(Torch, AsIsLeavesUnstatedKeysToTorch) {
+  ir::Training training = adam_training(Track::kAsIs);
+  training.optimizer = {.kind = OptimizerKind::kAdam,
+                        .lr = 0.01,
+                        .eps = 1e-3,
+                        .eps_form = EpsForm::kInside,
+                        .weight_decay = 0.1};
+  EXPECT_TRUE(
+      holds(of_zoo("mlp_small", training), "torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)\n"));
+  training.optimizer.stated = {"beta2"};
+  training.optimizer.beta2 = 0.95;
+  EXPECT_TRUE(holds(of_zoo("mlp_small", training), "lr=LEARNING_RATE, betas=(0.9, 0.95))\n"));
+  training.optimizer.stated = {"eps_form"};
+  const std::string inside = of_zoo("mlp_small", training);
+  EXPECT_TRUE(holds(inside, "class AdamEpsInside"));
+  EXPECT_TRUE(holds(inside, "eps=1e-8"));
+  EXPECT_FALSE(holds(inside, "weights.safetensors"));
+  EXPECT_TRUE(holds(inside, "shuffle=True"));
+  EXPECT_FALSE(holds(inside, "fp32_precision"));
+}
+
+TEST(Torch, EveryOpHasAFunction) {
+  for (const ir::OpInfo& row : ir::op_table()) {
+    SCOPED_TRACE(row.name);
+    EXPECT_TRUE(torch_framework().supports(row.op));
+  }
+}
+
+TEST(Torch, EverySettingIsVisible) {
+  const ir::Training training = mnist_training();
+  const std::string plain = of_zoo("mnist_cnn", training);
+  for (const Setting& setting : torch_framework().settings) {
+    for (const std::string& value : setting.values) {
+      SCOPED_TRACE(setting.name + "=" + value);
+      Settings chosen = settings();
+      chosen[setting.name] = value;
+      EXPECT_EQ(of_zoo("mnist_cnn", training, chosen) == plain, value == setting.fallback);
+    }
+  }
+  EXPECT_TRUE(holds(of_zoo("mnist_cnn", training, settings("default")), "    model.compile()\n"));
+}
+
+TEST(Torch, RefusesNamesThatModulesCannotHold) {
+  const char* cases[][2] = {
+      {"workload m(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=train.weight[2,3])\n"
+       " loss = softmax_cross_entropy(z, y)\n}",
+       "cannot hold a layer 'train'"},
+      {"workload m(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=half[2,3])\n"
+       " loss = softmax_cross_entropy(z, y)\n}",
+       "cannot hold a parameter 'half'"},
+      {"workload m(x: f32[N,3], y: i32[N]) {\n z = linear(x; weight=w.a[3,3])\n"
+       " q = linear(z; weight=w[2,3])\n loss = softmax_cross_entropy(q, y)\n}",
+       "cannot hold both 'w' and 'w.a'"},
+  };
+  for (const auto& [text, message] : cases) {
+    const Result<ir::Workload> workload = ir::parse(text);
+    ASSERT_TRUE(workload.has_value()) << workload.error().text();
+    const ir::Training training = adam_training();
+    const Result<Emitted> result = torch_framework().emit({*workload, training, settings(), "t.py"});
+    ASSERT_FALSE(result.has_value());
+    EXPECT_TRUE(holds(result.error().message, message)) << result.error().message;
+  }
+}
+
+TEST(Torch, SharesOneModuleBetweenEqualNodesOnly) {
+  const std::string text = of_text(
+      "workload m(x: f32[N,3], y: i32[N]) {\n"
+      " a = linear(x; weight=fc.weight[3,3], bias=fc.bias[3])\n b = relu(a)\n"
+      " c = linear(b; weight=fc.weight[3,3], bias=fc.bias[3])\n"
+      " d = linear(c; weight=fc.weight[3,3])\n loss = softmax_cross_entropy(d, y)\n}",
+      adam_training());
+  EXPECT_TRUE(holds(
+      text, "x = F.relu(self.fc(x))\n        x = self.fc(x)\n        return F.linear(x, self.fc.weight)"))
+      << text;
+}
+
+TEST(Torch, WritesStrangeNamesAndComputedTargets) {
+  expect_golden("torch/strange_names.py",
+                of_text("workload lambda.1(model: f32[N,4], class: f32[N,4], unused: i32[N,2]) {\n"
+                        " a = linear(model; weight=0.in.weight[4,4], bias=0.in.bias[4])\n"
+                        " b = linear(class; weight=1.kernel[4,4], bias=1.shift.0[4])\n"
+                        " c = relu(b)\n dead = add(a, c)\n s = add(a, model)\n m = mul(s, c)\n"
+                        " t = layer_norm(c; weight=scale[4], bias=shift[4])\n loss = mse(m, t)\n}",
+                        adam_training(Track::kAsIs)));
+  expect_golden("torch/sequence_labels.py",
+                of_text("workload tagger(a_rather_long_name_for_the_words_of_a_sentence: i32[N,7],\n"
+                        "    and_one_for_the_tags_that_are_to_be_predicted: i32[N,7]) {\n"
+                        " e = embedding(a_rather_long_name_for_the_words_of_a_sentence; weight=words[11,6])\n"
+                        " z = linear(e; weight=tags.weight[5,6], bias=tags.bias[5])\n"
+                        " loss = softmax_cross_entropy(z, and_one_for_the_tags_that_are_to_be_predicted)\n}",
+                        adam_training()));
+}
+
+TEST(Torch, ListsItsDefaults) {
+  const Result<ir::Workload> workload = ir::parse(kAllSortsModel);
+  std::string text;
+  for (const OptimizerKind kind :
+       {OptimizerKind::kSgd, OptimizerKind::kRmsprop, OptimizerKind::kAdam, OptimizerKind::kAdamW}) {
+    ir::Training training = adam_training(Track::kAsIs);
+    training.optimizer.kind = kind;
+    for (const Default& line : torch_framework().defaults({*workload, training, settings(), "t.py"})) {
+      text += ir::name(kind) + " | " + line.topic + " | " + line.value + "\n";
+    }
+  }
+  expect_golden("torch/defaults.txt", text);
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

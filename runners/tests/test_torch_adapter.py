@@ -1,0 +1,630 @@
+"""The torch adapter and the scripts of the torch emitter (tests/golden/torch).
+
+Everything is executed: through a real worker where the protocol matters, in this
+process where many numbers do. Needs an interpreter with torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Callable, Iterator, Optional
+
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+
+import torch.nn.functional as F  # noqa: E402
+
+from bakeoff_runner.adapter import (  # noqa: E402
+    AdapterError,
+    BuildRequest,
+    ParityRequest,
+)
+from bakeoff_runner.adapters.torch_adapter import TorchAdapter  # noqa: E402
+from bakeoff_runner.script import load_script, unload_script  # noqa: E402
+from bakeoff_runner.tensors import (  # noqa: E402
+    read_safetensors,
+    write_safetensors,
+)
+
+RUNNERS = Path(__file__).resolve().parents[1]
+GOLDEN = RUNNERS.parent / "tests" / "golden" / "torch"
+ROWS = 1024
+
+
+class WorkerClient:
+    """Speaks to a worker process over descriptors 3 and 4."""
+
+    def __init__(self, framework: str) -> None:
+        to_worker, self._write = os.pipe()
+        self._read, from_worker = os.pipe()
+        command = f"exec '{sys.executable}' -m bakeoff_runner --framework {framework}"
+        self._process = subprocess.Popen(
+            ["bash", "-c", f"{command} 3<&{to_worker} 4>&{from_worker}"],
+            pass_fds=(to_worker, from_worker),
+            env={**os.environ, "PYTHONPATH": str(RUNNERS)},
+        )
+        os.close(to_worker)
+        os.close(from_worker)
+        self._answers = os.fdopen(self._read)
+        self._last = 0
+        assert json.loads(self._answers.readline())["event"] == "hello"
+
+    def ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        answer = self.try_ask(op, **fields)
+        assert answer["ok"], answer.get("traceback")
+        return answer
+
+    def try_ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        self._last += 1
+        line = json.dumps({"id": self._last, "op": op, **fields}) + "\n"
+        os.write(self._write, line.encode())
+        answer: dict[str, Any] = json.loads(self._answers.readline())
+        assert answer["id"] == self._last
+        return answer
+
+    def close(self) -> None:
+        self.ask("close")
+        assert self._process.wait(30) == 0
+        self._answers.close()
+        os.close(self._write)
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerClient]:
+    client = WorkerClient("torch")
+    yield client
+    client.close()
+
+
+def shapes_of(name: str) -> dict[str, tuple[int, ...]]:
+    """Canonical parameters of a golden script, in its model's own order."""
+    module = load_script(GOLDEN / name)
+    state = module.make_model().state_dict()
+    unload_script(module)
+    return {
+        key: tuple(tensor.shape)
+        for key, tensor in state.items()
+        if not key.endswith("num_batches_tracked")
+    }
+
+
+def write_weights(path: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+    generator = np.random.default_rng(7)
+    weights = {}
+    for name, shape in shapes.items():
+        value = generator.normal(0, 0.1, shape).astype(np.float32)
+        if name.endswith(("running_var", "bn1.weight", "bn2.weight", "norm.weight")):
+            value = 1 + np.abs(value)
+        weights[name] = value
+    write_safetensors(path, weights)
+    return weights
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> dict[str, Any]:
+    generator = np.random.default_rng(3)
+    data = {
+        "x": generator.integers(0, 256, (ROWS, 1, 28, 28)).astype(np.uint8),
+        "y": generator.integers(0, 10, ROWS).astype(np.int32),
+    }
+    write_safetensors(tmp_path / "data.safetensors", data)
+    weights = write_weights(tmp_path / "weights.safetensors", shapes_of("mnist_cnn.py"))
+    return {"data": data, "weights": weights, "dir": tmp_path}
+
+
+def mnist_loss(p: dict[str, Any], x: Any, y: Any) -> tuple[Any, Any]:
+    """The CNN by hand, in whatever dtype it is given."""
+    for name in ("conv1", "conv2"):
+        x = torch.relu(F.conv2d(x, p[f"{name}.weight"], p[f"{name}.bias"]))
+    x = x.unfold(2, 2, 2).unfold(3, 2, 2).amax((-1, -2))
+    for name in ("conv3", "conv4"):
+        x = torch.relu(F.conv2d(x, p[f"{name}.weight"], p[f"{name}.bias"]))
+    x = x.reshape(len(x), -1)
+    x = torch.relu(x @ p["fc1.weight"].T + p["fc1.bias"])
+    logits = x @ p["fc2.weight"].T + p["fc2.bias"]
+    log_p = logits - torch.logsumexp(logits, 1, keepdim=True)
+    return -log_p[torch.arange(len(y)), y].mean(), logits
+
+
+def by_hand(mnist: dict[str, Any], dtype: Any, rows: int) -> dict[str, Any]:
+    x = mnist["data"]["x"][:rows].astype(np.float32) / np.float32(255)
+    y = torch.from_numpy(mnist["data"]["y"][:rows]).long()
+    p = {
+        name: torch.from_numpy(value).to(dtype).requires_grad_()
+        for name, value in mnist["weights"].items()
+    }
+    loss, logits = mnist_loss(p, torch.from_numpy(x).to(dtype), y)
+    loss.backward()
+    tensors = {f"grad/{name}": value.grad.numpy() for name, value in p.items()}
+    tensors["loss"] = loss.detach().numpy()
+    tensors["output"] = logits.detach().numpy()
+    return tensors
+
+
+def distance(a: Any, b: Any) -> float:
+    scale = float(np.linalg.norm(b)) or 1.0
+    return float(np.linalg.norm(np.asarray(a, np.float64) - b)) / scale
+
+
+def build_fields(mnist: dict[str, Any], script: Path) -> dict[str, Any]:
+    return {
+        "script": str(script),
+        "weights": str(mnist["dir"] / "weights.safetensors"),
+        "data": str(mnist["dir"] / "data.safetensors"),
+    }
+
+
+@pytest.mark.parametrize("script", ["mnist_cnn.py", "mnist_cnn_as_is.py"])
+def test_float64_proof_matches_the_model_by_hand(
+    worker: WorkerClient, mnist: dict[str, Any], script: str
+) -> None:
+    worker.ask("import", dtype="float64", threads=2)
+    effective = worker.ask("build", **build_fields(mnist, GOLDEN / script))["effective"]
+    assert effective["parameters"] == 563_018
+    assert effective["dtype"] == "float64"
+    wanted = by_hand(mnist, torch.float64, 64)
+    grads = {
+        name: np.random.default_rng(5).normal(0, 1, value.shape)
+        for name, value in mnist["weights"].items()
+    }
+    write_safetensors(mnist["dir"] / "grads.safetensors", grads)
+    out = mnist["dir"] / "out.safetensors"
+    for _ in range(2):  # nothing may be left of the first time
+        worker.ask(
+            "parity",
+            batch=[0, 64],
+            out=str(out),
+            grads_in=str(mnist["dir"] / "grads.safetensors"),
+        )
+        got = read_safetensors(out)
+        for name, value in wanted.items():
+            assert distance(got[name], value) < 1e-12, name
+        for name, grad in grads.items():
+            rho, eps = (0.9, 1e-7) if script == "mnist_cnn.py" else (0.99, 1e-8)
+            step = grad / (np.sqrt((1 - rho) * grad**2) + eps)
+            value = mnist["weights"][name].astype(np.float64) - 1e-4 * step
+            assert distance(got[f"update/{name}"], value) < 1e-14, name
+
+
+def test_losses_and_runs_follow_the_steps_by_hand(
+    worker: WorkerClient, mnist: dict[str, Any]
+) -> None:
+    worker.ask("import", dtype="float32", threads=2)
+    worker.ask("build", **build_fields(mnist, GOLDEN / "mnist_cnn.py"))
+    first = worker.ask("losses", steps=6)["losses"]
+    p = {
+        name: torch.from_numpy(value.copy()).requires_grad_()
+        for name, value in mnist["weights"].items()
+    }
+    v = {name: torch.zeros_like(value) for name, value in p.items()}
+    x = torch.from_numpy(mnist["data"]["x"].astype(np.float32) / np.float32(255))
+    y = torch.from_numpy(mnist["data"]["y"]).long()
+    for step, got in enumerate(first):
+        rows = slice(step % 4 * 256, step % 4 * 256 + 256)  # 1024 rows: wraps at 4
+        loss, _ = mnist_loss(p, x[rows], y[rows])
+        assert got == pytest.approx(loss.item(), rel=1e-5 if step < 2 else 1e-3)
+        for name, grad in zip(p, torch.autograd.grad(loss, list(p.values()))):
+            v[name] = 0.9 * v[name] + 0.1 * grad**2
+            p[name].data -= 1e-4 * grad / (v[name].sqrt() + 1e-7)
+    # A run goes on from there; losses starts anew.
+    assert worker.ask("run", steps=2)["steps"] == 2
+    again = worker.ask("losses", steps=6)["losses"]
+    assert again == pytest.approx(first, rel=1e-5)
+
+
+def test_epsilon_inside_the_root_shows_at_the_second_step(
+    worker: WorkerClient, mnist: dict[str, Any]
+) -> None:
+    text = (GOLDEN / "mnist_cnn.py").read_text()
+    inside = (GOLDEN / "optimizers" / "rmsprop_inside.py").read_text()
+    start, end = inside.index("class RMSprop"), inside.index("def make_model")
+    text = text.replace("def make_model", inside[start:end] + "def make_model")
+    text = text.replace("torch.optim.RMSprop(", "RMSpropEpsInside(")
+    mine = mnist["dir"] / "mine.py"
+    mine.write_text(text)
+    worker.ask("import", dtype="float32", threads=2)
+    losses = []
+    for script in (GOLDEN / "mnist_cnn.py", mine):
+        worker.ask("build", **build_fields(mnist, script))
+        losses.append(worker.ask("losses", steps=2)["losses"])
+    assert losses[0][0] == losses[1][0]
+    assert abs(losses[0][1] / losses[1][1] - 1) > 1e-3
+
+
+# In this process from here on.
+
+
+@pytest.fixture
+def adapter() -> Iterator[TorchAdapter]:
+    made = TorchAdapter()
+    made.import_framework({}, "float64", 2)
+    yield made
+    made.close()
+    torch.set_default_dtype(torch.float32)
+
+
+def request(mnist: dict[str, Any], script: Path, **fields: Any) -> BuildRequest:
+    return BuildRequest(
+        script=script,
+        weights=mnist["dir"] / "weights.safetensors",
+        data=mnist["dir"] / "data.safetensors",
+        layout=None,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize(
+    ("removed", "message"),
+    [
+        ("def train_step", r"mine.py defines no train_step\(model, optimizer, "),
+        ("def make_model", r"mine.py defines no make_model\(\)"),
+        ("def make_optimizer", r"mine.py defines no make_optimizer\(model\)"),
+        ("def load_data", r"mine.py defines no load_data\(path\)"),
+        ("def batches", r"mine.py defines no batches\(\*tensors\)"),
+        ("self.fc2 =", r"the model of mine.py has no 'fc2\.(bias|weight)'"),
+    ],
+)
+def test_a_script_that_lacks_something_is_told_so(
+    adapter: TorchAdapter, mnist: dict[str, Any], removed: str, message: str
+) -> None:
+    text = (GOLDEN / "mnist_cnn.py").read_text()
+    mine = mnist["dir"] / "mine.py"
+    mine.write_text(
+        text.replace(
+            removed,
+            removed.replace(" ", " other_", 1)
+            if removed.startswith("def")
+            else "self.out =",
+        )
+    )
+    with pytest.raises(AdapterError, match=message):
+        adapter.build(request(mnist, mine))
+
+
+def test_other_shapes_and_extra_parameters_are_refused(
+    adapter: TorchAdapter, mnist: dict[str, Any]
+) -> None:
+    text = (GOLDEN / "mnist_cnn.py").read_text()
+    mine = mnist["dir"] / "mine.py"
+    mine.write_text(text.replace("nn.Linear(4096, 128)", "nn.Linear(4096, 64)"))
+    with pytest.raises(AdapterError, match=r"'fc1.weight' of mine.py has shape"):
+        adapter.build(request(mnist, mine))
+    line = "self.fc2 = nn.Linear(128, 10)\n"
+    mine.write_text(text.replace(line, line + "        self.a = nn.Linear(1, 1)\n"))
+    with pytest.raises(AdapterError, match=r"has 'a\.weight', the workload has not"):
+        adapter.build(request(mnist, mine))
+
+
+def test_gradients_without_an_optimizer(
+    adapter: TorchAdapter, mnist: dict[str, Any]
+) -> None:
+    adapter.build(request(mnist, GOLDEN / "mnist_cnn.py", train=False))
+    got = adapter.parity(ParityRequest(0, 8, None))
+    wanted = by_hand(mnist, torch.float64, 8)
+    assert distance(got["grad/conv1.weight"], wanted["grad/conv1.weight"]) < 1e-12
+    assert not any(name.startswith("update/") for name in got)
+
+
+def test_batch_norm_buffers_are_unbiased_and_restored(
+    adapter: TorchAdapter, tmp_path: Path
+) -> None:
+    weights = write_weights(tmp_path / "weights.safetensors", shapes_of("mlp_deep.py"))
+    generator = np.random.default_rng(1)
+    x = generator.normal(0, 1, (40, 100)).astype(np.float32)
+    data = {"x": x, "y": generator.integers(0, 10, 40).astype(np.int32)}
+    write_safetensors(tmp_path / "data.safetensors", data)
+    files = {"dir": tmp_path}
+    adapter.build(request(files, GOLDEN / "mlp_deep.py", dropout=False))
+    got = adapter.parity(ParityRequest(8, 32, None))
+    h = x[8:].astype(np.float64) @ weights["fc1.weight"].T.astype(np.float64)
+    h += weights["fc1.bias"]
+    for leaf, batch in (
+        ("running_mean", h.mean(0)),
+        ("running_var", h.var(0, ddof=1)),
+    ):
+        old = weights[f"bn1.{leaf}"].astype(np.float64)
+        value = 0.9 * old + 0.1 * batch
+        assert distance(got[f"buffer/bn1.{leaf}"], value) < 1e-12
+    again = adapter.parity(ParityRequest(8, 32, None))
+    assert sorted(again) == sorted(got)
+    assert all(np.array_equal(got[name], again[name]) for name in got)
+
+
+def test_dropout_is_off_only_when_asked(adapter: TorchAdapter, tmp_path: Path) -> None:
+    write_weights(tmp_path / "weights.safetensors", shapes_of("mlp_deep.py"))
+    data = {"x": np.ones((8, 100), np.float32), "y": np.zeros(8, np.int32)}
+    write_safetensors(tmp_path / "data.safetensors", data)
+    text = (GOLDEN / "mlp_deep.py").read_text()
+    functional = tmp_path / "functional.py"
+    functional.write_text(text.replace("self.dropout1(x)", "F.dropout(x, 0.5, True)"))
+    for script in (GOLDEN / "mlp_deep.py", functional):
+        outputs = []
+        for dropout in (False, False, True, True):
+            adapter.build(request({"dir": tmp_path}, script, dropout=dropout))
+            outputs.append(adapter.parity(ParityRequest(0, 8, None))["output"])
+            torch.manual_seed(len(outputs))
+        assert np.array_equal(outputs[0], outputs[1])
+        assert not np.allclose(outputs[0], outputs[2])
+
+
+def test_bytes_are_divided_as_float32(tmp_path: Path) -> None:
+    module = load_script(GOLDEN / "mnist_cnn.py")
+    data = {
+        "x": np.arange(256, dtype=np.uint8).reshape(256, 1, 1, 1),
+        "y": np.zeros(256, np.int32),
+    }
+    write_safetensors(tmp_path / "d.safetensors", data)
+    x, y = module.load_data(tmp_path / "d.safetensors")
+    unload_script(module)
+    wanted = data["x"].astype(np.float32) / np.float32(255)
+    assert x.dtype == torch.float32
+    assert np.array_equal(x.cpu().numpy(), wanted)
+    assert y.dtype == torch.int64
+
+
+Update = Callable[[dict[str, Any], Any, Any], Any]
+
+
+def hand_optimizer(
+    kind: str,
+    form: str = "outside",
+    decay: Optional[str] = None,
+    momentum: float = 0.0,
+    rho: float = 0.9,
+    beta1: float = 0.9,
+) -> Update:
+    """The formulas of src/ir/training.h, with lr 0.01, eps 1e-3, weight decay 0.1."""
+    lr, eps, beta2, weight_decay = 0.01, 1e-3, 0.999, 0.1
+
+    def update(state: dict[str, Any], p: Any, g: Any) -> Any:
+        start = p
+        if decay == "l2":
+            g = g + weight_decay * p
+        if decay == "decoupled":
+            start = p - lr * weight_decay * p
+        t = state["t"] = state.get("t", 0) + 1
+        if kind == "sgd":
+            v = state["v"] = momentum * state.get("v", 0.0) + g
+            return start - lr * v
+        if kind == "rmsprop":
+            v = state["v"] = rho * state.get("v", 0.0) + (1 - rho) * g**2
+            root = np.sqrt(v + eps) if form == "inside" else np.sqrt(v) + eps
+            b = state["b"] = momentum * state.get("b", 0.0) + g / root
+            return start - lr * b
+        m = state["m"] = beta1 * state.get("m", 0.0) + (1 - beta1) * g
+        v = state["v"] = beta2 * state.get("v", 0.0) + (1 - beta2) * g**2
+        c1, c2 = 1 - beta1**t, 1 - beta2**t
+        if form == "hat":
+            return start - lr * math.sqrt(c2) / c1 * m / (np.sqrt(v) + eps)
+        v_hat = v / c2
+        root = np.sqrt(v_hat + eps) if form == "inside" else np.sqrt(v_hat) + eps
+        return start - lr * (m / c1) / root
+
+    return update
+
+
+OPTIMIZERS = {
+    "sgd": hand_optimizer("sgd"),
+    "sgd_momentum_decoupled": hand_optimizer("sgd", decay="decoupled", momentum=0.9),
+    "rmsprop_l2": hand_optimizer("rmsprop", decay="l2", momentum=0.5),
+    "rmsprop_decoupled": hand_optimizer("rmsprop", decay="decoupled"),
+    "rmsprop_inside": hand_optimizer("rmsprop", "inside", rho=0.8),
+    "rmsprop_inside_momentum_l2": hand_optimizer(
+        "rmsprop", "inside", "l2", momentum=0.9
+    ),
+    "rmsprop_inside_decoupled": hand_optimizer("rmsprop", "inside", "decoupled"),
+    "adam_l2": hand_optimizer("adam", decay="l2"),
+    "adam_inside_l2": hand_optimizer("adam", "inside", "l2"),
+    "adam_hat_l2": hand_optimizer("adam", "hat", "l2"),
+    "adam_decoupled": hand_optimizer("adam", decay="decoupled"),
+    "adamw": hand_optimizer("adam", decay="decoupled", beta1=0.8),
+    "adamw_inside": hand_optimizer("adam", "inside", "decoupled"),
+    "adamw_hat": hand_optimizer("adam", "hat", "decoupled"),
+}
+
+
+def test_every_optimizer_golden_has_its_formula() -> None:
+    scripts = {path.stem for path in (GOLDEN / "optimizers").glob("*.py")}
+    assert scripts == set(OPTIMIZERS)
+
+
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS))
+def test_optimizer_follows_its_formula(name: str) -> None:
+    module = load_script(GOLDEN / "optimizers" / f"{name}.py")
+    model = module.make_model().double()
+    optimizer = module.make_optimizer(model)
+    generator = np.random.default_rng(11)
+    values = {n: p.detach().numpy().copy() for n, p in model.named_parameters()}
+    states: dict[str, dict[str, Any]] = {n: {} for n in values}
+    for _ in range(5):
+        for n, parameter in model.named_parameters():
+            grad = generator.normal(0, 0.1, values[n].shape)
+            parameter.grad = torch.from_numpy(grad.copy())
+            values[n] = OPTIMIZERS[name](states[n], values[n], grad)
+        optimizer.step()
+        for n, parameter in model.named_parameters():
+            assert distance(parameter.detach().numpy(), values[n]) < 1e-13, n
+    unload_script(module)
+
+
+def golden_defaults() -> list[tuple[str, str, str]]:
+    lines = (GOLDEN / "defaults.txt").read_text().splitlines()
+    return [tuple(part.strip() for part in line.split("|")) for line in lines]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("optimizer", "topic", "value"), golden_defaults())
+def test_listed_default_is_that_of_the_installed_torch(
+    optimizer: str, topic: str, value: str
+) -> None:
+    torch.manual_seed(0)
+    parameters = [torch.nn.Parameter(torch.zeros(1))]
+    made = {
+        "sgd": lambda: torch.optim.SGD(parameters, lr=1.0),
+        "rmsprop": lambda: torch.optim.RMSprop(parameters, lr=1.0),
+        "adam": lambda: torch.optim.Adam(parameters, lr=1.0),
+        "adamw": lambda: torch.optim.AdamW(parameters, lr=1.0),
+    }[optimizer]()
+    group = made.param_groups[0]
+
+    def is_uniform(tensor: Any, bound: float) -> bool:
+        flat = tensor.detach().flatten()
+        return bool(
+            flat.abs().max() <= bound
+            and flat.abs().max() > 0.98 * bound
+            and abs(float(flat.std()) / (bound / math.sqrt(3)) - 1) < 0.05
+        )
+
+    def first_step(gradient: float) -> float:
+        parameters[0].data.zero_()
+        parameters[0].grad = torch.full((1,), gradient)
+        made.step()
+        return -float(parameters[0])
+
+    linear = torch.nn.Linear(400, 900)
+    conv = torch.nn.Conv2d(16, 1024, 5)
+    norm = torch.nn.BatchNorm1d(1)
+    rows = torch.tensor([[0.0], [2.0]])
+    norm(rows)
+    table = torch.nn.Embedding(1000, 30).weight
+    truths: dict[str, Callable[[], bool]] = {
+        "initialiser of conv and linear weights": lambda: (
+            "1/sqrt(fan_in)" in value
+            and is_uniform(linear.weight, 1 / 20)
+            and is_uniform(conv.weight, 1 / 20)
+        ),
+        "initialiser of biases": lambda: (
+            "1/sqrt(fan_in)" in value
+            and is_uniform(linear.bias, 1 / 20)
+            and is_uniform(conv.bias, 1 / 20)
+        ),
+        "initialiser of embeddings": lambda: (
+            value == "N(0, 1)"
+            and abs(float(table.std()) - 1) < 0.02
+            and abs(float(table.mean())) < 0.02
+            and abs(float((table**4).mean()) - 3) < 0.2
+        ),
+        "optimizer epsilon": lambda: group["eps"] == float(value),
+        # With g = eps the two forms differ by far: sqrt(v) is of the size of eps.
+        "where epsilon sits": lambda: (
+            value == "outside the root"
+            and first_step(1e-8)
+            == pytest.approx(
+                1e-8 / (1e-8 * math.sqrt(1 - group.get("alpha", 0.0)) + 1e-8), rel=1e-3
+            )
+        ),
+        "RMSprop decay of the squared gradient": lambda: group["alpha"] == float(value),
+        "weight decay": lambda: group["weight_decay"] == float(value.split(",")[0]),
+        "BatchNorm epsilon": lambda: norm.eps == float(value),
+        "BatchNorm momentum (weight of the new batch)": lambda: (
+            norm.momentum == float(value)
+        ),
+        "BatchNorm running variance": lambda: (
+            value == "unbiased"
+            and norm.running_var.item() == pytest.approx(0.9 + 0.1 * 2.0)
+        ),
+        "LayerNorm epsilon": lambda: torch.nn.LayerNorm(3).eps == float(value),
+    }
+    assert truths[topic]()
+
+
+def data_for(script: Path, directory: Path, rows: int) -> None:
+    """Random rows for the inputs of the scripts below."""
+    shapes: dict[str, dict[str, Any]] = {
+        "all_sorts": {"picture": (3, 9, 8), "words": (20, 5), "y": (20,)},
+        "strange_names": {"model": (4,), "class": (4,), "unused": (9, 2)},
+        "sequence_labels": {
+            "a_rather_long_name_for_the_words_of_a_sentence": (11, 7),
+            "and_one_for_the_tags_that_are_to_be_predicted": (5, 7),
+        },
+        "mlp_deep": {"x": (100,), "y": (10,)},
+        "mnist_cnn": {"x": (1, 28, 28), "y": (10,)},
+        "residual_cnn": {"x": (1, 28, 28), "y": (10,)},
+    }
+    stem = next(s for s in shapes if script.stem.startswith(s))
+    generator = np.random.default_rng(2)
+    data = {}
+    for name, shape in shapes[stem].items():
+        integer = name in ("y", "words", "unused") or stem == "sequence_labels"
+        if integer:  # the first number is the bound
+            values = generator.integers(0, shape[0], (rows, *shape[1:]))
+            data[name] = values.astype(np.int32)
+        else:
+            data[name] = generator.normal(0, 1, (rows, *shape)).astype(np.float32)
+    write_safetensors(directory / "data.safetensors", data)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.py")))
+def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
+    source = (GOLDEN / name).read_text()
+    assert "bakeoff" not in source.lower()
+    # Small batches, a learning rate that shows at once, no half minute of compiling.
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in (
+            "BATCH_SIZE",
+            "LEARNING_RATE",
+        ):
+            value = "32" if "BATCH" in ast.unparse(node) else "0.01"
+            source = source.replace(
+                ast.unparse(node), f"{ast.unparse(node.targets[0])} = {value}"
+            )
+    source = source.replace("    model.compile()\n", "")
+    source = source.replace('    model.compile(mode="max-autotune")\n', "")
+    (tmp_path / "train.py").write_text(source)
+    data_for(GOLDEN / name, tmp_path, 64)
+    if "weights.safetensors" in source:
+        write_weights(tmp_path / "weights.safetensors", shapes_of(name))
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "train.py"), "--steps", "101"],
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    losses = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    assert len(losses) == 11
+    assert losses[-1] < losses[0]
+
+
+def test_compiled_step_gives_the_eager_losses(
+    adapter: TorchAdapter, mnist: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the aot_eager backend: the plumbing of a compiled model, not its codegen."""
+    text = (GOLDEN / "mnist_cnn.py").read_text()
+    compiled = mnist["dir"] / "compiled.py"
+    line = "    model.to(device)\n"
+    compiled.write_text(
+        text.replace(line, line + '    model.compile(backend="aot_eager")\n')
+    )
+    losses = []
+    for script in (GOLDEN / "mnist_cnn.py", compiled):
+        effective = adapter.build(request(mnist, script))
+        assert effective["compiled"] == (script is compiled)
+        adapter.parity(ParityRequest(0, 16, None))
+        losses.append(adapter.losses(3).losses)
+        before = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+        adapter.losses(2)
+        after = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+        assert after == before  # a reset does not compile again
+    assert losses[1] == pytest.approx(losses[0], rel=1e-12)
+
+
+def test_channels_last_is_seen(adapter: TorchAdapter, mnist: dict[str, Any]) -> None:
+    text = (GOLDEN / "mnist_cnn_compiled.py").read_text()
+    mine = mnist["dir"] / "mine.py"
+    mine.write_text(text.replace('    model.compile(mode="max-autotune")\n', ""))
+    assert adapter.build(request(mnist, mine))["channels_last"] is True
+    got = adapter.parity(ParityRequest(0, 16, None))
+    wanted = by_hand(mnist, torch.float64, 16)
+    assert all(distance(got[name], wanted[name]) < 1e-12 for name in wanted)
+    assert (
+        adapter.build(request(mnist, GOLDEN / "mnist_cnn.py"))["channels_last"] is False
+    )
