@@ -17,8 +17,8 @@ using Texts = std::map<std::string, std::string>;
 
 // A contender's end before its time: data, never an abort of the race.
 struct Failure {
-  std::string stage;      // environment, emit, start, import, build, parity, warmup, run, close
-  std::string reason;     // one line
+  std::string stage = {};      // environment, emit, start, import, build, parity, warmup, run, close
+  std::string reason = {};     // one line
   std::string log_tail = {};   // last lines of what the worker printed
   bool operator==(const Failure&) const = default;
 };
@@ -33,10 +33,10 @@ struct Burst {
 
 // One contender in one heat, in one fresh process.
 struct Trial {
-  std::string contender;           // Contender::id
+  std::string contender = {};           // Contender::id
   int heat = 0;                    // counted from 1
-  std::string started;             // UTC
-  std::optional<Failure> failure;  // absent: ok
+  std::string started = {};             // UTC
+  std::optional<Failure> failure = {};  // absent: ok
   std::optional<std::string> invalid = std::nullopt;   // a broken rule, e.g. "loss is not finite"
   int64_t start_ns = 0;            // process start to hello
   int64_t import_ns = 0;           // importing the framework
@@ -58,8 +58,8 @@ struct Trial {
 
 // One comparison of the gate: the worst tensor of a group.
 struct ParityCheck {
-  std::string what;        // "float64 loss", "float64 gradients", "optimizer update", "float32 losses", ...
-  std::string tensor;      // the worst one: "grad/conv1.weight", "step 7"
+  std::string what = {};        // "float64 loss", "float64 gradients", "optimizer update", "float32 losses", ...
+  std::string tensor = {};      // the worst one: "grad/conv1.weight", "step 7"
   double error = 0;        // relative
   double tolerance = 0;
   bool passed = false;
@@ -67,8 +67,8 @@ struct ParityCheck {
 };
 
 struct Parity {
-  std::string contender;
-  std::optional<Failure> failure;          // the gate could not be run
+  std::string contender = {};
+  std::optional<Failure> failure = {};          // the gate could not be run
   std::vector<ParityCheck> checks = {};
   // The first diverging tensor in the order output, loss, gradients, update, buffers, losses; empty: equal.
   std::string diverges_at = {};
@@ -85,17 +85,17 @@ struct Parity {
 
 // A framework with its execution settings.
 struct Contender {
-  std::string id;          // "torch[compile=default]": unique within a run, as shown
-  std::string framework;   // "torch"
-  std::string environment; // "torch"
+  std::string id = {};          // "torch[compile=default]": unique within a run, as shown
+  std::string framework = {};   // "torch"
+  std::string environment = {}; // "torch"
   std::map<std::string, std::string> settings = {};   // every setting of the framework
-  std::string script;      // file name in RUN/scripts
+  std::string script = {};      // file name in RUN/scripts
   std::string own_script = {};  // the user's file, where one is named
   bool operator==(const Contender&) const = default;
 };
 
 struct Host {
-  std::string name, kernel, cpu, os;
+  std::string name = {}, kernel = {}, cpu = {}, os = {};
   int cpus = 0;                    // in the affinity mask
   int64_t memory_bytes = 0;
   Texts more = {};                 // governor, THP, malloc settings, cgroup quota, ...
@@ -104,33 +104,33 @@ struct Host {
 
 // A line of the fairness diff: what each framework does where the user says nothing.
 struct FairnessLine {
-  std::string topic;
-  std::vector<std::string> values;     // parallel to `FairnessDiff::frameworks`
+  std::string topic = {};
+  std::vector<std::string> values = {};     // parallel to `FairnessDiff::frameworks`
   bool differs = false;
   bool operator==(const FairnessLine&) const = default;
 };
 struct FairnessDiff {
-  std::vector<std::string> frameworks;
-  std::vector<FairnessLine> lines;
+  std::vector<std::string> frameworks = {};
+  std::vector<FairnessLine> lines = {};
   bool operator==(const FairnessDiff&) const = default;
 };
 
 // What a run set out to do: run.json, written before the first worker starts.
 struct Manifest {
   int version = kRecordVersion;
-  std::string bakeoff_version;
-  std::string started;
-  std::string recipe_name;
-  std::string recipe_file;
-  std::string recipe_text;
-  std::string workload_text;           // IR
-  std::string weights_sha256;
-  std::string data_description;        // "MNIST, 60,000 train images"
-  Host host;
-  std::vector<Contender> contenders;
-  std::vector<Failure> not_started;    // parallel to contenders; empty reason = fine
-  std::vector<double> referee_losses;  // float64, one a step
-  FairnessDiff fairness;
+  std::string bakeoff_version = {};
+  std::string started = {};
+  std::string recipe_name = {};
+  std::string recipe_file = {};
+  std::string recipe_text = {};
+  std::string workload_text = {};           // IR
+  std::string weights_sha256 = {};
+  std::string data_description = {};        // "MNIST, 60,000 train images"
+  Host host = {};
+  std::vector<Contender> contenders = {};
+  std::vector<Failure> not_started = {};    // parallel to contenders; empty reason = fine
+  std::vector<double> referee_losses = {};  // float64, one a step
+  FairnessDiff fairness = {};
   Texts worker_environment = {};       // variables set for every worker
   bool operator==(const Manifest&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #define TOML_EXCEPTIONS 0
@@ -26,7 +27,9 @@ std::string dotted(const Key& key) { return key.section.empty() ? key.name : key
 // Reads a checked TOML table through the schema; remembers where things stand.
 class Reader {
  public:
-  Reader(const toml::table& root, fs::path file) : root_(root), file_(std::move(file)) {}
+  // `recorded`: files named by the recipe need not exist.
+  Reader(const toml::table& root, fs::path file, bool recorded)
+      : root_(root), file_(std::move(file)), recorded_(recorded) {}
 
   Error error(const toml::source_region& at, std::string message, std::string remedy = {}) const {
     return {std::move(message), fmt::format("{}:{}", file_.string(), at.begin.line), std::move(remedy)};
@@ -66,6 +69,7 @@ class Reader {
     return fs::weakly_canonical(fs::absolute(file_).parent_path() / text);
   }
   const fs::path& file() const { return file_; }
+  bool recorded() const { return recorded_; }
 
  private:
   Status check_names(const toml::table& table, const std::string& section) const {
@@ -139,6 +143,7 @@ class Reader {
 
   const toml::table& root_;
   fs::path file_;
+  bool recorded_;
 };
 
 Result<ir::Workload> read_workload(const Reader& reader) {
@@ -285,6 +290,7 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
   }
   if (name.empty()) {
     auto source = read_file(script);
+    if (!source && reader.recorded()) return emit::frameworks().front();   // the record has its own list
     if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
     name = framework_of(*source);
     if (name.empty()) {
@@ -313,7 +319,7 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
   if (const toml::node* node = table.get("script")) {
     if (!node->is_string()) return reader.error(node->source(), "'script' must be text");
     script = reader.path(*node->value<std::string>());
-    if (!fs::is_regular_file(script)) {
+    if (!fs::is_regular_file(script) && !reader.recorded()) {
       return reader.error(node->source(), fmt::format("there is no script '{}'", script.string()),
                           "paths are relative to the recipe's folder");
     }
@@ -431,7 +437,9 @@ std::string contender_id(const std::string& framework, const std::map<std::strin
   return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
 }
 
-Result<Recipe> parse(std::string_view text, const fs::path& file) {
+namespace {
+
+Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool recorded) {
   const toml::parse_result parsed = toml::parse(text, file.string());
   if (!parsed) {
     const toml::parse_error& e = parsed.error();
@@ -440,11 +448,13 @@ Result<Recipe> parse(std::string_view text, const fs::path& file) {
                  .remedy = "see docs/recipe.md for an example"};
   }
   const toml::table& root = parsed.table();
-  const Reader reader(root, file);
+  const Reader reader(root, file, recorded);
   CHECK_OK(reader.check());
   Recipe recipe{.file = file, .text = std::string(text)};
   fill(recipe, reader);
-  TRY(recipe.workload, read_workload(reader));
+  if (!recorded) {
+    TRY(recipe.workload, read_workload(reader));
+  }
   TRY(recipe.training.optimizer, read_optimizer(reader));
   TRY(recipe.contenders, read_contenders(reader, root));
   if (recipe.data.kind == "file" && recipe.data.path.empty()) {
@@ -453,6 +463,11 @@ Result<Recipe> parse(std::string_view text, const fs::path& file) {
   }
   return recipe;
 }
+
+}  // namespace
+
+Result<Recipe> parse(std::string_view text, const fs::path& file) { return parse_text(text, file, false); }
+Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) { return parse_text(text, file, true); }
 
 Result<Recipe> load(const fs::path& file) {
   auto text = read_file(file);

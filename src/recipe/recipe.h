@@ -24,11 +24,11 @@ struct Data {
 
 // One combination of settings of one framework.
 struct Contender {
-  std::string framework;
-  std::map<std::string, std::string> settings;   // every setting of the framework
+  std::string framework = {};
+  std::map<std::string, std::string> settings = {};   // every setting of the framework
   std::filesystem::path script = {};             // the user's own file, absolute; empty: emitted
-  std::string id;                                // "torch[compile=default]", unique
-  std::string file;                              // script's name in the run directory, unique
+  std::string id = {};                                // "torch[compile=default]", unique
+  std::string file = {};                              // script's name in the run directory, unique
   bool operator==(const Contender&) const = default;
 };
 
@@ -51,23 +51,26 @@ struct Race {
 };
 
 struct Recipe {
-  std::string name;
-  std::filesystem::path file;
-  std::string text;
-  ir::Workload workload;
-  ir::Training training;
-  Data data;
-  std::vector<Contender> contenders;
+  std::string name = {};
+  std::filesystem::path file = {};
+  std::string text = {};
+  ir::Workload workload = {};
+  ir::Training training = {};
+  Data data = {};
+  std::vector<Contender> contenders = {};
   double margin = 0.03;
   double alpha = 0.01;
-  Budget budget;
-  Race race;
+  Budget budget = {};
+  Race race = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.
 Result<Recipe> load(const std::filesystem::path& file);
 // The same from text; relative paths are taken from `file`'s folder.
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
+
+// The same from a run's record: files that the recipe names need not exist any more. The workload is not read.
+Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
 // "torch[compile=default,channels_last]": settings that differ from the framework's own default; a Keras
 // backend always shows.

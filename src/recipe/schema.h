@@ -11,10 +11,10 @@ namespace bakeoff::recipe {
 enum class Kind { kWord, kPath, kInt, kReal, kFlag };
 
 struct Key {
-  std::string section;                 // "" for the top level
-  std::string name;
+  std::string section = {};            // "" for the top level
+  std::string name = {};
   Kind kind = Kind::kWord;
-  std::string fallback;                // as shown to people; empty: none
+  std::string fallback = {};            // as shown to people; empty: none
   bool required = false;
   std::vector<std::string> words = {}; // kWord: the allowed ones; empty: any
   double least = -std::numeric_limits<double>::infinity();

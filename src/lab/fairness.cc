@@ -1,0 +1,44 @@
+#include "lab/fairness.h"
+
+#include <algorithm>
+
+#include "emit/all/frameworks.h"
+
+namespace bakeoff::lab {
+
+FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& training,
+                           const std::vector<Contender>& contenders) {
+  FairnessDiff diff;
+  ir::Training as_is = training;
+  as_is.track = ir::Track::kAsIs;
+  for (const Contender& contender : contenders) {
+    const auto backend = contender.settings.find("backend");
+    const std::string column = backend == contender.settings.end()
+                                   ? contender.framework
+                                   : contender.framework + " (" + backend->second + ")";
+    const emit::Framework* framework = emit::find_framework(contender.framework);
+    if (framework == nullptr || framework->defaults == nullptr ||
+        std::find(diff.frameworks.begin(), diff.frameworks.end(), column) != diff.frameworks.end()) {
+      continue;
+    }
+    diff.frameworks.push_back(column);
+    for (const emit::Default& line : framework->defaults({workload, as_is, contender.settings, contender.script})) {
+      auto found = std::find_if(diff.lines.begin(), diff.lines.end(),
+                                [&](const FairnessLine& l) { return l.topic == line.topic; });
+      if (found == diff.lines.end()) {
+        diff.lines.push_back({.topic = line.topic, .values = {}});
+        found = diff.lines.end() - 1;
+      }
+      found->values.resize(diff.frameworks.size());
+      found->values.back() = line.value;
+    }
+  }
+  for (FairnessLine& line : diff.lines) {
+    line.values.resize(diff.frameworks.size());
+    line.differs = std::any_of(line.values.begin(), line.values.end(),
+                               [&](const std::string& v) { return v != line.values[0]; });
+  }
+  return diff;
+}
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,17 @@
+#pragma once
+
+// What shapes a number on this machine.
+
+#include <vector>
+
+#include "lab/trial.h"
+
+namespace bakeoff::lab {
+
+Host read_host();
+// CPUs that this process may run on, ascending.
+std::vector<int> allowed_cpus();
+// MemAvailable of /proc/meminfo; 0 where it cannot be read.
+int64_t available_memory_bytes();
+
+}  // namespace bakeoff::lab

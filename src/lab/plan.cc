@@ -1,0 +1,201 @@
+#include "lab/plan.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/version.h"
+#include "emit/all/frameworks.h"
+#include "ir/text.h"
+#include "lab/data.h"
+#include "lab/fairness.h"
+#include "lab/host.h"
+#include "lab/runner_files.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr const char* kData = "data.safetensors";
+constexpr const char* kWeights = "weights.safetensors";
+
+fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }
+
+// A hard link where the file system allows one, else a copy: nobody writes to either.
+Status link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::create_hard_link(from, to, code);
+  if (!code) return Done{};
+  fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
+  if (code) return Error{.message = fmt::format("cannot copy '{}' to '{}': {}", from.string(), to.string(), code.message())};
+  return Done{};
+}
+
+// Emits one contender's script and layout, or copies the user's script. An unsupported op is the contender's
+// failure; a folder that cannot be written is everybody's.
+Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const recipe::Contender& contender,
+                                            const fs::path& folder) {
+  const emit::Framework& framework = *emit::find_framework(contender.framework);
+  auto emitted = [&]() -> Result<emit::Emitted> {
+    CHECK_OK(emit::check_supported(framework, recipe.workload));
+    return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
+  }();
+  if (!emitted && contender.script.empty()) {
+    return std::optional<Failure>(Failure{"emit", emitted.error().text(), {}});
+  }
+  const fs::path script = folder / contender.file;
+  std::string source = emitted ? emitted->source : "";
+  std::string layout = emitted ? emitted->layout_json : "";
+  if (!contender.script.empty()) {
+    TRY(source, read_file(contender.script));
+    if (auto own = read_file(layout_of(contender.script))) layout = *own;
+  }
+  CHECK_OK(write_file(script, source));
+  if (!layout.empty()) CHECK_OK(write_file(layout_of(script), layout));
+  return std::optional<Failure>();
+}
+
+struct Written {
+  int64_t rows = 0;
+  std::string data_description;
+  std::string weights_sha256;
+  std::vector<std::optional<Failure>> failures;   // by contender
+};
+
+Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
+  Written written;
+  CHECK_OK(make_folder(folder));
+  const DataKind kind = recipe.data.kind == "mnist"  ? DataKind::kMnist
+                        : recipe.data.kind == "file" ? DataKind::kFile
+                                                     : DataKind::kSynthetic;
+  TRY(const DataSet data, prepare({.kind = kind, .path = recipe.data.path, .samples = recipe.data.samples,
+                                   .seed = recipe.training.seed},
+                                  recipe.workload, bakeoff_home() / "data", progress));
+  written.rows = data.rows;
+  written.data_description = data.description;
+  if (data.rows < recipe.training.batch) {
+    return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch, data.rows),
+                 .where = recipe.file.string(), .remedy = fmt::format("set batch to at most {}", data.rows)};
+  }
+  std::error_code ignored;
+  fs::remove(folder / kData, ignored);
+  CHECK_OK(link_or_copy(data.file, folder / kData));
+  CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, folder / kWeights));
+  TRY(written.weights_sha256, sha256_file(folder / kWeights));
+  for (const recipe::Contender& contender : recipe.contenders) {
+    TRY(auto failure, write_script(recipe, contender, folder));
+    written.failures.push_back(std::move(failure));
+  }
+  return written;
+}
+
+Contender record_of(const recipe::Contender& c) {
+  return {.id = c.id, .framework = c.framework,
+          .environment = emit::find_framework(c.framework)->environment(c.settings), .settings = c.settings,
+          .script = c.file, .own_script = c.script.string()};
+}
+
+// Everything that follows from recipe, manifest and folder.
+Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
+                      const Interpreters& interpreters, int64_t rows) {
+  TRY(const fs::path runner, unpack_runner(bakeoff_home()));
+  const std::vector<int> allowed = allowed_cpus();
+  const size_t threads = recipe.race.threads > 0 ? static_cast<size_t>(recipe.race.threads) : allowed.size();
+  const std::vector<int> cpus(allowed.begin(), allowed.begin() + static_cast<long>(std::min(threads, allowed.size())));
+  GateJob gate{.workload = recipe.workload, .training = recipe.training, .data = directory.scripts() / kData,
+               .rows = rows, .steps = recipe.race.parity_steps, .folder = directory.path() / "gate"};
+  CHECK_OK(make_folder(gate.folder));
+  Plan plan{std::move(recipe), std::move(directory), std::move(manifest), std::move(gate), {}};
+  for (size_t i = 0; i < plan.manifest.contenders.size(); ++i) {
+    const Contender& contender = plan.manifest.contenders[i];
+    Lane lane;
+    lane.entry.contender = contender;
+    lane.entry.script = plan.directory.scripts() / contender.script;
+    lane.entry.layout = layout_of(lane.entry.script);
+    if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
+    lane.entry.unbiased_running_var =
+        emit::find_framework(contender.framework)->unbiased_running_var(contender.settings);
+    const auto interpreter = interpreters.find(contender.environment);
+    if (!plan.manifest.not_started[i].reason.empty()) {
+      lane.failure = plan.manifest.not_started[i];
+    } else if (interpreter == interpreters.end() || !interpreter->second.why_not.empty()) {
+      lane.failure = Failure{"environment",
+                             interpreter == interpreters.end()
+                                 ? fmt::format("there is no environment '{}'", contender.environment)
+                                 : interpreter->second.why_not, {}};
+    } else {
+      lane.entry.worker = {.python = interpreter->second.python, .runner = runner, .framework = contender.framework,
+                           .options = contender.settings, .threads = static_cast<int>(threads), .cpus = cpus,
+                           .environment = plan.manifest.worker_environment,
+                           .stage_seconds = plan.recipe.race.stage_seconds};
+    }
+    plan.lanes.push_back(std::move(lane));
+  }
+  return plan;
+}
+
+}  // namespace
+
+Texts worker_environment(const recipe::Recipe& recipe, int threads) {
+  const std::string n = std::to_string(threads);
+  Texts all = {{"OMP_NUM_THREADS", n}, {"OPENBLAS_NUM_THREADS", n}, {"MKL_NUM_THREADS", n},
+               {"NUMEXPR_NUM_THREADS", n}, {"TF_NUM_INTRAOP_THREADS", n}, {"TF_CPP_MIN_LOG_LEVEL", "2"},
+               {"PYTHONHASHSEED", "0"}};
+  if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
+  if (recipe.race.tuned_allocator) {
+    all["MALLOC_MMAP_THRESHOLD_"] = "1073741824";
+    all["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
+    all["MALLOC_TOP_PAD_"] = "268435456";
+  }
+  return all;
+}
+
+Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
+  TRY(const Written written, write_all(recipe, folder, progress));
+  for (size_t i = 0; i < written.failures.size(); ++i) {
+    if (written.failures[i]) return Error{.message = recipe.contenders[i].id + ": " + written.failures[i]->reason};
+  }
+  return Done{};
+}
+
+Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
+                       const Progress& progress) {
+  TRY(const RunDirectory directory, RunDirectory::create(folder));
+  CHECK_OK(directory.lock());
+  TRY(const Written written, write_all(recipe, directory.scripts(), progress));
+  const int threads = recipe.race.threads > 0 ? static_cast<int>(recipe.race.threads)
+                                              : static_cast<int>(allowed_cpus().size());
+  Manifest manifest{.bakeoff_version = kVersion, .started = utc_now(), .recipe_name = recipe.name,
+                    .recipe_file = fs::absolute(recipe.file).string(), .recipe_text = recipe.text,
+                    .workload_text = ir::dump(recipe.workload), .weights_sha256 = written.weights_sha256,
+                    .data_description = written.data_description, .host = read_host(), .contenders = {},
+                    .not_started = {}, .referee_losses = {}, .fairness = {},
+                    .worker_environment = worker_environment(recipe, threads)};
+  manifest.worker_environment["TORCHINDUCTOR_CACHE_DIR"] = (directory.path() / "cache" / "inductor").string();
+  for (size_t i = 0; i < recipe.contenders.size(); ++i) {
+    manifest.contenders.push_back(record_of(recipe.contenders[i]));
+    manifest.not_started.push_back(written.failures[i].value_or(Failure{}));
+  }
+  manifest.fairness = fairness_diff(recipe.workload, recipe.training, manifest.contenders);
+  CHECK_OK(directory.write(manifest));
+  return assemble(recipe, directory, manifest, interpreters, written.rows);
+}
+
+Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreters) {
+  TRY(const RunDirectory directory, RunDirectory::open(folder));
+  CHECK_OK(directory.lock());
+  TRY(const Manifest manifest, directory.manifest());
+  TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
+  TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
+  TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));
+  const auto* entry = data.find(recipe.workload.inputs[0].name);
+  if (entry == nullptr || entry->shape.empty()) {
+    return Error{.message = fmt::format("'{}' lacks input '{}'", (directory.scripts() / kData).string(),
+                                        recipe.workload.inputs[0].name),
+                 .remedy = "the run directory is damaged: start a new run"};
+  }
+  return assemble(std::move(recipe), directory, manifest, interpreters, entry->shape[0]);
+}
+
+}  // namespace bakeoff::lab

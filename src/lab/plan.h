@@ -1,0 +1,54 @@
+#pragma once
+
+// From a recipe to a run directory: data, initial weights, emitted scripts, the manifest, and for every
+// contender what its worker needs.
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/gate.h"
+#include "lab/progress.h"
+#include "lab/records.h"
+#include "lab/trial.h"
+#include "recipe/recipe.h"
+
+namespace bakeoff::lab {
+
+// A contender ready to be started, or the reason why it cannot be.
+struct Lane {
+  GateContender entry = {};
+  std::optional<Failure> failure = {};
+};
+
+struct Plan {
+  recipe::Recipe recipe = {};
+  RunDirectory directory;
+  Manifest manifest = {};
+  GateJob gate = {};
+  std::vector<Lane> lanes = {};          // in the recipe's order
+};
+
+// Interpreters by environment name ("torch"); a missing one has its reason.
+struct Interpreter {
+  std::filesystem::path python = {};
+  std::string why_not = {};
+};
+using Interpreters = std::map<std::string, Interpreter>;
+
+// Writes scripts, data.safetensors and weights.safetensors into `folder`, so that each script runs alone.
+Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder, const Progress& progress);
+
+// A new run in an empty or new folder.
+Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path& folder,
+                       const Interpreters& interpreters, const Progress& progress);
+// Goes on with an interrupted run: its own recipe, scripts, data and weights.
+Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
+
+// Variables set for every worker: threads, allocator, quiet logs, no TF32 in the equalised track.
+Texts worker_environment(const recipe::Recipe& recipe, int threads);
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,296 @@
+#include "lab/race.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <set>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "lab/host.h"
+#include "proc/interrupt.h"
+#include "stats/trimmed.h"
+#include "tensor/rng.h"
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+constexpr int64_t kBytesPerWorker = int64_t{3} << 29;   // 1.5 GiB: what a worker of these frameworks may need
+
+double seconds_since(int64_t begin) {
+  return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
+}
+
+// A member of a heat while it lives.
+struct Member {
+  std::unique_ptr<Worker> worker;
+  Trial trial;
+  int64_t burst_steps = 2;
+};
+
+void take_failure(Member& member) {
+  if (!member.trial.failure && !member.worker->ok()) member.trial.failure = member.worker->failure();
+}
+
+void note_loss(Trial& trial, const std::optional<double>& loss) {
+  if (!loss) return;
+  trial.last_loss = loss;
+  if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
+}
+
+// Import, build, first step, warm-up; ends frozen.
+void start_member(const Plan& plan, const GateContender& entry, Member& member) {
+  Trial& trial = member.trial;
+  trial.started = utc_now();
+  WorkerSpec spec = entry.worker;
+  spec.log_file = plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
+  static std::atomic<int> rings{0};
+  spec.ring_file = fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), rings++);
+  if (!fs::is_directory("/dev/shm")) spec.ring_file = plan.directory.path() / spec.ring_file.filename();
+  member.worker = Worker::start(spec);
+  Worker& worker = *member.worker;
+  trial.start_ns = worker.start_ns();
+  if (const auto imported = worker.import()) {
+    trial.import_ns = imported->ns;
+    trial.versions = imported->versions;
+    trial.effective = imported->effective;
+  }
+  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
+  const auto built = worker.build({.script = entry.script,
+                                   .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
+                                   .data = plan.gate.data, .layout = entry.layout, .dropout = true},
+                                  trial.effective);
+  if (built) trial.build_ns = *built;
+  if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
+  if (const auto warm = worker.run(plan.recipe.race.warmup_steps, "warmup")) {
+    trial.warmup_ns = warm->burst.ns;
+    note_loss(trial, warm->loss);
+    const double step_s = warm->burst.ms_per_step() / 1e3;
+    member.burst_steps = std::max<int64_t>(2, std::llround(plan.recipe.race.burst_seconds / step_s));
+  }
+  worker.freeze();
+  take_failure(member);
+}
+
+void run_burst(Member& member) {
+  member.worker->thaw();
+  if (const auto ran = member.worker->run(member.burst_steps)) {
+    member.trial.bursts.push_back(ran->burst);
+    member.trial.step_ns.insert(member.trial.step_ns.end(), ran->step_ns.begin(), ran->step_ns.end());
+    note_loss(member.trial, ran->loss);
+  }
+  member.worker->freeze();
+  take_failure(member);
+}
+
+void end_member(Member& member) {
+  const proc::ResourceUsage usage = member.worker->close();
+  member.trial.user_s = usage.user_s;
+  member.trial.system_s = usage.system_s;
+  member.trial.peak_rss_bytes = usage.max_rss_bytes;
+  member.trial.involuntary_switches = usage.involuntary_switches;
+}
+
+template <typename T>
+void shuffle(std::vector<T>& items, tensor::Rng& rng) {
+  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
+}
+
+}  // namespace
+
+std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& parities) {
+  std::vector<size_t> lanes;
+  for (size_t i = 0; i < plan.lanes.size(); ++i) {
+    if (plan.lanes[i].failure) continue;
+    const auto proof = std::find_if(parities.begin(), parities.end(), [&](const Parity& p) {
+      return p.contender == plan.manifest.contenders[i].id;
+    });
+    if (proof == parities.end() || proof->failure) continue;
+    if (plan.recipe.training.track == ir::Track::kAsIs || proof->passed()) lanes.push_back(i);
+  }
+  return lanes;
+}
+
+std::optional<double> heat_value(const Trial& trial) {
+  if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
+  std::vector<double> ms;
+  for (const Burst& burst : trial.bursts) ms.push_back(burst.ms_per_step());
+  const auto value = stats::log_trimmed_mean(ms);
+  return value ? std::optional<double>(*value) : std::nullopt;
+}
+
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants) {
+  stats::PairTable table(entrants.size());
+  std::set<int> heats;
+  for (const Trial& trial : trials) heats.insert(trial.heat);
+  for (const int heat : heats) {
+    stats::HeatResult result;
+    result.log_ms.resize(entrants.size());
+    for (const Trial& trial : trials) {
+      const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
+      if (trial.heat == heat && at != entrants.end()) {
+        result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
+      }
+    }
+    CHECK_OK(table.add(result));
+  }
+  return table;
+}
+
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, bool cold,
+                            const Watch& watch, Happening happening) {
+  tensor::Rng rng(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(heat));
+  std::vector<size_t> order(lanes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  shuffle(order, rng);
+  std::vector<Member> members(lanes.size());
+  happening.total = static_cast<int>(lanes.size() * (1 + static_cast<size_t>(plan.recipe.race.bursts)));
+  happening.done = 0;
+  const auto tell = [&](const std::string& what, size_t member) {
+    happening.detail = what + " " + plan.lanes[lanes[member]].entry.contender.id;
+    watch(happening);
+    ++happening.done;
+  };
+  for (const size_t i : order) {
+    members[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
+    members[i].trial.heat = heat;
+    members[i].trial.cold = cold;
+    if (proc::interrupted()) break;
+    tell("starting", i);
+    start_member(plan, plan.lanes[lanes[i]].entry, members[i]);
+  }
+  for (int64_t round = 0; round < plan.recipe.race.bursts; ++round) {
+    shuffle(order, rng);
+    for (const size_t i : order) {
+      if (proc::interrupted() || !members[i].worker || !members[i].worker->ok()) continue;
+      tell("timing", i);
+      run_burst(members[i]);
+    }
+  }
+  std::vector<Trial> trials;
+  for (Member& member : members) {
+    if (member.worker) end_member(member);
+    trials.push_back(std::move(member.trial));
+  }
+  return trials;
+}
+
+std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
+                                 const std::vector<bool>& failed, size_t live) {
+  std::vector<size_t> unmet, undecided;
+  for (size_t i = 0; i < table.contenders(); ++i) {
+    if (!failed[i] && table.heats(i) == 0) unmet.push_back(i);
+  }
+  for (const size_t i : race.still_undecided) {
+    if (!failed[i] && i != race.leader) undecided.push_back(i);
+  }
+  std::stable_sort(undecided.begin(), undecided.end(),
+                   [&](size_t a, size_t b) { return table.heats(a) < table.heats(b); });
+  std::vector<size_t> members;
+  if (race.leader && !failed[*race.leader]) members.push_back(*race.leader);
+  for (const auto* group : {&unmet, &undecided}) {
+    for (const size_t i : *group) {
+      if (members.size() < live) members.push_back(i);
+    }
+  }
+  if (members.size() < 2) return {};
+  return members;
+}
+
+Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials, const Watch& watch) {
+  const std::vector<size_t> lanes = eligible(plan, parities);
+  std::vector<std::string> entrants;
+  for (const size_t lane : lanes) entrants.push_back(plan.manifest.contenders[lane].id);
+  const int64_t begin = monotonic_clock().now_ns();
+  const double budget_s = plan.recipe.budget.minutes * 60;
+  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
+  int heat = 0;
+  for (const Trial& trial : trials) heat = std::max(heat, trial.heat);
+  Happening now{.stage = "race", .contenders = static_cast<int>(plan.lanes.size())};
+  double last_heat_s = 0;
+  while (!proc::interrupted() && heat < plan.recipe.budget.heats) {
+    TRY(const stats::PairTable table, tabulate(trials, entrants));
+    const stats::Race state = stats::race_state(table, {.alpha = plan.recipe.alpha, .margin = plan.recipe.margin});
+    std::vector<bool> failed(entrants.size(), false);
+    for (const Trial& trial : trials) {
+      const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
+      if ((trial.failure || trial.invalid) && at != entrants.end()) failed[static_cast<size_t>(at - entrants.begin())] = true;
+    }
+    size_t live = static_cast<size_t>(plan.recipe.race.live);
+    if (const int64_t memory = available_memory_bytes(); memory > 0) {
+      live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, live);
+    }
+    const std::vector<size_t> members = next_members(table, state, failed, live);
+    // Out of time when most of another heat would lie beyond the budget.
+    if (members.empty() || (heat > 0 && seconds_since(begin) + last_heat_s / 2 > budget_s)) break;
+    now.heat = ++heat;
+    now.elapsed_s = seconds_since(begin);
+    now.left_s = std::max(0.0, budget_s - now.elapsed_s);
+    now.failed = static_cast<int>(plan.lanes.size() - lanes.size() + static_cast<size_t>(std::count(failed.begin(), failed.end(), true)));
+    now.survivors = static_cast<int>(entrants.size() - state.eliminated.size()) - static_cast<int>(std::count(failed.begin(), failed.end(), true));
+    if (state.leader) {
+      now.leader = entrants[*state.leader];
+      std::vector<double> ms;
+      for (const Trial& trial : trials) {
+        if (trial.contender == now.leader && heat_value(trial)) ms.push_back(std::exp(*heat_value(trial)));
+      }
+      now.leader_ms = stats::median(ms);
+    }
+    std::vector<size_t> heat_lanes;
+    for (const size_t m : members) heat_lanes.push_back(lanes[m]);
+    const int64_t heat_begin = monotonic_clock().now_ns();
+    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, as_is && heat == 1, watch, now);
+    last_heat_s = seconds_since(heat_begin);
+    if (proc::interrupted()) break;   // a heat cut short is void
+    for (Trial& trial : fresh) {
+      CHECK_OK(plan.directory.append(trial));
+      trials.push_back(std::move(trial));
+    }
+  }
+  return Done{};
+}
+
+Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
+  std::vector<size_t> todo;
+  for (size_t i = 0; i < plan.lanes.size(); ++i) {
+    const bool known = std::any_of(done.begin(), done.end(), [&](const Parity& p) {
+      return p.contender == plan.manifest.contenders[i].id;
+    });
+    if (!known && !plan.lanes[i].failure) todo.push_back(i);
+  }
+  if (todo.empty()) return done;
+  Happening now{.stage = "referee", .detail = "computing losses and gradients in float64",
+                .contenders = static_cast<int>(plan.lanes.size())};
+  watch(now);
+  TRY(const Reference reference, make_reference(plan.gate));
+  if (plan.manifest.referee_losses != reference.losses32) {
+    plan.manifest.referee_losses = reference.losses32;
+    CHECK_OK(plan.directory.write(plan.manifest));
+  }
+  now.stage = "parity";
+  now.total = static_cast<int>(todo.size());
+  for (const size_t i : todo) {
+    if (proc::interrupted()) break;
+    GateContender entry = plan.lanes[i].entry;
+    now.detail = entry.contender.id;
+    watch(now);
+    entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate64.log");
+    Parity parity = prove_float64(plan.gate, reference, entry);
+    if (!parity.failure && plan.recipe.training.track == ir::Track::kEqualised && !proc::interrupted()) {
+      entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate32.log");
+      prove_float32(plan.gate, reference, entry, parity);
+    }
+    if (proc::interrupted()) break;
+    CHECK_OK(plan.directory.append(parity));
+    done.push_back(std::move(parity));
+    ++now.done;
+  }
+  return done;
+}
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,59 @@
+#pragma once
+
+// The race: heats of fresh processes on one CPU set. In a heat every member starts, takes its first step (timed:
+// compilation included), warms up and is frozen; then bursts alternate in random order, one worker running at a
+// time, all others frozen. Each heat gives every member one value, the log of its trimmed mean step time, and
+// every pair of members one paired difference.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/plan.h"
+#include "lab/trial.h"
+#include "stats/pair_table.h"
+#include "stats/ranking.h"
+
+namespace bakeoff::lab {
+
+// What is going on, for whoever shows it.
+struct Happening {
+  std::string stage = {};           // "referee", "parity", "race"
+  std::string detail = {};          // contender or step under way
+  int done = 0, total = 0;     // parts of the stage; total 0: not known
+  int heat = 0;
+  double elapsed_s = 0;        // of the race
+  std::optional<double> left_s = {};
+  std::string leader = {};
+  double leader_ms = 0;
+  int survivors = 0, contenders = 0, failed = 0;
+};
+using Watch = std::function<void(const Happening&)>;
+
+// Contenders that may be raced, by index into the plan's lanes, from the records so far.
+std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& parities);
+
+// One heat's evidence, by index into `members`' lanes: log of the trimmed mean of the bursts' ms per step.
+std::optional<double> heat_value(const Trial& trial);
+
+// The paired table of all heats over the lanes of `entrants` (indices into it are positions in `entrants`).
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants);
+
+// Runs one heat; trials in the order of `members` (indices of lanes). Members that fail have their reason.
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members, int heat, bool cold,
+                            const Watch& watch, Happening happening);
+
+// Who runs in the next heat: the leader and those not yet decided against it, fewest heats first; at most
+// `live`. Contenders that have not met anybody come first. Empty: nothing is left to decide.
+std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
+                                 const std::vector<bool>& failed, size_t live);
+
+// Heats until everything is decided, the budget is spent or Ctrl-C comes. Appends trials to the run directory.
+Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials, const Watch& watch);
+
+// The gate for all lanes not in `done` yet; appends to the run directory.
+Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch);
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,59 @@
+#pragma once
+
+// The run directory: JSON text of the records, and where each lies.
+//
+//   run.json       Manifest, written once before the first worker starts
+//   parity.jsonl   one Parity a line, in order of contenders
+//   trials.jsonl   one Trial a line, flushed to disk after every heat
+//   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
+//   logs/          what the workers printed
+//   report.html
+//
+// Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error naming file
+// and line.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/trial.h"
+
+namespace bakeoff::lab {
+
+std::string to_json(const Manifest&);
+std::string to_json(const Parity&);   // one line
+std::string to_json(const Trial&);    // one line
+Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);
+Result<Parity> parity_from_json(std::string_view text, const std::string& where);
+Result<Trial> trial_from_json(std::string_view text, const std::string& where);
+
+class RunDirectory {
+ public:
+  // For reading, and to go on with.
+  static Result<RunDirectory> open(const std::filesystem::path& path);
+  // A new one: refuses a folder that holds anything. Writes run.json.
+  static Result<RunDirectory> create(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path scripts() const { return path_ / "scripts"; }
+  std::filesystem::path logs() const { return path_ / "logs"; }
+
+  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until this
+  // process ends.
+  Status lock() const;
+
+  Status write(const Manifest& manifest) const;
+  Status append(const Parity& parity) const;
+  Status append(const Trial& trial) const;
+  Result<Manifest> manifest() const;
+  Result<std::vector<Parity>> parities() const;
+  Result<std::vector<Trial>> trials() const;
+
+ private:
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
+}  // namespace bakeoff::lab

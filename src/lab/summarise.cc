@@ -1,0 +1,296 @@
+#include "lab/summarise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/files.h"
+#include "ir/cost.h"
+#include "ir/text.h"
+#include "lab/race.h"
+#include "recipe/recipe.h"
+#include "stats/planning.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff::lab {
+namespace {
+
+double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
+
+// Values of one contender's sound trials.
+template <typename Get>
+std::vector<double> collect(const std::vector<const Trial*>& trials, Get get) {
+  std::vector<double> values;
+  for (const Trial* trial : trials) values.push_back(get(*trial));
+  return values;
+}
+
+StartUp start_up(const std::vector<const Trial*>& trials, const std::optional<Parity>& proof) {
+  StartUp s;
+  if (trials.empty()) return s;
+  s.start = stats::median(collect(trials, [](const Trial& t) { return ms(t.start_ns); }));
+  s.import = stats::median(collect(trials, [](const Trial& t) { return ms(t.import_ns); }));
+  s.build = stats::median(collect(trials, [](const Trial& t) { return ms(t.build_ns); }));
+  std::vector<double> warm, cold;
+  for (const Trial* t : trials) (t->cold ? cold : warm).push_back(ms(t->first_step_ns));
+  s.first_step = stats::median(warm.empty() ? cold : warm);
+  if (!cold.empty()) s.first_step_cold = stats::median(cold);
+  else if (proof && proof->first_step_cold_ns > 0) s.first_step_cold = ms(proof->first_step_cold_ns);
+  return s;
+}
+
+std::string verdict_word(stats::Verdict verdict) {
+  switch (verdict) {
+    case stats::Verdict::kFaster: return "faster";
+    case stats::Verdict::kSame: return "same";
+    case stats::Verdict::kSlower: return "slower";
+    case stats::Verdict::kMateriallySlower: return "materially slower";
+    case stats::Verdict::kUndecided: break;
+  }
+  return "undecided";
+}
+
+// The records of a run, with what follows from them for every row.
+class Summariser {
+ public:
+  Summariser(const Manifest& manifest, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
+             recipe::Recipe recipe, ir::Cost cost)
+      : manifest_(manifest), parities_(parities), trials_(trials), recipe_(std::move(recipe)), cost_(cost) {}
+
+  Result<Summary> summary(std::vector<Source> sources) {
+    std::vector<std::string> entrants;   // those that ever passed the gate, in the recipe's order
+    for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
+      if (may_race(i)) entrants.push_back(manifest_.contenders[i].id);
+    }
+    TRY(const stats::PairTable table, tabulate(trials_, entrants));
+    const stats::Ranking ranking = stats::rank(table, {.alpha = recipe_.alpha, .margin = recipe_.margin});
+    Summary s = header(std::move(sources));
+    fill_rows(s, ranking, entrants);
+    fill_against_leader(s);
+    s.decided = !s.ranked.empty() &&
+                std::none_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.verdict == "undecided"; });
+    s.sentence = sentence(s);
+    add_notes(s);
+    return s;
+  }
+
+ private:
+  bool as_is() const { return recipe_.training.track == ir::Track::kAsIs; }
+
+  std::optional<Parity> proof_of(const std::string& id) const {
+    for (const Parity& p : parities_) {
+      if (p.contender == id) return p;
+    }
+    return std::nullopt;
+  }
+
+  bool may_race(size_t i) const {
+    if (!manifest_.not_started[i].reason.empty()) return false;
+    const auto proof = proof_of(manifest_.contenders[i].id);
+    return proof && !proof->failure && (as_is() || proof->passed());
+  }
+
+  std::vector<const Trial*> trials_of(const std::string& id, bool sound_only) const {
+    std::vector<const Trial*> found;
+    for (const Trial& t : trials_) {
+      if (t.contender == id && (!sound_only || heat_value(t))) found.push_back(&t);
+    }
+    return found;
+  }
+
+  Summary header(std::vector<Source> sources) const {
+    Summary s;
+    s.title = manifest_.recipe_name;
+    s.track = ir::name(recipe_.training.track);
+    s.margin = recipe_.margin;
+    s.alpha = recipe_.alpha;
+    s.batch = recipe_.training.batch;
+    std::set<int> heats;
+    for (const Trial& t : trials_) heats.insert(t.heat);
+    s.heats = static_cast<int>(heats.size());
+    for (const Trial& t : trials_) {
+      // Workers start and run one at a time, so that their times add up.
+      s.elapsed_s += ms(t.start_ns + t.import_ns + t.build_ns + t.first_step_ns + t.warmup_ns) / 1e3;
+      for (const Burst& b : t.bursts) s.elapsed_s += ms(b.ns) / 1e3;
+    }
+    s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
+    s.parameters = recipe_.workload.parameter_count();
+    s.manifest = manifest_;
+    s.sources = std::move(sources);
+    return s;
+  }
+
+  Row base_row(const Contender& contender) const {
+    Row row{.contender = contender, .proof = proof_of(contender.id)};
+    if (row.proof && !row.proof->failure) {
+      row.parity = row.proof->passed() ? ParityState::kPassed : as_is() ? ParityState::kReported : ParityState::kFailed;
+      row.effective = row.proof->effective;
+      row.versions = row.proof->versions;
+    }
+    const auto sound = trials_of(contender.id, true);
+    row.start_up = start_up(sound, row.proof);
+    for (const Trial* t : sound) {
+      row.heat_ms.push_back(std::exp(*heat_value(*t)));
+      for (const int64_t ns : t->step_ns) row.step_ms.push_back(ms(ns));
+      row.peak_rss_bytes = std::max(row.peak_rss_bytes, t->peak_rss_bytes);
+      row.effective = t->effective;
+      row.versions = t->versions;
+    }
+    row.heats = static_cast<int>(sound.size());
+    return row;
+  }
+
+  // Why a contender is not ranked; nullopt if it may be.
+  std::optional<Failure> why_not(size_t i, const Row& row) const {
+    if (!manifest_.not_started[i].reason.empty()) return manifest_.not_started[i];
+    if (row.proof && row.proof->failure) return row.proof->failure;
+    if (row.parity == ParityState::kFailed) {
+      return Failure{"parity",
+                     fmt::format("not the same computation: {} differs by {:.2g}{}", row.proof->diverges_at,
+                                 row.proof->divergence,
+                                 row.proof->explanation.empty() ? "" : " (" + row.proof->explanation + ")"), {}};
+    }
+    for (const Trial* t : trials_of(row.contender.id, false)) {
+      if (t->failure) return t->failure;
+      if (t->invalid) return Failure{"run", *t->invalid, {}};
+    }
+    if (!row.proof) return Failure{"environment", "was not run: the run ended before it, or its environment is missing", {}};
+    if (row.heats == 0) return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
+    return std::nullopt;
+  }
+
+  void fill_rows(Summary& s, const stats::Ranking& ranking, const std::vector<std::string>& entrants) const {
+    std::vector<Row> rows(entrants.size());
+    std::vector<bool> ranked(entrants.size(), false);
+    for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
+      Row row = base_row(manifest_.contenders[i]);
+      row.failure = why_not(i, row);
+      const auto at = std::find(entrants.begin(), entrants.end(), row.contender.id);
+      if (row.failure || at == entrants.end()) {
+        s.unranked.push_back(std::move(row));
+        continue;
+      }
+      const size_t e = static_cast<size_t>(at - entrants.begin());
+      rows[e] = std::move(row);
+      ranked[e] = true;
+    }
+    std::vector<size_t> order;
+    for (const size_t e : ranking.order) {
+      if (ranked[e]) order.push_back(e);
+    }
+    // A lone survivor was never compared and stands in no order.
+    for (size_t e = 0; e < rows.size(); ++e) {
+      if (ranked[e] && std::find(order.begin(), order.end(), e) == order.end()) order.push_back(e);
+    }
+    for (const size_t e : order) {
+      Row& row = rows[e];
+      const stats::Place& place = ranking.places[e];
+      const stats::Standing& standing = ranking.race.standings[e];
+      row.rank_best = static_cast<int>(place.best);
+      row.rank_worst = static_cast<int>(place.worst);
+      row.ties = place.letters;
+      const bool leads = ranking.race.leader == e || order.size() == 1;
+      row.verdict = leads ? "leader" : verdict_word(standing.verdict);
+      row.ratio = leads ? Estimate{1, 1, 1}
+                        : Estimate{std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
+                                   std::exp(standing.interval.low), std::exp(standing.interval.high)};
+      s.ranked.push_back(std::move(row));
+    }
+  }
+
+  // What needs the leader's own numbers.
+  void fill_against_leader(Summary& s) const {
+    if (s.ranked.empty()) return;
+    std::stable_partition(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.verdict == "leader"; });
+    const Row& leader = s.ranked.front();
+    for (Row& row : s.ranked) {
+      const double t = static_cast<double>(row.heat_ms.size());
+      const double centre = stats::median(row.heat_ms);
+      // Heats differ by the machine's state too, so this interval is wider than that of a ratio; for display.
+      const double half = row.heat_ms.size() < 2
+                              ? std::numeric_limits<double>::infinity()
+                              : 2.58 * std::sqrt(stats::variance(row.heat_ms) / t);
+      row.ms_per_step = {centre, centre - half, centre + half};
+      row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
+      row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
+      const auto cost = [](const Row& r) {
+        return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
+      };
+      if (&row == &leader) continue;
+      const stats::BreakEven even = stats::break_even(cost(row), cost(leader));
+      if (even.leader_cheaper_from && *even.leader_cheaper_from > 0) {
+        row.break_even_step = static_cast<double>(*even.leader_cheaper_from);
+      }
+    }
+  }
+
+  std::string sentence(const Summary& s) const {
+    if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
+    const Row& leader = s.ranked.front();
+    if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", leader.contender.id);
+    std::vector<std::string> tied, open;
+    for (const Row& row : s.ranked) {
+      if (row.verdict == "same") tied.push_back(row.contender.id);
+      if (row.verdict == "undecided") open.push_back(row.contender.id);
+    }
+    std::string text;
+    if (tied.empty() && open.empty()) {
+      const Row& next = s.ranked[1];
+      text = fmt::format("{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
+                         leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+    } else if (open.empty()) {
+      text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "), 100 * s.margin);
+    } else {
+      text = fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.",
+                         leader.contender.id, fmt::join(open, ", "), 100 * s.margin);
+    }
+    return text + fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
+  }
+
+  void add_notes(Summary& s) const {
+    if (!s.decided && s.ranked.size() > 1) {
+      s.notes.push_back(fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
+                                    "machine would decide; `bakeoff run --resume` goes on.", s.heats));
+    }
+    if (as_is()) {
+      s.notes.push_back("As-is track: every framework with its own defaults. The rows do different work where the "
+                        "fairness diff says so; do not compare them with an equalised run.");
+    }
+    if (manifest_.worker_environment.contains("MALLOC_TRIM_THRESHOLD_")) {
+      s.notes.push_back("glibc's malloc kept freed pages for every contender alike (race.allocator = \"tuned\").");
+    }
+  }
+
+  const Manifest& manifest_;
+  const std::vector<Parity>& parities_;
+  const std::vector<Trial>& trials_;
+  recipe::Recipe recipe_;
+  ir::Cost cost_;
+};
+
+}  // namespace
+
+Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
+                          const std::vector<Trial>& trials, std::vector<Source> sources) {
+  TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
+  TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
+  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
+  return Summariser(manifest, parities, trials, std::move(recipe), cost).summary(std::move(sources));
+}
+
+Result<Summary> summarise(const RunDirectory& directory) {
+  TRY(const Manifest manifest, directory.manifest());
+  TRY(const auto parities, directory.parities());
+  TRY(const auto trials, directory.trials());
+  std::vector<Source> sources;
+  for (const Contender& contender : manifest.contenders) {
+    const auto known = std::any_of(sources.begin(), sources.end(), [&](const Source& s) { return s.file == contender.script; });
+    auto text = read_file(directory.scripts() / contender.script);
+    if (!known && text) sources.push_back({contender.script, std::move(*text)});
+  }
+  return summarise(manifest, parities, trials, std::move(sources));
+}
+
+}  // namespace bakeoff::lab

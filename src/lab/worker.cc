@@ -1,0 +1,234 @@
+#include "lab/worker.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "proc/line_channel.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kRingSlots = 1 << 15;
+constexpr size_t kTailLines = 15;
+
+// Losses that are not finite travel as text.
+double number(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  const std::string text = value.is_string() ? value.get<std::string>() : "nan";
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+void add_texts(const Json& answer, const char* key, Texts& into) {
+  const auto found = answer.find(key);
+  if (found == answer.end() || !found->is_object()) return;
+  for (const auto& [name, value] : found->items()) into[name] = plain(value);
+}
+
+int64_t integer(const Json& answer, const char* key) {
+  const auto found = answer.find(key);
+  return found != answer.end() && found->is_number() ? found->get<int64_t>() : 0;
+}
+
+Json path_or_null(const std::filesystem::path& path) { return path.empty() ? Json() : Json(path.string()); }
+
+}  // namespace
+
+std::string last_lines(const std::string& text, size_t lines) {
+  size_t begin = text.size();
+  while (begin > 0 && (text[begin - 1] == '\n' || text[begin - 1] == '\r')) --begin;
+  const size_t end = begin;
+  for (size_t n = 0; n < lines && begin > 0; ++n) {
+    const size_t newline = text.rfind('\n', begin - 1);
+    begin = newline == std::string::npos ? 0 : newline;
+  }
+  if (begin < end && text[begin] == '\n') ++begin;
+  std::string tail = text.substr(begin, end - begin);
+  if (tail.size() > 4096) tail = "..." + tail.substr(tail.size() - 4096);
+  return tail;
+}
+
+struct Worker::Impl {
+  WorkerSpec spec;
+  std::optional<proc::Child> child;
+  std::optional<proc::LineChannel> channel;
+  std::optional<proc::MarkRing> ring;
+  int64_t next_id = 1;
+
+  int64_t deadline() const {
+    return monotonic_clock().now_ns() + static_cast<int64_t>(spec.stage_seconds * static_cast<double>(kSecond));
+  }
+
+  // The channel's own failure, in the words of a table row.
+  Failure broken(const std::string& stage, const Error& error) const {
+    const auto& failure = channel->failure();
+    std::string tail = failure ? failure->log_tail : child->log_tail();
+    return {stage, error.message, last_lines(tail, kTailLines)};
+  }
+
+  // Parses one answer; nullopt with `failure` set where it is garbage or a refusal.
+  std::optional<Json> read(const std::string& line, int64_t id, const std::string& stage,
+                           std::optional<Failure>& failure) const {
+    Json answer = Json::parse(line, nullptr, false);
+    if (!answer.is_object() || !answer.contains("id") || !answer["id"].is_number() || answer["id"] != id ||
+        !answer.contains("ok") || !answer["ok"].is_boolean()) {
+      failure = Failure{stage, fmt::format("the worker answered garbage: '{:.60}'", line),
+                        last_lines(child->log_tail(), kTailLines)};
+      return std::nullopt;
+    }
+    if (answer["ok"].get<bool>()) return answer;
+    std::string tail = answer.value("traceback", std::string());
+    if (tail.empty()) tail = child->log_tail();
+    failure = Failure{stage, answer.value("error", std::string("the worker gave no reason")),
+                      last_lines(tail, kTailLines)};
+    return std::nullopt;
+  }
+};
+
+Worker::Worker() : impl_(std::make_unique<Impl>()) {}
+Worker::~Worker() = default;
+
+namespace {
+
+// One request and its answer.
+template <typename Impl>
+std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::string& stage, Json request) {
+  if (failure) return std::nullopt;
+  const int64_t id = impl.next_id++;
+  request["id"] = id;
+  auto answer = impl.channel->exchange(request.dump(), impl.deadline(), stage);
+  if (!answer) {
+    failure = impl.broken(stage, answer.error());
+    return std::nullopt;
+  }
+  return impl.read(*answer, id, stage, failure);
+}
+
+}  // namespace
+
+std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
+  std::unique_ptr<Worker> worker(new Worker());
+  Impl& impl = *worker->impl_;
+  impl.spec = spec;
+  const auto fail = [&](const Error& error) {
+    worker->failure_ = Failure{"start", error.text(), {}};
+    return std::move(worker);
+  };
+  proc::ChildOptions options;
+  options.argv = {spec.python.string(), "-m", "bakeoff_runner", "--framework", spec.framework};
+  if (!spec.ring_file.empty()) {
+    auto ring = proc::MarkRing::create(spec.ring_file, kRingSlots);
+    if (!ring) return fail(ring.error());
+    impl.ring.emplace(std::move(*ring));
+    options.argv.insert(options.argv.end(), {"--ring", spec.ring_file.string()});
+  }
+  options.env = spec.environment;
+  options.env["PYTHONPATH"] = spec.runner.string();
+  options.env["PYTHONUNBUFFERED"] = "1";
+  options.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
+  options.cpus = spec.cpus;
+  options.log_file = spec.log_file;
+  const int64_t begin = monotonic_clock().now_ns();
+  auto child = proc::Child::start(options);
+  if (!child) return fail(child.error());
+  impl.child.emplace(std::move(*child));
+  impl.channel.emplace(*impl.child);
+  auto hello = impl.channel->receive(impl.deadline(), "start");
+  worker->start_ns_ = monotonic_clock().now_ns() - begin;
+  if (!hello) worker->failure_ = impl.broken("start", hello.error());
+  else impl.read(*hello, 0, "start", worker->failure_);
+  return worker;
+}
+
+std::optional<Imported> Worker::import() {
+  const auto answer = ask(*impl_, failure_, "import", {{"op", "import"}, {"options", impl_->spec.options},
+                                                       {"dtype", impl_->spec.dtype}, {"threads", impl_->spec.threads}});
+  if (!answer) return std::nullopt;
+  Imported imported{integer(*answer, "import_ns"), {}, {}};
+  add_texts(*answer, "versions", imported.versions);
+  add_texts(*answer, "effective", imported.effective);
+  if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
+  return imported;
+}
+
+std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
+  const auto answer = ask(*impl_, failure_, "build",
+                          {{"op", "build"}, {"script", build.script.string()}, {"weights", path_or_null(build.weights)},
+                           {"data", build.data.string()}, {"layout", path_or_null(build.layout)},
+                           {"dropout", build.dropout}, {"train", true}});
+  if (!answer) return std::nullopt;
+  add_texts(*answer, "effective", effective);
+  return integer(*answer, "build_ns");
+}
+
+bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
+                    const std::filesystem::path& out) {
+  return ask(*impl_, failure_, "parity", {{"op", "parity"}, {"batch", {first, count}},
+                                          {"grads_in", path_or_null(grads_in)}, {"out", out.string()}}).has_value();
+}
+
+std::optional<Losses> Worker::losses(int64_t steps) {
+  const auto answer = ask(*impl_, failure_, "losses", {{"op", "losses"}, {"steps", steps}});
+  if (!answer) return std::nullopt;
+  Losses result;
+  result.first_ns = integer(*answer, "first_ns");
+  const auto found = answer->find("losses");
+  if (found != answer->end() && found->is_array()) {
+    for (const Json& loss : *found) result.losses.push_back(number(loss));
+  }
+  if (static_cast<int64_t>(result.losses.size()) != steps) {
+    failure_ = Failure{"losses", fmt::format("asked for {} losses, got {}", steps, result.losses.size()), {}};
+    return std::nullopt;
+  }
+  return result;
+}
+
+std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
+  const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
+  const auto answer = ask(*impl_, failure_, stage, {{"op", "run"}, {"steps", steps}});
+  if (!answer) return std::nullopt;
+  Ran ran;
+  ran.burst = {integer(*answer, "ns"), integer(*answer, "steps")};
+  if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
+    failure_ = Failure{stage, fmt::format("impossible burst: {} steps in {} ns", ran.burst.steps, ran.burst.ns), {}};
+    return std::nullopt;
+  }
+  if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null()) ran.loss = number(*loss);
+  if (impl_->ring) {
+    const proc::Marks marks = impl_->ring->since(marks_before);
+    for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);
+  }
+  return ran;
+}
+
+void Worker::freeze() {
+  if (ok() && !impl_->child->stop()) failure_ = Failure{"run", "cannot be frozen between bursts", {}};
+}
+
+void Worker::thaw() {
+  if (ok() && !impl_->child->resume()) failure_ = Failure{"run", "cannot be woken for its burst", {}};
+}
+
+proc::ResourceUsage Worker::close() {
+  if (!impl_->child) return {};
+  if (ok()) {
+    thaw();
+    impl_->spec.stage_seconds = 5;
+    std::optional<Failure> ignored;
+    ask(*impl_, ignored, "close", {{"op", "close"}});
+    if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond)) return exit->usage;
+  }
+  return impl_->child->kill(0).usage;
+}
+
+}  // namespace bakeoff::lab

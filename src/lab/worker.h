@@ -1,0 +1,94 @@
+#pragma once
+
+// One contender's process, spoken to through the runner protocol (docs/runner_protocol.md). Every method blocks
+// until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a failure the
+// worker is of no further use and failure() says why.
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/trial.h"
+#include "proc/child.h"
+#include "proc/ring.h"
+
+namespace bakeoff::lab {
+
+struct WorkerSpec {
+  std::filesystem::path python = {};
+  std::filesystem::path runner = {};              // folder that holds the package bakeoff_runner
+  std::string framework = {};
+  std::map<std::string, std::string> options = {};
+  std::string dtype = "float32";
+  int threads = 1;
+  std::vector<int> cpus = {};                // affinity; empty: inherited
+  Texts environment = {};                    // variables, on top of ours
+  std::filesystem::path log_file = {};
+  std::filesystem::path ring_file = {};      // step marks; empty: none
+  double stage_seconds = 300;
+};
+
+struct Build {
+  std::filesystem::path script = {};
+  std::filesystem::path weights = {};        // empty: the framework's own initialisers
+  std::filesystem::path data = {};
+  std::filesystem::path layout = {};
+  bool dropout = true;
+};
+
+struct Imported {
+  int64_t ns = 0;
+  Texts versions = {};
+  Texts effective = {};
+};
+
+struct Losses {
+  std::vector<double> losses = {};                // NaN and infinities possible
+  int64_t first_ns = 0;
+};
+
+struct Ran {
+  Burst burst = {};
+  std::optional<double> loss = {};
+  std::vector<int64_t> step_ns = {};              // from the marks: one fewer than steps
+};
+
+class Worker {
+ public:
+  // Starts the process and waits for its hello.
+  static std::unique_ptr<Worker> start(const WorkerSpec& spec);
+  ~Worker();
+
+  bool ok() const { return !failure_; }
+  const std::optional<Failure>& failure() const { return failure_; }
+  int64_t start_ns() const { return start_ns_; }
+
+  std::optional<Imported> import();
+  // Gives the nanoseconds; effective settings are added to `effective`.
+  std::optional<int64_t> build(const Build& build, Texts& effective);
+  // Writes canonical tensors to `out`. `grads_in` may be empty.
+  bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in, const std::filesystem::path& out);
+  std::optional<Losses> losses(int64_t steps);
+  std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
+
+  void freeze();    // no thread of it runs
+  void thaw();
+  // Asks it to leave, kills it if it does not; gives what it used.
+  proc::ResourceUsage close();
+
+ private:
+  struct Impl;
+  Worker();
+  std::unique_ptr<Impl> impl_;
+  std::optional<Failure> failure_;
+  int64_t start_ns_ = 0;
+};
+
+// The last `lines` lines of a log, at most 4 KiB.
+std::string last_lines(const std::string& text, size_t lines);
+
+}  // namespace bakeoff::lab

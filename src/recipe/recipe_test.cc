@@ -1,0 +1,124 @@
+#include "recipe/recipe.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "recipe/schema.h"
+
+namespace bakeoff::recipe {
+namespace {
+
+constexpr const char* kGood = R"(workload = "mlp_small"
+batch = 50
+contenders = [
+  { framework = "torch", compile = ["off", "default"], channels_last = [false, true] },
+]
+[optimizer]
+kind = "adam"
+lr = 1e-3
+)";
+
+// kGood with one line replaced; `line` counts from 1.
+std::string with(int line, const std::string& text) {
+  std::string all = kGood;
+  size_t begin = 0;
+  for (int n = 1; n < line; ++n) begin = all.find('\n', begin) + 1;
+  return all.replace(begin, all.find('\n', begin) - begin, text);
+}
+
+TEST(Recipe, ListsOfSettingsAreCrossed) {
+  const auto recipe = parse(kGood, "/r/good.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->name, "good");
+  ASSERT_EQ(recipe->contenders.size(), 4u);
+  EXPECT_EQ(recipe->contenders[0].id, "torch");
+  EXPECT_EQ(recipe->contenders[3].id, "torch[compile=default,channels_last]");
+  EXPECT_EQ(recipe->contenders[3].file, "train_torch_compile_default_channels_last.py");
+  EXPECT_EQ(recipe->training.optimizer.stated, (std::set<std::string>{"kind", "lr"}));
+}
+
+struct Bad {
+  const char* what;
+  std::string text;
+  std::string where;
+  std::string message;
+  std::string remedy;
+};
+
+TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
+  const Bad cases[] = {
+      {"not TOML", with(2, "batch = = 3"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
+      {"unknown key", with(2, "bach = 50"), "r.toml:2", "unknown key 'bach'", "did you mean 'batch'?"},
+      {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]", "one of:"},
+      {"wrong type", with(2, "batch = \"many\""), "r.toml:2", "'batch' must be an integer", "for example batch = 32"},
+      {"out of range", with(2, "batch = 0"), "r.toml:2", "'batch' is 0, outside its range", "at least 1"},
+      {"not a number", with(2, "margin = nan"), "r.toml:2", "'margin' is nan", "above 0"},
+      {"margin at its open end", with(2, "margin = 0.0"), "r.toml:2", "outside its range", "above 0"},
+      {"unknown workload", with(1, "workload = \"mlp_smal\""), "r.toml:1", "unknown workload 'mlp_smal'",
+       "did you mean 'mlp_small'?"},
+      {"missing IR file", with(1, "workload = \"none.ir\""), "r.toml:1", "cannot open", "name an IR file"},
+      {"unknown framework", with(4, "{ framework = \"pytorch\" }"), "r.toml:4", "unknown framework 'pytorch'",
+       "did you mean 'torch'?"},
+      {"unknown setting", with(4, "{ framework = \"torch\", compil = \"off\" }"), "r.toml:4",
+       "torch has no setting 'compil'", "did you mean 'compile'?"},
+      {"unknown value", with(4, "{ framework = \"torch\", compile = \"max\" }"), "r.toml:4",
+       "setting 'compile' of torch cannot be 'max'", "one of:"},
+      {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
+       "contender 'torch' is named twice", "remove one"},
+      {"no contender", with(3, "contenders = []\nx = ["), "r.toml:4", "", ""},
+      {"missing script", with(4, "{ script = \"mine.py\" }"), "r.toml:4", "there is no script", "relative to"},
+      {"wrong loss", with(2, "loss = \"mse\""), "r.toml:2", "loss 'mse' does not fit", "remove `loss`"},
+      {"key of another optimizer", with(8, "lr = 1\nrho = 0.9"), "r.toml:9", "'optimizer.rho' means nothing to adam",
+       "remove it"},
+      {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing", "add `lr = ...` under [optimizer]"},
+      {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+      {"wrong section type", with(2, "race = 3"), "r.toml:2", "'race' must be a table", "write [race]"},
+  };
+  for (const Bad& c : cases) {
+    SCOPED_TRACE(c.what);
+    const auto recipe = parse(c.text, "r.toml");
+    ASSERT_FALSE(recipe);
+    EXPECT_TRUE(recipe.error().where.starts_with(c.where)) << recipe.error().text();
+    EXPECT_NE(recipe.error().message.find(c.message), std::string::npos) << recipe.error().text();
+    EXPECT_NE(recipe.error().remedy.find(c.remedy), std::string::npos) << recipe.error().text();
+  }
+}
+
+TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
+  const fs::path dir = fs::temp_directory_path() / ("bakeoff_recipe_" + std::to_string(::getpid()));
+  ASSERT_TRUE(write_file(dir / "mine.py", "import torch\nfrom torch import nn\n"));
+  const auto recipe = parse(with(4, "{ framework = \"torch\" }, { script = \"mine.py\" }"), dir / "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->contenders[1].framework, "torch");
+  EXPECT_EQ(recipe->contenders[1].id, "torch:mine.py");
+  EXPECT_EQ(recipe->contenders[1].script, fs::canonical(dir / "mine.py"));
+  fs::remove_all(dir);
+  // From a run's record the script may be gone.
+  EXPECT_TRUE(parse_recorded(with(4, "{ framework = \"torch\", script = \"mine.py\" }"), dir / "r.toml"));
+}
+
+TEST(Recipe, EveryShippedRecipeLoads) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(fs::path(BAKEOFF_SOURCE_DIR) / "recipes")) {
+    const auto recipe = load(entry.path());
+    EXPECT_TRUE(recipe) << entry.path() << ": " << recipe.error().text();
+    ++count;
+  }
+  EXPECT_GE(count, 4);
+}
+
+TEST(Schema, IsJsonThatNamesEveryKey) {
+  const auto schema = nlohmann::json::parse(json_schema(), nullptr, false);
+  ASSERT_FALSE(schema.is_discarded());
+  for (const Key& key : keys()) {
+    const auto& home = key.section.empty() ? schema["properties"] : schema["properties"][key.section]["properties"];
+    EXPECT_TRUE(home.contains(key.name)) << key.section << "." << key.name;
+    EXPECT_NE(markdown().find("| `" + key.name + "` |"), std::string::npos);
+  }
+  EXPECT_TRUE(schema["properties"].contains("contenders"));
+}
+
+}  // namespace
+}  // namespace bakeoff::recipe
