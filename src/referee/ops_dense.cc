@@ -35,6 +35,7 @@ struct Conv {
   int64_t padded_plane() const { return padded_height * padded_width; }
   int64_t padded_image() const { return channels * padded_plane(); }
   int64_t output_image() const { return outputs * places_count; }
+  int64_t operations() const { return batch * output_image() * tap_count; }
 };
 
 Conv::Conv(const NodeContext& c) {
@@ -103,7 +104,8 @@ AnyTensor conv2d(const NodeContext& c) {
   const double* const w = c.param("weight")->data.data();
   const Tensor* const bias = c.param("bias");
   Tensor y = c.make();
-  for_each_range(conv.batch, 4, c.options.threads, [&](int64_t begin, int64_t end) {
+  const int threads = threads_for(conv.operations(), c.options.threads);
+  for_each_range(conv.batch, 4, threads, [&](int64_t begin, int64_t end) {
     std::vector<double> buffer;
     for (int64_t n = begin; n < end; ++n) {
       const double* const image = with_padding(conv, x.data.data() + n * conv.image(), buffer);
@@ -156,7 +158,8 @@ void conv2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
   const int64_t grain = (conv.batch + kBatchPieces - 1) / kBatchPieces;
   const int64_t pieces = (conv.batch + grain - 1) / grain;
   std::vector<std::vector<double>> partial(static_cast<size_t>(pieces));
-  for_each_range(conv.batch, grain, c.options.threads, [&](int64_t begin, int64_t end) {
+  const int threads = threads_for(conv.operations(), c.options.threads);
+  for_each_range(conv.batch, grain, threads, [&](int64_t begin, int64_t end) {
     std::vector<double>& sums = partial[static_cast<size_t>(begin / grain)];  // weights, then biases
     sums.assign(static_cast<size_t>(weight_count + conv.outputs), 0.0);
     std::vector<double> buffer;
@@ -190,11 +193,12 @@ AnyTensor linear(const NodeContext& c) {
   const Tensor* const bias = c.param("bias");
   const int64_t outputs = w.shape[0], inputs = w.shape[1];
   const int64_t rows = static_cast<int64_t>(x.data.size()) / inputs;
+  const int threads = threads_for(rows * inputs * outputs, c.options.threads);
   Tensor y = c.make();
   const Offsets x_rows = strided(rows, inputs), y_rows = strided(rows, outputs),
                 w_rows = strided(outputs, inputs);
   const Offsets ones = strided(std::max(inputs, outputs), 1);
-  for_each_range(rows, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+  for_each_range(rows, kRowGrain, threads, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; bias != nullptr && r < end; ++r) {
       std::copy(bias->data.begin(), bias->data.end(), y.data.begin() + r * outputs);
     }
@@ -213,7 +217,8 @@ void linear_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
                 w_rows = strided(outputs, inputs);
   const Offsets ones = strided(std::max(inputs, outputs), 1);
   Tensor& dw = *to.param(c.node, "weight");
-  for_each_range(outputs, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+  const int threads = threads_for(rows * inputs * outputs, c.options.threads);
+  for_each_range(outputs, kRowGrain, threads, [&](int64_t begin, int64_t end) {
     gemm(end - begin, inputs, rows, {grad.data.data() + begin, ones.data(), y_rows.data()},
          {x.data.data(), x_rows.data(), ones.data()}, {dw.data.data(), w_rows.data() + begin, ones.data()});
   });
@@ -222,7 +227,7 @@ void linear_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
   }
   Tensor* const dx = to.inputs[0];
   if (dx == nullptr) return;
-  for_each_range(rows, kRowGrain, c.options.threads, [&](int64_t begin, int64_t end) {
+  for_each_range(rows, kRowGrain, threads, [&](int64_t begin, int64_t end) {
     gemm(end - begin, inputs, outputs, {grad.data.data(), y_rows.data() + begin, ones.data()},
          {w.data.data(), w_rows.data(), ones.data()}, {dx->data.data(), x_rows.data() + begin, ones.data()});
   });

@@ -35,7 +35,8 @@ struct Pool {
   // visit(out, plane, window): index in the output, first element of the input plane, real part of the
   // window.
   template <typename Visit>
-  void each(int threads, const Visit& visit) const {
+  void each(int wanted, const Visit& visit) const {
+    const int threads = threads_for(planes * out_height * out_width * kernel[0] * kernel[1], wanted);
     for_each_range(planes, kPlaneGrain, threads, [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
         int64_t out = plane * out_height * out_width;

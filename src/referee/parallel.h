@@ -12,6 +12,9 @@ namespace bakeoff::referee {
 // Calls work(0), ..., work(pieces - 1), each once, on at most `threads` threads; returns when all are done.
 void for_each_piece(int64_t pieces, int threads, const std::function<void(int64_t)>& work);
 
+// `threads`, or 1 where so few multiplications or additions are to be done that starting a thread costs more.
+inline int threads_for(int64_t operations, int threads) { return operations < 1'000'000 ? 1 : threads; }
+
 // Calls work(begin, end) over [0, count) in ranges of `grain`.
 template <typename Work>
 void for_each_range(int64_t count, int64_t grain, int threads, const Work& work) {
