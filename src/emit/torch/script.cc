@@ -66,7 +66,7 @@ class Script {
       : request_(request), workload_(request.workload), modules_(modules), types_(types), names_(kReserved) {
     class_ = names_.name("class", camel_case(workload_.name));
     for (const ir::Input& input : workload_.inputs) {
-      inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 24)));
+      inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));
     }
   }
 
@@ -135,6 +135,9 @@ class Script {
   void load_data();
   void load_input(size_t i);
   void batches();
+  void refuse_short_data(const std::string& tensor);
+  void file_order();
+  void shuffled();
   void main();
 
   const Request& request_;
@@ -260,47 +263,67 @@ void Script::load_data() {
 }
 
 void Script::batches() {
-  out_.call("def batches", typed_inputs(), fmt::format(" -> Iterator[{}]:", tuple_type()));
+  const std::string type = fmt::format(" -> Iterator[{}]:", tuple_type());
+  if (equalised()) {
+    out_.call("def batches", typed_inputs(), type);
+  } else {
+    out_.call("def batches", {"*tensors: Tensor"}, type);
+  }
   {
     const auto body = out_.indent();
-    out_.line(equalised()
-                  ? "\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\""
-                  : "\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
-    out_.line(fmt::format("if len({}) < BATCH_SIZE:", inputs_[0]));
-    {
-      const auto then = out_.indent();
-      out_.line("raise ValueError(\"the data has fewer rows than one batch\")");
-    }
-    if (!equalised()) {
-      out_.call("data = TensorDataset", inputs_);
-      out_.line("loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)");
-    }
-    out_.line("while True:");
-    const auto again = out_.indent();
-    std::vector<std::string> items;
     if (equalised()) {
-      out_.call("for first in range",
-                {"0", fmt::format("len({}) - BATCH_SIZE + 1", inputs_[0]), "BATCH_SIZE"}, ":");
-      const auto loop = out_.indent();
-      out_.line("rows = slice(first, first + BATCH_SIZE)");
-      for (const std::string& name : inputs_) items.push_back(name + "[rows]");
-      tuple("yield", items);
+      file_order();
     } else {
-      // Targets of a loop wrap in other places than calls do: many inputs are unpacked inside it.
-      const std::string targets =
-          inputs_.size() == 1 ? "(" + inputs_[0] + ",)" : fmt::format("{}", fmt::join(inputs_, ", "));
-      const bool fits = targets.size() + 24 <= kColumns;
-      out_.line(fmt::format("for {} in loader:", fits ? targets : "batch"));
-      const auto loop = out_.indent();
-      for (size_t i = 0; i < inputs_.size(); ++i) items.push_back(to_device(i));
-      if (fits) {
-        tuple("yield", items);
-      } else {
-        out_.line("yield tuple(tensor.to(device) for tensor in batch)");
-      }
+      shuffled();
     }
   }
   out_.blank(2);
+}
+
+void Script::refuse_short_data(const std::string& tensor) {
+  out_.line(fmt::format("if len({}) < BATCH_SIZE:", tensor));
+  const auto then = out_.indent();
+  out_.line("raise ValueError(\"the data has fewer rows than one batch\")");
+}
+
+void Script::file_order() {
+  out_.line("\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\"");
+  refuse_short_data(inputs_[0]);
+  out_.line("while True:");
+  const auto again = out_.indent();
+  out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", inputs_[0]), "BATCH_SIZE"},
+            ":");
+  const auto loop = out_.indent();
+  out_.line("rows = slice(first, first + BATCH_SIZE)");
+  std::vector<std::string> items;
+  for (const std::string& name : inputs_) items.push_back(name + "[rows]");
+  tuple("yield", items);
+}
+
+void Script::shuffled() {
+  out_.line("\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
+  refuse_short_data("tensors[0]");
+  out_.line("data = TensorDataset(*tensors)");
+  out_.line("loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)");
+  out_.line("while True:");
+  const auto again = out_.indent();
+  const std::string targets = fmt::format("{}", fmt::join(inputs_, ", "));
+  if (inputs_.size() == 1) {
+    out_.line(fmt::format("for ({},) in loader:", targets));
+  } else if (static_cast<size_t>(out_.column()) + targets.size() + 16 <= kColumns) {
+    out_.line(fmt::format("for {} in loader:", targets));
+  } else {
+    out_.line("for (");
+    {
+      const auto inside = out_.indent();
+      for (const std::string& name : inputs_) out_.line(name + ",");
+    }
+    out_.line(") in loader:");
+  }
+  const auto loop = out_.indent();
+  std::vector<std::string> items;
+  for (size_t i = 0; i < inputs_.size(); ++i) items.push_back(to_device(i));
+  tuple("yield", items);
 }
 
 void Script::main() {

@@ -245,6 +245,23 @@ TEST(Torch, WritesStrangeNamesAndComputedTargets) {
                         adam_training()));
 }
 
+TEST(Torch, WritesManyInputsAsItsGolden) {
+  std::string inputs = "workload crowd(";
+  std::string nodes;
+  for (int i = 0; i < 9; ++i) {
+    const std::string n = std::to_string(i);
+    inputs += "a_picture_of_channel_number_" + n + ": f32[N,1,3,3], ";
+    nodes += " f" + n + " = flatten(a_picture_of_channel_number_" + n + ")\n";
+  }
+  const std::string concat =
+      " all = concat(f0, f1, f2, f3, f4, f5, f6, f7, f8, f0, f1, f2, f3, f4, f5, f6) axis=1\n";
+  expect_golden(
+      "torch/crowd.py",
+      of_text(inputs + "y: i32[N]) {\n" + nodes + concat +
+                  " z = linear(all; weight=head.weight[4,144])\n loss = softmax_cross_entropy(z, y)\n}",
+              adam_training(Track::kAsIs), settings("off", "true")));
+}
+
 TEST(Torch, ListsItsDefaults) {
   const Result<ir::Workload> workload = ir::parse(kAllSortsModel);
   std::string text;

@@ -103,13 +103,11 @@ def load_data(path: Path) -> tuple[Tensor, Tensor, Tensor]:
     return picture, words, y
 
 
-def batches(
-    picture: Tensor, words: Tensor, y: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def batches(*tensors: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Endless batches, shuffled anew in each epoch."""
-    if len(picture) < BATCH_SIZE:
+    if len(tensors[0]) < BATCH_SIZE:
         raise ValueError("the data has fewer rows than one batch")
-    data = TensorDataset(picture, words, y)
+    data = TensorDataset(*tensors)
     loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
     while True:
         for picture, words, y in loader:

@@ -65,11 +65,11 @@ def load_data(path: Path) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-def batches(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(*tensors: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless batches, shuffled anew in each epoch."""
-    if len(x) < BATCH_SIZE:
+    if len(tensors[0]) < BATCH_SIZE:
         raise ValueError("the data has fewer rows than one batch")
-    data = TensorDataset(x, y)
+    data = TensorDataset(*tensors)
     loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
     while True:
         for x, y in loader:

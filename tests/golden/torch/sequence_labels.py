@@ -23,8 +23,8 @@ class Tagger(nn.Module):
         self.tags = nn.Linear(6, 5)
         self.words = nn.Parameter(torch.empty(11, 6))
 
-    def forward(self, a_rather_long_name_for_t: Tensor) -> Tensor:
-        x = F.embedding(a_rather_long_name_for_t, self.words)
+    def forward(self, a_rather_long_name_f: Tensor) -> Tensor:
+        x = F.embedding(a_rather_long_name_f, self.words)
         return self.tags(x)
 
 
@@ -47,12 +47,12 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 def train_step(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    a_rather_long_name_for_t: Tensor,
-    and_one_for_the_tags_tha: Tensor,
+    a_rather_long_name_f: Tensor,
+    and_one_for_the_tags: Tensor,
 ) -> Tensor:
     optimizer.zero_grad(set_to_none=True)
-    prediction = model(a_rather_long_name_for_t)
-    loss = F.cross_entropy(prediction.flatten(0, 1), and_one_for_the_tags_tha.flatten())
+    prediction = model(a_rather_long_name_f)
+    loss = F.cross_entropy(prediction.flatten(0, 1), and_one_for_the_tags.flatten())
     loss.backward()
     optimizer.step()
     return loss.detach()
@@ -61,24 +61,22 @@ def train_step(
 def load_data(path: Path) -> tuple[Tensor, Tensor]:
     tensors = load_file(path)
     name = "a_rather_long_name_for_the_words_of_a_sentence"
-    a_rather_long_name_for_t = tensors[name].long()
+    a_rather_long_name_f = tensors[name].long()
     name = "and_one_for_the_tags_that_are_to_be_predicted"
-    and_one_for_the_tags_tha = tensors[name].long()
-    return a_rather_long_name_for_t.to(device), and_one_for_the_tags_tha.to(device)
+    and_one_for_the_tags = tensors[name].long()
+    return a_rather_long_name_f.to(device), and_one_for_the_tags.to(device)
 
 
 def batches(
-    a_rather_long_name_for_t: Tensor, and_one_for_the_tags_tha: Tensor
+    a_rather_long_name_f: Tensor, and_one_for_the_tags: Tensor
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless batches in the order of the file; a partial last one is left out."""
-    if len(a_rather_long_name_for_t) < BATCH_SIZE:
+    if len(a_rather_long_name_f) < BATCH_SIZE:
         raise ValueError("the data has fewer rows than one batch")
     while True:
-        for first in range(
-            0, len(a_rather_long_name_for_t) - BATCH_SIZE + 1, BATCH_SIZE
-        ):
+        for first in range(0, len(a_rather_long_name_f) - BATCH_SIZE + 1, BATCH_SIZE):
             rows = slice(first, first + BATCH_SIZE)
-            yield a_rather_long_name_for_t[rows], and_one_for_the_tags_tha[rows]
+            yield a_rather_long_name_f[rows], and_one_for_the_tags[rows]
 
 
 def main() -> None:

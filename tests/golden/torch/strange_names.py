@@ -92,13 +92,11 @@ def load_data(path: Path) -> tuple[Tensor, Tensor, Tensor]:
     return model_2, class_2, unused
 
 
-def batches(
-    model_2: Tensor, class_2: Tensor, unused: Tensor
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def batches(*tensors: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Endless batches, shuffled anew in each epoch."""
-    if len(model_2) < BATCH_SIZE:
+    if len(tensors[0]) < BATCH_SIZE:
         raise ValueError("the data has fewer rows than one batch")
-    data = TensorDataset(model_2, class_2, unused)
+    data = TensorDataset(*tensors)
     loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)
     while True:
         for model_2, class_2, unused in loader:
