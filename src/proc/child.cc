@@ -65,7 +65,7 @@ Result<LaunchOrder> make_order(const ChildOptions& options) {
       .has_log_file = !options.log_file.empty(),
       .has_output = options.output_to_us,
   };
-  for (const auto& [name, value] : env) order.env.push_back(name + "=" + value);
+  for (const auto& [name, value] : env) order.env.push_back(fmt::format("{}={}", name, value));
   return order;
 }
 

@@ -25,7 +25,7 @@ std::optional<int64_t> counter(const std::string& path, const std::string& key) 
 
 std::string signal_text(const Exit& exit) {
   if (exit.asked) return fmt::format("ended by Bakeoff ({})", signal_name(exit.signal));
-  const std::string text = fmt::format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
+  std::string text = fmt::format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
   if (exit.signal != SIGKILL) return text;
   return text + (exit.out_of_memory ? ", likely out of memory" : ", sent from outside Bakeoff");
 }
