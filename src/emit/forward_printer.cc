@@ -154,6 +154,13 @@ void ForwardPrinter::assign(const std::string& head, const std::vector<std::stri
   out_.call(target() + " = " + head, arguments);
 }
 
+void ForwardPrinter::again(const std::string& head, const std::vector<std::string>& arguments) {
+  const std::string& variable = variables_.at(graph_.workload.output_of(node_));
+  std::vector<std::string> all = {variable};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  out_.call(variable + " = " + head, all);
+}
+
 void ForwardPrinter::assign_flat(const std::string& flat, const std::string& head,
                                  const std::vector<std::string>& arguments) {
   const std::string variable = target();

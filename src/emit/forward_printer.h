@@ -74,6 +74,8 @@ class ForwardPrinter {
 
   // variable = head(arguments)
   void assign(const std::string& head, const std::vector<std::string>& arguments);
+  // After assign: variable = head(variable, arguments)
+  void again(const std::string& head, const std::vector<std::string>& arguments);
   // variable = `flat`, or where that is too long head(arguments)
   void assign_flat(const std::string& flat, const std::string& head,
                    const std::vector<std::string>& arguments);

@@ -1,0 +1,554 @@
+"""JAX with optax.
+
+What a script has to offer, generated or edited by its user:
+
+- ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
+  arguments;
+- ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+- ``forward``, ``loss_fn`` and ``make_optimizer() -> optax.GradientTransformation``,
+  kept in ``OPTIMIZER``, whose ``update`` the step calls;
+- ``init_params(weights)`` (or ``init_params(key)``) and
+  ``train_step(params, opt_state, *batch) -> params, opt_state, loss``;
+- or, where there is more state than that, ``init_state(weights)`` (or
+  ``init_state(key)``), a named tuple or dataclass with the fields ``params``,
+  ``opt_state`` and possibly ``stats`` and ``key``, and
+  ``train_step(state, *batch) -> state, loss``;
+- rates of dropout in module constants ``DROPOUT...``, or a function ``dropout``.
+
+``forward`` is called by the names of its arguments: params, stats, key and names that
+``train_step`` has too. Parameters are a dict, flat or nested; names are joined by dots
+and are the canonical ones, or are mapped by a layout file. In the parity proof the
+body of ``train_step`` runs eagerly; `losses` and `run` use it as it stands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+import time
+from importlib import metadata
+from types import ModuleType
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    Array,
+    BuildRequest,
+    ImportInfo,
+    LossesResult,
+    ParityRequest,
+    RunResult,
+)
+from bakeoff_runner.layout import (
+    LayoutEntry,
+    entry_for,
+    read_layout,
+    to_canonical,
+    to_framework,
+)
+from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.tensors import read_safetensors
+
+_SCRIPT_NAMES = {
+    "load_data": "load_data(path)",
+    "batches": "batches(arrays)",
+    "forward": "forward(params, *inputs)",
+    "loss_fn": "loss_fn(params, *inputs)",
+    "make_optimizer": "make_optimizer()",
+    "init_params": "init_params(weights)",
+    "train_step": "train_step(params, opt_state, *batch)",
+}
+_OPTIONS = {"donate"}
+
+
+@dataclasses.dataclass
+class _State:
+    """What a step carries on: params, opt_state and what else the script has."""
+
+    carry: tuple[Any, ...]  # (params, opt_state) or (state,)
+
+    def get(self, field: str) -> Any:
+        if len(self.carry) == 2:
+            return {"params": self.carry[0], "opt_state": self.carry[1]}.get(field)
+        return getattr(self.carry[0], field, None)
+
+    def replace(self, **fields: Any) -> _State:
+        if len(self.carry) == 2:
+            params, opt_state = self.carry
+            return _State(
+                (fields.get("params", params), fields.get("opt_state", opt_state))
+            )
+        (state,) = self.carry
+        if hasattr(state, "_replace"):
+            return _State((state._replace(**fields),))
+        return _State((dataclasses.replace(state, **fields),))
+
+
+class JaxAdapter(Adapter):
+    """One build at a time; states are made anew from host arrays when needed."""
+
+    def __init__(self) -> None:
+        self._dtype = "float32"
+        self._script: Optional[ModuleType] = None
+        self._data: tuple[Array, ...] = ()
+        self._weights: Optional[dict[str, Array]] = None  # by target, in its layout
+        self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
+        self._output_perm: Optional[tuple[int, ...]] = None
+        self._with_optimizer = True
+        self._state: Optional[_State] = None
+        self._batches: Optional[Iterator[Any]] = None
+
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise AdapterError(f"unknown option '{unknown[0]}' of framework jax")
+        # XLA's CPU client sizes its thread pools by this.
+        os.environ["NPROC"] = str(threads)
+        import jax
+        import numpy
+        import optax
+
+        self._dtype = dtype
+        jax.config.update("jax_enable_x64", dtype == "float64")
+        device = jax.devices()[0]
+        effective = {
+            "threads": threads,
+            "processors": len(os.sched_getaffinity(0)),
+            "dtype": dtype,
+            "x64": bool(jax.config.jax_enable_x64),
+            "platform": device.platform,
+            "device_kind": device.device_kind,
+            "xla_flags": os.environ.get("XLA_FLAGS", ""),
+        }
+        versions = {
+            "jax": jax.__version__,
+            "jaxlib": metadata.version("jaxlib"),
+            "optax": optax.__version__,
+            "numpy": numpy.__version__,
+        }
+        name = "cpu" if device.platform == "cpu" else f"{device.platform}:{device.id}"
+        return ImportInfo(versions, name, effective)
+
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        self._drop()
+        self._script = load_script(request.script)
+        self._require("load_data", "batches", "train_step", "forward")
+        if not request.dropout:
+            _no_dropout(self._script)
+        self._with_optimizer = request.train
+        if request.train:
+            self._require("make_optimizer")
+        self._load_data(request)
+        self._load_weights(request)
+        self._state = self._initial()
+        self._check_weights()
+        return self._effective()
+
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        import numpy as np
+
+        batch = self._rows(request.first, request.count)
+        state = self._initial()
+        tensors = {"output": self._output(state, batch)}
+        loss, grads, after = self._one_step(state, batch, None)
+        tensors["loss"] = np.array(loss)
+        tensors.update(self._canonical_all("grad", grads))
+        if after is not None and after.get("stats") is not None:
+            tensors.update(self._canonical_all("buffer", after.get("stats")))
+        if request.grads_in is not None:
+            self._need_optimizer()
+            given = self._gradients(state, read_safetensors(request.grads_in))
+            _, _, updated = self._one_step(self._initial(), batch, given)
+            assert updated is not None
+            tensors.update(self._canonical_all("update", updated.get("params")))
+        self._state, self._batches = self._initial(), None
+        return tensors
+
+    def losses(self, steps: int) -> LossesResult:
+        import jax
+
+        self._need_optimizer()
+        self._batches = None
+        carry = self._initial().carry
+        train_step, batches = self._the_script().train_step, self._stream()
+        kept = []
+        start = time.monotonic_ns()
+        *carry, loss = train_step(*carry, *next(batches))
+        kept.append(loss)
+        jax.block_until_ready((carry, loss))
+        first = time.monotonic_ns()
+        for _ in range(steps - 1):
+            *carry, loss = train_step(*carry, *next(batches))
+            kept.append(loss)
+        jax.block_until_ready((carry, loss))
+        end = time.monotonic_ns()
+        self._state = _State(tuple(carry))
+        return LossesResult([float(x) for x in kept], first - start, end - start)
+
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        import jax
+
+        self._need_optimizer()
+        assert self._state is not None
+        train_step, batches = self._the_script().train_step, self._stream()
+        loss = None
+        if len(self._state.carry) == 2:
+            params, opt_state = self._state.carry
+            start = time.monotonic_ns()
+            for _ in range(steps):
+                params, opt_state, loss = train_step(params, opt_state, *next(batches))
+                mark()
+            jax.block_until_ready((params, opt_state, loss))
+            end = time.monotonic_ns()
+            self._state = _State((params, opt_state))
+        else:
+            (state,) = self._state.carry
+            start = time.monotonic_ns()
+            for _ in range(steps):
+                state, loss = train_step(state, *next(batches))
+                mark()
+            jax.block_until_ready((state, loss))
+            end = time.monotonic_ns()
+            self._state = _State((state,))
+        return RunResult(end - start, None if loss is None else float(loss))
+
+    def close(self) -> None:
+        self._drop()
+
+    # The build.
+
+    def _drop(self) -> None:
+        if self._script is not None:
+            unload_script(self._script)
+        self._script = self._state = self._batches = self._weights = None
+        self._data, self._names, self._output_perm = (), {}, None
+
+    def _the_script(self) -> ModuleType:
+        if self._script is None:
+            raise AdapterError("nothing is built")
+        return self._script
+
+    def _file(self) -> str:
+        return os.path.basename(str(self._the_script().__file__))
+
+    def _require(self, *names: str) -> None:
+        for name in names:
+            if not callable(getattr(self._the_script(), name, None)):
+                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
+
+    def _load_data(self, request: BuildRequest) -> None:
+        import numpy as np
+
+        if request.data is None:
+            raise AdapterError("jax needs a data file")
+        loaded = self._the_script().load_data(request.data)
+        if not isinstance(loaded, (tuple, list)):
+            loaded = (loaded,)
+        arrays = [np.asarray(array) for array in loaded]
+        self._data = tuple(
+            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
+            for a in arrays
+        )
+
+    def _load_weights(self, request: BuildRequest) -> None:
+        import numpy as np
+
+        layout = read_layout(request.layout)
+        names = {}
+        if request.weights is not None:
+            self._weights = {}
+            for name, array in read_safetensors(request.weights).items():
+                entry = entry_for(layout, name)
+                value = to_framework(array, entry)
+                if np.issubdtype(value.dtype, np.floating):
+                    value = value.astype(self._dtype)
+                self._weights[entry.target] = value
+                names[name] = entry, tuple(array.shape)
+        if "output" in layout and "output" not in names:
+            self._output_perm = layout["output"].perm
+        self._names = names
+
+    def _initial(self) -> _State:
+        """The state before the first step; every call makes new arrays."""
+        script = self._the_script()
+        whole = callable(getattr(script, "init_state", None))
+        if not whole:
+            self._require("init_params")
+        made = self._initialise(script.init_state if whole else script.init_params)
+        state = _State((made,)) if whole else _State((made, None))
+        if whole and state.get("params") is None:
+            raise AdapterError(f"the state of {self._file()} has no field params")
+        if self._weights is not None:
+            state = state.replace(params=self._filled(state.get("params")))
+            if state.get("stats") is not None:
+                state = state.replace(stats=self._filled(state.get("stats")))
+        if self._with_optimizer:
+            optimizer = self._optimizer()
+            state = state.replace(opt_state=optimizer.init(state.get("params")))
+        return state
+
+    def _initialise(self, init: Callable[..., Any]) -> Any:
+        import jax
+
+        parameters = list(inspect.signature(init).parameters.values())
+        needed = [p for p in parameters if p.default is p.empty]
+        if not needed:
+            return init()
+        if needed[0].name in ("key", "rng", "seed_key"):
+            return init(jax.random.key(getattr(self._the_script(), "SEED", 0)))
+        if self._weights is None:
+            raise AdapterError(
+                f"{init.__name__}({needed[0].name}) of {self._file()} needs a weights "
+                "file"
+            )
+        return init(dict(self._weights))
+
+    def _filled(self, tree: Any) -> Any:
+        """The tree with its leaves replaced by the weights file's."""
+        import jax
+        import jax.numpy as jnp
+
+        weights = self._weights or {}
+        leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
+        filled = []
+        for path, leaf in leaves:
+            name = _dotted(path)
+            value = weights.get(name)
+            if value is None:
+                raise AdapterError(
+                    f"the model of {self._file()} has '{name}', the workload has not"
+                )
+            if tuple(leaf.shape) != value.shape:
+                raise AdapterError(
+                    f"'{name}' of {self._file()} has shape {list(leaf.shape)}, "
+                    f"the workload's has {list(value.shape)}"
+                )
+            filled.append(jnp.array(value))
+        return jax.tree_util.tree_unflatten(structure, filled)
+
+    def _check_weights(self) -> None:
+        assert self._state is not None
+        have = {**_leaves(self._state.get("params")), **_leaves(self._stats())}
+        if not self._names:
+            self._names = {
+                name: (LayoutEntry(name), tuple(leaf.shape))
+                for name, leaf in have.items()
+            }
+        for entry, _ in self._names.values():
+            if entry.target not in have:
+                raise AdapterError(
+                    f"the model of {self._file()} has no '{entry.target}'"
+                )
+
+    def _stats(self) -> Any:
+        assert self._state is not None
+        stats = self._state.get("stats")
+        return {} if stats is None else stats
+
+    def _optimizer(self) -> Any:
+        script = self._the_script()
+        made = getattr(script, "OPTIMIZER", None)
+        return script.make_optimizer() if made is None else made
+
+    def _effective(self) -> dict[str, Any]:
+        import jax
+
+        script = self._the_script()
+        assert self._state is not None
+        params = jax.tree_util.tree_leaves(self._state.get("params"))
+        effective: dict[str, Any] = {
+            "batch": getattr(script, "BATCH_SIZE", None),
+            "parameters": sum(int(p.size) for p in params),
+            "device": str(next(iter(params[0].devices()))) if params else "cpu",
+            "dtype": str(params[0].dtype) if params else self._dtype,
+            "jit": hasattr(script.train_step, "lower"),
+            "donate": "donate_arg" in _source(script.train_step),
+            "matmul_precision": str(jax.config.jax_default_matmul_precision),
+        }
+        if self._with_optimizer:
+            _, _, expression = _source(script.make_optimizer).partition("return ")
+            effective["optimizer"] = " ".join(expression.split())
+        return effective
+
+    # State and data.
+
+    def _need_optimizer(self) -> None:
+        if not self._with_optimizer:
+            raise AdapterError("this build has no optimizer")
+
+    def _stream(self) -> Iterator[Any]:
+        if self._batches is None:
+            self._batches = iter(self._the_script().batches(self._data))
+        return self._batches
+
+    def _rows(self, first: int, count: int) -> tuple[Any, ...]:
+        import jax.numpy as jnp
+
+        rows = min((len(array) for array in self._data), default=0)
+        if first + count > rows:
+            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        return tuple(jnp.array(a[first : first + count]) for a in self._data)
+
+    def _canonical_all(self, kind: str, tree: Any) -> dict[str, Array]:
+        import numpy as np
+
+        leaves = _leaves(tree)
+        return {
+            f"{kind}/{name}": to_canonical(np.array(leaves[entry.target]), entry, shape)
+            for name, (entry, shape) in self._names.items()
+            if entry.target in leaves
+        }
+
+    def _gradients(self, state: _State, given: Mapping[str, Array]) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        by_target = {}
+        for name, (entry, _) in self._names.items():
+            if name in given:
+                value = to_framework(given[name], entry).astype(self._dtype)
+                by_target[entry.target] = jnp.array(value)
+        params = state.get("params")
+        leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+        grads = []
+        for path, _ in leaves:
+            if _dotted(path) not in by_target:
+                raise AdapterError(f"no gradient is given for '{_dotted(path)}'")
+            grads.append(by_target[_dotted(path)])
+        return jax.tree_util.tree_unflatten(structure, grads)
+
+    # The proof.
+
+    def _arguments(
+        self, function: Callable[..., Any], state: _State, batch: tuple[Any, ...]
+    ) -> list[Any]:
+        """The arguments of forward or loss_fn, by their names."""
+        step = list(inspect.signature(self._the_script().train_step).parameters)
+        known = dict(zip(step[len(state.carry) :], batch))
+        for field in ("params", "stats", "key"):
+            if state.get(field) is not None:
+                known[field] = state.get(field)
+        arguments = []
+        for parameter in inspect.signature(function).parameters.values():
+            if parameter.name in known:
+                arguments.append(known[parameter.name])
+            elif parameter.default is parameter.empty:
+                raise AdapterError(
+                    f"{self._file()}: '{parameter.name}' of {function.__name__} is no "
+                    "argument of train_step"
+                )
+        return arguments
+
+    def _output(self, state: _State, batch: tuple[Any, ...]) -> Array:
+        import numpy as np
+
+        forward = self._the_script().forward
+        output = forward(*self._arguments(forward, state, batch))
+        while isinstance(output, tuple):  # (prediction, stats), (prediction, target)
+            output = output[0]
+        array: Array = np.array(output)
+        if self._output_perm is not None:
+            array = array.transpose(np.argsort(self._output_perm))
+        return array
+
+    def _one_step(
+        self, state: _State, batch: tuple[Any, ...], grads: Any
+    ) -> tuple[Any, Any, Optional[_State]]:
+        """Loss, gradients and next state of the script's step, run eagerly.
+
+        `grads`, if given, take the place of the gradients in the update.
+        """
+        import jax
+        import optax
+
+        script = self._the_script()
+        original = getattr(script, "OPTIMIZER", None)
+        if original is None or not self._with_optimizer:
+            return self._plain_step(state, batch, grads)
+        seen = []
+
+        def update(updates: Any, *rest: Any, **more: Any) -> Any:
+            seen.append(updates)
+            return original.update(updates if grads is None else grads, *rest, **more)
+
+        script.OPTIMIZER = optax.GradientTransformation(original.init, update)  # type: ignore[attr-defined]
+        try:
+            body = getattr(script.train_step, "__wrapped__", None)
+            if body is not None:
+                *carry, loss = body(*state.carry, *batch)
+            else:
+                with jax.disable_jit():
+                    *carry, loss = script.train_step(*state.carry, *batch)
+        finally:
+            script.OPTIMIZER = original  # type: ignore[attr-defined]
+        if len(seen) != 1:
+            raise AdapterError(
+                f"train_step of {self._file()} does not call OPTIMIZER.update once"
+            )
+        return loss, seen[0], _State(tuple(carry))
+
+    def _plain_step(
+        self, state: _State, batch: tuple[Any, ...], grads: Any
+    ) -> tuple[Any, Any, Optional[_State]]:
+        """The same from loss_fn and make_optimizer, for scripts without OPTIMIZER."""
+        import jax
+        import optax
+
+        self._require("loss_fn")
+        loss_fn = self._the_script().loss_fn
+        has_aux = state.get("stats") is not None
+        value, mine = jax.value_and_grad(loss_fn, has_aux=has_aux)(
+            *self._arguments(loss_fn, state, batch)
+        )
+        loss, after = value if has_aux else (value, None)
+        following = state.replace(stats=after) if has_aux else state
+        if self._with_optimizer:
+            updates, opt_state = self._optimizer().update(
+                mine if grads is None else grads,
+                state.get("opt_state"),
+                state.get("params"),
+            )
+            params = optax.apply_updates(state.get("params"), updates)
+            following = following.replace(params=params, opt_state=opt_state)
+        return loss, mine, following
+
+
+def _dotted(path: tuple[Any, ...]) -> str:
+    return ".".join(
+        str(getattr(part, "key", getattr(part, "name", getattr(part, "idx", part))))
+        for part in path
+    )
+
+
+def _leaves(tree: Any) -> dict[str, Any]:
+    import jax
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_dotted(path): leaf for path, leaf in leaves}
+
+
+def _source(function: Any) -> str:
+    try:
+        return inspect.getsource(getattr(function, "__wrapped__", function))
+    except (OSError, TypeError):
+        return ""
+
+
+def _no_dropout(script: ModuleType) -> None:
+    for name, value in vars(script).items():
+        if name.startswith("DROPOUT") and isinstance(value, float):
+            setattr(script, name, 0.0)
+    if callable(getattr(script, "dropout", None)):
+
+        def dropout(key: Any, x: Any, *rest: Any, **options: Any) -> Any:
+            return x
+
+        script.dropout = dropout  # type: ignore[attr-defined]
+
+
+def make() -> Adapter:
+    return JaxAdapter()

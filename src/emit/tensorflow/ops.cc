@@ -1,0 +1,279 @@
+#include "emit/tensorflow/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bakeoff::emit::tensorflow {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using Ints = std::vector<int64_t>;
+
+std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
+
+bool zero(const Ints& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](int64_t n) { return n == 0; });
+}
+
+// Explicit padding of N,H,W,C; "VALID" where there is none.
+std::string padding(const Ints& pads) {
+  if (zero(pads)) return "\"VALID\"";
+  return fmt::format("[[0, 0], [{}, {}], [{}, {}], [0, 0]]", pads[0], pads[1], pads[2], pads[3]);
+}
+
+// Convolutions whose gradient TensorFlow's CPU kernels lack.
+bool needs_xla(const Node& conv) {
+  if (conv.integers("dilation") != Ints{1, 1}) return true;
+  return conv.integer("groups") != 1 && !native_depthwise(conv);
+}
+
+void conv2d(ForwardPrinter& p, const Node& node) {
+  const Ints& stride = node.integers("stride");
+  const bool depthwise = p.graph().plan.depthwise[static_cast<size_t>(p.index())];
+  const bool xla = !depthwise && (needs_xla(node) || node.integer("groups") != 1);
+  std::vector<std::string> arguments = {p.input(), p.param("weight")};
+  arguments.push_back(option("strides", python_tuple(depthwise ? Ints{1, stride[0], stride[1], 1} : stride)));
+  arguments.push_back(option("padding", padding(node.integers("pad"))));
+  if (xla) arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
+  p.assign(xla ? "conv2d_xla" : depthwise ? "tf.nn.depthwise_conv2d" : "tf.nn.conv2d", arguments);
+  if (p.has("bias")) p.again("tf.nn.bias_add", {p.param("bias")});
+}
+
+void linear(ForwardPrinter& p, const Node&) {
+  const std::string x = p.input(), w = p.param("weight");
+  const bool table = p.stored_as_table("weight");
+  if (p.input_shape().size() == 2) {
+    std::vector<std::string> arguments = {x, w};
+    if (table) arguments.push_back("transpose_b=True");
+    p.assign("tf.matmul", arguments);
+  } else {
+    p.assign("tf.tensordot", {x, w, option("axes", table ? "(-1, 1)" : "1")});
+  }
+  if (p.has("bias")) p.again("tf.nn.bias_add", {p.param("bias")});
+}
+
+void batch_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"), p.param("mean"),
+                                        p.param("var")};
+  if (p.explicit_norms()) {
+    arguments.push_back(option("eps", python_real(node.real("eps"))));
+    arguments.push_back(option("momentum", python_real(node.real("momentum"))));
+  }
+  p.assign("batch_norm", arguments);
+}
+
+void layer_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
+                                        option("dims", std::to_string(node.integer("dims")))};
+  if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign("layer_norm", arguments);
+}
+
+void embedding(ForwardPrinter& p, const Node&) {
+  p.assign("tf.nn.embedding_lookup", {p.param("weight"), p.input()});
+}
+
+void dropout(ForwardPrinter& p, const Node& node) {
+  p.assign("tf.nn.dropout", {p.input(), option("rate", dropout_constant(p.graph(), node.real("rate")))});
+}
+
+void relu(ForwardPrinter& p, const Node&) { p.assign("tf.nn.relu", {p.input()}); }
+void sigmoid(ForwardPrinter& p, const Node&) { p.assign("tf.sigmoid", {p.input()}); }
+void tanh(ForwardPrinter& p, const Node&) { p.assign("tf.tanh", {p.input()}); }
+
+void gelu(ForwardPrinter& p, const Node& node) {
+  p.assign("tf.nn.gelu", {p.input(), option("approximate", python_bool(node.word("form") == "tanh"))});
+}
+
+void softmax(ForwardPrinter& p, const Node& node) {
+  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  p.assign("tf.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
+}
+
+void pool(ForwardPrinter& p, const Node& node, const std::string& function, const std::string& pad_text) {
+  p.assign(function, {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
+                      option("strides", python_tuple(node.integers("stride"))), option("padding", pad_text)});
+}
+
+void max_pool2d(ForwardPrinter& p, const Node& node) {
+  pool(p, node, "tf.nn.max_pool2d", padding(node.integers("pad")));
+}
+
+// XLA has no max pooling with explicit padding.
+void max_pool2d_xla(ForwardPrinter& p, const Node& node) {
+  const bool padded = !zero(node.integers("pad"));
+  pool(p, node, padded ? "max_pool2d" : "tf.nn.max_pool2d", padding(node.integers("pad")));
+}
+
+void avg_pool2d(ForwardPrinter& p, const Node& node) {
+  if (zero(node.integers("pad"))) return pool(p, node, "tf.nn.avg_pool2d", "\"VALID\"");
+  p.assign("avg_pool2d", {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
+                          option("strides", python_tuple(node.integers("stride"))),
+                          option("padding", padding(node.integers("pad"))),
+                          option("count_include_pad", python_bool(node.flag("count_include_pad")))});
+}
+
+void global_avg_pool2d(ForwardPrinter& p, const Node&) {
+  p.assign("tf.reduce_mean", {p.input(), "axis=(1, 2)"});
+}
+
+void reshape(ForwardPrinter& p, const Node&) {
+  Ints shape = p.output_shape();
+  shape[0] = -1;
+  p.assign("tf.reshape", {p.input(), python_tuple(shape)});
+}
+
+void transpose(ForwardPrinter& p, const Node& node) {
+  const Ints perm = physical_perm(p.reads(), p.gives(), node.integers("perm"));
+  if (is_identity(perm)) return p.alias();
+  p.assign("tf.transpose", {p.input(), python_tuple(perm)});
+}
+
+void pad(ForwardPrinter& p, const Node& node) {
+  const Ints& pads = node.integers("pad");
+  std::vector<std::string> widths(p.input_shape().size(), "[0, 0]");
+  for (size_t axis = 1; axis < widths.size(); ++axis) {
+    const auto at = static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)));
+    widths[at] = fmt::format("[{}, {}]", pads[2 * axis - 2], pads[2 * axis - 1]);
+  }
+  p.assign("tf.pad", {p.input(), fmt::format("[{}]", fmt::join(widths, ", ")),
+                      option("constant_values", python_real(node.real("value")))});
+}
+
+void concat(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
+  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  p.assign_sequence("tf.concat", parts, option("axis", std::to_string(axis)));
+}
+
+void add(ForwardPrinter& p, const Node&) {
+  p.assign_flat(p.input(0) + " + " + p.input(1), "tf.add", {p.input(0), p.input(1)});
+}
+
+void mul(ForwardPrinter& p, const Node&) {
+  p.assign_flat(p.input(0) + " * " + p.input(1), "tf.multiply", {p.input(0), p.input(1)});
+}
+
+void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
+
+constexpr const char* kConvXla = R"(@tf.function(jit_compile=True)
+def conv2d_xla(x, kernel, *, strides, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+    return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+)";
+constexpr const char* kBatchNorm =
+    R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
+    """Normalises with the statistics of the batch and updates the running ones."""
+    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+)";
+constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+    mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+)";
+constexpr const char* kMaxPool = R"(def max_pool2d(x, *, ksize, strides, padding):
+    """XLA has no pooling with explicit padding."""
+    x = tf.pad(x, padding, constant_values=x.dtype.min)
+    return tf.nn.max_pool2d(x, ksize, strides, "VALID")
+)";
+constexpr const char* kAvgPool = R"(def avg_pool2d(x, *, ksize, strides, padding, count_include_pad):
+    """tf.nn.avg_pool2d takes no explicit padding."""
+    y = tf.nn.avg_pool2d(tf.pad(x, padding), ksize, strides, "VALID")
+    if count_include_pad:
+        return y
+    inside = tf.pad(tf.ones((1, *x.shape[1:3], 1), x.dtype), padding)
+    return y / tf.nn.avg_pool2d(inside, ksize, strides, "VALID")
+)";
+
+bool any_node(const Graph& graph, bool (*holds)(const Node&)) {
+  return std::any_of(graph.live.begin(), graph.live.end(),
+                     [&](int n) { return holds(graph.workload.nodes[static_cast<size_t>(n)]); });
+}
+
+bool any_conv_xla(const Graph& graph) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == Op::kConv2d && !graph.plan.depthwise[static_cast<size_t>(n)] &&
+           (needs_xla(node) || node.integer("groups") != 1);
+  });
+}
+
+}  // namespace
+
+bool native_depthwise(const Node& conv) {
+  const Ints& stride = conv.integers("stride");
+  return conv.integers("dilation") == Ints{1, 1} && stride[0] == stride[1];
+}
+
+OpFunctions<ForwardPrinter> op_functions(bool xla) {
+  return {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, reshape},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kSoftmaxCrossEntropy, nothing},
+      {Op::kMse, nothing},
+  };
+}
+
+void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
+  const auto helper = [&](bool used, const char* text, const char* eps = "", const char* momentum = "") {
+    if (!used) return;
+    out.print(text,
+              {{"eps", style.explicit_norms ? "" : eps}, {"momentum", style.explicit_norms ? "" : momentum}});
+    out.blank(2);
+  };
+  const bool padded_max =
+      any_node(graph, [](const Node& n) { return n.op == Op::kMaxPool2d && !zero(n.integers("pad")); });
+  const bool padded_avg =
+      any_node(graph, [](const Node& n) { return n.op == Op::kAvgPool2d && !zero(n.integers("pad")); });
+  helper(any_conv_xla(graph), kConvXla);
+  helper(graph.has(Op::kBatchNorm), kBatchNorm, "=1e-3", "=0.01");
+  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
+  helper(padded_max && style.xla, kMaxPool);
+  helper(padded_avg, kAvgPool);
+}
+
+void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
+  if (loss.op == Op::kMse) {
+    out.call("losses = tf.math.squared_difference", {prediction, target});
+  } else {
+    out.call("losses = tf.nn.sparse_softmax_cross_entropy_with_logits",
+             {option("labels", target), option("logits", prediction)});
+  }
+  out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
+}
+
+std::set<std::string> reserved_names() {
+  return {"weights",    "tf",         "np",         "self",           "model",        "optimizer",
+          "tape",       "loss",       "losses",     "gradients",      "variables",    "prediction",
+          "target",     "path",       "data",       "arrays",         "json",         "argparse",
+          "itertools",  "Path",       "load_file",  "load_data",      "load_weights", "batches",
+          "loss_fn",    "train_step", "make_model", "make_optimizer", "batch_norm",   "layer_norm",
+          "max_pool2d", "avg_pool2d", "conv2d_xla", "glorot_uniform", "math",         "l",
+          "I",          "O",          "BATCH_SIZE", "LEARNING_RATE"};
+}
+
+}  // namespace bakeoff::emit::tensorflow

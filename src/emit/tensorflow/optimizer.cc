@@ -1,0 +1,173 @@
+#include "emit/tensorflow/optimizer.h"
+
+#include <fmt/format.h>
+
+namespace bakeoff::emit::tensorflow {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
+
+bool decays(const Optimizer& o, bool decoupled) {
+  if (o.weight_decay == 0) return false;
+  return decoupled == (o.kind == OptimizerKind::kAdamW || o.decay_form == DecayForm::kDecoupled);
+}
+
+// A state tensor per variable: the attribute of the class and the name in the loop.
+struct Slot {
+  const char* attribute;
+  const char* name;
+};
+
+std::vector<Slot> slots(const Optimizer& o) {
+  if (adam(o)) return {{"moments", "moment"}, {"squares", "square"}};
+  std::vector<Slot> all;
+  if (o.kind == OptimizerKind::kRmsprop) all.push_back({"squares", "square"});
+  if (o.momentum != 0) all.push_back({"velocities", "velocity"});
+  return all;
+}
+
+const char* doc(const Optimizer& o) {
+  if (o.kind == OptimizerKind::kSgd) {
+    if (o.momentum == 0) return "Plain stochastic gradient descent.";
+    return o.nesterov ? "Gradient descent with Nesterov momentum." : "Gradient descent with momentum.";
+  }
+  if (!adam(o)) {
+    return o.eps_form == EpsForm::kInside
+               ? "Divides by sqrt(v + epsilon), v the mean square of the gradient."
+               : "Divides by sqrt(v) + epsilon, v the mean square of the gradient.";
+  }
+  switch (o.eps_form) {
+    case EpsForm::kInside:
+      return "Epsilon inside the root: m_hat / sqrt(v_hat + epsilon).";
+    case EpsForm::kHat:
+      return "Epsilon added to the root of the uncorrected v, as Keras has it.";
+    default:
+      return "m_hat / (sqrt(v_hat) + epsilon).";
+  }
+}
+
+void print_step(CodeWriter& out, const Optimizer& o) {
+  const bool inside = o.eps_form == EpsForm::kInside;
+  if (o.kind != OptimizerKind::kSgd) {
+    if (adam(o)) out.print("m = BETA_1 * moment + (1 - BETA_1) * g\nmoment.assign(m)\n");
+    const std::string rho = adam(o) ? "BETA_2" : "RHO";
+    out.print("v = $rho$ * square + (1 - $rho$) * tf.square(g)\nsquare.assign(v)\n", {{"rho", rho}});
+  }
+  if (adam(o)) {
+    const char* form = o.eps_form == EpsForm::kHat
+                           ? "m * (tf.sqrt(correction_2) / correction_1) / (tf.sqrt(v) + EPSILON)"
+                       : inside ? "(m / correction_1) / tf.sqrt(v / correction_2 + EPSILON)"
+                                : "(m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)";
+    out.line(std::string("step = ") + form);
+  } else if (o.kind == OptimizerKind::kRmsprop) {
+    out.line(inside ? "step = g / tf.sqrt(v + EPSILON)" : "step = g / (tf.sqrt(v) + EPSILON)");
+  }
+  if (!adam(o) && o.momentum != 0) {
+    const char* add = o.kind == OptimizerKind::kSgd ? "g" : "step";
+    out.print("u = MOMENTUM * velocity + $add$\nvelocity.assign(u)\n", {{"add", add}});
+  }
+}
+
+// The expression that is multiplied by the learning rate.
+std::string direction(const Optimizer& o) {
+  const bool momentum = !adam(o) && o.momentum != 0;
+  std::string text = o.kind == OptimizerKind::kSgd ? "g" : "step";
+  if (momentum) text = o.kind == OptimizerKind::kSgd && o.nesterov ? "g + MOMENTUM * u" : "u";
+  const bool decoupled = decays(o, true);
+  if (decoupled) text += " + WEIGHT_DECAY * variable";
+  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+}
+
+}  // namespace
+
+std::string optimizer_class(const Optimizer& o) {
+  switch (o.kind) {
+    case OptimizerKind::kSgd:
+      return "SGD";
+    case OptimizerKind::kRmsprop:
+      return "RMSprop";
+    case OptimizerKind::kAdam:
+      return "Adam";
+    case OptimizerKind::kAdamW:
+      return "AdamW";
+  }
+  return "";
+}
+
+std::vector<std::string> optimizer_constants(const Optimizer& o) {
+  std::vector<std::string> all;
+  if (o.kind == OptimizerKind::kRmsprop) all.push_back("RHO = " + python_real(o.rho));
+  if (adam(o)) {
+    all.push_back("BETA_1 = " + python_real(o.beta1));
+    all.push_back("BETA_2 = " + python_real(o.beta2));
+  }
+  if (o.kind != OptimizerKind::kSgd) all.push_back("EPSILON = " + python_real(o.eps));
+  if (!adam(o) && o.momentum != 0) all.push_back("MOMENTUM = " + python_real(o.momentum));
+  if (o.weight_decay != 0) all.push_back("WEIGHT_DECAY = " + python_real(o.weight_decay));
+  return all;
+}
+
+Optimizer effective_optimizer(const ir::Training& training) {
+  if (training.track == ir::Track::kEqualised) return training.optimizer;
+  const Optimizer& given = training.optimizer;
+  Optimizer o{.kind = given.kind, .lr = given.lr};
+  const auto take = [&](const char* key, auto member) {
+    if (given.stated.contains(key)) o.*member = given.*member;
+  };
+  take("momentum", &Optimizer::momentum);
+  take("nesterov", &Optimizer::nesterov);
+  take("rho", &Optimizer::rho);
+  take("beta1", &Optimizer::beta1);
+  take("beta2", &Optimizer::beta2);
+  take("eps", &Optimizer::eps);
+  take("eps_form", &Optimizer::eps_form);
+  take("weight_decay", &Optimizer::weight_decay);
+  take("decay_form", &Optimizer::decay_form);
+  return o;
+}
+
+void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
+  const auto state = slots(o);
+  out.line(fmt::format("class {}(tf.Module):", optimizer_class(o)));
+  const auto body = out.indent();
+  out.line(fmt::format("\"\"\"{}\"\"\"", doc(o)));
+  out.blank();
+  out.line("def __init__(self, variables):");
+  {
+    const auto init = out.indent();
+    out.line("super().__init__()");
+    out.line("self.targets = list(variables)");
+    if (adam(o)) out.line("self.step = tf.Variable(0, dtype=tf.int64, trainable=False)");
+    for (const Slot& slot : state) {
+      out.call(fmt::format("self.{} = zeros_like", slot.attribute), {"variables"});
+    }
+  }
+  out.blank();
+  out.line("def apply_gradients(self, gradients):");
+  const auto apply = out.indent();
+  if (adam(o)) {
+    out.print(
+        "t = tf.cast(self.step.assign_add(1), self.targets[0].dtype)\n"
+        "correction_1 = 1 - BETA_1**t\ncorrection_2 = 1 - BETA_2**t\n");
+  }
+  std::vector<std::string> names = {"variable", "g"}, lists = {"self.targets", "gradients"};
+  for (const Slot& slot : state) {
+    names.push_back(slot.name);
+    lists.push_back(std::string("self.") + slot.attribute);
+  }
+  lists.push_back("strict=True");
+  const std::string head = fmt::format("for {} in zip", fmt::join(names, ", "));
+  out.call(head, lists, ":");
+  const auto loop = out.indent();
+  if (sparse) out.line("g = tf.convert_to_tensor(g)");
+  if (decays(o, false)) out.line("g = g + WEIGHT_DECAY * variable");
+  print_step(out, o);
+  out.line(fmt::format("variable.assign_sub(LEARNING_RATE * {})", direction(o)));
+}
+
+}  // namespace bakeoff::emit::tensorflow

@@ -1,0 +1,255 @@
+#include "emit/tensorflow/script.h"
+
+#include <fmt/format.h>
+
+#include "emit/python_script.h"
+#include "emit/tensorflow/ops.h"
+#include "emit/tensorflow/optimizer.h"
+
+namespace bakeoff::emit::tensorflow {
+namespace {
+
+using ir::Role;
+
+class Script {
+ public:
+  Script(const Request& request, const Graph& graph, const Namer& names,
+         const std::vector<std::string>& attributes, bool has_layout)
+      : request_(request),
+        graph_(graph),
+        names_(names),
+        attributes_(attributes),
+        has_layout_(has_layout),
+        optimizer_(effective_optimizer(request.training)),
+        model_(camel_case(request.workload.name)) {
+    if (model_ == optimizer_class(optimizer_)) model_ += "Model";
+  }
+
+  std::string text() {
+    imports();
+    constants();
+    print_load_data(out_, request_, graph_);
+    out_.blank(2);
+    if (equalised(request_)) {
+      print_load_weights(out_, request_, has_layout_);
+      out_.blank(2);
+    }
+    batches();
+    print_helpers(out_, graph_, {.explicit_norms = equalised(request_), .xla = xla()});
+    if (draws(Role::kWeight)) glorot_uniform();
+    model();
+    loss_fn();
+    zeros_like();
+    print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
+    out_.blank(2);
+    train_step();
+    print_main();
+    return out_.text();
+  }
+
+ private:
+  bool xla() const { return request_.settings.at("jit_compile") == "true"; }
+  bool eager() const { return request_.settings.at("mode") == "eager"; }
+
+  // True where the script draws initial values for parameters of this role.
+  bool draws(Role role) const {
+    if (equalised(request_)) return false;
+    for (const ir::Parameter& p : request_.workload.parameters) {
+      if (p.role == role) return true;
+    }
+    return false;
+  }
+
+  void imports() {
+    const bool exact = equalised(request_);
+    out_.line(fmt::format("\"\"\"Trains {} with TensorFlow.\"\"\"", request_.workload.name));
+    out_.blank();
+    out_.line("import argparse");
+    if (exact) out_.line("import itertools");
+    if (exact && has_layout_) out_.line("import json");
+    if (draws(Role::kWeight)) out_.line("import math");
+    out_.print(
+        "from pathlib import Path\n\nimport numpy as np\nimport tensorflow as tf\n"
+        "from safetensors.numpy import load_file\n\n");
+  }
+
+  void constants() {
+    print_constants(out_, request_, graph_, optimizer_constants(optimizer_));
+    if (equalised(request_)) {
+      out_.print(
+          "\n# float32 means float32, also on a GPU that has TF32.\n"
+          "tf.config.experimental.enable_tensor_float_32_execution(False)\n");
+    }
+    out_.blank(2);
+  }
+
+  void batches() {
+    out_.line("def batches(arrays):");
+    const auto body = out_.indent();
+    if (equalised(request_)) {
+      out_.print(
+          "\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"\n"
+          "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+          "ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
+          "return itertools.cycle(ready)\n");
+    } else {
+      out_.print(
+          "\"\"\"Endless batches of rows in random order.\"\"\"\n"
+          "data = tf.data.Dataset.from_tensor_slices(arrays)\n"
+          "data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)\n"
+          "return iter(data.repeat().prefetch(tf.data.AUTOTUNE))\n");
+    }
+    out_.blank(2);
+  }
+
+  void glorot_uniform() {
+    out_.print(
+        "def glorot_uniform(shape):\n"
+        "    fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])\n"
+        "    limit = math.sqrt(6 / (fan_in + fan_out))\n"
+        "    return tf.random.uniform(shape, -limit, limit)\n\n\n");
+  }
+
+  void model() {
+    out_.line(fmt::format("class {}(tf.Module):", model_));
+    const auto body = out_.indent();
+    out_.line(equalised(request_) ? "def __init__(self, weights):" : "def __init__(self):");
+    {
+      const auto init = out_.indent();
+      out_.line("super().__init__()");
+      for (size_t id = 0; id < attributes_.size(); ++id) variable(id);
+    }
+    out_.blank();
+    std::vector<std::string> params;
+    for (const std::string& attribute : attributes_) params.push_back("self." + attribute);
+    ForwardPrinter printer(out_, graph_, "tf.transpose", params, names_, equalised(request_));
+    std::vector<std::string> parameters = forward_inputs();
+    parameters.insert(parameters.begin(), "self");
+    out_.call("def __call__", parameters, ":");
+    {
+      const auto call = out_.indent();
+      const auto functions = op_functions(xla());
+      for (const int n : graph_.live) {
+        const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
+        printer.begin(n);
+        functions.at(node.op)(printer, node);
+      }
+      out_.line("return " + printer.result());
+    }
+    out_.blank(2);
+  }
+
+  void variable(size_t id) {
+    const ir::Parameter& p = request_.workload.parameters[id];
+    std::vector<std::string> arguments = {initial_value(id)};
+    if (!ir::trainable(p)) arguments.push_back("trainable=False");
+    out_.call(fmt::format("self.{} = tf.Variable", attributes_[id]), arguments);
+  }
+
+  std::string initial_value(size_t id) const {
+    const ir::Parameter& p = request_.workload.parameters[id];
+    if (equalised(request_)) return fmt::format("weights[\"{}\"]", attributes_[id]);
+    const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
+    switch (p.role) {
+      case Role::kWeight:
+        return fmt::format("glorot_uniform({})", shape);
+      case Role::kTable:
+        return fmt::format("tf.random.uniform({}, -0.05, 0.05)", shape);
+      case Role::kScale:
+      case Role::kRunningVar:
+        return fmt::format("tf.ones({})", shape);
+      default:
+        return fmt::format("tf.zeros({})", shape);
+    }
+  }
+
+  std::vector<std::string> forward_inputs() const {
+    std::vector<std::string> inputs;
+    for (const ir::ValueId id : graph_.forward_inputs())
+      inputs.push_back(graph_.inputs[static_cast<size_t>(id)]);
+    return inputs;
+  }
+
+  // What loss_fn calls the target, and what train_step gives it.
+  std::string target_name() const {
+    return graph_.computes_target() ? "target" : graph_.inputs[static_cast<size_t>(graph_.loss().inputs[1])];
+  }
+
+  void loss_fn() {
+    const std::string prediction = prediction_name(graph_, names_);
+    out_.call("def loss_fn", {prediction, target_name()}, ":");
+    {
+      const auto body = out_.indent();
+      print_loss(out_, graph_.loss(), prediction,
+                 graph_.computes_target() ? "target" : target_expression(graph_, "tf.transpose"));
+    }
+    out_.blank(2);
+  }
+
+  void zeros_like() {
+    if (optimizer_.kind == ir::OptimizerKind::kSgd && optimizer_.momentum == 0) return;
+    out_.print(
+        "def zeros_like(variables):\n"
+        "    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]\n\n\n");
+  }
+
+  void train_step() {
+    if (!eager()) out_.line(xla() ? "@tf.function(jit_compile=True)" : "@tf.function");
+    std::vector<std::string> parameters = {"model", "optimizer"};
+    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    out_.call("def train_step", parameters, ":");
+    {
+      const auto body = out_.indent();
+      out_.line("with tf.GradientTape() as tape:");
+      {
+        const auto inner = out_.indent();
+        out_.call(graph_.computes_target() ? "prediction, target = model" : "prediction = model",
+                  forward_inputs());
+        out_.call("loss = loss_fn", {"prediction", target_name()});
+      }
+      std::vector<std::string> arguments = {"loss", "optimizer.targets"};
+      if (graph_.has_idle_parameters()) arguments.push_back("unconnected_gradients=\"zero\"");
+      out_.call("gradients = tape.gradient", arguments);
+      out_.line("optimizer.apply_gradients(gradients)");
+      out_.line("return loss");
+    }
+    out_.blank(2);
+  }
+
+  void print_main() {
+    out_.line("def main():");
+    {
+      const auto body = out_.indent();
+      print_arguments(out_, request_);
+      out_.blank();
+      out_.line(
+          fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
+      out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_class(optimizer_)));
+      out_.line("data = batches(load_data(args.data))");
+      out_.line("for step in range(args.steps):");
+      const auto loop = out_.indent();
+      out_.print(
+          "loss = train_step(model, optimizer, *next(data))\n"
+          "if step % 10 == 0:\n    print(f\"step {step}: loss {float(loss):.6f}\")\n");
+    }
+    out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
+  }
+
+  CodeWriter out_;
+  const Request& request_;
+  const Graph& graph_;
+  const Namer& names_;
+  const std::vector<std::string>& attributes_;
+  bool has_layout_;
+  ir::Optimizer optimizer_;
+  std::string model_;
+};
+
+}  // namespace
+
+std::string script_text(const Request& request, const Graph& graph, const Namer& names,
+                        const std::vector<std::string>& attributes, bool has_layout) {
+  return Script(request, graph, names, attributes, has_layout).text();
+}
+
+}  // namespace bakeoff::emit::tensorflow

@@ -1,0 +1,113 @@
+#include "emit/tensorflow/tensorflow.h"
+
+#include <fmt/format.h>
+
+#include "emit/tensorflow/ops.h"
+#include "emit/tensorflow/optimizer.h"
+#include "emit/tensorflow/script.h"
+#include "ir/verify.h"
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::Op;
+using ir::OptimizerKind;
+
+std::string environment(const Settings&) { return "tensorflow"; }
+bool supports(Op op) { return tensorflow::op_functions(false).contains(op); }
+bool unbiased_running_var(const Settings&) { return false; }
+
+// Attributes of the model that hold its parameters: "conv1.weight" as conv1_weight.
+std::vector<std::string> attribute_names(const ir::Workload& workload) {
+  Namer names({"name", "name_scope", "variables", "trainable_variables", "non_trainable_variables",
+               "submodules", "with_name_scope"});
+  std::vector<std::string> all;
+  for (const ir::Parameter& parameter : workload.parameters) {
+    all.push_back(names.name(parameter.name, parameter.name));
+  }
+  return all;
+}
+
+Status check_settings(const Request& request) {
+  const ir::Optimizer& optimizer = request.training.optimizer;
+  if (optimizer.kind == OptimizerKind::kRmsprop && optimizer.eps_form == ir::EpsForm::kHat) {
+    return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
+  }
+  if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
+    return Error{.message = "TensorFlow: jit_compile = true needs mode = function"};
+  }
+  return Done{};
+}
+
+Result<Emitted> emit_tensorflow(const Request& request) {
+  CHECK_OK(check_supported(tensorflow_framework(), request.workload));
+  CHECK_OK(check_settings(request));
+  TRY(const auto types, ir::infer(request.workload));
+  const LayoutPlan plan =
+      plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});
+  Namer names(tensorflow::reserved_names());
+  const Graph graph = make_graph(request.workload, types, plan, names);
+  const auto attributes = attribute_names(request.workload);
+  const std::string layout = layout_json(request.workload, plan, attributes);
+  return Emitted{.source = tensorflow::script_text(request, graph, names, attributes, !layout.empty()),
+                 .layout_json = layout};
+}
+
+bool uses(const ir::Workload& workload, Op op) {
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op == op) return true;
+  }
+  return false;
+}
+
+// Without Keras TensorFlow has no layers and no optimizers: the script writes out what its guides write.
+std::vector<Default> defaults(const Request& request) {
+  std::vector<Default> all;
+  const auto& workload = request.workload;
+  const OptimizerKind kind = request.training.optimizer.kind;
+  const auto& stated = request.training.optimizer.stated;
+  const auto add = [&](const char* name, const std::string& value, const char* key = "") {
+    if (!stated.contains(key)) all.push_back({name, value});
+  };
+  add(topic::kWeightInit, "Glorot uniform, written out");
+  add(topic::kBiasInit, "zeros");
+  if (uses(workload, Op::kEmbedding)) add(topic::kTableInit, "uniform in (-0.05, 0.05)");
+  if (kind != OptimizerKind::kSgd) {
+    const bool adam = kind != OptimizerKind::kRmsprop;
+    add(topic::kEps, "1e-7", "eps");
+    add(topic::kEpsForm, adam ? "outside: sqrt(v_hat) + eps" : "outside: sqrt(v) + eps", "eps_form");
+    if (!adam) add(topic::kRho, "0.9", "rho");
+  }
+  add(topic::kWeightDecay, "0", "weight_decay");
+  if (uses(workload, Op::kBatchNorm)) {
+    add(topic::kBatchNormEps, "1e-3");
+    add(topic::kBatchNormMomentum, "0.01");
+    add(topic::kRunningVar, "biased");
+  }
+  if (uses(workload, Op::kLayerNorm)) add(topic::kLayerNormEps, "1e-3");
+  return all;
+}
+
+}  // namespace
+
+const Framework& tensorflow_framework() {
+  static const Framework framework = {
+      .name = "tensorflow",
+      .title = "TensorFlow",
+      .settings = {{.name = "mode",
+                    .values = {"function", "eager"},
+                    .fallback = "function",
+                    .doc = "function: the step is a tf.function graph; eager: op by op under a GradientTape"},
+                   {.name = "jit_compile",
+                    .values = {"false", "true"},
+                    .fallback = "false",
+                    .doc = "compile the step with XLA (mode = function)"}},
+      .environment = environment,
+      .supports = supports,
+      .emit = emit_tensorflow,
+      .defaults = defaults,
+      .unbiased_running_var = unbiased_running_var};
+  return framework;
+}
+
+}  // namespace bakeoff::emit

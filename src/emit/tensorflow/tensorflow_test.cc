@@ -1,0 +1,170 @@
+#include "emit/tensorflow/tensorflow.h"
+
+#include <gtest/gtest.h>
+
+#include "../tests/golden.h"
+#include "../tests/golden_models.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+using ir::Track;
+
+const Settings kFunction = {{"mode", "function"}, {"jit_compile", "false"}};
+const Settings kEager = {{"mode", "eager"}, {"jit_compile", "false"}};
+const Settings kXla = {{"mode", "function"}, {"jit_compile", "true"}};
+
+ir::Training mnist_training(Track track = Track::kEqualised) {
+  return {.track = track,
+          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
+          .batch = 256,
+          .input_divisor = 255};
+}
+
+ir::Training adam_training(Track track = Track::kEqualised) {
+  return {
+      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
+}
+
+Emitted emitted(const ir::Workload& workload, const ir::Training& training,
+                const Settings& settings = kFunction) {
+  const Request request{workload, training, settings, "train_tensorflow.py"};
+  const Result<Emitted> result = tensorflow_framework().emit(request);
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+  return result ? *result : Emitted{};
+}
+
+Emitted of_zoo(const std::string& name, const ir::Training& training, const Settings& settings = kFunction) {
+  return emitted(*zoo::build(name), training, settings);
+}
+
+Emitted of_text(const std::string& text, const ir::Training& training, const Settings& settings = kFunction) {
+  const Result<ir::Workload> workload = ir::parse(text);
+  EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
+  return workload ? emitted(*workload, training, settings) : Emitted{};
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(TensorFlow, WritesTheZooAsItsGoldens) {
+  const Emitted cnn = of_zoo("mnist_cnn", mnist_training());
+  expect_golden("tensorflow/mnist_cnn.py", cnn.source);
+  expect_golden("tensorflow/mnist_cnn.layout.json", cnn.layout_json);
+  expect_golden("tensorflow/mnist_cnn_eager.py", of_zoo("mnist_cnn", mnist_training(), kEager).source);
+  expect_golden("tensorflow/mnist_cnn_xla.py", of_zoo("mnist_cnn", mnist_training(), kXla).source);
+  expect_golden("tensorflow/mnist_cnn_as_is.py", of_zoo("mnist_cnn", mnist_training(Track::kAsIs)).source);
+  expect_golden("tensorflow/mlp_deep.py", of_zoo("mlp_deep", adam_training()).source);
+  expect_golden("tensorflow/mlp_deep_as_is.py", of_zoo("mlp_deep", adam_training(Track::kAsIs)).source);
+  ir::Training sgd = mnist_training();
+  sgd.optimizer = {
+      .kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4};
+  expect_golden("tensorflow/residual_cnn.py", of_zoo("residual_cnn", sgd).source);
+}
+
+TEST(TensorFlow, WritesEveryOtherOpAsItsGolden) {
+  expect_golden("tensorflow/all_sorts_xla.py", of_text(kAllSortsModel, adam_training(), kXla).source);
+  expect_golden("tensorflow/all_sorts.layout.json", of_text(kAllSortsModel, adam_training()).layout_json);
+  expect_golden("tensorflow/all_sorts.py", of_text(kAllSortsModel, adam_training()).source);
+  expect_golden("tensorflow/all_sorts_as_is.py",
+                of_text(kAllSortsModel, mnist_training(Track::kAsIs)).source);
+}
+
+TEST(TensorFlow, WritesEveryFormOfTheOptimizers) {
+  struct Case {
+    Optimizer optimizer;
+    std::string want;
+  };
+  const Case cases[] = {
+      {{.kind = OptimizerKind::kSgd}, "variable.assign_sub(LEARNING_RATE * g)"},
+      {{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
+       "variable.assign_sub(LEARNING_RATE * (g + MOMENTUM * u))"},
+      {{.kind = OptimizerKind::kRmsprop}, "step = g / (tf.sqrt(v) + EPSILON)"},
+      {{.kind = OptimizerKind::kRmsprop, .momentum = 0.5, .eps_form = EpsForm::kInside},
+       "step = g / tf.sqrt(v + EPSILON)\n            u = MOMENTUM * velocity + step\n"},
+      {{.kind = OptimizerKind::kAdam}, "step = (m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside}, "/ tf.sqrt(v / correction_2 + EPSILON)"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kHat, .weight_decay = 0.1},
+       "            g = g + WEIGHT_DECAY * variable\n            m = "},
+      {{.kind = OptimizerKind::kAdamW, .weight_decay = 0.1},
+       "variable.assign_sub(LEARNING_RATE * (step + WEIGHT_DECAY * variable))"},
+  };
+  for (const Case& c : cases) {
+    ir::Training training = adam_training();
+    training.optimizer = c.optimizer;
+    const std::string source = of_zoo("mlp_small", training).source;
+    EXPECT_TRUE(holds(source, c.want)) << "want " << c.want << " in\n" << source;
+  }
+}
+
+TEST(TensorFlow, AsIsTakesOnlyWhatTheRecipeStates) {
+  ir::Training training = mnist_training(Track::kAsIs);
+  training.optimizer.eps = 1e-3;
+  training.optimizer.rho = 0.5;
+  training.optimizer.stated = {"rho"};
+  const std::string source = of_zoo("mlp_small", training).source;
+  EXPECT_TRUE(holds(source, "RHO = 0.5\nEPSILON = 1e-7\n")) << source;
+}
+
+TEST(TensorFlow, HasAFunctionForEveryOpOfTheTable) {
+  for (const ir::OpInfo& row : ir::op_table())
+    EXPECT_TRUE(tensorflow_framework().supports(row.op)) << row.name;
+}
+
+TEST(TensorFlow, RefusesWhatDoesNotExist) {
+  ir::Training training = mnist_training();
+  training.optimizer.eps_form = EpsForm::kHat;
+  const auto workload = *zoo::build("mlp_small");
+  const Request request{workload, training, kFunction, "train_tensorflow.py"};
+  EXPECT_TRUE(holds(tensorflow_framework().emit(request).error().message, "epsilon-hat"));
+}
+
+TEST(TensorFlow, MissingOpIsAnErrorThatNamesIt) {
+  Framework blind = tensorflow_framework();
+  blind.supports = [](ir::Op op) { return op != ir::Op::kMaxPool2d; };
+  const Status status = check_supported(blind, *zoo::build("mnist_cnn"));
+  ASSERT_FALSE(status.has_value());
+  EXPECT_TRUE(holds(status.error().message, "TensorFlow has no emitter for op 'max_pool2d'"));
+}
+
+TEST(TensorFlow, RefusesXlaWithoutAFunction) {
+  const ir::Training training = mnist_training();
+  const auto workload = *zoo::build("mlp_small");
+  const Request request{workload, training, {{"mode", "eager"}, {"jit_compile", "true"}}, "t.py"};
+  EXPECT_TRUE(holds(tensorflow_framework().emit(request).error().message, "needs mode = function"));
+}
+
+TEST(TensorFlow, DefaultsLeaveOutWhatIsStated) {
+  const auto workload = *zoo::build("mlp_deep");
+  ir::Training training = mnist_training(Track::kAsIs);
+  const auto value = [&](const std::string& topic) {
+    for (const Default& line : tensorflow_framework().defaults({workload, training, {}, ""})) {
+      if (line.topic == topic) return line.value;
+    }
+    return std::string("-");
+  };
+  EXPECT_EQ(value(topic::kEps), "1e-7");
+  EXPECT_EQ(value(topic::kBatchNormEps), "1e-3");
+  training.optimizer.stated = {"eps"};
+  EXPECT_EQ(value(topic::kEps), "-");
+}
+
+TEST(TensorFlow, ComputedTargetsComeFromTheForwardPass) {
+  const std::string source = of_text(R"(workload w(x: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(x; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     adam_training())
+                                 .source;
+  EXPECT_TRUE(holds(source, "        return a, b\n"));
+  EXPECT_TRUE(holds(source, "        prediction, target = model(x)\n"));
+}
+
+}  // namespace
+}  // namespace bakeoff::emit

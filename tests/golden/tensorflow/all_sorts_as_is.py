@@ -1,0 +1,205 @@
+"""Trains all_sorts with TensorFlow."""
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+LEARNING_RATE = 1e-4
+RHO = 0.9
+EPSILON = 1e-7
+DROPOUT_RATE = 0.25
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    picture = data["picture"].astype(np.float32) / 255.0
+    picture = picture.transpose(0, 2, 3, 1)
+    words = data["words"].astype(np.int32)
+    y = data["y"].astype(np.int32)
+    return picture, words, y
+
+
+def batches(arrays):
+    """Endless batches of rows in random order."""
+    data = tf.data.Dataset.from_tensor_slices(arrays)
+    data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)
+    return iter(data.repeat().prefetch(tf.data.AUTOTUNE))
+
+
+@tf.function(jit_compile=True)
+def conv2d_xla(x, kernel, *, strides, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+    return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
+
+
+def batch_norm(x, scale, shift, running_mean, running_var, *, eps=1e-3, momentum=0.01):
+    """Normalises with the statistics of the batch and updates the running ones."""
+    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+def layer_norm(x, scale, shift, *, dims, eps=1e-3):
+    mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+def avg_pool2d(x, *, ksize, strides, padding, count_include_pad):
+    """tf.nn.avg_pool2d takes no explicit padding."""
+    y = tf.nn.avg_pool2d(tf.pad(x, padding), ksize, strides, "VALID")
+    if count_include_pad:
+        return y
+    inside = tf.pad(tf.ones((1, *x.shape[1:3], 1), x.dtype), padding)
+    return y / tf.nn.avg_pool2d(inside, ksize, strides, "VALID")
+
+
+def glorot_uniform(shape):
+    fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])
+    limit = math.sqrt(6 / (fan_in + fan_out))
+    return tf.random.uniform(shape, -limit, limit)
+
+
+class AllSorts(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem_conv_weight = tf.Variable(glorot_uniform((3, 2, 3, 6)))
+        self.stem_conv_bias = tf.Variable(tf.zeros((6,)))
+        self.stem_depth_weight = tf.Variable(glorot_uniform((3, 3, 1, 6)))
+        self.stem_bn_weight = tf.Variable(tf.ones((6,)))
+        self.stem_bn_bias = tf.Variable(tf.zeros((6,)))
+        self.stem_bn_running_mean = tf.Variable(tf.zeros((6,)), trainable=False)
+        self.stem_bn_running_var = tf.Variable(tf.ones((6,)), trainable=False)
+        self.words_weight = tf.Variable(tf.random.uniform((20, 6), -0.05, 0.05))
+        self.norm_weight = tf.Variable(tf.ones((6,)))
+        self.norm_bias = tf.Variable(tf.zeros((6,)))
+        self.mix_weight = tf.Variable(glorot_uniform((30, 6)))
+        self.mix_bias = tf.Variable(tf.zeros((6,)))
+        self.head_weight = tf.Variable(glorot_uniform((12, 6)))
+        self.tied_bias = tf.Variable(tf.zeros((20,)))
+
+    def __call__(self, picture, words):
+        c1 = tf.nn.conv2d(
+            picture,
+            self.stem_conv_weight,
+            strides=(2, 1),
+            padding=[[0, 0], [0, 1], [1, 0], [0, 0]],
+        )
+        c1 = tf.nn.bias_add(c1, self.stem_conv_bias)
+        c2 = conv2d_xla(
+            c1,
+            self.stem_depth_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
+            dilations=(2, 2),
+        )
+        g = tf.nn.gelu(c2, approximate=True)
+        m = tf.nn.max_pool2d(
+            g, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
+        )
+        a = avg_pool2d(
+            m,
+            ksize=(3, 2),
+            strides=(2, 2),
+            padding=[[0, 0], [1, 0], [0, 1], [0, 0]],
+            count_include_pad=False,
+        )
+        p = tf.pad(a, [[0, 0], [1, 0], [0, 2], [0, 0]], constant_values=0.5)
+        v = avg_pool2d(
+            p,
+            ksize=(2, 2),
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [0, 0], [0, 0]],
+            count_include_pad=True,
+        )
+        n = batch_norm(
+            v,
+            self.stem_bn_weight,
+            self.stem_bn_bias,
+            self.stem_bn_running_mean,
+            self.stem_bn_running_var,
+        )
+        s = tf.sigmoid(n)
+        gated = n * s
+        pooled = tf.reduce_mean(gated, axis=(1, 2))
+        e = tf.nn.embedding_lookup(self.words_weight, words)
+        t = tf.transpose(e, (0, 2, 1))
+        r = tf.reshape(t, (-1, 5, 6))
+        l_2 = layer_norm(r, self.norm_weight, self.norm_bias, dims=1)
+        f = tf.reshape(l_2, (-1, 30))
+        d = tf.nn.dropout(f, rate=DROPOUT_RATE)
+        q = tf.matmul(d, self.mix_weight)
+        q = tf.nn.bias_add(q, self.mix_bias)
+        w = tf.tanh(q)
+        k = tf.nn.softmax(w, axis=1)
+        both = tf.concat([pooled, k], axis=1)
+        z = tf.matmul(both, self.head_weight)
+        u = z + pooled
+        ge = tf.nn.gelu(u, approximate=False)
+        logits = tf.matmul(ge, self.words_weight, transpose_b=True)
+        logits = tf.nn.bias_add(logits, self.tied_bias)
+        return logits
+
+
+def loss_fn(logits, y):
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+    return tf.reduce_sum(losses)
+
+
+def zeros_like(variables):
+    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+
+
+class RMSprop(tf.Module):
+    """Divides by sqrt(v) + epsilon, v the mean square of the gradient."""
+
+    def __init__(self, variables):
+        super().__init__()
+        self.targets = list(variables)
+        self.squares = zeros_like(variables)
+
+    def apply_gradients(self, gradients):
+        for variable, g, square in zip(
+            self.targets, gradients, self.squares, strict=True
+        ):
+            g = tf.convert_to_tensor(g)
+            v = RHO * square + (1 - RHO) * tf.square(g)
+            square.assign(v)
+            step = g / (tf.sqrt(v) + EPSILON)
+            variable.assign_sub(LEARNING_RATE * step)
+
+
+@tf.function
+def train_step(model, optimizer, picture, words, y):
+    with tf.GradientTape() as tape:
+        prediction = model(picture, words)
+        loss = loss_fn(prediction, y)
+    gradients = tape.gradient(loss, optimizer.targets)
+    optimizer.apply_gradients(gradients)
+    return loss
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = AllSorts()
+    optimizer = RMSprop(model.trainable_variables)
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        loss = train_step(model, optimizer, *next(data))
+        if step % 10 == 0:
+            print(f"step {step}: loss {float(loss):.6f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""Trains residual_cnn with TensorFlow."""
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+LEARNING_RATE = 0.1
+MOMENTUM = 0.9
+WEIGHT_DECAY = 5e-4
+
+# float32 means float32, also on a GPU that has TF32.
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    x = data["x"].astype(np.float32) / 255.0
+    x = x.transpose(0, 2, 3, 1)
+    y = data["y"].astype(np.int32)
+    return x, y
+
+
+def load_weights(path):
+    """Initial weights (kernels O, I, H, W; linear O, I) as this script stores them."""
+    layout_file = Path(__file__).with_name("train_tensorflow.layout.json")
+    layout = json.loads(layout_file.read_text())
+    weights = {}
+    for name, array in load_file(path).items():
+        entry = layout.get(name, {"target": name})
+        array = array.reshape(entry.get("view", array.shape))
+        array = array.transpose(entry.get("perm", range(array.ndim)))
+        array = array.reshape(entry.get("reshape", array.shape))
+        weights[entry["target"]] = array
+    return weights
+
+
+def batches(arrays):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
+    """Normalises with the statistics of the batch and updates the running ones."""
+    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+class ResidualCnn(tf.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.stem_conv_weight = tf.Variable(weights["stem_conv_weight"])
+        self.stem_bn_weight = tf.Variable(weights["stem_bn_weight"])
+        self.stem_bn_bias = tf.Variable(weights["stem_bn_bias"])
+        self.stem_bn_running_mean = tf.Variable(
+            weights["stem_bn_running_mean"], trainable=False
+        )
+        self.stem_bn_running_var = tf.Variable(
+            weights["stem_bn_running_var"], trainable=False
+        )
+        self.block1_conv1_weight = tf.Variable(weights["block1_conv1_weight"])
+        self.block1_bn1_weight = tf.Variable(weights["block1_bn1_weight"])
+        self.block1_bn1_bias = tf.Variable(weights["block1_bn1_bias"])
+        self.block1_bn1_running_mean = tf.Variable(
+            weights["block1_bn1_running_mean"], trainable=False
+        )
+        self.block1_bn1_running_var = tf.Variable(
+            weights["block1_bn1_running_var"], trainable=False
+        )
+        self.block1_conv2_weight = tf.Variable(weights["block1_conv2_weight"])
+        self.block1_bn2_weight = tf.Variable(weights["block1_bn2_weight"])
+        self.block1_bn2_bias = tf.Variable(weights["block1_bn2_bias"])
+        self.block1_bn2_running_mean = tf.Variable(
+            weights["block1_bn2_running_mean"], trainable=False
+        )
+        self.block1_bn2_running_var = tf.Variable(
+            weights["block1_bn2_running_var"], trainable=False
+        )
+        self.block2_down_conv_weight = tf.Variable(weights["block2_down_conv_weight"])
+        self.block2_down_bn_weight = tf.Variable(weights["block2_down_bn_weight"])
+        self.block2_down_bn_bias = tf.Variable(weights["block2_down_bn_bias"])
+        self.block2_down_bn_running_mean = tf.Variable(
+            weights["block2_down_bn_running_mean"], trainable=False
+        )
+        self.block2_down_bn_running_var = tf.Variable(
+            weights["block2_down_bn_running_var"], trainable=False
+        )
+        self.block2_conv1_weight = tf.Variable(weights["block2_conv1_weight"])
+        self.block2_bn1_weight = tf.Variable(weights["block2_bn1_weight"])
+        self.block2_bn1_bias = tf.Variable(weights["block2_bn1_bias"])
+        self.block2_bn1_running_mean = tf.Variable(
+            weights["block2_bn1_running_mean"], trainable=False
+        )
+        self.block2_bn1_running_var = tf.Variable(
+            weights["block2_bn1_running_var"], trainable=False
+        )
+        self.block2_conv2_weight = tf.Variable(weights["block2_conv2_weight"])
+        self.block2_bn2_weight = tf.Variable(weights["block2_bn2_weight"])
+        self.block2_bn2_bias = tf.Variable(weights["block2_bn2_bias"])
+        self.block2_bn2_running_mean = tf.Variable(
+            weights["block2_bn2_running_mean"], trainable=False
+        )
+        self.block2_bn2_running_var = tf.Variable(
+            weights["block2_bn2_running_var"], trainable=False
+        )
+        self.fc_weight = tf.Variable(weights["fc_weight"])
+        self.fc_bias = tf.Variable(weights["fc_bias"])
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            self.stem_conv_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.stem_bn_weight,
+            self.stem_bn_bias,
+            self.stem_bn_running_mean,
+            self.stem_bn_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.relu(x)
+        h4 = tf.nn.conv2d(
+            x,
+            self.block1_conv1_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        h4 = batch_norm(
+            h4,
+            self.block1_bn1_weight,
+            self.block1_bn1_bias,
+            self.block1_bn1_running_mean,
+            self.block1_bn1_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        h4 = tf.nn.relu(h4)
+        h4 = tf.nn.conv2d(
+            h4,
+            self.block1_conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        h4 = batch_norm(
+            h4,
+            self.block1_bn2_weight,
+            self.block1_bn2_bias,
+            self.block1_bn2_running_mean,
+            self.block1_bn2_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = h4 + x
+        x = tf.nn.relu(x)
+        h11 = tf.nn.conv2d(
+            x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
+        )
+        h11 = batch_norm(
+            h11,
+            self.block2_down_bn_weight,
+            self.block2_down_bn_bias,
+            self.block2_down_bn_running_mean,
+            self.block2_down_bn_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.conv2d(
+            x,
+            self.block2_conv1_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.block2_bn1_weight,
+            self.block2_bn1_bias,
+            self.block2_bn1_running_mean,
+            self.block2_bn1_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.block2_conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.block2_bn2_weight,
+            self.block2_bn2_bias,
+            self.block2_bn2_running_mean,
+            self.block2_bn2_running_var,
+            eps=1e-5,
+            momentum=0.1,
+        )
+        x = x + h11
+        x = tf.nn.relu(x)
+        x = tf.reduce_mean(x, axis=(1, 2))
+        logits = tf.matmul(x, self.fc_weight)
+        logits = tf.nn.bias_add(logits, self.fc_bias)
+        return logits
+
+
+def loss_fn(logits, y):
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+    return tf.reduce_mean(losses)
+
+
+def zeros_like(variables):
+    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+
+
+class SGD(tf.Module):
+    """Gradient descent with Nesterov momentum."""
+
+    def __init__(self, variables):
+        super().__init__()
+        self.targets = list(variables)
+        self.velocities = zeros_like(variables)
+
+    def apply_gradients(self, gradients):
+        for variable, g, velocity in zip(
+            self.targets, gradients, self.velocities, strict=True
+        ):
+            g = g + WEIGHT_DECAY * variable
+            u = MOMENTUM * velocity + g
+            velocity.assign(u)
+            variable.assign_sub(LEARNING_RATE * (g + MOMENTUM * u))
+
+
+@tf.function
+def train_step(model, optimizer, x, y):
+    with tf.GradientTape() as tape:
+        prediction = model(x)
+        loss = loss_fn(prediction, y)
+    gradients = tape.gradient(loss, optimizer.targets)
+    optimizer.apply_gradients(gradients)
+    return loss
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--weights", default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = ResidualCnn(load_weights(args.weights))
+    optimizer = SGD(model.trainable_variables)
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        loss = train_step(model, optimizer, *next(data))
+        if step % 10 == 0:
+            print(f"step {step}: loss {float(loss):.6f}")
+
+
+if __name__ == "__main__":
+    main()
