@@ -8,6 +8,8 @@ that loop (see `Adapter.train`). `_Session` is both ends of that.
 from __future__ import annotations
 
 import argparse
+import faulthandler
+import io
 import os
 import platform
 import sys
@@ -97,7 +99,7 @@ class _Session(TrainCommands):
             {
                 "ns": result.ns,
                 "wall_ns": wall_ns,
-                "steps": self._steps,
+                "steps": self._steps if result.steps is None else result.steps,
                 "loss": result.loss,
             },
         )
@@ -320,6 +322,13 @@ def _flush_streams() -> None:
             pass
 
 
+def _prepare_streams() -> None:
+    """Makes the log tell the end of the story, whatever the end is."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)
+    faulthandler.enable()  # a Python stack in the log at SIGSEGV, SIGABRT, ...
+
+
 def main(arguments: Optional[Sequence[str]] = None) -> int:
     """Runs a worker; returns its exit code."""
     parser = argparse.ArgumentParser(
@@ -328,6 +337,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("--framework", required=True, help="torch, keras, jax, ...")
     parser.add_argument("--ring", help="file of step marks, see ring.py")
     options = parser.parse_args(arguments)
+    _prepare_streams()
     try:
         channel = Channel(REQUEST_FD, ANSWER_FD)
     except OSError:

@@ -19,8 +19,7 @@ namespace bakeoff::proc {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kStartPatience = 30 * kSecond;  // fork and exec on a loaded machine
-constexpr int64_t kFreezePatience = 5 * kSecond;
+constexpr int64_t kStartPatience = 30 * kSecond;   // fork and exec on a loaded machine
 constexpr int64_t kBurialPatience = 15 * kSecond;  // beyond the guardian's own
 
 int64_t now() { return monotonic_clock().now_ns(); }
@@ -165,27 +164,8 @@ int Child::output_fd() const { return state_->output.get(); }
 std::string Child::log_tail() const { return state_->tail.text(); }
 int64_t Child::log_bytes() const { return state_->tail.total_bytes(); }
 
-Status Child::stop() {
-  state_->look();
-  if (state_->exit) return Error{.message = "cannot freeze the process: " + state_->exit->text()};
-  if (state_->stopped) return Done{};
-  state_->send({.kind = CommandKind::kFreeze});
-  const std::optional<Report> report = state_->next_report(now() + kFreezePatience);
-  if (!report || report->kind != ReportKind::kFrozen) return Error{.message = "cannot freeze the process"};
-  state_->stopped = true;
-  return Done{};
-}
-
-Status Child::resume() {
-  state_->look();
-  if (state_->exit) return Error{.message = "cannot thaw the process: " + state_->exit->text()};
-  if (!state_->stopped) return Done{};
-  state_->send({.kind = CommandKind::kThaw});
-  const std::optional<Report> report = state_->next_report(now() + kFreezePatience);
-  if (!report || report->kind != ReportKind::kThawed) return Error{.message = "cannot thaw the process"};
-  state_->stopped = false;
-  return Done{};
-}
+Status Child::stop() { return state_->freeze(true); }
+Status Child::resume() { return state_->freeze(false); }
 
 std::optional<Exit> Child::exit() const {
   state_->look();

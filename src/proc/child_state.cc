@@ -12,6 +12,8 @@
 namespace bakeoff::proc {
 namespace {
 
+constexpr int64_t kFreezePatience = 5'000'000'000;
+
 ResourceUsage usage_of(const struct rusage& usage) {
   const auto seconds = [](const struct timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -43,6 +45,21 @@ void Child::State::look() { await_end(0); }
 
 void Child::State::await_end(int64_t deadline_ns) {
   while (!exit && next_report(deadline_ns)) continue;
+}
+
+Status Child::State::freeze(bool frozen) {
+  look();
+  if (!exit && stopped == frozen) return Done{};
+  if (!exit) {
+    send({.kind = frozen ? CommandKind::kFreeze : CommandKind::kThaw});
+    const std::optional<Report> report = next_report(monotonic_clock().now_ns() + kFreezePatience);
+    if (report && report->kind == (frozen ? ReportKind::kFrozen : ReportKind::kThawed)) {
+      stopped = frozen;
+      return Done{};
+    }
+  }
+  const std::string what = frozen ? "cannot freeze the process: " : "cannot thaw the process: ";
+  return Error{.message = what + (exit ? exit->text() : "its guardian does not answer")};
 }
 
 void Child::State::note(const Report& report) {

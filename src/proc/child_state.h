@@ -39,6 +39,9 @@ struct Child::State {
   // Waits for the end until `deadline_ns`.
   void await_end(int64_t deadline_ns);
 
+  // Freezes (true) or thaws all processes of the child, and waits until that is so.
+  Status freeze(bool frozen);
+
   void send(const Command& command) const;
 
  private:

@@ -275,8 +275,9 @@ TEST(Child, MemoryLimitKillsAndSaysSo) {
   FakeWorker worker(options);
   const Result<std::string> answer = worker.import(R"("eat_memory_at":"import")");
   ASSERT_FALSE(answer);
-  EXPECT_NE(answer.error().message.find("out of memory: it used"), std::string::npos);
-  EXPECT_NE(answer.error().message.find("above its limit of 300 MiB in stage import"), std::string::npos)
+  EXPECT_NE(answer.error().message.find("(SIGKILL) in stage import, out of memory: it used"),
+            std::string::npos);
+  EXPECT_NE(answer.error().message.find("above its limit of 300 MiB"), std::string::npos)
       << answer.error().message;
 }
 

@@ -23,27 +23,31 @@ std::optional<int64_t> counter(const std::string& path, const std::string& key) 
   return std::nullopt;
 }
 
-std::string signal_text(const Exit& exit) {
+std::string main_clause(const Exit& exit) {
+  if (exit.kind == Exit::Kind::kLost) return "lost";
+  if (exit.kind == Exit::Kind::kCode) return fmt::format("exit code {}", exit.code);
   if (exit.asked) return fmt::format("ended by Bakeoff ({})", signal_name(exit.signal));
-  std::string text = fmt::format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
-  if (exit.signal != SIGKILL) return text;
-  return text + (exit.out_of_memory ? ", likely out of memory" : ", sent from outside Bakeoff");
+  return fmt::format("killed by signal {} ({})", exit.signal, signal_name(exit.signal));
+}
+
+std::string reason(const Exit& exit) {
+  if (exit.kind == Exit::Kind::kLost) return ": its guardian process is gone";
+  if (exit.over_limit_bytes > 0) {
+    return fmt::format(", out of memory: it used {}, above its limit of {}",
+                       bytes_text(exit.over_limit_bytes), bytes_text(exit.memory_limit_bytes));
+  }
+  if (exit.kind == Exit::Kind::kSignal && exit.signal == SIGKILL && !exit.asked) {
+    return exit.out_of_memory ? ", likely out of memory" : ", sent from outside Bakeoff";
+  }
+  return {};
 }
 
 }  // namespace
 
-std::string Exit::text() const {
-  std::string text;
-  if (over_limit_bytes > 0) {
-    text = fmt::format("killed by signal 9 (SIGKILL), out of memory: it used {}, above its limit of {}",
-                       bytes_text(over_limit_bytes), bytes_text(memory_limit_bytes));
-  } else if (kind == Kind::kLost) {
-    text = "lost: its guardian process is gone";
-  } else if (kind == Kind::kCode) {
-    text = fmt::format("exit code {}", code);
-  } else {
-    text = signal_text(*this);
-  }
+std::string Exit::text(std::string_view stage) const {
+  std::string text = main_clause(*this);
+  if (!stage.empty()) text += fmt::format(" in stage {}", stage);
+  text += reason(*this);
   if (address_space_limit_bytes > 0 && !ok() && !asked) {
     text += fmt::format(", with its address space limited to {}", bytes_text(address_space_limit_bytes));
   }

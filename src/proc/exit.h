@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace bakeoff::proc {
 
@@ -37,9 +38,10 @@ struct Exit {
 
   bool ok() const { return kind == Kind::kCode && code == 0; }
 
-  // "exit code 1", "killed by signal 9 (SIGKILL), likely out of memory",
-  // "killed by signal 11 (SIGSEGV); left 2 processes behind (killed)".
-  std::string text() const;
+  // "exit code 1", "killed by signal 9 (SIGKILL), likely out of memory", "ended by Bakeoff (SIGTERM)",
+  // "exit code 0; left 2 processes behind (killed)". `stage` adds where it happened: "exit code 1 in stage
+  // import", "killed by signal 9 (SIGKILL) in stage run, likely out of memory".
+  std::string text(std::string_view stage = {}) const;
 };
 
 // "SIGKILL"; "signal 77" for one without a name.

@@ -34,6 +34,13 @@ TEST(Exit, SaysInWordsHowAProcessEnded) {
   for (const auto& c : cases) EXPECT_EQ(c.exit.text(), c.text);
 }
 
+TEST(Exit, NamesTheStage) {
+  const Exit exit{.kind = Exit::Kind::kSignal, .signal = SIGKILL, .out_of_memory = true, .leftovers = 1};
+  EXPECT_EQ(
+      exit.text("run"),
+      "killed by signal 9 (SIGKILL) in stage run, likely out of memory; left 1 process behind (killed)");
+}
+
 TEST(Exit, NamesDurationsAndSizes) {
   EXPECT_EQ(duration_text(30'000'000'000), "30 s");
   EXPECT_EQ(duration_text(1'500'000'000), "1.5 s");

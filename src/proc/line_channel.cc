@@ -157,7 +157,7 @@ Error LineChannel::fail_dead(const Exchange& exchange) {
   if (!state_->exit) {
     return fail(FailureKind::kClosed, "closed its answer channel but lives on" + exchange.in_stage());
   }
-  return fail(FailureKind::kDied, state_->exit->text() + exchange.in_stage());
+  return fail(FailureKind::kDied, state_->exit->text(exchange.stage));
 }
 
 Error LineChannel::fail(FailureKind kind, std::string message) {

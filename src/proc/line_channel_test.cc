@@ -65,7 +65,7 @@ TEST(LineChannel, FaultsOfTheChildAreDistinctErrors) {
       {"abort", R"("crash_at":"import","crash_how":"abort")", FailureKind::kDied,
        "killed by signal 6 (SIGABRT) in stage import"},
       {"kill", R"("crash_at":"import","crash_how":"kill")", FailureKind::kDied,
-       "killed by signal 9 (SIGKILL), sent from outside Bakeoff in stage import"},
+       "killed by signal 9 (SIGKILL) in stage import, sent from outside Bakeoff"},
       {"long", R"("garbage_at":"import","garbage":"long")", FailureKind::kTooLong,
        "answered a line of more than 1048576 bytes in stage import"},
       {"partial", R"("garbage_at":"import","garbage":"partial")", FailureKind::kTimeout,
@@ -82,6 +82,8 @@ TEST(LineChannel, FaultsOfTheChildAreDistinctErrors) {
     EXPECT_EQ(worker.channel.failure()->kind, c.kind);
     EXPECT_EQ(worker.channel.failure()->exit.has_value(), c.kind == FailureKind::kDied);
     if (c.kind == FailureKind::kDied) {
+      const bool deadly = std::string(c.name) == "segv" || std::string(c.name) == "abort";
+      EXPECT_EQ(worker.channel.failure()->log_tail.find("in _crash") != std::string::npos, deadly);
       EXPECT_NE(worker.channel.failure()->log_tail.find("fake: crashing by"), std::string::npos);
     }
   }
@@ -126,7 +128,7 @@ TEST(LineChannel, GrandchildHoldingTheChannelDoesNotHideADeath) {
   LineChannel channel(child);
   const Result<std::string> answer = channel.receive(in_seconds(10), "start");
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().message, "exit code 5; left 1 process behind (killed) in stage start");
+  EXPECT_EQ(answer.error().message, "exit code 5 in stage start; left 1 process behind (killed)");
 }
 
 TEST(LineChannel, RequestToAChildThatDoesNotReadTimesOut) {

@@ -15,6 +15,10 @@
 #include "proc/line_channel.h"
 #include "proc/process_tree.h"
 
+#ifndef BAKEOFF_SOURCE_DIR  // set by bakeoff_room(); here so that the header compiles alone
+#define BAKEOFF_SOURCE_DIR "."
+#endif
+
 namespace bakeoff::proc::testing {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
