@@ -1,0 +1,52 @@
+"""The CNN of recipes/mnist_cnn.toml in PyTorch, as one would type it."""
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import nn
+
+from bursts import Bursts
+
+BATCH = 256
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 3)
+        self.conv2 = nn.Conv2d(32, 32, 3)
+        self.conv3 = nn.Conv2d(32, 32, 3)
+        self.conv4 = nn.Conv2d(32, 64, 3)
+        self.fc1 = nn.Linear(4096, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.relu(self.conv1(x))
+        x = F.relu(self.conv2(x))
+        x = F.max_pool2d(x, 2)
+        x = F.relu(self.conv3(x))
+        x = F.relu(self.conv4(x))
+        x = torch.flatten(x, 1)
+        x = F.relu(self.fc1(x))
+        return self.fc2(x)
+
+
+def train(data: str, weights: str, bursts: Bursts) -> None:
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tensors = load_file(data)
+    x = (tensors["x"].float() / 255).to(device)
+    y = tensors["y"].long().to(device)
+    model = Net().to(device)
+    model.load_state_dict(load_file(weights))
+    optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-4, alpha=0.9, eps=1e-7)
+    batches = len(x) // BATCH
+    step = 0
+    for steps in bursts:
+        for _ in range(steps):
+            i = step % batches * BATCH
+            step += 1
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x[i : i + BATCH]), y[i : i + BATCH])
+            loss.backward()
+            optimizer.step()
+        bursts.done(loss.item())
