@@ -1,6 +1,6 @@
 """What an environment holds and does, as lines "key<TAB>value" for `bakeoff env doctor`.
 
-Usage: probe.py torch|tensorflow|jax [with_keras]. Frameworks write to stdout as they
+Usage: probe.py torch|tensorflow|jax. Frameworks write to stdout as they
 please; lines of ours start with "bakeoff:".
 """
 
@@ -25,6 +25,13 @@ def load(name: str) -> object:
     say(f"version.{name}", version)
     say(f"import_seconds.{name}", f"{time.monotonic() - started:.1f}")
     return module
+
+
+def load_if_there(name: str) -> None:
+    try:
+        load(name)
+    except ImportError as error:
+        say(f"missing.{name}", error)
 
 
 def probe_torch() -> None:
@@ -61,7 +68,7 @@ def probe_jax() -> None:
     say("devices", " ".join(sorted({d.platform for d in jax.devices()})))
     say("threads", len(os.sched_getaffinity(0)))
     say("build", f"backend={jax.default_backend()}; x64={jax.config.jax_enable_x64}")
-    load("optax")
+    load_if_there("optax")
 
 
 def main() -> None:
@@ -75,7 +82,7 @@ def main() -> None:
         framework
     ]()
     os.environ["KERAS_BACKEND"] = framework
-    load("keras")
+    load_if_there("keras")
     say("done", "yes")
 
 
