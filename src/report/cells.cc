@@ -1,0 +1,167 @@
+#include "report/cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "report/numbers.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+using lab::ParityState;
+
+std::string rank_range(const lab::Row& row) {
+  if (row.rank_best <= 0) return kNone;
+  if (row.rank_worst <= row.rank_best) return fmt::format("{}", row.rank_best);
+  return fmt::format("{}–{}", row.rank_best, row.rank_worst);
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+// The slower of two per step that starts up sooner is ahead until the step, otherwise after it.
+std::string break_even(const lab::Row& row, const lab::Row& leader) {
+  if (!row.break_even_step || !std::isfinite(*row.break_even_step) || *row.break_even_step < 1) return kNone;
+  const bool slower = row.ms_per_step.value >= leader.ms_per_step.value;
+  return fmt::format("{} {}", slower ? "until" : "after", count(std::ceil(*row.break_even_step)));
+}
+
+std::string positive(double value, std::string (*show)(double)) { return value > 0 ? show(value) : kNone; }
+
+void append_sentence(std::string& text, const std::string& more) {
+  if (more.empty() || text.find(more) != std::string::npos) return;
+  if (!text.empty()) text += "; ";
+  text += more;
+}
+
+}  // namespace
+
+Cells cells(const lab::Row& row, const lab::Row& leader) {
+  const bool leads = &row == &leader;
+  Cells c;
+  c.rank = rank_range(row);
+  c.name = one_line(row.contender.id);
+  c.ties = row.ties;
+  c.verdict = lower(one_line(row.verdict));
+  c.ms = milliseconds(row.ms_per_step.value);
+  c.ms_interval = interval(row.ms_per_step, milliseconds);
+  c.ratio = ratio(row.ratio.value);
+  c.ratio_interval = leads ? kNone : interval(row.ratio, ratio);
+  c.rate = positive(row.samples_per_second, count);
+  c.gflops = row.gflops > 0 ? significant(row.gflops, 3) : kNone;
+  c.start = duration(row.start_up.total());
+  c.first_step = duration(row.start_up.first_step);
+  c.first_step_cold = row.start_up.first_step_cold ? duration(*row.start_up.first_step_cold) : kNone;
+  c.break_even = leads ? kNone : break_even(row, leader);
+  c.memory = positive(static_cast<double>(row.peak_rss_bytes), bytes);
+  c.parity = parity_mark(row.parity) + ' ' + parity_word(row.parity);
+  c.heats = fmt::format("{}", row.heats);
+  return c;
+}
+
+std::string parity_mark(ParityState state) {
+  switch (state) {
+    case ParityState::kPassed:
+      return "✓";
+    case ParityState::kReported:
+      return "≠";
+    case ParityState::kFailed:
+      return "✗";
+    case ParityState::kNotRun:
+      break;
+  }
+  return kNone;
+}
+
+std::string parity_word(ParityState state) {
+  switch (state) {
+    case ParityState::kPassed:
+      return "proven";
+    case ParityState::kReported:
+      return "differs";
+    case ParityState::kFailed:
+      return "fails";
+    case ParityState::kNotRun:
+      break;
+  }
+  return "not run";
+}
+
+std::string unranked_reason(const lab::Row& row, bool with_stage) {
+  std::string text;
+  if (row.failure) {
+    const std::string stage = one_line(row.failure->stage);
+    const std::string reason = one_line(row.failure->reason);
+    const bool named = !with_stage || stage.empty() || reason.rfind(stage, 0) == 0;
+    text = reason.empty() ? fmt::format("failed at {}", stage) : named ? reason : stage + ": " + reason;
+  }
+  if (row.proof && !row.proof->diverges_at.empty()) {
+    const std::string tensor = one_line(row.proof->diverges_at);
+    if (text.find(tensor.substr(tensor.rfind('/') + 1)) == std::string::npos) {
+      append_sentence(text, fmt::format("diverges at {} by {}", tensor, error_size(row.proof->divergence)));
+    }
+  }
+  if (row.proof) append_sentence(text, one_line(row.proof->explanation));
+  if (text.empty()) return row.parity == ParityState::kFailed ? "parity: fails" : "no measurement was kept";
+  return text;
+}
+
+std::string track_label(const lab::Summary& summary) {
+  return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track";
+}
+
+std::string track_meaning(const lab::Summary& summary) {
+  if (summary.track == "as-is") {
+    return "Every framework with its own defaults, as a user gets them by writing the obvious code. What "
+           "differs "
+           "is listed in the fairness diff.";
+  }
+  return "The same mathematics, precision, initial weights, batches and order everywhere, proven before any "
+         "clock started.";
+}
+
+std::vector<std::string> facts(const lab::Summary& s) {
+  std::vector<std::string> all;
+  if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
+  if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
+  if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
+  all.push_back(fmt::format("{} {}", s.heats, s.heats == 1 ? "heat" : "heats"));
+  if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
+  return all;
+}
+
+std::string headline(const lab::Summary& s) {
+  std::string text = one_line(s.sentence);
+  if (text.empty() && s.ranked.empty()) text = "No contender could be ranked.";
+  if (text.empty()) {
+    text =
+        fmt::format("{} leads{}", one_line(s.ranked.front().contender.id), s.decided ? "." : "; undecided.");
+  }
+  if (s.interrupted && text.find("nterrupted") == std::string::npos) {
+    text += " The run was interrupted: this is what was measured so far.";
+  }
+  return text;
+}
+
+bool has_ties(const lab::Summary& summary) {
+  std::set<char> seen;
+  for (const lab::Row& row : summary.ranked) {
+    for (const char letter : row.ties) {
+      if (!seen.insert(letter).second) return true;
+    }
+  }
+  return false;
+}
+
+std::string error_statement(const lab::Summary& s) {
+  return fmt::format("error rate {} over all statements together, margin {}", percent(s.alpha),
+                     percent(s.margin));
+}
+
+}  // namespace bakeoff::report

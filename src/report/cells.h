@@ -1,0 +1,60 @@
+#pragma once
+
+// A row of the summary as the texts that every renderer shows, so that terminal, Markdown and HTML agree.
+
+#include <string>
+#include <vector>
+
+#include "lab/summary.h"
+
+namespace bakeoff::report {
+
+struct Cells {
+  std::string rank;             // "1", "2–4"
+  std::string name;             // Contender::id on one line
+  std::string ties;             // "a", "ab"
+  std::string verdict;          // lower case: "leader", "slower", "undecided"
+  std::string ms;               // "75.6"
+  std::string ms_interval;      // "[75.1, 76.2]"
+  std::string ratio;            // "1.013"
+  std::string ratio_interval;   // "[0.998, 1.027]"; "–" for the leader
+  std::string rate;             // samples/s, "3,386"
+  std::string gflops;           // "165"
+  std::string start;            // process start up to the end of the first step, "2.31 s"
+  std::string first_step;       // "352 ms"
+  std::string first_step_cold;  // "20.7 s", "–" where it was not measured
+  std::string break_even;  // "until 1,204": ahead of the leader in total time up to that step; "after 96"
+  std::string memory;      // "1.12 GiB"
+  std::string parity;      // "✓ proven", "≠ differs", "✗ fails", "– not run"
+  std::string heats;
+};
+
+Cells cells(const lab::Row& row, const lab::Row& leader);
+
+std::string parity_mark(lab::ParityState state);  // "✓", "≠", "✗", "–"
+std::string parity_word(lab::ParityState state);  // "proven", "differs", "fails", "not run"
+
+// Why a row is not ranked, one line: "parity: gradient of conv1.weight ...: matches epsilon inside the root".
+std::string unranked_reason(const lab::Row& row, bool with_stage = true);
+
+// "equalised track" | "as-is track": stands in the header of everything.
+std::string track_label(const lab::Summary& summary);
+
+// One sentence on what the label promises.
+std::string track_meaning(const lab::Summary& summary);
+
+// "batch 256", "563,018 parameters", "12.5 GFLOP per step", "9 heats", "4 min 12 s": what is known of them.
+std::vector<std::string> facts(const lab::Summary& summary);
+
+// The verdict sentence; one of our own where the summary has none. Says so when the run was interrupted.
+std::string headline(const lab::Summary& summary);
+
+// Whether two ranked rows share a letter, that is, whether the letters say anything.
+bool has_ties(const lab::Summary& summary);
+inline constexpr const char* kTieLegend =
+    "Contenders that share a letter are not told apart by the evidence.";
+
+// "error rate 1% over all statements together, margin 3%".
+std::string error_statement(const lab::Summary& summary);
+
+}  // namespace bakeoff::report

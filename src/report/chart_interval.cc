@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "report/cells.h"
+#include "report/chart_frame.h"
+#include "report/charts.h"
+#include "report/numbers.h"
+
+namespace bakeoff::report {
+namespace {
+
+// The colour of a tie group: the leader's stands out, a contender alone is plain.
+std::vector<std::string> group_classes(const lab::Summary& s) {
+  std::map<char, int> members;
+  for (const lab::Row& row : s.ranked) {
+    for (const char letter : row.ties) ++members[letter];
+  }
+  std::map<char, int> colour;
+  for (const auto& [letter, n] : members) {
+    if (n > 1) colour.emplace(letter, static_cast<int>(colour.size()) + 1);
+  }
+  const std::string& best = s.ranked.front().ties;
+  std::vector<std::string> classes;
+  for (const lab::Row& row : s.ranked) {
+    std::string cls = &row == &s.ranked.front() ? "lead" : "plain";
+    for (const char letter : row.ties) {
+      if (cls != "plain" || !colour.count(letter)) continue;
+      cls = best.find(letter) != std::string::npos ? "lead" : fmt::format("c{}", colour[letter] % 10);
+    }
+    classes.push_back(cls);
+  }
+  return classes;
+}
+
+// Wide enough for every value and every interval that ends within reason.
+Axis ratio_axis(const lab::Summary& s, double from, double to) {
+  double least = 1, most = 1;
+  for (const lab::Row& row : s.ranked) {
+    if (!(row.ratio.value > 0) || !std::isfinite(row.ratio.value)) continue;
+    least = std::min(least, row.ratio.value);
+    most = std::max(most, row.ratio.value);
+  }
+  double low = least / (1 + 2 * s.margin), high = most * (1 + 2 * s.margin);
+  for (const lab::Row& row : s.ranked) {
+    if (bounded_below(row.ratio)) low = std::min(low, std::max(row.ratio.low, least / 1.3));
+    if (bounded_above(row.ratio)) high = std::max(high, std::min(row.ratio.high, most * 1.3));
+  }
+  const double space = std::pow(high / low, 0.03);
+  return Axis(low / space, high * space, from, to, high / low > 2);
+}
+
+void draw_end(Svg& svg, double x, double y, bool open, bool right, const std::string& cls) {
+  if (!open) return svg.line(x, y - 5, x, y + 5, "whisker " + cls);
+  const double back = right ? -7 : 7;
+  svg.path({{x + back, y - 5}, {x, y}, {x + back, y + 5}}, "arrow " + cls);
+}
+
+void draw_interval(Svg& svg, const Axis& axis, const lab::Estimate& e, double y, const std::string& cls) {
+  const bool open_low = !bounded_below(e) || e.low < axis.low();
+  const bool open_high = !bounded_above(e) || e.high > axis.high();
+  const double x1 = axis.at(open_low ? axis.low() : e.low), x2 = axis.at(open_high ? axis.high() : e.high);
+  svg.line(x1, y, x2, y, "whisker " + cls);
+  draw_end(svg, x1, y, open_low, false, cls);
+  draw_end(svg, x2, y, open_high, true, cls);
+}
+
+std::string title_of(const Cells& c) {
+  return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}", c.name, c.ratio,
+                     c.ratio_interval, c.ms, c.ms_interval, c.rank, c.verdict);
+}
+
+}  // namespace
+
+std::string interval_chart(const lab::Summary& s, double width) {
+  if (s.ranked.empty()) return "";
+  const lab::Row& leader = s.ranked.front();
+  std::vector<std::string> labels, values;
+  for (const lab::Row& row : s.ranked) {
+    const Cells c = cells(row, leader);
+    labels.push_back(c.name);
+    values.push_back(&row == &leader ? "leader" : c.ratio + "  " + c.ratio_interval);
+  }
+  const RowFrame f = row_frame(width, labels, values, 34);
+  const Axis axis = ratio_axis(s, f.left, f.right);
+  Svg svg(f.width, f.height, "Step-time ratio to the leader with confidence intervals");
+  const double band_low = axis.at(1 / (1 + s.margin)), band_high = axis.at(1 + s.margin);
+  svg.begin("", fmt::format("margin: within {} of the leader", percent(s.margin)));
+  svg.rect(band_low, f.top, band_high - band_low, f.bottom - f.top, "band");
+  svg.end();
+  draw_x_axis(
+      svg, axis, f.top, f.bottom, f.left, f.right, [](double v) { return fmt::format("{:.4g}", v); },
+      axis.log() ? "step time relative to the leader (log scale)" : "step time relative to the leader");
+  svg.line(axis.at(1), f.top, axis.at(1), f.bottom, "one");
+  const std::vector<std::string> classes = group_classes(s);
+  for (size_t i = 0; i < s.ranked.size(); ++i) {
+    const lab::Row& row = s.ranked[i];
+    svg.begin("row", title_of(cells(row, leader)), static_cast<int>(i));
+    svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
+    draw_row_text(svg, f, i, labels[i], values[i]);
+    if (&row != &leader) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
+    svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
+    svg.end();
+  }
+  return std::move(svg).finish();
+}
+
+}  // namespace bakeoff::report

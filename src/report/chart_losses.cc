@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/chart_frame.h"
+#include "report/charts.h"
+#include "report/density.h"
+#include "report/numbers.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+constexpr double kLeft = 70;
+
+struct Plot {
+  double width, height, right, bottom;
+  Axis x;
+};
+
+Plot plot(double width, size_t steps) {
+  const double height = width < 600 ? 260 : 300;
+  return {width, height, width - 16, height - 44,
+          Axis(0, static_cast<double>(std::max<size_t>(steps, 2) - 1), kLeft, width - 16, false)};
+}
+
+std::vector<Series> with_losses(const lab::Summary& s) {
+  std::vector<Series> out;
+  for (Series& series : all_series(s)) {
+    if (series.row->proof && !series.row->proof->losses.empty()) out.push_back(std::move(series));
+  }
+  return out;
+}
+
+size_t longest(const lab::Summary& s) {
+  size_t steps = s.manifest.referee_losses.size();
+  for (const Series& series : with_losses(s)) steps = std::max(steps, series.row->proof->losses.size());
+  return steps;
+}
+
+// Of the referee and all contenders; ascending, finite.
+std::vector<double> every_loss(const lab::Summary& s) {
+  std::vector<double> values = s.manifest.referee_losses;
+  for (const Series& series : with_losses(s)) {
+    values.insert(values.end(), series.row->proof->losses.begin(), series.row->proof->losses.end());
+  }
+  return sorted_finite(values);
+}
+
+std::string step_text(double step) { return std::floor(step) == step ? fmt::format("{:.0f}", step) : ""; }
+
+// A line through `values`, broken where one is not finite, with a dot at each.
+void draw_line(Svg& svg, const Plot& p, const Axis& y, const std::vector<double>& values,
+               const std::string& cls, const std::string& dots) {
+  Points run;
+  const auto flush = [&] {
+    if (run.size() > 1) svg.path(run, cls);
+    run.clear();
+  };
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      flush();
+      continue;
+    }
+    run.emplace_back(p.x.at(static_cast<double>(i)), y.at(values[i]));
+    if (!dots.empty()) svg.circle(run.back().first, run.back().second, 3, dots);
+  }
+  flush();
+}
+
+double relative_error(double loss, double truth) {
+  return std::abs(loss - truth) / std::max(std::abs(truth), 1e-300);
+}
+
+std::vector<double> errors(const lab::Summary& s, const lab::Row& row) {
+  std::vector<double> out;
+  const size_t n = std::min(row.proof->losses.size(), s.manifest.referee_losses.size());
+  for (size_t i = 0; i < n; ++i)
+    out.push_back(relative_error(row.proof->losses[i], s.manifest.referee_losses[i]));
+  return out;
+}
+
+// Tolerance of the float32 losses, 0 where no check of them is known.
+double tolerance(const lab::Summary& s) {
+  for (const Series& series : with_losses(s)) {
+    for (const lab::ParityCheck& check : series.row->proof->checks) {
+      if (check.what.find("float32") != std::string::npos && check.tolerance > 0) return check.tolerance;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string loss_chart(const lab::Summary& s, double width) {
+  const std::vector<Series> all = with_losses(s);
+  const std::vector<double> values = every_loss(s);
+  if (all.empty() || values.empty()) return "";
+  const Plot p = plot(width, longest(s));
+  const double space = std::max((values.back() - values.front()) * 0.06, 1e-6);
+  const Axis y(values.front() - space, values.back() + space, p.bottom, 10, false);
+  Svg svg(p.width, p.height, "Losses of the first steps");
+  draw_y_axis(svg, y, kLeft, p.right, [](double v) { return fmt::format("{:.4g}", v); });
+  draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
+  svg.begin("", "referee, float64");
+  draw_line(svg, p, y, s.manifest.referee_losses, "referee", "");
+  svg.end();
+  for (const Series& series : all) {
+    svg.begin("row", series.name, series.index);
+    draw_line(svg, p, y, series.row->proof->losses, "curve " + series.cls, "bead " + series.cls);
+    svg.end();
+  }
+  return std::move(svg).finish();
+}
+
+std::string loss_error_chart(const lab::Summary& s, double width) {
+  double least = 1, most = 0;
+  const std::vector<Series> all = with_losses(s);
+  const double allowed = tolerance(s);
+  for (const Series& series : all) {
+    for (const double e : errors(s, *series.row)) {
+      if (!std::isfinite(e)) continue;
+      most = std::max(most, e);
+      if (e > 0) least = std::min(least, e);
+    }
+  }
+  if (all.empty() || s.manifest.referee_losses.empty()) return "";
+  least = std::max(std::min(least, 1e-8), 1e-18);
+  const Plot p = plot(width, longest(s));
+  const Axis y(least / 3, std::max({most, allowed, least * 10}) * 3, p.bottom - 22, 10, true);
+  Svg svg(p.width, p.height, "Relative difference of the losses from the float64 referee");
+  draw_y_axis(svg, y, kLeft, p.right, [](double v) { return error_size(v); });
+  draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
+  svg.text(kLeft - 8, p.bottom - 4, "equal", "tick", "end");
+  if (allowed > 0) {
+    svg.line(kLeft, y.at(allowed), p.right, y.at(allowed), "limit");
+    svg.text(p.right - 4, y.at(allowed) - 6, "allowed " + error_size(allowed), "limit-text", "end");
+  }
+  for (const Series& series : all) {
+    const std::vector<double> e = errors(s, *series.row);
+    double worst = 0;
+    for (const double x : e) worst = std::isfinite(x) ? std::max(worst, x) : worst;
+    svg.begin("row", fmt::format("{}\nlargest difference {}", series.name, error_size(worst)), series.index);
+    Points run;
+    for (size_t i = 0; i < e.size(); ++i) {
+      if (!std::isfinite(e[i])) continue;
+      run.emplace_back(p.x.at(static_cast<double>(i)), e[i] > 0 ? y.at(e[i]) : p.bottom - 8);
+      svg.circle(run.back().first, run.back().second, 3, "bead " + series.cls);
+    }
+    svg.path(run, "curve " + series.cls);
+    svg.end();
+  }
+  return std::move(svg).finish();
+}
+
+}  // namespace bakeoff::report

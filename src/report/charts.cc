@@ -1,0 +1,21 @@
+#include "report/charts.h"
+
+#include <fmt/format.h>
+
+#include "report/text.h"
+
+namespace bakeoff::report {
+
+std::vector<Series> all_series(const lab::Summary& summary) {
+  std::vector<Series> out;
+  const auto add = [&](const lab::Row& row, bool ranked) {
+    const int index = static_cast<int>(out.size());
+    const std::string cls = fmt::format("c{}{}", index % 10, index < 10 ? "" : " dashed");
+    out.push_back({index, one_line(row.contender.id), cls, &row, ranked});
+  };
+  for (const lab::Row& row : summary.ranked) add(row, true);
+  for (const lab::Row& row : summary.unranked) add(row, false);
+  return out;
+}
+
+}  // namespace bakeoff::report

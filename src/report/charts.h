@@ -1,0 +1,48 @@
+#pragma once
+
+// The pictures of the HTML report as inline SVG. Each is a pure function of the summary and the width in
+// pixels; below 600 labels stand above their rows, for a phone. Empty text where there is nothing to draw.
+// Whatever is downsampled is so deterministically: the same summary gives the same bytes.
+
+#include <string>
+#include <vector>
+
+#include "lab/summary.h"
+
+namespace bakeoff::report {
+
+inline constexpr double kWide = 1000;
+inline constexpr double kNarrow = 420;
+
+// One contender's identity in every picture: its colour class "c0".."c9", dashed from the eleventh on.
+struct Series {
+  int index = 0;
+  std::string name;
+  std::string cls;
+  const lab::Row* row = nullptr;
+  bool ranked = false;
+};
+std::vector<Series> all_series(const lab::Summary& summary);  // ranked first
+
+// Step-time ratio to the leader with its interval, the margin as a band, tie groups in one colour. An end
+// that is not bounded, or far off, is an open arrow. Logarithmic from a ratio of 2 on.
+std::string interval_chart(const lab::Summary& summary, double width);
+
+// Step times pooled over heats as a half violin, over median and quartiles; heat means as dots. Steps beyond
+// the 99.5% quantile of all are counted, not drawn. Logarithmic where the contenders' times differ by more
+// than 3.
+std::string distribution_chart(const lab::Summary& summary, double width);
+
+// Process start, import, build and first step as stacked bars; a cold compilation cache as an outline.
+std::string start_up_chart(const lab::Summary& summary, double width);
+
+// Start-up plus steps times ms/step against the number of steps, break-even steps against the leader as dots;
+// `relative`: divided by the leader's.
+std::string total_time_chart(const lab::Summary& summary, double width, bool relative);
+
+// The first float32 losses of every contender and the float64 referee's; and how far they are from the
+// referee's, on a logarithmic scale, "equal" at its foot.
+std::string loss_chart(const lab::Summary& summary, double width);
+std::string loss_error_chart(const lab::Summary& summary, double width);
+
+}  // namespace bakeoff::report

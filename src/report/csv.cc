@@ -1,0 +1,110 @@
+#include "report/csv.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "report/cells.h"
+#include "report/numbers.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+std::string field(std::string_view text) {
+  std::string valid = clean(text);
+  if (valid.find_first_of(",\"\n\r") == std::string::npos) return valid;
+  std::string out = "\"";
+  for (const char c : valid) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + '"';
+}
+
+std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+
+std::string number(const std::optional<double>& value) { return value ? number(*value) : ""; }
+
+std::string record(const std::vector<std::string>& fields) {
+  std::string out;
+  for (size_t i = 0; i < fields.size(); ++i) out += (i > 0 ? "," : "") + field(fields[i]);
+  return out + "\r\n";
+}
+
+std::string settings(const lab::Contender& contender) {
+  std::string out;
+  for (const auto& [key, value] : contender.settings) out += (out.empty() ? "" : ";") + key + '=' + value;
+  return out;
+}
+
+std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
+  const auto if_ranked = [&](const std::string& text) { return ranked ? text : std::string(); };
+  const auto low = [](const lab::Estimate& e) { return bounded_below(e) ? number(e.low) : ""; };
+  const auto high = [](const lab::Estimate& e) { return bounded_above(e) ? number(e.high) : ""; };
+  return {s.title,
+          s.track,
+          row.contender.id,
+          row.contender.framework,
+          settings(row.contender),
+          ranked ? "ranked" : "not ranked",
+          if_ranked(fmt::format("{}", row.rank_best)),
+          if_ranked(fmt::format("{}", row.rank_worst)),
+          row.ties,
+          row.verdict,
+          if_ranked(number(row.ms_per_step.value)),
+          if_ranked(low(row.ms_per_step)),
+          if_ranked(high(row.ms_per_step)),
+          if_ranked(number(row.ratio.value)),
+          if_ranked(low(row.ratio)),
+          if_ranked(high(row.ratio)),
+          if_ranked(number(row.samples_per_second)),
+          if_ranked(number(row.gflops)),
+          if_ranked(number(row.start_up.start)),
+          if_ranked(number(row.start_up.import)),
+          if_ranked(number(row.start_up.build)),
+          if_ranked(number(row.start_up.first_step)),
+          if_ranked(number(row.start_up.first_step_cold)),
+          number(row.break_even_step),
+          row.peak_rss_bytes > 0 ? fmt::format("{}", row.peak_rss_bytes) : "",
+          fmt::format("{}", row.heats),
+          parity_word(row.parity),
+          ranked ? "" : unranked_reason(row)};
+}
+
+}  // namespace
+
+std::string render_csv(const lab::Summary& summary) {
+  std::string out = record({"recipe",
+                            "track",
+                            "contender",
+                            "framework",
+                            "settings",
+                            "state",
+                            "rank_best",
+                            "rank_worst",
+                            "ties",
+                            "verdict",
+                            "ms_per_step",
+                            "ms_per_step_low",
+                            "ms_per_step_high",
+                            "ratio",
+                            "ratio_low",
+                            "ratio_high",
+                            "samples_per_second",
+                            "gflops",
+                            "start_ms",
+                            "import_ms",
+                            "build_ms",
+                            "first_step_ms",
+                            "first_step_cold_ms",
+                            "break_even_step",
+                            "peak_rss_bytes",
+                            "heats",
+                            "parity",
+                            "reason"});
+  for (const lab::Row& row : summary.ranked) out += record(fields(summary, row, true));
+  for (const lab::Row& row : summary.unranked) out += record(fields(summary, row, false));
+  return out;
+}
+
+}  // namespace bakeoff::report

@@ -1,0 +1,172 @@
+#include "report/json.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/version.h"
+#include "report/cells.h"
+#include "report/numbers.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+Json numbers(const std::vector<double>& values) {
+  Json all = Json::array();
+  for (const double value : values) all.push_back(number(value));
+  return all;
+}
+
+Json texts(const lab::Texts& values) {
+  Json all = Json::object();
+  for (const auto& [key, value] : values) all[key] = value;
+  return all;
+}
+
+Json estimate(const lab::Estimate& e) {
+  return {{"value", number(e.value)},
+          {"low", bounded_below(e) ? number(e.low) : Json(nullptr)},
+          {"high", bounded_above(e) ? number(e.high) : Json(nullptr)}};
+}
+
+Json contender(const lab::Contender& c) {
+  return {{"id", c.id},
+          {"framework", c.framework},
+          {"environment", c.environment},
+          {"settings", texts(c.settings)},
+          {"script", c.script},
+          {"own_script", c.own_script}};
+}
+
+Json failure(const lab::Failure& f) {
+  return {{"stage", f.stage}, {"reason", f.reason}, {"log_tail", clean(f.log_tail)}};
+}
+
+Json parity(const lab::Parity& p) {
+  Json checks = Json::array();
+  for (const lab::ParityCheck& check : p.checks) {
+    checks.push_back({{"what", check.what},
+                      {"tensor", check.tensor},
+                      {"error", number(check.error)},
+                      {"tolerance", number(check.tolerance)},
+                      {"passed", check.passed}});
+  }
+  return {{"passed", p.passed()},
+          {"checks", checks},
+          {"diverges_at", p.diverges_at},
+          {"divergence", number(p.divergence)},
+          {"explanation", p.explanation},
+          {"losses", numbers(p.losses)},
+          {"failure", p.failure ? failure(*p.failure) : Json(nullptr)}};
+}
+
+Json row(const lab::Row& r, bool ranked, bool samples) {
+  Json out = {{"contender", contender(r.contender)}};
+  out["rank"] = ranked ? Json::array({r.rank_best, r.rank_worst}) : Json(nullptr);
+  out["ties"] = r.ties;
+  out["verdict"] = r.verdict;
+  out["ms_per_step"] = ranked ? estimate(r.ms_per_step) : Json(nullptr);
+  out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
+  out["samples_per_second"] = ranked ? number(r.samples_per_second) : Json(nullptr);
+  out["gflops"] = ranked ? number(r.gflops) : Json(nullptr);
+  out["start_up_ms"] = {{"start", number(r.start_up.start)},
+                        {"import", number(r.start_up.import)},
+                        {"build", number(r.start_up.build)},
+                        {"first_step", number(r.start_up.first_step)},
+                        {"first_step_cold", number(r.start_up.first_step_cold)},
+                        {"total", number(r.start_up.total())}};
+  out["break_even_step"] = number(r.break_even_step);
+  out["peak_rss_bytes"] = r.peak_rss_bytes;
+  out["heats"] = r.heats;
+  out["parity"] = parity_word(r.parity);
+  out["proof"] = r.proof ? parity(*r.proof) : Json(nullptr);
+  out["failure"] = r.failure ? failure(*r.failure) : Json(nullptr);
+  out["reason"] = ranked ? Json(nullptr) : Json(unranked_reason(r));
+  out["heat_ms"] = numbers(r.heat_ms);
+  if (samples) out["step_ms"] = numbers(r.step_ms);
+  out["effective"] = texts(r.effective);
+  out["versions"] = texts(r.versions);
+  return out;
+}
+
+Json host(const lab::Host& h) {
+  return {{"name", h.name},       {"kernel", h.kernel}, {"cpu", h.cpu},
+          {"os", h.os},           {"cpus", h.cpus},     {"memory_bytes", h.memory_bytes},
+          {"more", texts(h.more)}};
+}
+
+Json fairness(const lab::FairnessDiff& diff) {
+  Json lines = Json::array();
+  for (const lab::FairnessLine& line : diff.lines) {
+    lines.push_back({{"topic", line.topic}, {"values", line.values}, {"differs", line.differs}});
+  }
+  return {{"frameworks", diff.frameworks}, {"lines", lines}};
+}
+
+Json manifest(const lab::Manifest& m) {
+  Json contenders = Json::array();
+  for (const lab::Contender& c : m.contenders) contenders.push_back(contender(c));
+  Json not_started = Json::array();
+  for (const lab::Failure& f : m.not_started)
+    not_started.push_back(f.reason.empty() ? Json(nullptr) : failure(f));
+  return {{"record_version", m.version},
+          {"bakeoff_version", m.bakeoff_version},
+          {"started", m.started},
+          {"recipe_name", m.recipe_name},
+          {"recipe_file", m.recipe_file},
+          {"recipe_text", m.recipe_text},
+          {"workload_text", m.workload_text},
+          {"weights_sha256", m.weights_sha256},
+          {"data", m.data_description},
+          {"host", host(m.host)},
+          {"contenders", contenders},
+          {"not_started", not_started},
+          {"referee_losses", numbers(m.referee_losses)},
+          {"fairness", fairness(m.fairness)},
+          {"worker_environment", texts(m.worker_environment)}};
+}
+
+Json head(const lab::Summary& s) {
+  return {{"schema", 1},
+          {"tool", "bakeoff"},
+          {"version", kVersion},
+          {"title", s.title},
+          {"track", s.track},
+          {"sentence", headline(s)},
+          {"decided", s.decided},
+          {"interrupted", s.interrupted},
+          {"margin", number(s.margin)},
+          {"alpha", number(s.alpha)},
+          {"batch", s.batch},
+          {"heats", s.heats},
+          {"elapsed_s", number(s.elapsed_s)},
+          {"gflop_per_step", number(s.gflop_per_step)},
+          {"parameters", s.parameters}};
+}
+
+}  // namespace
+
+std::string render_json(const lab::Summary& s, const JsonOptions& options) {
+  Json out = head(s);
+  out["ranked"] = Json::array();
+  out["unranked"] = Json::array();
+  out["sources"] = Json::array();
+  for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
+  for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
+  out["notes"] = s.notes;
+  out["manifest"] = manifest(s.manifest);
+  for (const lab::Source& source : s.sources) {
+    Json entry = {{"file", source.file}};
+    if (options.sources) entry["text"] = source.text;
+    out["sources"].push_back(entry);
+  }
+  return out.dump(options.indent, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace bakeoff::report

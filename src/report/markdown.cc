@@ -1,0 +1,97 @@
+#include "report/markdown.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "report/cells.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+std::string escape(std::string_view text) {
+  std::string out;
+  for (const char c : one_line(text)) {
+    if (std::string_view("\\`*_{}[]<>#|~!$@&").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// A code span that shows `text` whatever it holds. Within a table a "|" is escaped also there.
+std::string code(std::string_view text) {
+  std::string body;
+  size_t longest = 0, run = 0;
+  for (const char c : one_line(text)) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+    if (c == '|') body += '\\';
+    body += c;
+  }
+  const std::string fence(longest + 1, '`');
+  return longest > 0 ? fence + ' ' + body + ' ' + fence : fence + body + fence;
+}
+
+std::string code_block(const std::vector<std::string>& lines) {
+  size_t longest = 0, run = 0;
+  for (const std::string& line : lines) {
+    for (const char c : line) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
+  }
+  const std::string fence(std::max<size_t>(3, longest + 1), '`');
+  std::string out = "  " + fence + "text\n";
+  for (const std::string& line : lines) out += "  " + line + '\n';
+  return out + "  " + fence + '\n';
+}
+
+std::string table(const lab::Summary& s) {
+  const bool ties = has_ties(s);
+  std::string out = "| rank | contender |";
+  std::string rule = "|---:|---|";
+  if (ties) out += " tie |", rule += "---|";
+  out +=
+      " ms/step | ratio to the leader | verdict | samples/s | first step | cold | break-even | peak memory | "
+      "parity |\n";
+  out += rule + "---:|---:|---|---:|---:|---:|---|---:|---|\n";
+  for (const lab::Row& row : s.ranked) {
+    const Cells c = cells(row, s.ranked.front());
+    const std::string against = c.ratio_interval == "–" ? "" : ' ' + c.ratio_interval;
+    out += fmt::format("| {} | {} |", c.rank, code(c.name));
+    if (ties) out += fmt::format(" {} |", escape(c.ties));
+    out += fmt::format(" {} {} | {}{} | {} | {} | {} | {} | {} | {} | {} |\n", c.ms, c.ms_interval, c.ratio,
+                       against, escape(c.verdict), c.rate, c.first_step, c.first_step_cold, c.break_even,
+                       c.memory, c.parity);
+  }
+  return out;
+}
+
+std::string unranked(const lab::Summary& s, int log_lines) {
+  std::string out = "\n**Not ranked**\n\n";
+  for (const lab::Row& row : s.unranked) {
+    out += fmt::format("- {}: {}\n", code(row.contender.id), escape(unranked_reason(row)));
+    if (!row.failure) continue;
+    const std::vector<std::string> log = last_lines(clean(row.failure->log_tail), log_lines);
+    if (!log.empty()) out += code_block(log);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string render_markdown(const lab::Summary& s, const MarkdownOptions& options) {
+  std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
+  out += fmt::format("**{}**\n\n", escape(headline(s)));
+  out += fmt::format("{}\n\n", fmt::join(facts(s), " · "));
+  if (!s.ranked.empty()) {
+    out += table(s);
+    out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
+                       has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
+  }
+  if (!s.unranked.empty()) out += unranked(s, options.log_lines);
+  if (!s.notes.empty()) out += "\n**Notes**\n\n";
+  for (const std::string& note : s.notes) out += fmt::format("- {}\n", escape(note));
+  return out;
+}
+
+}  // namespace bakeoff::report

@@ -1,0 +1,115 @@
+#include "report/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "report/numbers.h"
+#include "report/table.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+constexpr int kBarWidth = 12;
+
+struct Part {
+  std::string text;
+  int priority = 0;  // the highest goes first
+  Ink ink = Ink::kPlain;
+};
+
+std::string clock(double seconds) {
+  const auto s = static_cast<int64_t>(std::max(0.0, std::min(seconds, 1e9)));
+  if (s < 3600) return fmt::format("{}:{:02}", s / 60, s % 60);
+  return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
+}
+
+// Share done in 0..1: of the parts where they are counted, else of the time; negative when unknown.
+double share(const ProgressState& state) {
+  if (state.total > 0) return std::clamp(static_cast<double>(state.done) / state.total, 0.0, 1.0);
+  if (!state.left_s || state.elapsed_s + *state.left_s <= 0) return -1;
+  return std::clamp(state.elapsed_s / (state.elapsed_s + std::max(0.0, *state.left_s)), 0.0, 1.0);
+}
+
+std::string bar(double done) {
+  static constexpr const char* kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const int eighths = static_cast<int>(done * kBarWidth * 8);
+  std::string out;
+  for (int i = 0; i < eighths / 8; ++i) out += "█";
+  out += kEighths[eighths % 8];
+  return "▕" + pad_right(out, kBarWidth) + "▏";
+}
+
+std::vector<Part> parts(const ProgressState& s) {
+  std::vector<Part> all;
+  std::string stage = one_line(s.stage);
+  if (s.heat > 0) stage += fmt::format(" heat {}", s.heat);
+  all.push_back({stage, 0, Ink::kBold});
+  if (s.total > 0) all.push_back({fmt::format("{}/{}", std::min(s.done, s.total), s.total), 2});
+  std::string time = clock(s.elapsed_s);
+  if (s.left_s) time += fmt::format(", at most {} left", clock(*s.left_s));
+  all.push_back({time, 1});
+  if (!s.leader.empty()) {
+    all.push_back(
+        {fmt::format("leader {} {} ms", one_line(s.leader), milliseconds(s.leader_ms)), 3, Ink::kGood});
+  }
+  if (s.contenders > 0) {
+    std::string alive = fmt::format("{} of {} in the race", s.survivors, s.contenders);
+    if (s.failed > 0) alive += fmt::format(", {} failed", s.failed);
+    all.push_back({alive, 4});
+  }
+  if (!s.detail.empty()) all.push_back({one_line(s.detail), 5, Ink::kDim});
+  return all;
+}
+
+int joined_width(const std::vector<Part>& all) {
+  int width = 0;
+  for (const Part& part : all) width += display_width(part.text) + 3;
+  return width - 3;
+}
+
+std::string joined(const std::vector<Part>& all, bool colour) {
+  std::string out;
+  for (const Part& part : all) out += (out.empty() ? "" : " · ") + paint(part.text, part.ink, colour);
+  return out;
+}
+
+// Drops the least important parts; the last of them is shortened instead where a useful rest of it fits.
+void shrink(std::vector<Part>& all, int width) {
+  while (all.size() > 1 && joined_width(all) > width) {
+    const auto worst = std::max_element(all.begin(), all.end(),
+                                        [](const Part& a, const Part& b) { return a.priority < b.priority; });
+    const int rest = display_width(worst->text) - (joined_width(all) - width);
+    if (rest >= 12) {
+      worst->text = fit(worst->text, rest);
+    } else {
+      all.erase(worst);
+    }
+  }
+  if (!all.empty() && joined_width(all) > width) all.front().text = fit(all.front().text, width);
+}
+
+}  // namespace
+
+std::string progress_line(const ProgressState& state, int width, bool colour, int frame) {
+  static constexpr const char* kSpinner[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+  const double done = share(state);
+  std::string lead = std::string(kSpinner[static_cast<unsigned>(frame) % 10]) + ' ';
+  if (done >= 0 && width >= 60) lead += paint(bar(done), Ink::kDim, colour) + ' ';
+  const int lead_width = 2 + (done >= 0 && width >= 60 ? kBarWidth + 3 : 0);
+  std::vector<Part> all = parts(state);
+  shrink(all, std::max(width - lead_width, 1));
+  return width <= lead_width ? fit(state.stage, width) : lead + joined(all, colour);
+}
+
+std::string progress_text(const ProgressState& state) { return joined(parts(state), false); }
+
+bool worth_a_line(const ProgressState& last, const ProgressState& now) {
+  return last.stage != now.stage || last.heat != now.heat || last.leader != now.leader ||
+         last.survivors != now.survivors || last.failed != now.failed || last.done != now.done ||
+         now.elapsed_s - last.elapsed_s >= 30;
+}
+
+}  // namespace bakeoff::report

@@ -1,0 +1,341 @@
+#include "report/sample_summary.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace bakeoff::report {
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+// Uniform in (0, 1): the same on every machine.
+class Noise {
+ public:
+  explicit Noise(uint64_t seed) : state_(seed * 2654435761U + 12345) {}
+  double uniform() {
+    state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (static_cast<double>(state_ >> 40) + 0.5) / static_cast<double>(1 << 24);
+  }
+  double bell() { return uniform() + uniform() + uniform() + uniform() - 2; }  // sd 0.58
+
+ private:
+  uint64_t state_;
+};
+
+struct Spec {
+  const char* framework;
+  std::map<std::string, std::string> settings;
+  int best, worst;
+  const char* ties;
+  const char* verdict;
+  double ms, ratio, low, high;
+  lab::StartUp start_up;
+  std::optional<double> break_even;
+  double gib;
+};
+
+std::string id_of(const Spec& spec) {
+  std::string out;
+  for (const auto& [key, value] : spec.settings) out += (out.empty() ? "" : ",") + key + '=' + value;
+  return out.empty() ? spec.framework : fmt::format("{}[{}]", spec.framework, out);
+}
+
+std::vector<Spec> specs() {
+  return {
+      {"tensorflow",
+       {{"mode", "function"}},
+       1,
+       2,
+       "a",
+       "LEADER",
+       75.6,
+       1,
+       1,
+       1,
+       {210, 1610, 190, 352, {}},
+       {},
+       0.92},
+      {"keras",
+       {{"backend", "tensorflow"}, {"steps_per_execution", "1"}},
+       1,
+       2,
+       "a",
+       "SAME",
+       76.5,
+       1.012,
+       0.994,
+       1.027,
+       {215, 1720, 260, 711, {}},
+       {},
+       0.98},
+      {"torch",
+       {{"channels_last", "true"}},
+       3,
+       3,
+       "b",
+       "MATERIALLY SLOWER",
+       86.8,
+       1.148,
+       1.121,
+       1.176,
+       {180, 905, 120, 326, {}},
+       74,
+       0.61},
+      {"torch",
+       {{"compile", "none"}},
+       4,
+       5,
+       "c",
+       "MATERIALLY SLOWER",
+       93.0,
+       1.230,
+       1.199,
+       1.262,
+       {180, 902, 118, 393, {}},
+       44,
+       0.63},
+      {"keras",
+       {{"backend", "torch"}, {"jit_compile", "false"}},
+       4,
+       7,
+       "cd",
+       "UNDECIDED",
+       96.4,
+       1.275,
+       0,
+       kInf,
+       {190, 2010, 210, 189, {}},
+       {},
+       0.83},
+      {"torch",
+       {{"channels_last", "true"}, {"compile", "reduce-overhead"}, {"matmul_precision", "highest"}},
+       5,
+       7,
+       "d",
+       "MATERIALLY SLOWER",
+       107.3,
+       1.419,
+       1.22,
+       kInf,
+       {182, 911, 130, 1754, 20654},
+       {},
+       0.97},
+      {"tensorflow",
+       {{"jit_compile", "true"}, {"mode", "function"}},
+       6,
+       7,
+       "d",
+       "MATERIALLY SLOWER",
+       128.5,
+       1.700,
+       1.655,
+       1.745,
+       {208, 1690, 195, 1262, 1305},
+       {},
+       1.02},
+      {"jax",
+       {{"donate", "true"}, {"jit", "true"}},
+       8,
+       8,
+       "e",
+       "MATERIALLY SLOWER",
+       417.4,
+       5.521,
+       5.38,
+       5.67,
+       {160, 705, 140, 1435, 1490},
+       0.61,
+       0.71},
+  };
+}
+
+const std::vector<double>& referee_losses() {
+  static const std::vector<double> losses = {2.3667858123, 2.0434655871, 1.8607975514, 1.7002217310,
+                                             1.5514100921, 1.4120037712, 1.3307711820, 1.2201833310,
+                                             1.1300229914, 1.0518820192};
+  return losses;
+}
+
+lab::Parity proof(const std::string& id, Noise& noise) {
+  lab::Parity p{.contender = id};
+  p.checks = {{"float64 loss", "loss", 2e-16 * (1 + noise.uniform()), 1e-10, true},
+              {"float64 gradients", "grad/conv1.weight", 3e-15 * (1 + noise.uniform()), 1e-8, true},
+              {"optimizer update", "update/fc1.weight", 4e-13 * (1 + noise.uniform()), 1e-8, true},
+              {"float32 losses", "step 9", 3e-7 * (1 + noise.uniform()), 1e-4, true}};
+  for (size_t i = 0; i < referee_losses().size(); ++i) {
+    const double off = i == 3 ? 0 : 1e-7 * noise.bell() * static_cast<double>(i + 1);
+    p.losses.push_back(referee_losses()[i] * (1 + off));
+  }
+  return p;
+}
+
+lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
+  Noise noise(seed);
+  lab::Row row;
+  row.contender = {.id = id_of(spec), .framework = spec.framework, .environment = spec.framework};
+  row.contender.settings = spec.settings;
+  row.contender.script = fmt::format("train_{}_{}.py", spec.framework, seed);
+  row.rank_best = spec.best;
+  row.rank_worst = spec.worst;
+  row.ties = spec.ties;
+  row.verdict = spec.verdict;
+  row.ms_per_step = {spec.ms, spec.ms * 0.987, spec.ms * 1.014};
+  row.ratio = {spec.ratio, spec.low, spec.high};
+  row.samples_per_second = 256 / spec.ms * 1e3;
+  row.gflops = 12.5 / spec.ms * 1e3;
+  row.start_up = spec.start_up;
+  row.break_even_step = spec.break_even;
+  row.peak_rss_bytes = static_cast<int64_t>(spec.gib * 1073741824);
+  row.heats = 9;
+  row.parity = lab::ParityState::kPassed;
+  row.proof = proof(row.contender.id, noise);
+  for (int i = 0; i < steps; ++i) {
+    const bool spike = noise.uniform() > 0.985;
+    const bool second_mode = spec.ms == 93.0 && noise.uniform() > 0.7;
+    row.step_ms.push_back(
+        spec.ms * (1 + 0.02 * noise.bell() + (spike ? 0.6 * noise.uniform() : 0) + (second_mode ? 0.09 : 0)));
+  }
+  for (int i = 0; i < row.heats; ++i) row.heat_ms.push_back(spec.ms * (1 + 0.012 * noise.bell()));
+  row.effective = {
+      {"threads", "2"}, {"onednn", "true"}, {"xla", spec.settings.count("jit_compile") ? "true" : "false"}};
+  row.versions = {{"python", "3.11.2"},
+                  {spec.framework, spec.framework == std::string("torch") ? "2.13.0+cpu" : "2.21.0"}};
+  return row;
+}
+
+lab::Row unranked_row(const std::string& id, const std::string& framework, lab::Failure failure) {
+  lab::Row row;
+  row.contender = {.id = id, .framework = framework, .environment = framework};
+  row.failure = std::move(failure);
+  return row;
+}
+
+std::vector<lab::Row> unranked_rows() {
+  lab::Row wrong =
+      unranked_row("keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
+                   {"parity", "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
+  Noise noise(77);
+  wrong.parity = lab::ParityState::kFailed;
+  wrong.proof = proof(wrong.contender.id, noise);
+  wrong.proof->checks[2] = {"optimizer update", "update/conv1.weight", 1.3e-2, 1e-8, false};
+  wrong.proof->checks[3] = {"float32 losses", "step 2", 6.4e-3, 1e-4, false};
+  wrong.proof->diverges_at = "update/conv1.weight";
+  wrong.proof->divergence = 1.3e-2;
+  wrong.proof->explanation = "matches epsilon inside the root (Keras' own RMSprop)";
+  wrong.proof->losses[1] = 2.0566275;
+  wrong.proof->losses[2] = 1.8784297;
+  return {
+      wrong,
+      unranked_row("keras[backend=jax]", "keras",
+                   {"environment", "keras is not installed in environment 'jax': bakeoff env create jax"}),
+      unranked_row(
+          "torch[compile=max-autotune,channels_last=true,a_setting_with_a_very_long_name="
+          "and_an_even_longer_value_that_no_table_has_room_for]",
+          "torch",
+          {"warmup", "killed by SIGSEGV at step 3 of the warm-up",
+           "Traceback (most recent call last):\n  File \"train_torch.py\", line 88, in <module>\n\x1b[31m"
+           "    main()\x1b[0m\n 10%|#   |\r 90%|### |\r100%|####| done\nRuntimeError: </pre><script>alert(2)"
+           "</script> \xff\xfe broken bytes, and a line that goes on and on and on and on and on and on and "
+           "on "
+           "and on\nSegmentation fault\n"}),
+      unranked_row("jax[jit=false]", "jax", {"run", "timed out: no answer to \"run 20\" within 60 s", ""})};
+}
+
+lab::Manifest manifest(const lab::Summary& s) {
+  lab::Manifest m;
+  m.bakeoff_version = "0.1.0";
+  m.started = "2026-11-21T08:00:00Z";
+  m.recipe_name = s.title;
+  m.recipe_file = "recipes/mnist_cnn.toml";
+  m.recipe_text =
+      "[recipe]\nname = \"mnist_cnn\"\ntrack = \"equalised\"  # <b>not bold</b>\nworkload = \"mnist_cnn\"\n"
+      "batch = 256\nprecision = \"float32\"\n\n[optimizer]\nkind = \"rmsprop\"\nlr = 1e-4\neps_form = "
+      "\"outside\"\n";
+  m.workload_text =
+      "workload mnist_cnn(x: f32[N,1,28,28], y: i32[N]) {\n  h1 = conv2d(x; weight=conv1.weight[32,1,3,3])\n"
+      "  loss = softmax_cross_entropy(h1, y) reduction=mean\n}\n";
+  m.weights_sha256 = "5f2d0c8a5f0e6c1b9f1a1d1f4f7f2f0b8a0c6e9a3b1d2c4e5f60718293a4b5c6";
+  m.data_description = "MNIST, 60,000 training images in file order";
+  m.host = {"bench-1", "6.1.0-18-amd64", "AMD EPYC 9B14 (Zen 4)", "Debian GNU/Linux 12", 2, 25769803776, {}};
+  m.host.more = {
+      {"cgroup quota", "none"}, {"transparent huge pages", "madvise"}, {"governor", "not exposed"}};
+  m.referee_losses = referee_losses();
+  m.fairness.frameworks = {"torch", "keras", "tensorflow", "jax"};
+  m.fairness.lines = {
+      {"RMSprop epsilon",
+       {"outside the root, 1e-8", "inside the root, 1e-7", "outside the root, 1e-7", "inside the root, 1e-8"},
+       true},
+      {"Conv2d initialiser",
+       {"uniform, Kaiming a=√5", "Glorot uniform", "Glorot uniform", "LeCun normal"},
+       true},
+      {"loss",
+       {"mean over the batch", "mean over the batch", "mean over the batch", "mean over the batch"},
+       false}};
+  m.worker_environment = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
+                          {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
+                          {"OMP_NUM_THREADS", "2"}};
+  for (const lab::Row& row : s.ranked) m.contenders.push_back(row.contender);
+  for (const lab::Row& row : s.unranked) m.contenders.push_back(row.contender);
+  m.not_started.resize(m.contenders.size());
+  return m;
+}
+
+}  // namespace
+
+lab::Summary sample_summary(int steps) {
+  lab::Summary s = empty_summary();
+  s.sentence =
+      "tensorflow[mode=function] and keras[backend=tensorflow,steps_per_execution=1] share the lead, within "
+      "3% of "
+      "each other; torch[channels_last=true] follows at 1.15 times their step time (1.12 to 1.18).";
+  s.decided = false;
+  s.heats = 9;
+  s.elapsed_s = 252.4;
+  uint64_t seed = 1;
+  for (const Spec& spec : specs()) s.ranked.push_back(ranked_row(spec, steps, seed++));
+  s.unranked = unranked_rows();
+  s.notes = {
+      "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
+      "on.",
+      "Peak memory is the worker's resident set, the framework's own code included."};
+  s.manifest = manifest(s);
+  s.sources = {{"train_torch.py",
+                "import torch\n\n\nclass MnistCnn(torch.nn.Module):\n    \"\"\"A <b>CNN</b> & more.\"\"\"\n"},
+               {"train_<evil>.py", "print('</script><script>alert(3)</script>')\n"}};
+  return s;
+}
+
+lab::Summary empty_summary() {
+  lab::Summary s;
+  s.title = "mnist_cnn";
+  s.track = "equalised";
+  s.margin = 0.03;
+  s.alpha = 0.01;
+  s.batch = 256;
+  s.gflop_per_step = 12.5;
+  s.parameters = 563018;
+  return s;
+}
+
+lab::Summary single_summary() {
+  lab::Summary s = empty_summary();
+  s.track = "as-is";
+  s.heats = 1;
+  s.interrupted = true;
+  s.ranked.push_back(ranked_row(specs()[2], 1, 5));
+  lab::Row& row = s.ranked.front();
+  row.rank_best = row.rank_worst = 1;
+  row.ms_per_step = {86.8, -kInf, kInf};
+  row.ratio = {1, 0, kInf};
+  row.heat_ms = {86.8};
+  row.heats = 1;
+  row.verdict = "";
+  row.parity = lab::ParityState::kReported;
+  row.proof->losses[4] = std::nan("");
+  s.manifest = manifest(s);
+  return s;
+}
+
+}  // namespace bakeoff::report

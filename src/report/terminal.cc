@@ -1,0 +1,173 @@
+#include "report/terminal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "report/cells.h"
+#include "report/numbers.h"
+#include "report/table.h"
+#include "report/text.h"
+
+namespace bakeoff::report {
+namespace {
+
+constexpr int kLeastWidth = 40;
+
+Ink parity_ink(lab::ParityState state) {
+  switch (state) {
+    case lab::ParityState::kPassed:
+      return Ink::kGood;
+    case lab::ParityState::kReported:
+      return Ink::kWarn;
+    case lab::ParityState::kFailed:
+      return Ink::kBad;
+    case lab::ParityState::kNotRun:
+      break;
+  }
+  return Ink::kDim;
+}
+
+// Every line painted for itself, so that a pager keeps the colour.
+std::string painted_lines(const std::string& text, Ink ink, bool colour) {
+  std::string out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    out += paint(text.substr(at, end - at), ink, colour) + '\n';
+    at = end + 1;
+  }
+  return out;
+}
+
+class Screen {
+ public:
+  Screen(const lab::Summary& summary, const TerminalOptions& options)
+      : s_(summary), options_(options), width_(std::max(options.width, kLeastWidth)) {}
+
+  std::string render() {
+    header();
+    table();
+    legend();
+    unranked();
+    notes();
+    return std::move(out_);
+  }
+
+ private:
+  void line(const std::string& text = "", Ink ink = Ink::kPlain) {
+    out_ += paint(text, ink, options_.colour) + '\n';
+  }
+  void lines(const std::string& text, Ink ink, std::string_view first = "", std::string_view next = "") {
+    out_ += painted_lines(paragraph(text, width_, first, next), ink, options_.colour);
+  }
+
+  void header() {
+    std::string title = "Bakeoff";
+    if (!s_.title.empty()) title += " · " + one_line(s_.title);
+    lines(title + " · " + track_label(s_), Ink::kBold);
+    lines(fmt::format("{}", fmt::join(facts(s_), " · ")), Ink::kDim);
+    line();
+    lines(headline(s_), s_.decided ? Ink::kGood : Ink::kBold);
+    line();
+  }
+
+  void table() {
+    if (s_.ranked.empty()) return;
+    std::vector<Cells> rows;
+    for (const lab::Row& row : s_.ranked) rows.push_back(cells(row, s_.ranked.front()));
+    std::vector<Column> columns;
+    const auto add = [&](std::string title, int priority, bool left,
+                         const std::function<Cell(size_t)>& cell) {
+      Column column{std::move(title), priority, left, {}};
+      for (size_t i = 0; i < rows.size(); ++i) column.cells.push_back(cell(i));
+      columns.push_back(std::move(column));
+    };
+    const auto text = [&](std::string Cells::*field, Ink ink = Ink::kPlain) {
+      return [&rows, field, ink](size_t i) { return Cell{rows[i].*field, ink}; };
+    };
+    add("rank", 0, false, text(&Cells::rank));
+    add("contender", 0, true, [&](size_t i) {
+      return Cell{rows[i].name, i == 0 ? Ink::kBold : Ink::kPlain};
+    });
+    columns.back().wraps = true;
+    if (has_ties(s_)) add("tie", 4, true, text(&Cells::ties, Ink::kDim));
+    add("ms/step", 0, false, text(&Cells::ms));
+    add("interval", 6, true, text(&Cells::ms_interval, Ink::kDim));
+    add("ratio", 0, false, text(&Cells::ratio));
+    add("interval", 1, true, text(&Cells::ratio_interval, Ink::kDim));
+    add("verdict", 7, true, text(&Cells::verdict));
+    add("samples/s", 5, false, text(&Cells::rate));
+    add("GFLOP/s", kLuxury + 1, false, text(&Cells::gflops, Ink::kDim));
+    add("first step", 2, false, text(&Cells::first_step));
+    add("cold", 8, false, text(&Cells::first_step_cold));
+    add("start-up", kLuxury, false, text(&Cells::start));
+    add("break-even", 9, true, text(&Cells::break_even));
+    add("peak memory", 10, false, text(&Cells::memory));
+    parity_column(columns, rows);
+    columns = choose_columns(std::move(columns), width_);
+    for (const Column& column : columns) shown_.insert(column.title);
+    for (const std::string& row : layout(columns, width_, options_.colour)) out_ += row + '\n';
+  }
+
+  // The mark alone where there is no room for the word.
+  void parity_column(std::vector<Column>& columns, const std::vector<Cells>& rows) {
+    const bool wide = width_ >= 120;
+    Column column{"parity", 3, true, {}};
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const lab::ParityState state = s_.ranked[i].parity;
+      column.cells.push_back({wide ? rows[i].parity : parity_mark(state), parity_ink(state)});
+    }
+    columns.push_back(std::move(column));
+  }
+
+  void legend() {
+    if (s_.ranked.empty()) return;
+    line();
+    lines(fmt::format("Ratio: step time over the leader's ({}).", error_statement(s_)), Ink::kDim);
+    if (shown_.count("tie")) lines(std::string("Tie: ") + kTieLegend, Ink::kDim);
+    if (shown_.count("break-even")) {
+      lines("Break-even: ahead of the leader in total time, start-up included, until or after that step.",
+            Ink::kDim);
+    }
+  }
+
+  void unranked() {
+    if (s_.unranked.empty()) return;
+    line();
+    line("Not ranked", Ink::kBold);
+    for (const lab::Row& row : s_.unranked) {
+      const std::string name = one_line(row.contender.id);
+      lines(name + ": " + unranked_reason(row), Ink::kBad, "  ✗ ", "    ");
+      if (!row.failure) continue;
+      for (const std::string& log : last_lines(clean(row.failure->log_tail), options_.log_lines)) {
+        std::string flat;
+        for (const char c : log) flat += c == '\t' ? "    " : std::string(1, c);
+        line(fit("    │ " + flat, width_), Ink::kDim);
+      }
+    }
+  }
+
+  void notes() {
+    if (s_.notes.empty()) return;
+    line();
+    line("Notes", Ink::kBold);
+    for (const std::string& note : s_.notes) lines(one_line(note), Ink::kPlain, "  · ", "    ");
+  }
+
+  const lab::Summary& s_;
+  const TerminalOptions& options_;
+  int width_;
+  std::set<std::string> shown_;  // titles of the columns that there was room for
+  std::string out_;
+};
+
+}  // namespace
+
+std::string render_terminal(const lab::Summary& summary, const TerminalOptions& options) {
+  return Screen(summary, options).render();
+}
+
+}  // namespace bakeoff::report
