@@ -40,7 +40,7 @@ def probe_torch() -> None:
     say("threads", torch.get_num_threads())
     say("devices", "cuda" if torch.cuda.is_available() else "cpu")
     config = torch.__config__.show()
-    keep = ("CPU capability", "MKL", "oneDNN", "OpenMP", "BLAS_INFO", "CUDA Runtime")
+    keep = ("CPU capability", "Intel(R)", "OpenMP", "CUDA Runtime", "CuDNN")
     lines = [line.strip(" -") for line in config.splitlines()]
     flags = [line for line in lines if line.startswith(keep)]
     say("build", "; ".join(flags))

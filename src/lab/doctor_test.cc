@@ -120,7 +120,7 @@ TEST_F(DoctorTest, AnImportThatFailsHangsOrStopsHalfwayIsReported) {
 TEST_F(DoctorTest, AnInterpreterWithoutKerasIsAWarning) {
   python(R"(case "$*" in
     *importlib.metadata*) echo bakeoff:torch==2.9; echo bakeoff:numpy==2; echo bakeoff:safetensors==1 ;;
-    *) printf 'bakeoff:missing.keras\\tNo module named keras\\nbakeoff:done\\tyes\\n' ;;
+    *) printf 'bakeoff:missing.keras\tNo module named keras\nbakeoff:done\tyes\n' ;;
   esac)");
   const Workshop shop{.home = folder_ / "home", .config = {.interpreters = {{"torch", folder_ / "python"}}}};
   const Finding torch = about(doctor(shop, {.root = root_}, [](const std::string&) {}), "environment torch");
