@@ -115,6 +115,7 @@ class RunResult:
 
     ns: int
     loss: Optional[float] = None  # of the last step if it is at hand at no cost
+    steps: Optional[int] = None  # really run, where that is not what was asked for
 
 
 @dataclass(frozen=True)

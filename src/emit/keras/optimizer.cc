@@ -89,8 +89,8 @@ self.assign(momentum, step)
 void print_adam(CodeWriter& out, const Optimizer& o) {
   out.print(R"(lr = ops.cast(learning_rate, variable.dtype)
 step = ops.cast(self.iterations + 1, variable.dtype)
-correction_1 = 1 - ops.power(ops.cast(self.beta_1, variable.dtype), step)
-correction_2 = ops.sqrt(1 - ops.power(ops.cast(self.beta_2, variable.dtype), step))
+correction_1 = 1 - self.beta_1**step
+correction_2 = ops.sqrt(1 - self.beta_2**step)
 alpha = lr * correction_2 / correction_1
 index = self._get_variable_index(variable)
 momentum, velocity = self._momentums[index], self._velocities[index]

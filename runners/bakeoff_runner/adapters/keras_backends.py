@@ -1,0 +1,273 @@
+"""What the Keras adapter has to know about the backends; one class for each.
+
+Imported by keras_adapter.py only. No backend is imported before `Backend.prepare`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from bakeoff_runner.adapter import Array
+
+
+class Gradients(NamedTuple):
+    """One forward and backward pass in training mode."""
+
+    loss: Array
+    output: Array
+    grads: list[Array]  # by trainable variable
+    buffers: list[Array]  # by non-trainable variable, after the pass
+
+
+class Backend(ABC):
+    """A framework under Keras."""
+
+    name: str
+
+    @abstractmethod
+    def prepare(self, dtype: str, threads: int) -> None:
+        """Sets what has to be set before Keras is imported."""
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]: ...
+
+    @abstractmethod
+    def device(self) -> str: ...
+
+    @abstractmethod
+    def effective(self) -> dict[str, Any]:
+        """Threads and flags as they are now."""
+
+    @abstractmethod
+    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+        """Of the model's own compiled loss; may leave changed buffers behind."""
+
+    @abstractmethod
+    def barrier(self, model: Any) -> None:
+        """Returns when every step dispatched so far is complete."""
+
+    def before_reset(self, model: Any) -> None:  # noqa: B027
+        """Called within `fit` before variables are read or written."""
+
+
+class TensorFlowBackend(Backend):
+    name = "tensorflow"
+
+    def prepare(self, dtype: str, threads: int) -> None:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        import tensorflow as tf
+
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+
+    def versions(self) -> dict[str, str]:
+        import tensorflow as tf
+
+        return {"tensorflow": tf.__version__}
+
+    def device(self) -> str:
+        import tensorflow as tf
+
+        return "gpu:0" if tf.config.list_physical_devices("GPU") else "cpu"
+
+    def effective(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        build = tf.sysconfig.get_build_info()
+        return {
+            "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+            "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
+            "tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
+            "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+            "cuda_build": bool(build.get("is_cuda_build", False)),
+        }
+
+    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+        import tensorflow as tf
+
+        variables = model.trainable_variables
+        with tf.GradientTape() as tape:
+            output = model(x, training=True)
+            loss = model.compute_loss(x=x, y=y, y_pred=output, training=True)
+        grads = tape.gradient(
+            loss,
+            [variable.value for variable in variables],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return Gradients(
+            loss.numpy(),
+            output.numpy(),
+            [tf.convert_to_tensor(grad).numpy() for grad in grads],
+            [_numpy(variable) for variable in model.non_trainable_variables],
+        )
+
+    def barrier(self, model: Any) -> None:
+        import tensorflow as tf
+
+        # One number that depends on what the last step wrote last of all, and on
+        # every parameter's first element.
+        parts = [
+            tf.cast(tf.reshape(variable.value, [-1])[0], tf.float64)
+            for variable in [*model.trainable_variables, model.optimizer.iterations]
+        ]
+        tf.add_n(parts).numpy()
+
+
+class JaxBackend(Backend):
+    name = "jax"
+
+    def prepare(self, dtype: str, threads: int) -> None:
+        # XLA's pool has a thread for each processor that the process may use.
+        allowed = sorted(os.sched_getaffinity(0))
+        if threads < len(allowed):
+            os.sched_setaffinity(0, allowed[:threads])
+        import jax
+
+        jax.config.update("jax_enable_x64", dtype == "float64")
+
+    def versions(self) -> dict[str, str]:
+        import jax
+        import jaxlib
+
+        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+
+    def device(self) -> str:
+        import jax
+
+        device = jax.devices()[0]
+        return "cpu" if device.platform == "cpu" else f"{device.platform}:{device.id}"
+
+    def effective(self) -> dict[str, Any]:
+        import jax
+
+        return {
+            "threads": len(os.sched_getaffinity(0)),
+            "x64": bool(jax.config.jax_enable_x64),
+            "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+            "xla_flags": os.environ.get("XLA_FLAGS", ""),
+            "device_kind": jax.devices()[0].device_kind,
+        }
+
+    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+        import jax
+        import numpy as np
+
+        def state(variables: Any) -> list[Any]:
+            return [variable.value for variable in variables]
+
+        model.optimizer.build(model.trainable_variables)
+        step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
+        (loss, (_, output, buffers, _)), grads = step(
+            state(model.trainable_variables),
+            state(model.non_trainable_variables),
+            state(model.metrics_variables),
+            x,
+            y,
+            None,
+            training=True,
+            optimizer_variables=state(model.optimizer.variables),
+        )
+        return Gradients(
+            np.array(loss),
+            np.array(output),
+            [np.array(grad) for grad in grads],
+            [np.array(buffer) for buffer in buffers],
+        )
+
+    def barrier(self, model: Any) -> None:
+        import jax
+
+        # Within `fit` the state is kept aside until somebody asks for it.
+        if not getattr(model, "_jax_state_synced", True):
+            jax.block_until_ready(model._jax_state)
+            return
+        variables = [*model.variables, *model.optimizer.variables]
+        jax.block_until_ready([variable.value for variable in variables])
+
+    def before_reset(self, model: Any) -> None:
+        model.jax_state_sync()
+
+
+class TorchBackend(Backend):
+    name = "torch"
+
+    def prepare(self, dtype: str, threads: int) -> None:
+        os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+        import torch
+
+        torch.set_num_threads(threads)
+
+    def versions(self) -> dict[str, str]:
+        import torch
+
+        return {"torch": torch.__version__}
+
+    def device(self) -> str:
+        import torch
+
+        return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+    def effective(self) -> dict[str, Any]:
+        import torch
+
+        backends: Any = torch.backends
+        return {
+            "threads": torch.get_num_threads(),
+            "interop_threads": torch.get_num_interop_threads(),
+            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            "tf32": {
+                "matmul": str(getattr(backends.cuda.matmul, "fp32_precision", "")),
+                "conv": str(getattr(backends.cudnn.conv, "fp32_precision", "")),
+            },
+        }
+
+    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+        import numpy as np
+
+        variables = model.trainable_variables
+        model.train()
+        model.zero_grad()
+        output = model(x, training=True)
+        loss = model.compute_loss(x=x, y=y, y_pred=output, training=True)
+        if loss.requires_grad:
+            loss.backward()
+        grads = [variable.value.grad for variable in variables]
+        result = Gradients(
+            _copy(loss),
+            _copy(output),
+            [
+                np.zeros(variable.shape, variable.dtype)
+                if grad is None
+                else _copy(grad)
+                for grad, variable in zip(grads, variables)
+            ],
+            [_numpy(variable) for variable in model.non_trainable_variables],
+        )
+        model.zero_grad()
+        return result
+
+    def barrier(self, model: Any) -> None:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+
+def _copy(tensor: Any) -> Array:
+    copy: Array = tensor.detach().cpu().numpy().copy()
+    return copy
+
+
+def _numpy(variable: Any) -> Array:
+    import keras
+    import numpy as np
+
+    return np.array(keras.ops.convert_to_numpy(variable.value))
+
+
+BACKENDS: dict[str, type[Backend]] = {
+    backend.name: backend for backend in (TensorFlowBackend, JaxBackend, TorchBackend)
+}
