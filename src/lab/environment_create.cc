@@ -178,8 +178,9 @@ class Creation {
       text_ += std::string(line) + "\n";
       const std::string shown = pip_progress(line);
       if (shown.empty()) return;
-      const bool package = line.starts_with("Collecting ");
-      progress_(package ? fmt::format("{} ({} of {})", shown, ++packages, pins_.size()) : shown);
+      const bool pinned = std::ranges::any_of(
+          pins_, [&](const Pin& pin) { return shown == pin.package + " " + pin.version; });
+      progress_(pinned ? fmt::format("{} ({} of {})", shown, ++packages, pins_.size()) : shown);
     };
     const auto result = proc::run_command(options);
     CHECK_OK(write_file(log_, text_));
@@ -240,9 +241,12 @@ std::string pip_progress(std::string_view line) {
   while (line.starts_with(' ')) line.remove_prefix(1);
   if (line.starts_with("Collecting ")) {
     line.remove_prefix(11);
-    std::string text(line.substr(0, line.find(' ')));
-    if (const size_t at = text.find("=="); at != std::string::npos) text.replace(at, 2, " ");
-    return text;
+    std::string text(line.substr(0, line.find_first_of(" ;")));
+    const size_t at = text.find_first_of("=<>~![");
+    if (at == std::string::npos) return text;
+    const bool exact = text.compare(at, 2, "==") == 0 && text.find_first_of(",*", at) == std::string::npos;
+    const std::string package = normalised(text.substr(0, at));
+    return exact ? package + " " + text.substr(at + 2) : package;
   }
   if (line.starts_with("Downloading ")) {
     line.remove_prefix(12);

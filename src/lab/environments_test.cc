@@ -193,6 +193,10 @@ TEST(PipProgress, ShowsWhatMatters) {
             "downloading torch-2.13.0 (196.8 MB)");
   EXPECT_EQ(pip_progress("  Downloading mdurl-0.1.2-py3-none-any.whl (10 kB)"), "");
   EXPECT_EQ(pip_progress("Installing collected packages: a, b, c"), "installing 3 packages");
+  EXPECT_EQ(pip_progress("Collecting nvidia-cublas==13.1.1.3.* (from cuda-toolkit[cublas])"),
+            "nvidia-cublas");
+  EXPECT_EQ(pip_progress("Collecting wheel<1.0,>=0.23.0 (from astunparse==1.6.3)"), "wheel");
+  EXPECT_EQ(pip_progress("Collecting ml_dtypes==0.6.0"), "ml-dtypes 0.6.0");
   EXPECT_EQ(pip_progress("Successfully installed a-1"), "");
   EXPECT_EQ(pip_progress(""), "");
 }

@@ -248,50 +248,52 @@ Result<Reference> make_reference(const GateJob& job) {
   return r;
 }
 
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
+              bool train, Parity& parity, const Tolerances& tolerances) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
+  Texts effective64;
+  worker.build({.script = contender.script, .weights = reference.weights_file, .data = job.data,
+                .layout = contender.layout, .dropout = false}, effective64);
+  if (!worker.parity(0, job.training.batch, reference.gradients_file, out)) {
+    parity.failure = worker.failure();
+    return;
+  }
+  auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().text(), {}};
+    return;
+  }
+  const Dump dump{std::move(*file)};
+  Answer answer = read_answer(job.workload, dump);
+  compare_all(job, reference, contender, dump, answer, parity, tolerances);
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  if (!train) return;
+  const auto losses = worker.losses(kSteps64);
+  if (!losses) {
+    parity.failure = worker.failure();
+    return;
+  }
+  answer.losses64 = losses->losses;
+  Group group(parity, "float64 training steps", tolerances.losses64);
+  for (size_t k = 0; k < losses->losses.size(); ++k) {
+    group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+  }
+  if (!group.passed() && parity.explanation.empty()) parity.explanation = explain_losses(job, reference, answer);
+}
+
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
                      const Tolerances& tolerances) {
   Parity parity{.contender = contender.contender.id};
   WorkerSpec spec = contender.worker;
   spec.dtype = "float64";
   const auto worker = Worker::start(spec);
-  const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
-  const auto imported = worker->import();
-  if (imported) parity.effective = imported->effective, parity.versions = imported->versions;
-  const Build build{.script = contender.script, .weights = reference.weights_file, .data = job.data,
-                    .layout = contender.layout, .dropout = false};
-  Texts effective64;
-  worker->build(build, effective64);
-  std::optional<Dump> dump;
-  if (worker->parity(0, job.training.batch, reference.gradients_file, out)) {
-    auto file = tensor::SafetensorsFile::open(out);
-    if (file) dump.emplace(Dump{std::move(*file)});
-    else parity.failure = Failure{"parity", file.error().text(), {}};
+  if (const auto imported = worker->import()) {
+    parity.effective = imported->effective, parity.versions = imported->versions;
   }
-  if (!dump) {
-    if (!parity.failure) parity.failure = worker->failure();
-    worker->close();
-    return parity;
-  }
-  Answer answer = read_answer(job.workload, *dump);
-  compare_all(job, reference, contender, *dump, answer, parity, tolerances);
   const bool train = job.training.track == ir::Track::kEqualised && !compiles_slowly(contender.contender);
-  if (train) {
-    if (const auto losses = worker->losses(kSteps64)) {
-      answer.losses64 = losses->losses;
-      Group group(parity, "float64 training steps", tolerances.losses64);
-      for (size_t k = 0; k < losses->losses.size(); ++k) {
-        group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
-      }
-      if (!group.passed() && parity.explanation.empty()) {
-        parity.explanation = explain_losses(job, reference, answer);
-      }
-    } else {
-      parity.failure = worker->failure();
-    }
-  }
+  prove_in(*worker, job, reference, contender, train, parity, tolerances);
   worker->close();
-  std::error_code ignored;
-  fs::remove(out, ignored);
   return parity;
 }
 

@@ -73,6 +73,11 @@ struct GateContender {
   bool unbiased_running_var = false;
 };
 
+// Steps 1 and 2 in a worker that has imported its framework in float64; it may serve several proofs. With
+// `train` false step 2 is left out. What it finds is added to `parity`.
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
+              bool train, Parity& parity, const Tolerances& tolerances = {});
+
 // Steps 1 and 2. The gradient of a parameter that is zero by mathematics (a bias before BatchNorm) is held
 // against the largest gradient of the model.
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,

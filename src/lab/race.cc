@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "lab/host.h"
 #include "proc/interrupt.h"
+#include "stats/e_process.h"
 #include "stats/trimmed.h"
 #include "tensor/rng.h"
 
@@ -140,6 +141,35 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
     CHECK_OK(table.add(result));
   }
   return table;
+}
+
+int64_t least_heats(double alpha, size_t contenders) {
+  const double pairs = std::max(1.0, static_cast<double>(contenders * (contenders - 1)) / 2);
+  size_t n = 2;
+  while (!std::isfinite(stats::critical_ratio(n, alpha / pairs))) ++n;
+  return static_cast<int64_t>(n);
+}
+
+Status check_budget(const recipe::Recipe& recipe) {
+  const size_t k = recipe.contenders.size();
+  if (k < 2) return Done{};
+  const int64_t least = least_heats(recipe.alpha, k);
+  if (recipe.budget.heats < least) {
+    return Error{.message = fmt::format("budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
+                                        recipe.budget.heats, k, recipe.alpha),
+                 .where = recipe.file.string(),
+                 .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
+  }
+  // The bursts alone; starting the workers comes on top.
+  const double minutes = static_cast<double>(least) * static_cast<double>(recipe.race.bursts) *
+                         recipe.race.burst_seconds * static_cast<double>(k) / 60;
+  if (recipe.budget.minutes < minutes) {
+    return Error{.message = fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
+                                        "{:.1f} minutes", recipe.budget.minutes, least, k, minutes),
+                 .where = recipe.file.string(),
+                 .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds", minutes)};
+  }
+  return Done{};
 }
 
 std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, bool cold,

@@ -41,6 +41,11 @@ std::optional<double> heat_value(const Trial& trial);
 // The paired table of all heats over the lanes of `entrants` (indices into it are positions in `entrants`).
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants);
 
+// Heats without which nothing can be decided between `contenders` at `alpha`, however wide the gaps.
+int64_t least_heats(double alpha, size_t contenders);
+// Refuses a budget that cannot decide anything, naming what would.
+Status check_budget(const recipe::Recipe& recipe);
+
 // Runs one heat; trials in the order of `members` (indices of lanes). Members that fail have their reason.
 std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members, int heat, bool cold,
                             const Watch& watch, Happening happening);

@@ -1,0 +1,91 @@
+#include "cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "proc/interrupt.h"
+#include "report/progress.h"
+
+namespace bakeoff::cli {
+namespace {
+
+report::ProgressState shown(const lab::Happening& now) {
+  return {.stage = now.stage, .detail = now.detail, .done = now.done, .total = now.total, .heat = now.heat,
+          .elapsed_s = now.elapsed_s, .left_s = now.left_s, .leader = now.leader, .leader_ms = now.leader_ms,
+          .survivors = now.survivors, .contenders = now.contenders, .failed = now.failed};
+}
+
+int columns_of(int fd) {
+  winsize size{};
+  if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (const char* text = std::getenv("COLUMNS"); text != nullptr && std::atoi(text) > 20) return std::atoi(text);
+  return 100;
+}
+
+}  // namespace
+
+int fail(const Error& error) {
+  if (proc::interrupted()) {
+    std::fputs("bakeoff: interrupted\n", stderr);
+    return kInterrupted;
+  }
+  std::fprintf(stderr, "bakeoff: %s\n", error.text().c_str());
+  return kBadInput;
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+int output_width() { return columns_of(STDOUT_FILENO); }
+bool output_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
+struct Progress::State {
+  bool terminal = isatty(STDERR_FILENO) == 1;
+  bool drawn = false;
+  int frame = 0;
+  int64_t begin = monotonic_clock().now_ns();
+  report::ProgressState last;
+
+  void clear() {
+    if (drawn) std::fputs("\r\x1b[K", stderr);
+    drawn = false;
+  }
+  void line(const std::string& text) {
+    clear();
+    std::fprintf(stderr, "%s\n", text.c_str());
+  }
+  void show(report::ProgressState now) {
+    if (now.elapsed_s <= 0) now.elapsed_s = static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
+    if (terminal) {
+      std::fprintf(stderr, "\r\x1b[K%s", report::progress_line(now, columns_of(STDERR_FILENO) - 1, true, frame++).c_str());
+      std::fflush(stderr);
+      drawn = true;
+    } else if (report::worth_a_line(last, now)) {
+      std::fprintf(stderr, "%s\n", report::progress_text(now).c_str());
+      last = now;
+    }
+  }
+};
+
+Progress::Progress() : state_(new State) {}
+Progress::~Progress() {
+  state_->clear();
+  std::fflush(stderr);
+  delete state_;
+}
+
+lab::Progress Progress::lines() {
+  return [state = state_](const std::string& text) { state->line(text); };
+}
+
+lab::Watch Progress::race() {
+  return [state = state_](const lab::Happening& now) { state->show(shown(now)); };
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,32 @@
+#include <variant>
+
+#include "cli/options.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+
+namespace {
+
+using namespace bakeoff::cli;   // NOLINT: one file, one room
+
+struct Runner {
+  std::filesystem::path config;
+  int operator()(const RunOptions& o) const { return run(o, config); }
+  int operator()(const ParityOptions& o) const { return parity(o, config); }
+  int operator()(const EmitOptions& o) const { return emit(o); }
+  int operator()(const ShowOptions& o) const { return show(o); }
+  int operator()(const OpsOptions& o) const { return ops(o); }
+  int operator()(const RecipeOptions& o) const { return recipe(o); }
+  int operator()(const EnvOptions& o) const { return env(o, config); }
+  int operator()(const DataOptions& o) const { return data(o); }
+  int operator()(const ReportOptions& o) const { return report(o); }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto parsed = parse_command_line(argc, argv);
+  if (const int* code = std::get_if<int>(&parsed)) return *code;
+  const auto& line = std::get<CommandLine>(parsed);
+  bakeoff::proc::install_interrupt_handlers();
+  return std::visit(Runner{line.config}, line.command);
+}

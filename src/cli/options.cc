@@ -1,0 +1,138 @@
+#include "cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "base/version.h"
+
+namespace bakeoff::cli {
+namespace {
+
+// The parser's targets: one of each command's options, filled by CLI11.
+struct Targets {
+  RunOptions run;
+  ParityOptions parity;
+  EmitOptions emit;
+  ShowOptions show;
+  OpsOptions ops;
+  RecipeOptions recipe;
+  EnvOptions env;
+  DataOptions data;
+  ReportOptions report;
+  std::filesystem::path config;
+};
+
+CLI::App* command(CLI::App& app, const std::string& name, const std::string& what, const std::string& example) {
+  CLI::App* sub = app.add_subcommand(name, what);
+  sub->footer("Example:\n  " + example);
+  return sub;
+}
+
+void add_format(CLI::App* sub, std::string& format) {
+  sub->add_option("--format", format, "text, json, markdown or csv")
+      ->check(CLI::IsMember({"text", "json", "markdown", "csv"}))
+      ->capture_default_str();
+}
+
+void add_run_commands(CLI::App& app, Targets& t) {
+  CLI::App* run = command(app, "run", "Prove the contenders of a recipe equal, race them, report",
+                          "bakeoff run recipes/mnist_cnn.toml --budget 6");
+  auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
+  run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
+  auto* resume = run->add_option("--resume", t.run.resume, "go on with an interrupted or undecided run");
+  run->add_option("--budget", t.run.minutes, "minutes of racing, instead of the recipe's")->check(CLI::PositiveNumber);
+  add_format(run, t.run.format);
+  recipe->excludes(resume);
+
+  CLI::App* parity = command(app, "parity", "Run the parity gate alone: do all contenders compute the same?",
+                             "bakeoff parity recipes/mnist_cnn.toml");
+  parity->add_option("recipe", t.parity.recipe, "recipe (TOML)")->required();
+  parity->add_option("--out", t.parity.out, "keep scripts, logs and records here");
+
+  CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
+                             "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
+  report->add_option("run", t.report.run, "run directory")->required();
+  add_format(report, t.report.format);
+  report->add_option("--html", t.report.html, "where the HTML report goes; default RUN/report.html");
+}
+
+void add_source_commands(CLI::App& app, Targets& t) {
+  CLI::App* emit = command(app, "emit", "Write the training scripts of a recipe, with data and weights; they run alone",
+                           "bakeoff emit recipes/mnist_cnn.toml --out scripts && python scripts/train_torch.py");
+  emit->add_option("recipe", t.emit.recipe, "recipe (TOML)")->required();
+  emit->add_option("--out", t.emit.out, "folder")->required();
+
+  CLI::App* show = command(app, "show", "Show a workload: IR text, shapes, parameters, FLOPs and bytes of a step",
+                           "bakeoff show mnist_cnn");
+  show->add_option("what", t.show.what, "workload that ships, .ir file, or recipe")->required();
+
+  CLI::App* ops = command(app, "ops", "List the ops of the IR, or the workloads that ship", "bakeoff ops --workloads");
+  ops->add_flag("--markdown", t.ops.markdown, "docs/ops.md");
+  ops->add_flag("--workloads", t.ops.workloads, "list workloads instead");
+
+  CLI::App* recipe = command(app, "recipe", "Check a recipe, or print the schema of recipes",
+                             "bakeoff recipe recipes/mnist_cnn.toml");
+  recipe->add_option("recipe", t.recipe.recipe, "recipe (TOML) to check");
+  recipe->add_flag("--schema", t.recipe.schema, "JSON Schema");
+  recipe->add_flag("--markdown", t.recipe.markdown, "docs/recipe.md");
+}
+
+void add_setup_commands(CLI::App& app, Targets& t) {
+  CLI::App* env = command(app, "env", "Create, list and check the Python environments", "bakeoff env create torch jax");
+  env->require_subcommand(1);
+  CLI::App* create = command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
+  create->add_option("names", t.env.names, "torch, tensorflow, jax");
+  create->callback([&t] { t.env.action = EnvAction::kCreate; });
+  CLI::App* list = command(*env, "list", "List environments and what they hold", "bakeoff env list");
+  list->callback([&t] { t.env.action = EnvAction::kList; });
+  CLI::App* check = command(*env, "doctor", "Check machine and environments, with remedies", "bakeoff env doctor");
+  check->callback([&t] { t.env.action = EnvAction::kDoctor; });
+  command(app, "doctor", "The same as `bakeoff env doctor`", "bakeoff doctor");
+  CLI::App* data = command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
+  data->add_option("name", t.data.name, "mnist")->required()->check(CLI::IsMember({"mnist"}));
+}
+
+Command chosen(const CLI::App& app, const Targets& t) {
+  const std::string name = app.get_subcommands().at(0)->get_name();
+  if (name == "run") return t.run;
+  if (name == "parity") return t.parity;
+  if (name == "emit") return t.emit;
+  if (name == "show") return t.show;
+  if (name == "ops") return t.ops;
+  if (name == "recipe") return t.recipe;
+  if (name == "env") return t.env;
+  if (name == "data") return t.data;
+  if (name == "report") return t.report;
+  return EnvOptions{.action = EnvAction::kDoctor};
+}
+
+}  // namespace
+
+std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
+  CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
+  app.set_version_flag("--version", std::string("bakeoff ") + kVersion);
+  app.footer("Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml");
+  app.require_subcommand(1);
+  Targets targets;
+  app.add_option("--config", targets.config, "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
+  add_run_commands(app, targets);
+  add_source_commands(app, targets);
+  add_setup_commands(app, targets);
+  if (argc < 2) {
+    std::fputs(app.help().c_str(), stdout);
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  const bool run = app.get_subcommands().at(0)->get_name() == "run";
+  if (run && targets.run.recipe.empty() && targets.run.resume.empty()) {
+    std::fputs("run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n", stderr);
+    return 2;
+  }
+  return CommandLine{chosen(app, targets), targets.config};
+}
+
+}  // namespace bakeoff::cli

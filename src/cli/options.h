@@ -1,0 +1,77 @@
+#pragma once
+
+// What a command line asks for, as plain values; parsed in options.cc, carried out by one file per command.
+
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace bakeoff::cli {
+
+struct RunOptions {
+  std::filesystem::path recipe = {};
+  std::filesystem::path out = {};      // empty: runs/<recipe>-<date>
+  std::filesystem::path resume = {};   // go on with this run instead
+  double minutes = 0;                  // > 0: instead of the recipe's budget
+  std::string format = "text";
+};
+struct ParityOptions {
+  std::filesystem::path recipe = {};
+  std::filesystem::path out = {};      // empty: a temporary folder
+};
+struct EmitOptions {
+  std::filesystem::path recipe = {};
+  std::filesystem::path out = {};
+};
+struct ShowOptions {
+  std::string what = {};               // workload, .ir file or recipe
+};
+struct OpsOptions {
+  bool markdown = false;
+  bool workloads = false;
+};
+struct RecipeOptions {
+  std::filesystem::path recipe = {};   // checked if given
+  bool schema = false;
+  bool markdown = false;
+};
+enum class EnvAction { kCreate, kList, kDoctor };
+struct EnvOptions {
+  EnvAction action = EnvAction::kList;
+  std::vector<std::string> names = {};
+};
+struct DataOptions {
+  std::string name = {};
+};
+struct ReportOptions {
+  std::filesystem::path run = {};
+  std::string format = "text";
+  std::filesystem::path html = {};     // empty: RUN/report.html
+};
+
+using Command = std::variant<RunOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions,
+                             EnvOptions, DataOptions, ReportOptions>;
+
+struct CommandLine {
+  Command command = {};
+  std::filesystem::path config = {};   // --config
+};
+
+// Either a command, or an exit code after help, version or an error has been printed.
+std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
+
+// Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 130 Ctrl-C.
+int run(const RunOptions&, const std::filesystem::path& config);
+int parity(const ParityOptions&, const std::filesystem::path& config);
+int emit(const EmitOptions&);
+int show(const ShowOptions&);
+int ops(const OpsOptions&);
+int recipe(const RecipeOptions&);
+int env(const EnvOptions&, const std::filesystem::path& config);
+int data(const DataOptions&);
+int report(const ReportOptions&);
+
+}  // namespace bakeoff::cli

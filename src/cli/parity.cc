@@ -1,0 +1,59 @@
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "lab/race.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+
+namespace bakeoff::cli {
+namespace {
+
+std::string text_of(const lab::Parity& parity) {
+  std::string text = fmt::format("{}: {}\n", parity.contender,
+                                 parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
+                                 : parity.passed() ? "same"
+                                                   : "DIFFERS, first at " + parity.diverges_at);
+  if (!parity.explanation.empty()) text += "  " + parity.explanation + "\n";
+  for (const lab::ParityCheck& check : parity.checks) {
+    text += fmt::format("  {} {:<24} worst {:<28} {:.1e}  (tolerance {:.0e})\n", check.passed ? "ok  " : "DIFF", check.what,
+                        check.tensor, check.error, check.tolerance);
+  }
+  if (parity.failure && !parity.failure->log_tail.empty()) text += parity.failure->log_tail + "\n";
+  return text;
+}
+
+}  // namespace
+
+int parity(const ParityOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  const auto recipe = recipe::load(options.recipe);
+  if (!recipe) return fail(recipe.error());
+  const auto interpreters = find_interpreters(config);
+  if (!interpreters) return fail(interpreters.error());
+  std::string temporary = (fs::temp_directory_path() / "bakeoff_parity_XXXXXX").string();
+  if (options.out.empty() && mkdtemp(temporary.data()) == nullptr) return fail({.message = "no temporary folder"});
+  const fs::path folder = options.out.empty() ? fs::path(temporary) : options.out;
+  const auto proven = [&]() -> Result<std::vector<lab::Parity>> {
+    Progress progress;
+    TRY(lab::Plan plan, lab::make_plan(*recipe, folder, *interpreters, progress.lines()));
+    TRY(std::vector<lab::Parity> all, lab::gate_all(plan, {}, progress.race()));
+    for (const lab::Lane& lane : plan.lanes) {
+      if (lane.failure) all.push_back({.contender = lane.entry.contender.id, .failure = lane.failure});
+    }
+    return all;
+  }();
+  if (options.out.empty()) fs::remove_all(folder);
+  if (!proven) return fail(proven.error());
+  bool same = true;
+  for (const lab::Parity& one : *proven) {
+    print(text_of(one));
+    same = same && one.passed();
+  }
+  if (proc::interrupted()) return kInterrupted;
+  return same ? 0 : 1;
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,38 @@
+#include "report/html.h"
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "lab/summarise.h"
+#include "report/csv.h"
+#include "report/json.h"
+#include "report/markdown.h"
+#include "report/terminal.h"
+
+namespace bakeoff::cli {
+
+int present(const lab::Summary& summary, const std::string& format, const fs::path& html) {
+  const auto written = write_file(html, report::render_html(summary));
+  if (format == "json") print(report::render_json(summary));
+  else if (format == "markdown") print(report::render_markdown(summary));
+  else if (format == "csv") print(report::render_csv(summary));
+  else print(report::render_terminal(summary, {.width = output_width(), .colour = output_is_terminal()}));
+  if (!written) return fail(written.error());
+  if (format == "text") print(fmt::format("{}\n", html.string()));
+  if (summary.interrupted) return kInterrupted;
+  return summary.ranked.empty() ? 1 : 0;
+}
+
+int report(const ReportOptions& options) {
+  const auto directory = lab::RunDirectory::open(options.run);
+  if (!directory) return fail(directory.error());
+  const auto summary = lab::summarise(*directory);
+  if (!summary) return fail(summary.error());
+  present(*summary, options.format, options.html.empty() ? directory->path() / "report.html" : options.html);
+  return 0;
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,82 @@
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "lab/environments.h"
+#include "lab/plan.h"
+#include "lab/race.h"
+#include "lab/summarise.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+#include "recipe/recipe.h"
+
+namespace bakeoff::cli {
+namespace {
+
+fs::path dated_folder(const std::string& name) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&now, &local);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+  return fs::path("runs") / (name + "-" + date);
+}
+
+Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Progress& progress) {
+  TRY(const auto interpreters, find_interpreters(config));
+  if (!options.resume.empty()) {
+    TRY(lab::Plan plan, lab::reopen_plan(options.resume, interpreters));
+    if (options.minutes > 0) plan.recipe.budget.minutes = options.minutes;
+    return plan;
+  }
+  TRY(recipe::Recipe recipe, recipe::load(options.recipe));
+  if (options.minutes > 0) recipe.budget.minutes = options.minutes;
+  CHECK_OK(lab::check_budget(recipe));
+  const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
+  return lab::make_plan(recipe, folder, interpreters, progress.lines());
+}
+
+// Gate and race; everything found is in the run directory afterwards, whatever ended them.
+Status carry_out(lab::Plan& plan, Progress& progress) {
+  TRY(std::vector<lab::Parity> parities, plan.directory.parities());
+  TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
+  if (proc::interrupted()) return Done{};
+  TRY(std::vector<lab::Trial> trials, plan.directory.trials());
+  return lab::race(plan, parities, std::move(trials), progress.race());
+}
+
+}  // namespace
+
+Result<lab::Interpreters> find_interpreters(const fs::path& config) {
+  const fs::path home = bakeoff_home();
+  TRY(const auto loaded, lab::load_config(config, home, lab::environment_names()));
+  lab::Interpreters interpreters;
+  for (const lab::Environment& e : lab::list_environments({.home = home, .config = loaded})) {
+    interpreters[e.name] = {e.python, e.why_not()};
+  }
+  return interpreters;
+}
+
+int run(const RunOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  std::optional<lab::Plan> plan;
+  {
+    Progress progress;
+    auto prepared = prepare(options, config, progress);
+    if (!prepared) return fail(prepared.error());
+    plan.emplace(std::move(*prepared));
+    progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
+    const auto done = carry_out(*plan, progress);
+    if (!done && !proc::interrupted()) return fail(done.error());
+  }
+  auto summary = lab::summarise(plan->directory);
+  if (!summary) return fail(summary.error());
+  summary->interrupted = proc::interrupted();
+  return present(*summary, options.format, plan->directory.path() / "report.html");
+}
+
+}  // namespace bakeoff::cli

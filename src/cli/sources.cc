@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/nearest.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "ir/cost.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "lab/data.h"
+#include "lab/mnist.h"
+#include "lab/plan.h"
+#include "recipe/recipe.h"
+#include "recipe/schema.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::cli {
+namespace {
+
+Result<ir::Workload> find_workload(const std::string& what) {
+  if (what.ends_with(".toml")) {
+    TRY(const auto recipe, recipe::load(what));
+    return recipe.workload;
+  }
+  if (what.ends_with(".ir")) {
+    TRY(const std::string text, read_file(what));
+    return ir::parse(text, what);
+  }
+  return zoo::build(what);
+}
+
+}  // namespace
+
+int emit(const EmitOptions& options) {
+  const auto recipe = recipe::load(options.recipe);
+  if (!recipe) return fail(recipe.error());
+  Progress progress;
+  if (const auto done = lab::write_scripts(*recipe, options.out, progress.lines()); !done) return fail(done.error());
+  for (const auto& contender : recipe->contenders) print((options.out / contender.file).string() + "\n");
+  return 0;
+}
+
+int show(const ShowOptions& options) {
+  const auto workload = find_workload(options.what);
+  if (!workload) return fail(workload.error());
+  print(ir::dump(*workload));
+  const auto types = *ir::infer(*workload);
+  print("\nvalues\n");
+  for (ir::ValueId id = 0; id < workload->value_count(); ++id) {
+    print(fmt::format("  {:<20} {}\n", workload->value_name(id), ir::to_text(types[static_cast<size_t>(id)])));
+  }
+  const auto cost = *ir::step_cost(*workload, {}, 1);
+  print(fmt::format("\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
+                    workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
+                    static_cast<double>(cost.flops_backward) / 1e6));
+  return 0;
+}
+
+int ops(const OpsOptions& options) {
+  if (options.workloads) {
+    for (const auto& entry : zoo::entries()) print(fmt::format("{:<14} {}\n", entry.name, entry.doc));
+  } else if (options.markdown) {
+    print(ir::ops_markdown());
+  } else {
+    for (const auto& row : ir::op_table()) print(fmt::format("{:<22} {}\n", row.name, row.doc));
+  }
+  return 0;
+}
+
+int recipe(const RecipeOptions& options) {
+  if (options.schema) print(recipe::json_schema());
+  if (options.markdown) print(recipe::markdown());
+  if (options.recipe.empty()) {
+    if (options.schema || options.markdown) return 0;
+    return fail({.message = "name a recipe to check, or ask for --schema", .remedy = "bakeoff recipe recipes/mnist_cnn.toml"});
+  }
+  const auto checked = recipe::load(options.recipe);
+  if (!checked) return fail(checked.error());
+  print(fmt::format("{}: {}, {} contenders, {} track\n", checked->file.string(), checked->workload.name,
+                    checked->contenders.size(), ir::name(checked->training.track)));
+  for (const auto& contender : checked->contenders) print("  " + contender.id + "\n");
+  return 0;
+}
+
+int data(const DataOptions&) {
+  Progress progress;
+  const fs::path cache = bakeoff_home() / "data";
+  if (const auto done = lab::prepare_mnist(cache, progress.lines()); !done) return fail(done.error());
+  print(lab::split_file(cache, lab::mnist(), "train").string() + "\n");
+  return 0;
+}
+
+}  // namespace bakeoff::cli
