@@ -75,7 +75,7 @@ std::string title_of(const Cells& c) {
 }  // namespace
 
 std::string interval_chart(const lab::Summary& s, double width) {
-  if (s.ranked.empty()) return "";
+  if (s.ranked.size() < 2) return "";
   const lab::Row& leader = s.ranked.front();
   std::vector<std::string> labels, values;
   for (const lab::Row& row : s.ranked) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
@@ -13,6 +14,8 @@ namespace bakeoff::report {
 namespace {
 
 constexpr double kLeft = 70;
+
+using Height = std::function<double(double)>;  // pixel of a value
 
 struct Plot {
   double width, height, right, bottom;
@@ -50,10 +53,10 @@ std::vector<double> every_loss(const lab::Summary& s) {
 
 std::string step_text(double step) { return std::floor(step) == step ? fmt::format("{:.0f}", step) : ""; }
 
-// A line through `values`, broken where one is not finite, with a dot at each.
-void draw_line(Svg& svg, const Plot& p, const Axis& y, const std::vector<double>& values,
+// A line through the points of `values`, broken where one is not finite, with a dot at each.
+void draw_line(Svg& svg, const Plot& p, const Height& y, const std::vector<double>& values,
                const std::string& cls, const std::string& dots) {
-  Points run;
+  Points run, all;
   const auto flush = [&] {
     if (run.size() > 1) svg.path(run, cls);
     run.clear();
@@ -63,10 +66,12 @@ void draw_line(Svg& svg, const Plot& p, const Axis& y, const std::vector<double>
       flush();
       continue;
     }
-    run.emplace_back(p.x.at(static_cast<double>(i)), y.at(values[i]));
-    if (!dots.empty()) svg.circle(run.back().first, run.back().second, 3, dots);
+    run.emplace_back(p.x.at(static_cast<double>(i)), y(values[i]));
+    all.push_back(run.back());
   }
   flush();
+  if (dots.empty()) return;
+  for (const auto& [px, py] : all) svg.circle(px, py, 3, dots);
 }
 
 double relative_error(double loss, double truth) {
@@ -91,6 +96,20 @@ double tolerance(const lab::Summary& s) {
   return 0;
 }
 
+// Down to the least difference that is not 0, up to the largest or the tolerance.
+Axis error_axis(const lab::Summary& s, double allowed, double foot) {
+  double least = 1e-8, most = allowed;
+  for (const Series& series : with_losses(s)) {
+    for (const double e : errors(s, *series.row)) {
+      if (!std::isfinite(e)) continue;
+      most = std::max(most, e);
+      if (e > 0) least = std::min(least, e);
+    }
+  }
+  least = std::max(least, 1e-18);
+  return Axis(least / 3, std::max(most, least * 10) * 3, foot, 10, true);
+}
+
 }  // namespace
 
 std::string loss_chart(const lab::Summary& s, double width) {
@@ -100,35 +119,27 @@ std::string loss_chart(const lab::Summary& s, double width) {
   const Plot p = plot(width, longest(s));
   const double space = std::max((values.back() - values.front()) * 0.06, 1e-6);
   const Axis y(values.front() - space, values.back() + space, p.bottom, 10, false);
+  const Height height = [&](double loss) { return y.at(loss); };
   Svg svg(p.width, p.height, "Losses of the first steps");
   draw_y_axis(svg, y, kLeft, p.right, [](double v) { return fmt::format("{:.4g}", v); });
   draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
   svg.begin("", "referee, float64");
-  draw_line(svg, p, y, s.manifest.referee_losses, "referee", "");
+  draw_line(svg, p, height, s.manifest.referee_losses, "referee", "");
   svg.end();
   for (const Series& series : all) {
     svg.begin("row", series.name, series.index);
-    draw_line(svg, p, y, series.row->proof->losses, "curve " + series.cls, "bead " + series.cls);
+    draw_line(svg, p, height, series.row->proof->losses, "curve " + series.cls, "bead " + series.cls);
     svg.end();
   }
   return std::move(svg).finish();
 }
 
 std::string loss_error_chart(const lab::Summary& s, double width) {
-  double least = 1, most = 0;
   const std::vector<Series> all = with_losses(s);
-  const double allowed = tolerance(s);
-  for (const Series& series : all) {
-    for (const double e : errors(s, *series.row)) {
-      if (!std::isfinite(e)) continue;
-      most = std::max(most, e);
-      if (e > 0) least = std::min(least, e);
-    }
-  }
   if (all.empty() || s.manifest.referee_losses.empty()) return "";
-  least = std::max(std::min(least, 1e-8), 1e-18);
+  const double allowed = tolerance(s);
   const Plot p = plot(width, longest(s));
-  const Axis y(least / 3, std::max({most, allowed, least * 10}) * 3, p.bottom - 22, 10, true);
+  const Axis y = error_axis(s, allowed, p.bottom - 22);
   Svg svg(p.width, p.height, "Relative difference of the losses from the float64 referee");
   draw_y_axis(svg, y, kLeft, p.right, [](double v) { return error_size(v); });
   draw_x_axis(svg, p.x, 10, p.bottom, kLeft, p.right, step_text, "training step");
@@ -137,18 +148,13 @@ std::string loss_error_chart(const lab::Summary& s, double width) {
     svg.line(kLeft, y.at(allowed), p.right, y.at(allowed), "limit");
     svg.text(p.right - 4, y.at(allowed) - 6, "allowed " + error_size(allowed), "limit-text", "end");
   }
+  const Height height = [&](double e) { return e > 0 ? y.at(e) : p.bottom - 8; };
   for (const Series& series : all) {
     const std::vector<double> e = errors(s, *series.row);
     double worst = 0;
     for (const double x : e) worst = std::isfinite(x) ? std::max(worst, x) : worst;
     svg.begin("row", fmt::format("{}\nlargest difference {}", series.name, error_size(worst)), series.index);
-    Points run;
-    for (size_t i = 0; i < e.size(); ++i) {
-      if (!std::isfinite(e[i])) continue;
-      run.emplace_back(p.x.at(static_cast<double>(i)), e[i] > 0 ? y.at(e[i]) : p.bottom - 8);
-      svg.circle(run.back().first, run.back().second, 3, "bead " + series.cls);
-    }
-    svg.path(run, "curve " + series.cls);
+    draw_line(svg, p, height, e, "curve " + series.cls, "bead " + series.cls);
     svg.end();
   }
   return std::move(svg).finish();

@@ -85,7 +85,7 @@ class TotalChart {
     const lab::Row& row = *series.row;
     std::string title = fmt::format("{}\nstart-up {}, then {} ms per step", series.name,
                                     duration(row.start_up.total()), milliseconds(row.ms_per_step.value));
-    const bool dot = crosses(row, last_);
+    const bool dot = &row != &leader_ && crosses(row, last_);
     if (dot)
       title += fmt::format("\nbreak-even with the leader at step {}", count(std::ceil(*row.break_even_step)));
     svg.begin("row", title, series.index);

@@ -26,6 +26,7 @@ std::vector<Series> all_series(const lab::Summary& summary);  // ranked first
 
 // Step-time ratio to the leader with its interval, the margin as a band, tie groups in one colour. An end
 // that is not bounded, or far off, is an open arrow. Logarithmic from a ratio of 2 on.
+// Empty text for a leader without anyone behind.
 std::string interval_chart(const lab::Summary& summary, double width);
 
 // Step times pooled over heats as a half violin, over median and quartiles; heat means as dots. Steps beyond

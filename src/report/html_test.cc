@@ -155,6 +155,12 @@ TEST(IntervalChart, DrawsUnboundedEndsAsOpenArrows) {
   EXPECT_EQ(occurrences(svg, "class=\"dot"), 8U);
 }
 
+TEST(LossCharts, BreakTheLineWhereALossIsNotFinite) {
+  const std::string svg = loss_error_chart(single_summary(), kWide);
+  EXPECT_EQ(occurrences(svg, "class=\"curve"), 2U);
+  EXPECT_EQ(occurrences(svg, "class=\"bead"), 9U);
+}
+
 TEST(IntervalChart, ColoursTieGroups) {
   const std::string svg = interval_chart(sample_summary(), kWide);
   EXPECT_EQ(occurrences(svg, "class=\"dot lead\""), 2U);
