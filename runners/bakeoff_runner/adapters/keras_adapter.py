@@ -537,10 +537,13 @@ def _keep_double() -> None:
 
 
 def _double_constants(optimizer: Any) -> None:
-    """Makes the optimizer's constants double; TensorFlow reads a float as float32."""
+    """Makes constants double that Keras casts to a dtype: on TensorFlow by float32."""
+    import keras
     import numpy as np
 
-    names = ("momentum", "beta_1", "beta_2", "rho", "epsilon", "weight_decay")
+    names = ["beta_1", "beta_2", "weight_decay"]
+    if isinstance(optimizer, keras.optimizers.SGD):
+        names.append("momentum")
     for name in names:
         if isinstance(getattr(optimizer, name, None), float):
             setattr(optimizer, name, np.float64(getattr(optimizer, name)))

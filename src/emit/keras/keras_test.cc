@@ -170,6 +170,16 @@ TEST(Keras, RejectsAParameterThatUnlikeLayersShare) {
   EXPECT_TRUE(holds(result.error().message, "'c.weight' is shared by unlike layers ('a' and 'b')"));
 }
 
+TEST(Keras, TiesALinearLayerToAnotherLayersWeight) {
+  const Result<Emitted> result = emit_text(
+      "workload w(x: f32[N,4], y: f32[N,4]) {\n  h1 = linear(x; weight=a.weight[4,4], bias=a.bias[4])\n"
+      "  h2 = linear(h1; weight=a.weight[4,4], bias=b.bias[4])\n  loss = mse(h2, y)\n}\n",
+      adam_training());
+  ASSERT_TRUE(result.has_value()) << result.error().text();
+  EXPECT_TRUE(holds(result->source, "    h2 = DenseTiedToDense(a, 4, name=\"b\")(h1)\n")) << result->source;
+  EXPECT_TRUE(holds(result->layout_json, "\"a.weight\": {\"target\": \"a/kernel\", \"perm\": [1, 0]}"));
+}
+
 TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
   const ir::Workload mlp = *zoo::build("mlp_deep");
   const ir::Training adam = adam_training();
@@ -179,7 +189,7 @@ TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
       {topic::kBiasInit, "zeros"},
       {topic::kEps, "1e-7"},
       {topic::kEpsForm, "epsilon hat: sqrt(v) + eps before the bias correction"},
-      {topic::kWeightDecay, "none"},
+      {topic::kWeightDecay, "0"},
       {topic::kBatchNormEps, "1e-3"},
       {topic::kBatchNormMomentum, "0.01"},
       {topic::kRunningVar, "biased"}};

@@ -143,6 +143,21 @@ std::string loss_expression(const Request& request, std::string& function) {
   return "squared_error";
 }
 
+// A table that is a linear weight too stays as the embedding has it.
+Status keep_tables(const ir::Workload& workload, LayoutPlan& plan) {
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op != Op::kEmbedding) continue;
+    ParamLayout& layout = plan.params[static_cast<size_t>(node.param("weight"))];
+    if (!layout.view.empty()) {
+      return Error{.message =
+                       fmt::format("Keras cannot tie the embedding '{}' to a linear layer behind a flatten",
+                                   node.output)};
+    }
+    layout = {};
+  }
+  return Done{};
+}
+
 }  // namespace
 
 bool has_op(ir::Op op) { return op_functions().contains(op); }
@@ -151,7 +166,8 @@ Result<ModelText> model_text(const Request& request) {
   const ir::Workload& workload = request.workload;
   CHECK_OK(check(workload));
   TRY(const std::vector<ir::Type> types, ir::infer(workload));
-  const LayoutPlan plan = plan_layout(workload, types);
+  LayoutPlan plan = plan_layout(workload, types);
+  CHECK_OK(keep_tables(workload, plan));
   const std::vector<int> inputs = model_inputs(workload);
 
   CodeWriter out;
@@ -176,6 +192,7 @@ Result<ModelText> model_text(const Request& request) {
   text.embeddings = std::any_of(workload.nodes.begin(), workload.nodes.end(),
                                 [](const ir::Node& node) { return node.op == Op::kEmbedding; });
   text.layout_json = layout_json(workload, plan, p.targets());
+  if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it
   return text;
 }
 

@@ -50,10 +50,38 @@ void conv2d(Printer& p, const Node& node) {
                          stride[0], stride[1]));
 }
 
+// `weight`: the owner's, as I, O.
+std::string tied_dense(const std::string& name, const std::string& owner, const std::string& weight) {
+  return fmt::format(R"(class {}(layers.Layer):
+    """A dense layer with the weight of {}."""
+
+    def __init__(self, owner, units, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.owner, self.units, self.use_bias = owner, units, use_bias
+
+    def build(self, input_shape):
+        if self.use_bias:
+            self.bias = self.add_weight((self.units,), initializer="zeros", name="bias")
+
+    def call(self, x):
+        x = ops.matmul(x, {})
+        return x + self.bias if self.use_bias else x
+)",
+                     name, owner, weight);
+}
+
 void linear(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   Strings args = {std::to_string(w[0])};
   if (!node.has("bias")) args.push_back("use_bias=False");
+  if (const std::string owner = p.tied_owner(); !owner.empty()) {
+    const bool table = p.tied_to_embedding();
+    const std::string name = table ? "DenseTiedToEmbedding" : "DenseTiedToDense";
+    p.need_helper(table ? tied_dense(name, "an embedding", "ops.transpose(self.owner.embeddings)")
+                        : tied_dense(name, "another", "self.owner.kernel"));
+    args.insert(args.begin(), owner);
+    return p.layer(node, name, args, p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
+  }
   p.layer(node, "layers.Dense", args, p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
 }
 
@@ -95,20 +123,20 @@ void embedding(Printer& p, const Node& node) {
 }
 
 void dropout(Printer& p, const Node& node) {
-  p.assign(node, "layers.Dropout", {python_real(node.real("rate"))}, "(" + p.input(node, 0) + ")");
+  p.assign("layers.Dropout", {python_real(node.real("rate"))}, "(" + p.input(node, 0) + ")");
 }
 
-void relu(Printer& p, const Node& node) { p.assign(node, "ops.relu", {p.input(node, 0)}); }
-void sigmoid(Printer& p, const Node& node) { p.assign(node, "ops.sigmoid", {p.input(node, 0)}); }
-void tanh_(Printer& p, const Node& node) { p.assign(node, "ops.tanh", {p.input(node, 0)}); }
+void relu(Printer& p, const Node& node) { p.assign("ops.relu", {p.input(node, 0)}); }
+void sigmoid(Printer& p, const Node& node) { p.assign("ops.sigmoid", {p.input(node, 0)}); }
+void tanh_(Printer& p, const Node& node) { p.assign("ops.tanh", {p.input(node, 0)}); }
 
 void gelu(Printer& p, const Node& node) {
-  p.assign(node, "ops.gelu", {p.input(node, 0), "approximate=" + python_bool(node.word("form") == "tanh")});
+  p.assign("ops.gelu", {p.input(node, 0), "approximate=" + python_bool(node.word("form") == "tanh")});
 }
 
 void softmax(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
-  p.assign(node, "ops.softmax", {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
+  p.assign("ops.softmax", {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
 }
 
 Strings pool_arguments(const Node& node) {
@@ -125,7 +153,7 @@ void max_pool2d(Printer& p, const Node& node) {
                 "constant_values=float(\"-inf\")"});
     x = padded;
   }
-  p.assign(node, "layers.MaxPooling2D", pool_arguments(node), "(" + x + ")");
+  p.assign("layers.MaxPooling2D", pool_arguments(node), "(" + x + ")");
 }
 
 constexpr const char* kAveragePool = R"(def average_pool(x, pool_size, strides, padding):
@@ -141,33 +169,30 @@ void avg_pool2d(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
   if (!all(pad, 0) && !node.flag("count_include_pad")) {
     p.need_helper(kAveragePool);
-    p.assign(node, "average_pool",
-             {p.input(node, 0), python_tuple(node.integers("kernel")), python_tuple(node.integers("stride")),
-              pairs(pad)});
+    p.assign("average_pool", {p.input(node, 0), python_tuple(node.integers("kernel")),
+                              python_tuple(node.integers("stride")), pairs(pad)});
     return;
   }
   const std::string x = zero_padded(p, node);
-  p.assign(node, "layers.AveragePooling2D", pool_arguments(node), "(" + x + ")");
+  p.assign("layers.AveragePooling2D", pool_arguments(node), "(" + x + ")");
 }
 
 void global_avg_pool2d(Printer& p, const Node& node) {
-  p.assign(node, "layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
+  p.assign("layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
 }
 
-void flatten(Printer& p, const Node& node) {
-  p.assign(node, "layers.Flatten", {}, "(" + p.input(node, 0) + ")");
-}
+void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
 
 void reshape(Printer& p, const Node& node) {
   Ints shape = node.integers("shape");
   shape[0] = -1;
-  p.assign(node, "ops.reshape", {p.input(node, 0), python_tuple(shape)});
+  p.assign("ops.reshape", {p.input(node, 0), python_tuple(shape)});
 }
 
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
-  p.assign(node, "ops.transpose", {x, python_tuple(perm)});
+  p.assign("ops.transpose", {x, python_tuple(perm)});
 }
 
 void pad(Printer& p, const Node& node) {
@@ -185,7 +210,7 @@ void pad(Printer& p, const Node& node) {
   } else if (value != 0) {
     args.push_back("constant_values=" + python_real(value));
   }
-  p.assign(node, "ops.pad", args);
+  p.assign("ops.pad", args);
 }
 
 void concat(Printer& p, const Node& node) {
@@ -193,20 +218,20 @@ void concat(Printer& p, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
   const std::string axis = fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")));
   const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
-  if (list.size() + 9 <= 88) return p.assign(node, "ops.concatenate", {list, axis});
+  if (list.size() + 9 <= 88) return p.assign("ops.concatenate", {list, axis});
   const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
   print_list(p.out, name + " = ", parts);
-  p.assign(node, "ops.concatenate", {name, axis});
+  p.assign("ops.concatenate", {name, axis});
 }
 
 void add(Printer& p, const Node& node) {
   const std::string a = p.input(node, 0), b = p.input(node, 1);
-  p.assign(node, "ops.add", {a, b});
+  p.assign("ops.add", {a, b});
 }
 
 void mul(Printer& p, const Node& node) {
   const std::string a = p.input(node, 0), b = p.input(node, 1);
-  p.assign(node, "ops.multiply", {a, b});
+  p.assign("ops.multiply", {a, b});
 }
 
 // Losses belong to compile_model; the walk ends before them.

@@ -108,6 +108,11 @@ Status Printer::plan_layers() {
                     layer_attributes(first) == layer_attributes(here))) {
         continue;
       }
+      if (here.op == ir::Op::kLinear && slot.name == "weight" &&
+          (first.op == ir::Op::kEmbedding || first.op == ir::Op::kLinear)) {
+        tied_[static_cast<int>(n)] = found->second;
+        continue;
+      }
       return Error{.message = fmt::format(
                        "Keras keeps parameters in layers: '{}' is shared by unlike layers ('{}' and "
                        "'{}')",
@@ -115,8 +120,13 @@ Status Printer::plan_layers() {
     }
     Layer& layer = layers_[param_ids(here)];
     if (layer.uses++ == 0) {
-      const std::string& parameter = workload.parameters[static_cast<size_t>(here.params[0].param)].name;
-      layer.name = layer_names.name("layer " + std::to_string(n), layer_wish(parameter));
+      // A tied weight is another layer's: the bias names this one.
+      const ir::Slot& slot = tied_.contains(static_cast<int>(n)) ? here.params.back() : here.params[0];
+      const std::string wish = layer_wish(workload.parameters[static_cast<size_t>(slot.param)].name);
+      layer.name = layer_names.name("layer " + std::to_string(n), wish);
+    }
+    if (tied_.contains(static_cast<int>(n))) {
+      ++layers_.at(param_ids(workload.nodes[static_cast<size_t>(tied_.at(static_cast<int>(n)))])).uses;
     }
   }
   return Done{};
@@ -144,25 +154,44 @@ std::string Printer::input(const ir::Node& here, size_t i) {
   return converted;
 }
 
-void Printer::assign(const ir::Node& here, const std::string& head, const std::vector<std::string>& arguments,
+void Printer::assign(const std::string& head, const std::vector<std::string>& arguments,
                      const std::string& tail) {
-  (void)here;
-  out.call(fmt::format("{} = {}", value_name(workload.output_of(node)), head), arguments, tail);
+  const std::string full = fmt::format("{} = {}", value_name(workload.output_of(node)), head);
+  // The formatter breaks the last brackets where all before them fits on the line.
+  const std::string before = fmt::format("{}({})(", full, fmt::join(arguments, ", "));
+  const auto column = static_cast<size_t>(out.column());
+  if (tail.size() > 2 && column + before.size() <= kColumns &&
+      column + before.size() + tail.size() - 1 > kColumns) {
+    return out.call(before.substr(0, before.size() - 1), {tail.substr(1, tail.size() - 2)});
+  }
+  out.call(full, arguments, tail);
 }
 
 void Printer::layer(const ir::Node& here, const std::string& head, std::vector<std::string> arguments,
                     const std::string& x, const std::map<std::string, std::string>& variables) {
   Layer& made = layers_.at(param_ids(here));
   for (const ir::Slot& slot : here.params) {
+    if (slot.name == "weight" && tied_.contains(node)) continue;
     targets_[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
   }
   arguments.push_back(fmt::format("name=\"{}\"", made.name));
-  if (made.uses == 1) return assign(here, head, arguments, "(" + x + ")");
+  if (made.uses == 1) return assign(head, arguments, "(" + x + ")");
   if (made.variable.empty()) {
     made.variable = fresh(made.name);
     out.call(made.variable + " = " + head, arguments);
   }
-  assign(here, made.variable, {x});
+  assign(made.variable, {x});
+}
+
+std::string Printer::tied_owner() const {
+  const auto found = tied_.find(node);
+  if (found == tied_.end()) return {};
+  return layers_.at(param_ids(workload.nodes[static_cast<size_t>(found->second)])).variable;
+}
+
+bool Printer::tied_to_embedding() const {
+  const auto found = tied_.find(node);
+  return found != tied_.end() && workload.nodes[static_cast<size_t>(found->second)].op == ir::Op::kEmbedding;
 }
 
 std::string Printer::helpers() const {

@@ -44,12 +44,16 @@ class Printer {
   bool equalised() const { return training.track == ir::Track::kEqualised; }
 
   // Prints `output = head(arguments)`, with `tail` behind.
-  void assign(const ir::Node& node, const std::string& head, const std::vector<std::string>& arguments,
+  void assign(const std::string& head, const std::vector<std::string>& arguments,
               const std::string& tail = "");
   // Prints `output = layers.Class(arguments, name=...)(x)`, or the call of the layer made before. `variables`
   // maps the op's slots to the layer's variables ("weight" -> "kernel").
   void layer(const ir::Node& node, const std::string& head, std::vector<std::string> arguments,
              const std::string& x, const std::map<std::string, std::string>& variables);
+  // Where the node in print is a linear one whose weight belongs to another layer: that layer's variable in
+  // the script; else empty.
+  std::string tied_owner() const;
+  bool tied_to_embedding() const;
   void need_helper(const std::string& text) { helpers_.insert(text); }
 
   std::string helpers() const;                                          // functions that build_model calls
@@ -68,13 +72,11 @@ class Printer {
     std::string name;  // Keras's
     int uses = 0;
     std::string variable = {};  // of the script, once made; empty for a layer used once
-    int first = 0;              // the node that makes it
   };
-  Layer& layer_of_node(const ir::Node& node);
-
   Namer names_;
   int serial_ = 0;
   std::map<std::vector<ir::ParamId>, Layer> layers_;
+  std::map<int, int> tied_;  // node -> the node whose layer owns its weight
   std::set<std::string> helpers_;
   std::vector<std::string> targets_;
 };
