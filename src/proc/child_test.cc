@@ -229,6 +229,17 @@ TEST(Child, KillOfAFrozenChildWorks) {
   EXPECT_FALSE(child.resume());
 }
 
+TEST(Child, StopReturnsSoonWhileTheChildStartsAnother) {
+  // A shell waits in vfork for its new process, which may be frozen first; it cannot be told to stop then.
+  Child child = Child::start(shell("while true; do /bin/true; done")).value();
+  for (int i = 0; i < 50; ++i) {
+    const int64_t begin = now();
+    ASSERT_TRUE(child.stop());
+    EXPECT_LT(now() - begin, kSecond / 2);
+    ASSERT_TRUE(child.resume());
+  }
+}
+
 TEST(Child, GraceThenForce) {
   FakeWorker worker;
   ASSERT_TRUE(worker.import(R"("ignore_sigterm":"1")"));

@@ -33,7 +33,7 @@ struct Exit {
   int64_t over_limit_bytes = 0;           // > 0: killed by us at this resident size, above the limit
   int64_t memory_limit_bytes = 0;         // as in ChildOptions; 0 = none
   int64_t address_space_limit_bytes = 0;  // as in ChildOptions; 0 = none
-  int leftovers = 0;                      // descendants still alive when it ended (all killed)
+  int leftovers = 0;                      // descendants alive 100 ms after it ended by itself (all killed)
   ResourceUsage usage = {};
 
   bool ok() const { return kind == Kind::kCode && code == 0; }

@@ -28,6 +28,7 @@ namespace {
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kBuryPatience = 10'000 * kMillisecond;  // for processes stuck in the kernel
 constexpr int64_t kFreezePatience = 1'000 * kMillisecond;
+constexpr int64_t kKernelPatience = 20 * kMillisecond;
 constexpr int64_t kLeftoverPatience = 100 * kMillisecond;  // helper processes that end with their parent
 constexpr int kMemoryPollMs = 20;
 
@@ -115,14 +116,18 @@ class Guardian {
     if (command.kind == CommandKind::kKill) begin_kill(command.grace_ns);
   }
 
+  // Returns when no code of the child's runs any more.
   void freeze() {
     signal_all(SIGSTOP);
-    const int64_t patience = now() + kFreezePatience;
-    siginfo_t info = {};
-    // waitid tells when all threads have stopped; the state letter only speaks of the first thread.
-    while (now() < patience) {
+    const int64_t begin = now();
+    while (now() < begin + kFreezePatience) {
+      // waitid tells when all threads have stopped; the state letter only speaks of the first thread.
+      siginfo_t info = {};
       const bool told = ::waitid(P_PID, static_cast<id_t>(child_), &info, WSTOPPED | WNOHANG) == 0;
-      if (!told || info.si_pid == child_ || process_state(child_) == 'Z') break;
+      const char state = process_state(child_);
+      if (!told || info.si_pid == child_ || state == 'Z') break;
+      // Inside the kernel, for instance in vfork with the new process stopped: it stops before it returns.
+      if (state == 'D' && now() > begin + kKernelPatience) break;
       ::usleep(50);
     }
     send({.kind = ReportKind::kFrozen});
@@ -196,9 +201,11 @@ class Guardian {
 
   // The child has ended: clears up what it left, and reports.
   void finish() {
-    const int64_t patience = asked_ || over_limit_bytes_ > 0 ? 0 : now() + kLeftoverPatience;
-    while (!reap() && now() < patience) ::usleep(2000);
-    for (pid_t pid : descendants(::getpid())) leftovers_ += process_state(pid) != 'Z' ? 1 : 0;
+    if (!asked_ && over_limit_bytes_ == 0) {
+      const int64_t patience = now() + kLeftoverPatience;
+      while (!reap() && now() < patience) ::usleep(2000);
+      for (pid_t pid : descendants(::getpid())) leftovers_ += process_state(pid) != 'Z' ? 1 : 0;
+    }
     bury();
     const int64_t total_limit = now() + kMillisecond * 2000;
     while (log_ && now() < total_limit) {

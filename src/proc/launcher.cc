@@ -20,11 +20,22 @@ namespace {
 constexpr size_t kMaxFds = 7;
 
 struct Launcher {
+  ~Launcher() { stop(); }
+  void stop();
+
   std::mutex mutex;
   UniqueFd socket;
   pid_t pid = -1;
   pid_t owner = -1;  // a forked copy of this program must not use its parent's launcher
 };
+
+void Launcher::stop() {
+  socket.reset();
+  if (pid > 0 && owner == ::getpid()) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) continue;
+  }
+  pid = -1;
+}
 
 Launcher& launcher() {
   static Launcher instance;
@@ -159,14 +170,6 @@ Status start_locked(Launcher& self) {
   return Done{};
 }
 
-void stop_locked(Launcher& self) {
-  self.socket.reset();
-  if (self.pid > 0 && self.owner == ::getpid()) {
-    while (::waitpid(self.pid, nullptr, 0) < 0 && errno == EINTR) continue;
-  }
-  self.pid = -1;
-}
-
 }  // namespace
 
 Status start_launcher() {
@@ -178,7 +181,7 @@ Status start_launcher() {
 void stop_launcher() {
   Launcher& self = launcher();
   const std::lock_guard lock(self.mutex);
-  stop_locked(self);
+  self.stop();
 }
 
 Status launch(const LaunchOrder& order, LaunchFds fds) {
@@ -199,7 +202,7 @@ Status launch(const LaunchOrder& order, LaunchFds fds) {
   const std::lock_guard lock(self.mutex);
   CHECK_OK(start_locked(self));
   if (send_message(self.socket.get(), envelope, numbers)) return Done{};
-  stop_locked(self);  // it was killed: start another
+  self.stop();  // it was killed: start another
   CHECK_OK(start_locked(self));
   return send_message(self.socket.get(), envelope, numbers);
 }

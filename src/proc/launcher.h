@@ -22,7 +22,8 @@ namespace bakeoff::proc {
 // thing in main() is better (see above). The launcher's affinity, limits and umask are what children inherit.
 Status start_launcher();
 
-// Ends the launcher and waits for it; children must have ended. For tests that count processes.
+// Ends the launcher with whatever still runs below it, and waits for that. The end of the program does so
+// too.
 void stop_launcher();
 
 // Hands an order over (internal to this room). Guardian's reports come on the other end of `fds.control`.
