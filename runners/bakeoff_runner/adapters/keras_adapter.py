@@ -401,13 +401,16 @@ class KerasAdapter(Adapter):
             for name, (_, entry, _) in self._names.items()
         }
         layers = [layer for layer in self._model.layers if layer.name in owners]
+        if not layers:
+            return {}
         try:
             outputs = [layer.output for layer in layers]
             values = keras.Model(self._model.inputs, outputs)(x, training=True)
         except (AttributeError, ValueError):  # called twice, or a model of its own kind
             return {}
         tensors = {}
-        for layer, value in zip(layers, values if outputs else []):
+        values = values if len(outputs) > 1 else [values]  # as Keras gives a single one
+        for layer, value in zip(layers, values):
             array = np.array(keras.ops.convert_to_numpy(value))
             if array.ndim == 4 and _channels_last(layer):
                 array = array.transpose(0, 3, 1, 2)

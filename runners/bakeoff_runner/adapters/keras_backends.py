@@ -5,6 +5,7 @@ Imported by keras_adapter.py only. No backend is imported before `Backend.prepar
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -62,6 +63,8 @@ class TensorFlowBackend(Backend):
 
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
+        if dtype == "float64":
+            tf.nn.gelu = _double_gelu
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf
@@ -254,6 +257,16 @@ class TorchBackend(Backend):
 
         if torch.cuda.is_available():
             torch.cuda.synchronize()
+
+
+def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:
+    """`tf.nn.gelu` without its constants that are rounded to float32."""
+    import tensorflow as tf
+
+    if approximate:
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return 0.5 * x * (1 + tf.tanh(inner))
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
 
 
 def _copy(tensor: Any) -> Array:

@@ -1,0 +1,283 @@
+"""The Keras adapter, through a worker, on whichever backend is installed here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BACKEND = next(
+    (b for b in ("tensorflow", "jax", "torch") if importlib.util.find_spec(b)), None
+)
+if BACKEND is None or importlib.util.find_spec("keras") is None:
+    pytest.skip("needs Keras and a backend", allow_module_level=True)
+os.environ["KERAS_BACKEND"] = BACKEND
+
+import numpy as np  # noqa: E402
+from supervisor import WorkerProcess  # noqa: E402
+
+from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
+
+SCRIPT = """
+import keras
+import numpy as np
+from keras import layers
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 4
+
+
+def load_data(path):
+    tensors = load_file(path)
+    return tensors["x"], tensors["y"]
+
+
+def build_model():
+    x = keras.Input((3,), name="x")
+    h = layers.Dropout(0.5)(x)
+    return keras.Model(x, layers.Dense(2, name="out")(h))
+
+
+def compile_model(model):
+    model.compile(
+        optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
+        loss="mse",
+        steps_per_execution=STEPS,
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        x[:rows],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+"""
+LAYOUT = """{"out.weight": {"target": "out/kernel", "perm": [1, 0]},
+ "out.bias": {"target": "out/bias"}}"""
+
+
+class Problem:
+    """Linear regression by numpy: the same as SCRIPT without dropout."""
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(7)
+        self.x = rng.normal(size=(14, 3)).astype(np.float32)  # 3 batches and 2 rows
+        self.y = rng.normal(size=(14, 2)).astype(np.float32)
+        self.weight = rng.normal(size=(2, 3)).astype(np.float32)
+        self.bias = rng.normal(size=2).astype(np.float32)
+
+    def losses(self, steps: int) -> list[float]:
+        w, b = self.weight.astype(float), self.bias.astype(float)
+        vw, vb = np.zeros_like(w), np.zeros_like(b)
+        losses = []
+        for step in range(steps):
+            loss, gw, gb = self.gradients(w, b, step % 3 * 4)
+            losses.append(loss)
+            vw, vb = 0.9 * vw - 0.1 * gw, 0.9 * vb - 0.1 * gb
+            w, b = w + vw, b + vb
+        return losses
+
+    def gradients(self, w: Any, b: Any, first: int) -> tuple[float, Any, Any]:
+        x, y = (a[first : first + 4].astype(float) for a in (self.x, self.y))
+        error = x @ w.T + b - y
+        slope = 2 * error / error.size
+        return float(np.mean(error**2)), slope.T @ x, slope.sum(axis=0)
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Problem:
+    made = Problem()
+    write_safetensors(tmp_path / "data.safetensors", {"x": made.x, "y": made.y})
+    weights = {"out.weight": made.weight, "out.bias": made.bias}
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    (tmp_path / "mine.layout.json").write_text(LAYOUT)
+    return made
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    with WorkerProcess("keras") as process:
+        yield process
+
+
+def ask(worker: WorkerProcess, op: str, **fields: Any) -> dict[str, Any]:
+    """`WorkerProcess.ask` with time for imports and compilation."""
+    receive = worker.receive
+    worker.receive = lambda seconds=240.0: receive(seconds)  # type: ignore[method-assign]
+    try:
+        return worker.ask(op, **fields)
+    finally:
+        worker.receive = receive  # type: ignore[method-assign]
+
+
+def prepare(
+    worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
+) -> dict[str, Any]:
+    options = {"backend": str(BACKEND)}
+    info = ask(worker, "import", options=options, dtype="float64", threads=1)
+    assert info["ok"], info
+    assert info["effective"]["dtype"] == "float64"
+    (folder / "mine.py").write_text(text.replace("STEPS", str(fields.pop("steps", 1))))
+    return ask(
+        worker,
+        "build",
+        script=str(folder / "mine.py"),
+        weights=str(folder / "weights.safetensors"),
+        data=str(folder / "data.safetensors"),
+        **{"dropout": False, **fields},
+    )
+
+
+def test_losses_follow_the_arithmetic_and_wrap_around(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    built = prepare(worker, tmp_path)
+    assert built["ok"], built
+    assert built["effective"]["parameters"] == 8
+    assert built["effective"]["optimizer"]["class"] == "SGD"
+    for _ in range(2):  # from the initial state each time
+        answer = ask(worker, "losses", steps=8)
+        assert answer["ok"], answer
+        assert answer["losses"] == pytest.approx(problem.losses(8), rel=1e-12)
+    assert 0 < answer["first_ns"] < answer["ns"]
+
+
+def test_parity_gives_gradients_and_one_update_and_changes_nothing(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    assert prepare(worker, tmp_path)["ok"]
+    assert ask(worker, "losses", steps=2)["ok"]
+    given = {"out.weight": np.ones((2, 3)), "out.bias": np.full(2, -2.0)}
+    write_safetensors(tmp_path / "grads.safetensors", given)
+    for _ in range(2):
+        answer = ask(
+            worker,
+            "parity",
+            batch=[4, 4],
+            out=str(tmp_path / "out.safetensors"),
+            grads_in=str(tmp_path / "grads.safetensors"),
+        )
+        assert answer["ok"], answer
+        found = read_safetensors(tmp_path / "out.safetensors")
+        w, b = problem.weight.astype(float), problem.bias.astype(float)
+        loss, gw, gb = problem.gradients(w, b, 4)
+        np.testing.assert_allclose(found["loss"], loss, rtol=1e-12)
+        np.testing.assert_allclose(found["grad/out.weight"], gw, rtol=1e-12)
+        np.testing.assert_allclose(found["grad/out.bias"], gb, rtol=1e-12)
+        np.testing.assert_allclose(found["update/out.weight"], w - 0.1, rtol=1e-12)
+        np.testing.assert_allclose(found["update/out.bias"], b + 0.2, rtol=1e-12)
+        output = problem.x[4:8].astype(float) @ w.T + b
+        np.testing.assert_allclose(found["output"], output, rtol=1e-12)
+        np.testing.assert_allclose(found["activation/out"], output, rtol=1e-12)
+
+
+def test_bursts_report_the_steps_they_made(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    assert prepare(worker, tmp_path)["ok"]
+    for steps in (1, 3, 7):
+        answer = ask(worker, "run", steps=steps)
+        assert answer["ok"], answer
+        assert answer["steps"] == steps
+        assert 0 < answer["ns"] <= answer["wall_ns"]
+    assert ask(worker, "losses", steps=2)["losses"] == pytest.approx(problem.losses(2))
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
+def test_bursts_end_with_an_execution(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    built = prepare(worker, tmp_path, steps=2)
+    assert built["effective"]["steps_per_execution"] == 2
+    answer = ask(worker, "losses", steps=5)
+    assert answer["losses"] == pytest.approx(problem.losses(5), rel=1e-12)
+    # An epoch has three batches: executions of two steps and of one, in turn. The
+    # first begins with batch 5, the third of an epoch that fit sees as its first.
+    assert ask(worker, "run", steps=1)["steps"] == 2
+    assert ask(worker, "run", steps=1)["steps"] == 1
+    assert ask(worker, "run", steps=4)["steps"] == 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("def fit(", "def train(", "mine.py defines no fit(model, x, y, epochs"),
+        ("BATCH_SIZE = 4", "BATCH_SIZE = None", "mine.py defines no BATCH_SIZE"),
+        ('name="out"', 'name="other"', "the model of mine.py has no 'out/kernel'"),
+        ("Dense(2,", "Dense(3,", "has shape [3, 3], the workload's has [3, 2]"),
+    ],
+)
+def test_says_what_a_script_lacks(
+    worker: WorkerProcess,
+    tmp_path: Path,
+    problem: Problem,
+    old: str,
+    new: str,
+    message: str,
+) -> None:
+    assert old in SCRIPT
+    answer = prepare(worker, tmp_path, SCRIPT.replace(old, new))
+    assert not answer["ok"]
+    assert message in answer["error"]
+
+
+def test_refuses_a_script_for_another_backend(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    text = 'import os\nos.environ["KERAS_BACKEND"] = "numpy"\n' + SCRIPT
+    answer = prepare(worker, tmp_path, text)
+    assert not answer["ok"]
+    assert "sets KERAS_BACKEND to numpy" in answer["error"]
+
+
+def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() -> None:
+    """What src/emit/keras/defaults.cc says."""
+    import keras
+    from keras import layers
+
+    for layer in (layers.Dense(2), layers.Conv2D(2, 3)):
+        assert isinstance(layer.kernel_initializer, keras.initializers.GlorotUniform)
+        assert isinstance(layer.bias_initializer, keras.initializers.Zeros)
+    table = layers.Embedding(2, 2).embeddings_initializer
+    assert isinstance(table, keras.initializers.RandomUniform)
+    assert (table.minval, table.maxval) == (-0.05, 0.05)
+    rmsprop = keras.optimizers.RMSprop()
+    assert (rmsprop.rho, rmsprop.epsilon, rmsprop.weight_decay) == (0.9, 1e-7, None)
+    adam = keras.optimizers.Adam()
+    assert (adam.beta_1, adam.beta_2, adam.epsilon) == (0.9, 0.999, 1e-7)
+    assert (adam.weight_decay, keras.optimizers.SGD().weight_decay) == (None, None)
+    assert keras.optimizers.AdamW().weight_decay == 0.004
+    assert layers.LayerNormalization().epsilon == 1e-3
+    norm = layers.BatchNormalization()
+    assert (norm.epsilon, norm.momentum) == (1e-3, 0.99)
+    x = np.arange(8.0, dtype="float32").reshape(4, 2)
+    norm(keras.ops.convert_to_tensor(x), training=True)
+    variance = keras.ops.convert_to_numpy(norm.moving_variance)
+    np.testing.assert_allclose(variance, 0.99 + 0.01 * x.var(axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["RMSprop", "Adam"])
+def test_epsilon_sits_where_the_fairness_diff_says(kind: str) -> None:
+    import keras
+
+    gradient, eps = 0.5, 0.1
+    variable = keras.Variable(np.zeros(1, dtype="float32"))
+    optimizer = getattr(keras.optimizers, kind)(1.0, epsilon=eps)
+    optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
+    if kind == "RMSprop":
+        expected = gradient / np.sqrt(0.1 * gradient**2 + eps)
+    else:
+        v = 0.001 * gradient**2
+        expected = np.sqrt(0.001) / 0.1 * 0.1 * gradient / (np.sqrt(v) + eps)
+    step = -keras.ops.convert_to_numpy(variable.value)[0]
+    assert step == pytest.approx(expected, rel=1e-4)
