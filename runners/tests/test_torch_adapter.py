@@ -541,6 +541,10 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
     """Random rows for the inputs of the scripts below."""
     shapes: dict[str, dict[str, Any]] = {
         "all_sorts": {"picture": (3, 9, 8), "words": (20, 5), "y": (20,)},
+        "crowd": {
+            **{f"a_picture_of_channel_number_{n}": (1, 3, 3) for n in range(9)},
+            "y": (4,),
+        },
         "strange_names": {"model": (4,), "class": (4,), "unused": (9, 2)},
         "sequence_labels": {
             "a_rather_long_name_for_the_words_of_a_sentence": (11, 7),
