@@ -375,10 +375,9 @@ class KerasAdapter(Adapter):
         after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
         output = found.output
         if self._output.perm is not None:
-            shape = [
-                output.shape[self._output.perm.index(a)] for a in range(output.ndim)
-            ]
-            output = to_canonical(output, self._output, shape)
+            axes = [self._output.perm.index(a) for a in range(output.ndim)]
+            canonical = [output.shape[axis] for axis in axes]
+            output = to_canonical(output, self._output, canonical)
         tensors = {"loss": np.array(found.loss), "output": output}
         for name, (variable, entry, shape) in self._names.items():
             if id(variable) in by_id:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -133,9 +134,8 @@ class JaxBackend(Backend):
 
     def versions(self) -> dict[str, str]:
         import jax
-        import jaxlib
 
-        return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+        return {"jax": jax.__version__, "jaxlib": version("jaxlib")}
 
     def device(self) -> str:
         import jax
