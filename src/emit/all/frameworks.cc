@@ -1,39 +1,15 @@
 #include "emit/all/frameworks.h"
 
-#if __has_include("emit/torch/torch.h")
-#include "emit/torch/torch.h"
-#define HAVE_TORCH 1
-#endif
-#if __has_include("emit/tensorflow/tensorflow.h")
-#include "emit/tensorflow/tensorflow.h"
-#define HAVE_TENSORFLOW 1
-#endif
-#if __has_include("emit/keras/keras.h")
-#include "emit/keras/keras.h"
-#define HAVE_KERAS 1
-#endif
-#if __has_include("emit/jax/jax.h")
 #include "emit/jax/jax.h"
-#define HAVE_JAX 1
-#endif
+#include "emit/keras/keras.h"
+#include "emit/tensorflow/tensorflow.h"
+#include "emit/torch/torch.h"
 
 namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks() {
-  static const std::vector<const Framework*> all = {
-#ifdef HAVE_TORCH
-      &torch_framework(),
-#endif
-#ifdef HAVE_TENSORFLOW
-      &tensorflow_framework(),
-#endif
-#ifdef HAVE_KERAS
-      &keras_framework(),
-#endif
-#ifdef HAVE_JAX
-      &jax_framework(),
-#endif
-  };
+  static const std::vector<const Framework*> all = {&torch_framework(), &tensorflow_framework(), &keras_framework(),
+                                                    &jax_framework()};
   return all;
 }
 
