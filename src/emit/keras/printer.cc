@@ -87,10 +87,29 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       plan(l),
       training(tr),
       out(writer),
-      names_({"keras",         "layers",    "ops",          "np",           "os",
-              "json",          "argparse",  "Path",         "load_file",    "tf",
-              "jax",           "torch",     "inputs",       "average_pool", "build_model",
-              "compile_model", "load_data", "load_weights", "fit",          "squared_error"}) {
+      names_({"keras",
+              "layers",
+              "ops",
+              "np",
+              "os",
+              "json",
+              "argparse",
+              "Path",
+              "load_file",
+              "tf",
+              "jax",
+              "torch",
+              "inputs",
+              "average_pool",
+              "build_model",
+              "compile_model",
+              "load_data",
+              "load_weights",
+              "fit",
+              "squared_error",
+              "l",
+              "I",
+              "O"}) {
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
 }
