@@ -23,18 +23,18 @@ extern const GemmKernel kGemmAvx512;
 
 namespace {
 
-template <int kRows, int kVectors, int kLanes>
+template <int64_t kRows, int64_t kVectors, int64_t kLanes>
 void gemm_tile(int64_t depth, const double* a, const double* b, double* tile) {
   typedef double Vector __attribute__((vector_size(kLanes * sizeof(double))));
   Vector sums[kRows][kVectors] = {};
   for (int64_t p = 0; p < depth; ++p) {
     Vector right[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) __builtin_memcpy(&right[v], b + v * kLanes, sizeof(Vector));
+    for (int64_t v = 0; v < kVectors; ++v) __builtin_memcpy(&right[v], b + v * kLanes, sizeof(Vector));
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) {
+    for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 8
-      for (int v = 0; v < kVectors; ++v) sums[r][v] += a[r] * right[v];
+      for (int64_t v = 0; v < kVectors; ++v) sums[r][v] += a[r] * right[v];
     }
     a += kRows;
     b += kVectors * kLanes;
@@ -42,7 +42,7 @@ void gemm_tile(int64_t depth, const double* a, const double* b, double* tile) {
   __builtin_memcpy(tile, sums, sizeof sums);
 }
 
-template <int kRows, int kVectors, int kLanes>
+template <int64_t kRows, int64_t kVectors, int64_t kLanes>
 constexpr GemmKernel make_kernel(const char* name) {
   return {name, kRows, kVectors * kLanes, gemm_tile<kRows, kVectors, kLanes>};
 }

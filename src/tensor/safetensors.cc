@@ -56,7 +56,8 @@ bool fits(From x) {
     return std::is_floating_point_v<From> || std::abs(static_cast<double>(x)) <= kExactIntegers;
   } else if constexpr (std::is_floating_point_v<From>) {
     constexpr double kLow = static_cast<double>(std::numeric_limits<T>::min());
-    constexpr double kHigh = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
+    constexpr T kHalf = std::numeric_limits<T>::max() / 2 + 1;
+    constexpr double kHigh = 2 * static_cast<double>(kHalf);
     return x >= kLow && x < kHigh && x == std::trunc(x);
   } else {
     return x >= std::numeric_limits<T>::min() && x <= std::numeric_limits<T>::max();

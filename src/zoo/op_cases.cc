@@ -16,7 +16,6 @@ using ir::DType;
 using ir::kBatch;
 using ir::Op;
 using ir::Shape;
-using ir::Type;
 using ir::ValueId;
 using tensor::Rng;
 using Ints = std::vector<int64_t>;
@@ -72,7 +71,7 @@ ir::Workload with_mse(Op op, const Draft& draft) {
 }
 
 // x -> pre -> op with these attributes -> mse.
-ir::Workload unary(Op op, Shape shape, std::vector<Attribute> attributes = {}, bool bias = true) {
+ir::Workload unary(Op op, Shape shape, const std::vector<Attribute>& attributes = {}, bool bias = true) {
   const auto body = [=](Builder& b, const Values& in) {
     return b.apply(op, {pre(b, in[0], bias)}, attributes);
   };
@@ -80,7 +79,7 @@ ir::Workload unary(Op op, Shape shape, std::vector<Attribute> attributes = {}, b
 }
 
 // ids -> op (a change of shape) -> embedding -> mse.
-ir::Workload on_integers(Op op, Shape shape, std::vector<Attribute> attributes = {}) {
+ir::Workload on_integers(Op op, Shape shape, const std::vector<Attribute>& attributes = {}) {
   const auto body = [=](Builder& b, const Values& in) {
     return b.embedding(b.apply(op, {in[0]}, attributes), "table", 7, 3);
   };
