@@ -17,8 +17,9 @@ What a script has to offer, generated or edited by its user:
 
 ``forward`` is called by the names of its arguments: params, stats, key and names that
 ``train_step`` has too. Parameters are a dict, flat or nested; names are joined by dots
-and are the canonical ones, or are mapped by a layout file. In the parity proof the
-body of ``train_step`` runs eagerly; `losses` and `run` use it as it stands.
+and are the canonical ones, or are mapped by a layout file. The parity proof runs the
+body of ``train_step`` with an ``OPTIMIZER`` that takes note of the gradients; `losses`
+and `run` use ``train_step`` as it stands.
 """
 
 from __future__ import annotations
@@ -153,18 +154,17 @@ class JaxAdapter(Adapter):
 
         batch = self._rows(request.first, request.count)
         state = self._initial()
-        tensors = {"output": self._output(state, batch)}
-        loss, grads, after = self._one_step(state, batch, None)
-        tensors["loss"] = np.array(loss)
-        tensors.update(self._canonical_all("grad", grads))
-        if after is not None and after.get("stats") is not None:
-            tensors.update(self._canonical_all("buffer", after.get("stats")))
+        given = None
         if request.grads_in is not None:
             self._need_optimizer()
             given = self._gradients(state, read_safetensors(request.grads_in))
-            _, _, updated = self._one_step(self._initial(), batch, given)
-            assert updated is not None
-            tensors.update(self._canonical_all("update", updated.get("params")))
+        output, loss, grads, after = self._prove(state, batch, given)
+        tensors = {"output": self._canonical_output(output), "loss": np.array(loss)}
+        tensors.update(self._canonical_all("grad", grads))
+        if after.get("stats") is not None:
+            tensors.update(self._canonical_all("buffer", after.get("stats")))
+        if given is not None:
+            tensors.update(self._canonical_all("update", after.get("params")))
         self._state, self._batches = self._initial(), None
         return tensors
 
@@ -443,13 +443,35 @@ class JaxAdapter(Adapter):
                 )
         return arguments
 
-    def _output(self, state: _State, batch: tuple[Any, ...]) -> Array:
-        import numpy as np
+    def _prove(
+        self, state: _State, batch: tuple[Any, ...], given: Any
+    ) -> tuple[Any, Any, Any, _State]:
+        """Prediction, loss, gradients and the state after an update from `given`."""
+        import jax
 
+        def proof(carry: Any, batch: Any, given: Any) -> Any:
+            state = _State(tuple(carry))
+            output = self._output(state, batch)
+            loss, grads, after = self._one_step(state, batch, given)
+            return output, loss, grads, after.carry
+
+        try:
+            made = jax.jit(proof)(state.carry, batch, given)
+        except jax.errors.ConcretizationTypeError:  # the step is no pure function
+            made = proof(state.carry, batch, given)
+        output, loss, grads, carry = made
+        return output, loss, grads, _State(tuple(carry))
+
+    def _output(self, state: _State, batch: tuple[Any, ...]) -> Any:
         forward = self._the_script().forward
         output = forward(*self._arguments(forward, state, batch))
         while isinstance(output, tuple):  # (prediction, stats), (prediction, target)
             output = output[0]
+        return output
+
+    def _canonical_output(self, output: Any) -> Array:
+        import numpy as np
+
         array: Array = np.array(output)
         if self._output_perm is not None:
             array = array.transpose(np.argsort(self._output_perm))
@@ -457,12 +479,11 @@ class JaxAdapter(Adapter):
 
     def _one_step(
         self, state: _State, batch: tuple[Any, ...], grads: Any
-    ) -> tuple[Any, Any, Optional[_State]]:
-        """Loss, gradients and next state of the script's step, run eagerly.
+    ) -> tuple[Any, Any, _State]:
+        """Loss, gradients and next state of the script's step.
 
         `grads`, if given, take the place of the gradients in the update.
         """
-        import jax
         import optax
 
         script = self._the_script()
@@ -475,14 +496,11 @@ class JaxAdapter(Adapter):
             seen.append(updates)
             return original.update(updates if grads is None else grads, *rest, **more)
 
-        script.OPTIMIZER = optax.GradientTransformation(original.init, update)  # type: ignore[attr-defined]
+        recorder = optax.GradientTransformation(original.init, update)
+        script.OPTIMIZER = recorder  # type: ignore[attr-defined]
         try:
-            body = getattr(script.train_step, "__wrapped__", None)
-            if body is not None:
-                *carry, loss = body(*state.carry, *batch)
-            else:
-                with jax.disable_jit():
-                    *carry, loss = script.train_step(*state.carry, *batch)
+            body = getattr(script.train_step, "__wrapped__", script.train_step)
+            *carry, loss = body(*state.carry, *batch)
         finally:
             script.OPTIMIZER = original  # type: ignore[attr-defined]
         if len(seen) != 1:
@@ -493,7 +511,7 @@ class JaxAdapter(Adapter):
 
     def _plain_step(
         self, state: _State, batch: tuple[Any, ...], grads: Any
-    ) -> tuple[Any, Any, Optional[_State]]:
+    ) -> tuple[Any, Any, _State]:
         """The same from loss_fn and make_optimizer, for scripts without OPTIMIZER."""
         import jax
         import optax

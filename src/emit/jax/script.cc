@@ -38,7 +38,10 @@ class Script {
     if (stateful()) init_state();
     train_step();
     print_main();
-    return out_.text();
+    std::string text = out_.text();
+    const std::string numpy_import = "import jax.numpy as jnp\n";
+    if (text.find("jnp.") == std::string::npos) text.erase(text.find(numpy_import), numpy_import.size());
+    return text;
   }
 
  private:
@@ -189,13 +192,15 @@ class Script {
   // As-is: the initialisers that JAX's own layer libraries use.
   void own_init() {
     int drawn = 0;
+    bool draws_weights = false;
     for (const ir::Parameter& p : request_.workload.parameters) {
       drawn += p.role == Role::kWeight || p.role == Role::kTable ? 1 : 0;
+      draws_weights = draws_weights || p.role == Role::kWeight;
     }
     out_.line("def init_params(key):");
     const auto body = out_.indent();
+    if (draws_weights) out_.line("init = jax.nn.initializers.lecun_normal()");
     if (drawn > 0) {
-      out_.line("init = jax.nn.initializers.lecun_normal()");
       out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
     }
     out_.line("return {");

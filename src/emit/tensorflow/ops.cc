@@ -84,7 +84,7 @@ void sigmoid(ForwardPrinter& p, const Node&) { p.assign("tf.sigmoid", {p.input()
 void tanh(ForwardPrinter& p, const Node&) { p.assign("tf.tanh", {p.input()}); }
 
 void gelu(ForwardPrinter& p, const Node& node) {
-  p.assign("tf.nn.gelu", {p.input(), option("approximate", python_bool(node.word("form") == "tanh"))});
+  p.assign(node.word("form") == "tanh" ? "gelu_tanh" : "gelu", {p.input()});
 }
 
 void softmax(ForwardPrinter& p, const Node& node) {
@@ -176,6 +176,15 @@ constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, e
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
+constexpr const char* kGelu = R"(def gelu(x):
+    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
+)";
+constexpr const char* kGeluTanh = R"(def gelu_tanh(x):
+    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + tf.tanh(inner))
+)";
 constexpr const char* kMaxPool = R"(def max_pool2d(x, *, ksize, strides, padding):
     """XLA has no pooling with explicit padding."""
     x = tf.pad(x, padding, constant_values=x.dtype.min)
@@ -252,6 +261,9 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   helper(any_conv_xla(graph), kConvXla);
   helper(graph.has(Op::kBatchNorm), kBatchNorm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
+  helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
+  helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
+         kGeluTanh);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
 }
@@ -267,13 +279,48 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return {"weights",    "tf",         "np",         "self",           "model",        "optimizer",
-          "tape",       "loss",       "losses",     "gradients",      "variables",    "prediction",
-          "target",     "path",       "data",       "arrays",         "json",         "argparse",
-          "itertools",  "Path",       "load_file",  "load_data",      "load_weights", "batches",
-          "loss_fn",    "train_step", "make_model", "make_optimizer", "batch_norm",   "layer_norm",
-          "max_pool2d", "avg_pool2d", "conv2d_xla", "glorot_uniform", "math",         "l",
-          "I",          "O",          "BATCH_SIZE", "LEARNING_RATE"};
+  return {"weights",
+          "tf",
+          "np",
+          "self",
+          "model",
+          "optimizer",
+          "tape",
+          "loss",
+          "losses",
+          "gradients",
+          "variables",
+          "prediction",
+          "target",
+          "path",
+          "data",
+          "arrays",
+          "json",
+          "argparse",
+          "itertools",
+          "Path",
+          "load_file",
+          "load_data",
+          "load_weights",
+          "batches",
+          "loss_fn",
+          "train_step",
+          "make_model",
+          "make_optimizer",
+          "batch_norm",
+          "layer_norm",
+          "max_pool2d",
+          "avg_pool2d",
+          "conv2d_xla",
+          "gelu",
+          "gelu_tanh",
+          "glorot_uniform",
+          "math",
+          "l",
+          "I",
+          "O",
+          "BATCH_SIZE",
+          "LEARNING_RATE"};
 }
 
 }  // namespace bakeoff::emit::tensorflow

@@ -167,7 +167,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   if (sparse) out.line("g = tf.convert_to_tensor(g)");
   if (decays(o, false)) out.line("g = g + WEIGHT_DECAY * variable");
   print_step(out, o);
-  out.line(fmt::format("variable.assign_sub(LEARNING_RATE * {})", direction(o)));
+  out.call("variable.assign_sub", {"LEARNING_RATE * " + direction(o)});
 }
 
 }  // namespace bakeoff::emit::tensorflow

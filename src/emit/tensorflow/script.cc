@@ -67,7 +67,7 @@ class Script {
     out_.line("import argparse");
     if (exact) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
-    if (draws(Role::kWeight)) out_.line("import math");
+    if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
     out_.print(
         "from pathlib import Path\n\nimport numpy as np\nimport tensorflow as tf\n"
         "from safetensors.numpy import load_file\n\n");

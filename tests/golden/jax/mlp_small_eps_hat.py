@@ -81,8 +81,8 @@ def scale_by_adam_eps_hat(b1, b2, eps):
     """
 
     def init(params):
-        zeros = optax.tree.zeros_like(params)
-        return ScaleByAdamState(jnp.zeros([], jnp.int32), zeros, zeros)
+        mu, nu = optax.tree.zeros_like(params), optax.tree.zeros_like(params)
+        return ScaleByAdamState(jnp.zeros([], jnp.int32), mu, nu)
 
     def update(grads, state, params=None):
         count = state.count + 1

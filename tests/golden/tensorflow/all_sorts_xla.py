@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,17 @@ def layer_norm(x, scale, shift, *, dims, eps):
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 
 
+def gelu(x):
+    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
+
+
+def gelu_tanh(x):
+    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + tf.tanh(inner))
+
+
 def max_pool2d(x, *, ksize, strides, padding):
     """XLA has no pooling with explicit padding."""
     x = tf.pad(x, padding, constant_values=x.dtype.min)
@@ -122,7 +134,7 @@ class AllSorts(tf.Module):
             padding=[[0, 0], [2, 2], [2, 2], [0, 0]],
             dilations=(2, 2),
         )
-        g = tf.nn.gelu(c2, approximate=True)
+        g = gelu_tanh(c2)
         m = max_pool2d(
             g, ksize=(2, 2), strides=(1, 1), padding=[[0, 0], [1, 0], [0, 1], [0, 0]]
         )
@@ -166,7 +178,7 @@ class AllSorts(tf.Module):
         both = tf.concat([pooled, k], axis=1)
         z = tf.matmul(both, self.head_weight)
         u = z + pooled
-        ge = tf.nn.gelu(u, approximate=False)
+        ge = gelu(u)
         logits = tf.matmul(ge, self.words_weight, transpose_b=True)
         logits = tf.nn.bias_add(logits, self.tied_bias)
         return logits

@@ -1,0 +1,502 @@
+"""TensorFlow without Keras.
+
+What a script has to offer, generated or edited by its user:
+
+- one ``tf.Module`` class with ``__call__(*inputs)``, the model, made from
+  ``weights`` (a dict of arrays) or without arguments; ``make_model`` may stand in;
+- one ``tf.Module`` class with ``apply_gradients(gradients)``, made from the model's
+  trainable variables, which it keeps in ``targets``; ``make_optimizer(model)`` may
+  stand in;
+- ``train_step(model, optimizer, *batch) -> loss``, which calls the model and
+  ``optimizer.apply_gradients`` once;
+- ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
+  arguments, by whose names the model is called;
+- ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+- rates of dropout in module constants ``DROPOUT...`` or in calls of
+  ``tf.nn.dropout``.
+
+Variables are attributes of the model, found under the layout file's targets (dotted
+where they belong to a submodule). In the parity proof the body of ``train_step`` runs
+eagerly; `losses` and `run` use it as it stands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import time
+from types import ModuleType
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    Array,
+    BuildRequest,
+    ImportInfo,
+    LossesResult,
+    ParityRequest,
+    RunResult,
+)
+from bakeoff_runner.layout import (
+    LayoutEntry,
+    entry_for,
+    read_layout,
+    to_canonical,
+    to_framework,
+)
+from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.tensors import read_safetensors
+
+_SCRIPT_NAMES = {
+    "load_data": "load_data(path)",
+    "batches": "batches(arrays)",
+    "train_step": "train_step(model, optimizer, *batch)",
+}
+_OPTIONS = {"mode", "jit_compile"}
+
+
+class TensorFlowAdapter(Adapter):
+    """One build at a time; its initial state is kept so that it can be restored."""
+
+    def __init__(self) -> None:
+        self._dtype = "float32"
+        self._script: Optional[ModuleType] = None
+        self._model: Any = None
+        self._optimizer: Any = None
+        self._data: tuple[Array, ...] = ()
+        self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
+        self._output_perm: Optional[tuple[int, ...]] = None
+        self._initial: list[tuple[Any, Array]] = []
+        self._batches: Optional[Iterator[Any]] = None
+        self._dropout: Any = None
+
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise AdapterError(f"unknown option '{unknown[0]}' of framework tensorflow")
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        import numpy
+        import tensorflow as tf
+
+        self._dtype = dtype
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(threads)
+        gpus = tf.config.list_physical_devices("GPU")
+        build = tf.sysconfig.get_build_info()
+        effective: dict[str, Any] = {
+            "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+            "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
+            "dtype": dtype,
+            "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
+            "xla_flags": os.environ.get("XLA_FLAGS", ""),
+            "cuda_build": bool(build.get("is_cuda_build", False)),
+        }
+        if gpus:
+            details = tf.config.experimental.get_device_details(gpus[0])
+            effective["gpu"] = details.get("device_name", gpus[0].name)
+        versions = {"tensorflow": tf.__version__, "numpy": numpy.__version__}
+        return ImportInfo(versions, "cuda:0" if gpus else "cpu", effective)
+
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        self._drop()
+        self._script = load_script(request.script)
+        self._require("load_data", "batches", "train_step")
+        if not request.dropout:
+            self._no_dropout()
+        self._load_data(request)
+        self._make_model(request)
+        if request.train:
+            self._make_optimizer()
+        kept = _variables(self._model)
+        if self._optimizer is not None:
+            kept.update(_variables(self._optimizer, "optimizer"))
+        unique = {id(v): v for _, _, v in kept.values()}
+        self._initial = [(v, v.numpy().copy()) for v in unique.values()]
+        return self._effective()
+
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        batch = self._rows(request.first, request.count)
+        self._reset()
+        tensors = {"output": self._output(batch)}
+        self._reset()
+        tensors.update(self._one_step(batch))
+        for name in self._names:
+            if not self._variable(name).trainable:
+                tensors[f"buffer/{name}"] = self._canonical(name, self._variable(name))
+        self._reset()
+        if request.grads_in is not None:
+            tensors.update(self._update(read_safetensors(request.grads_in)))
+            self._reset()
+        return tensors
+
+    def losses(self, steps: int) -> LossesResult:
+        self._need_optimizer()
+        self._reset()
+        model, optimizer = self._model, self._optimizer
+        train_step, batches = self._the_script().train_step, self._stream()
+        kept = []
+        start = time.monotonic_ns()
+        kept.append(train_step(model, optimizer, *next(batches)))
+        self._barrier(kept[-1])
+        first = time.monotonic_ns()
+        for _ in range(steps - 1):
+            kept.append(train_step(model, optimizer, *next(batches)))
+        self._barrier(kept[-1])
+        end = time.monotonic_ns()
+        return LossesResult([float(x) for x in kept], first - start, end - start)
+
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        self._need_optimizer()
+        model, optimizer = self._model, self._optimizer
+        train_step, batches = self._the_script().train_step, self._stream()
+        loss = None
+        start = time.monotonic_ns()
+        for _ in range(steps):
+            loss = train_step(model, optimizer, *next(batches))
+            mark()
+        self._barrier(loss)
+        end = time.monotonic_ns()
+        return RunResult(end - start, None if loss is None else float(loss))
+
+    def close(self) -> None:
+        self._drop()
+
+    # The build.
+
+    def _drop(self) -> None:
+        if self._script is not None:
+            unload_script(self._script)
+        if self._dropout is not None:
+            import tensorflow as tf
+
+            tf.nn.dropout = self._dropout
+        self._script = self._model = self._optimizer = self._batches = None
+        self._dropout = self._output_perm = None
+        self._data, self._names, self._initial = (), {}, []
+
+    def _the_script(self) -> ModuleType:
+        if self._script is None:
+            raise AdapterError("nothing is built")
+        return self._script
+
+    def _file(self) -> str:
+        return os.path.basename(str(self._the_script().__file__))
+
+    def _require(self, *names: str) -> None:
+        for name in names:
+            if not callable(getattr(self._the_script(), name, None)):
+                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
+
+    def _no_dropout(self) -> None:
+        import tensorflow as tf
+
+        script = self._the_script()
+        for name, value in vars(script).items():
+            if name.startswith("DROPOUT") and isinstance(value, float):
+                setattr(script, name, 0.0)
+        self._dropout = tf.nn.dropout  # for calls with a rate of their own
+
+        def dropout(x: Any, rate: Any = 0.0, *rest: Any, **options: Any) -> Any:
+            return tf.convert_to_tensor(x)
+
+        tf.nn.dropout = dropout
+
+    def _load_data(self, request: BuildRequest) -> None:
+        import numpy as np
+
+        if request.data is None:
+            raise AdapterError("tensorflow needs a data file")
+        loaded = self._the_script().load_data(request.data)
+        if not isinstance(loaded, (tuple, list)):
+            loaded = (loaded,)
+        arrays = [np.asarray(array) for array in loaded]
+        self._data = tuple(
+            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
+            for a in arrays
+        )
+
+    def _class_with(self, method: str) -> Any:
+        """The script's only tf.Module class with this method of its own."""
+        import tensorflow as tf
+
+        script = self._the_script()
+        found = [
+            value
+            for value in vars(script).values()
+            if inspect.isclass(value)
+            and issubclass(value, tf.Module)
+            and value.__module__ == script.__name__
+            and callable(getattr(value, method, None))
+        ]
+        if method == "__call__" and len(found) > 1:  # layers: the model comes last
+            found = [v for v in found if not hasattr(v, "apply_gradients")][-1:]
+        if len(found) != 1:
+            count = "no" if not found else "more than one"
+            raise AdapterError(
+                f"{self._file()} defines {count} tf.Module class with {method}"
+            )
+        return found[0]
+
+    def _make_model(self, request: BuildRequest) -> None:
+        import numpy as np
+
+        layout = read_layout(request.layout)
+        weights: Optional[dict[str, Array]] = None
+        if request.weights is not None:
+            weights = {}
+            for name, array in read_safetensors(request.weights).items():
+                entry = entry_for(layout, name)
+                value = to_framework(array, entry)
+                if np.issubdtype(value.dtype, np.floating):
+                    value = value.astype(self._dtype)
+                weights[entry.target] = value
+                self._names[name] = entry, tuple(array.shape)
+        if "output" in layout and "output" not in self._names:
+            self._output_perm = layout["output"].perm
+        make = getattr(self._the_script(), "make_model", None)
+        if make is None:
+            make = self._class_with("__call__")
+        if any(
+            p.default is p.empty for p in inspect.signature(make).parameters.values()
+        ):
+            if weights is None:
+                raise AdapterError(
+                    f"{make.__name__}(weights) of {self._file()} needs a weights file"
+                )
+            self._model = make(dict(weights))
+        else:
+            self._model = make()
+        self._set_weights(weights)
+
+    def _set_weights(self, weights: Optional[Mapping[str, Array]]) -> None:
+        """Gives the model's variables these values, and the dtype of this worker."""
+        import tensorflow as tf
+
+        have = _variables(self._model)
+        for target in weights or {}:
+            if target not in have:
+                raise AdapterError(f"the model of {self._file()} has no '{target}'")
+        for target, (owner, attribute, variable) in have.items():
+            value = variable.numpy() if weights is None else weights.get(target)
+            if value is None:
+                raise AdapterError(
+                    f"the model of {self._file()} has '{target}', the workload has not"
+                )
+            if tuple(variable.shape) != value.shape:
+                raise AdapterError(
+                    f"'{target}' of {self._file()} has shape {list(variable.shape)}, "
+                    f"the workload's has {list(value.shape)}"
+                )
+            if weights is None:
+                self._names[target] = LayoutEntry(target), tuple(value.shape)
+            if variable.dtype.is_floating and variable.dtype.name != self._dtype:
+                value = value.astype(self._dtype)
+                new = tf.Variable(value, trainable=variable.trainable)
+                if isinstance(owner, (list, dict)):
+                    owner[attribute] = new
+                else:
+                    setattr(owner, attribute, new)
+            else:
+                variable.assign(value)
+
+    def _make_optimizer(self) -> None:
+        make = getattr(self._the_script(), "make_optimizer", None)
+        if make is not None:
+            self._optimizer = make(self._model)
+        else:
+            optimizer_class = self._class_with("apply_gradients")
+            self._optimizer = optimizer_class(self._model.trainable_variables)
+        if not callable(getattr(self._optimizer, "apply_gradients", None)):
+            raise AdapterError(
+                f"the optimizer of {self._file()} has no apply_gradients(gradients)"
+            )
+
+    def _targets(self) -> list[Any]:
+        """The variables in the order of the gradients that the optimizer is given."""
+        targets = getattr(self._optimizer, "targets", None)
+        return list(self._model.trainable_variables if targets is None else targets)
+
+    def _effective(self) -> dict[str, Any]:
+        import tensorflow as tf
+
+        script = self._the_script()
+        step = script.train_step
+        variables = list(self._model.trainable_variables)
+        device = variables[0].device if variables else ""
+        effective: dict[str, Any] = {
+            "batch": getattr(script, "BATCH_SIZE", None),
+            "parameters": sum(int(v.shape.num_elements()) for v in variables),
+            "device": device.rpartition("/device:")[2].lower() or "cpu:0",
+            "dtype": variables[0].dtype.name if variables else self._dtype,
+            "mode": "function" if hasattr(step, "python_function") else "eager",
+            "jit_compile": bool(getattr(step, "_jit_compile", False)),
+            "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+        }
+        if self._optimizer is not None:
+            constants = {
+                name.lower(): value
+                for name, value in vars(script).items()
+                if name.isupper() and isinstance(value, float)
+            }
+            kind = type(self._optimizer)
+            effective["optimizer"] = {"class": kind.__name__, **constants}
+        return effective
+
+    # State and data.
+
+    def _need_optimizer(self) -> None:
+        if self._optimizer is None:
+            raise AdapterError("this build has no optimizer")
+
+    def _reset(self) -> None:
+        """Initial weights, buffers and optimizer state, first batch."""
+        for variable, value in self._initial:
+            variable.assign(value)
+        self._batches = None
+
+    def _stream(self) -> Iterator[Any]:
+        if self._batches is None:
+            self._batches = iter(self._the_script().batches(self._data))
+        return self._batches
+
+    def _rows(self, first: int, count: int) -> tuple[Any, ...]:
+        import tensorflow as tf
+
+        rows = min((len(array) for array in self._data), default=0)
+        if first + count > rows:
+            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        return tuple(tf.constant(a[first : first + count]) for a in self._data)
+
+    def _barrier(self, loss: Any) -> None:
+        """Waits for the last update: fetches the smallest variable."""
+        variables = self._model.trainable_variables
+        if variables:
+            min(variables, key=lambda v: v.shape.num_elements()).numpy()
+        elif loss is not None:
+            loss.numpy()
+
+    def _variable(self, name: str) -> Any:
+        return _variables(self._model)[self._names[name][0].target][2]
+
+    def _canonical(self, name: str, tensor: Any) -> Array:
+        import numpy as np
+
+        entry, shape = self._names[name]
+        return to_canonical(np.array(tensor), entry, shape)
+
+    # The proof.
+
+    def _output(self, batch: tuple[Any, ...]) -> Array:
+        import numpy as np
+
+        script = self._the_script()
+        step = getattr(script.train_step, "python_function", script.train_step)
+        known = dict(zip(list(inspect.signature(step).parameters)[2:], batch))
+        arguments = []
+        for parameter in inspect.signature(self._model.__call__).parameters.values():
+            if parameter.name in known:
+                arguments.append(known[parameter.name])
+            elif parameter.default is parameter.empty:
+                raise AdapterError(
+                    f"{self._file()}: '{parameter.name}' of the model is no argument "
+                    "of train_step"
+                )
+        output = self._model(*arguments)
+        while isinstance(output, tuple):  # (prediction, target)
+            output = output[0]
+        array: Array = np.array(output)
+        if self._output_perm is not None:
+            array = array.transpose(np.argsort(self._output_perm))
+        return array
+
+    def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+        """Loss and gradients of the script's step, run eagerly."""
+        import numpy as np
+        import tensorflow as tf
+
+        script = self._the_script()
+        targets = self._targets() if self._optimizer is not None else None
+        recorder = _Recorder(self._model, self._optimizer)
+        body = getattr(script.train_step, "python_function", script.train_step)
+        loss = body(self._model, recorder, *batch)
+        if recorder.seen is None:
+            raise AdapterError(
+                f"train_step of {self._file()} does not call optimizer.apply_gradients"
+            )
+        targets = recorder.targets if targets is None else targets
+        by_variable = dict(zip(map(id, targets), recorder.seen))
+        tensors: dict[str, Array] = {"loss": np.array(loss)}
+        for name in self._names:
+            variable = self._variable(name)
+            if not variable.trainable:
+                continue
+            grad = by_variable.get(id(variable))
+            if grad is None:
+                grad = tf.zeros_like(variable)
+            tensors[f"grad/{name}"] = self._canonical(name, tf.convert_to_tensor(grad))
+        return tensors
+
+    def _update(self, grads: Mapping[str, Array]) -> dict[str, Array]:
+        """The parameters after one update from `grads`, from the initial state."""
+        import tensorflow as tf
+
+        self._need_optimizer()
+        given = {}
+        names = [name for name in self._names if self._variable(name).trainable]
+        for name in names:
+            if name not in grads:
+                raise AdapterError(f"no gradient is given for '{name}'")
+            value = to_framework(grads[name], self._names[name][0])
+            given[id(self._variable(name))] = tf.constant(value.astype(self._dtype))
+        self._optimizer.apply_gradients([given[id(v)] for v in self._targets()])
+        return {
+            f"update/{name}": self._canonical(name, self._variable(name))
+            for name in names
+        }
+
+
+class _Recorder:
+    """Stands in for the optimizer of `train_step`: keeps the gradients."""
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        self._optimizer = optimizer
+        targets = getattr(optimizer, "targets", None)
+        self.targets = list(model.trainable_variables if targets is None else targets)
+        self.seen: Optional[list[Any]] = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._optimizer, name)
+
+    def apply_gradients(self, gradients: Any, *rest: Any) -> None:
+        given = list(gradients)
+        if given and isinstance(given[0], tuple):  # (gradient, variable), as Keras
+            self.targets = [variable for _, variable in given]
+            given = [gradient for gradient, _ in given]
+        self.seen = given
+
+
+def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:
+    """Dotted path -> (owner, attribute or index, variable), everything below."""
+    import tensorflow as tf
+
+    if isinstance(owner, dict):
+        items = list(owner.items())
+    elif isinstance(owner, (list, tuple)):
+        items = list(enumerate(owner))
+    else:
+        items = [(k, v) for k, v in vars(owner).items() if not k.startswith("_")]
+    found: dict[str, tuple[Any, Any, Any]] = {}
+    for key, value in items:
+        name = f"{path}.{key}" if path else str(key)
+        if isinstance(value, tf.Variable):
+            found[name] = owner, key, value
+        elif isinstance(value, (tf.Module, list, tuple, dict)):
+            found.update(_variables(value, name))
+    return found
+
+
+def make() -> Adapter:
+    return TensorFlowAdapter()
