@@ -324,8 +324,8 @@ Result<SafetensorsFile::Rows> SafetensorsFile::rows(std::string_view tensor, int
   if (entry->shape.empty()) return error(fmt::format("tensor '{}' is a scalar, it has no rows", tensor));
   const int64_t have = entry->shape[0];
   if (first < 0 || count < 0 || first > have || count > have - first) {
-    return error(fmt::format("tensor '{}' has {} rows; [{}, {}) are not all there", tensor, have, first,
-                             first + count));
+    return error(
+        fmt::format("tensor '{}' has {} rows: there are no {} from row {} on", tensor, have, count, first));
   }
   Rows part{.dtype = entry->dtype, .shape = entry->shape};
   part.shape[0] = 1;
