@@ -229,7 +229,7 @@ class TensorFlowAdapter(Adapter):
             if inspect.isclass(value)
             and issubclass(value, tf.Module)
             and value.__module__ == script.__name__
-            and callable(getattr(value, method, None))
+            and any(method in vars(base) for base in value.__mro__)
         ]
         if method == "__call__" and len(found) > 1:  # layers: the model comes last
             found = [v for v in found if not hasattr(v, "apply_gradients")][-1:]
@@ -382,10 +382,8 @@ class TensorFlowAdapter(Adapter):
         return _variables(self._model)[self._names[name][0].target][2]
 
     def _canonical(self, name: str, tensor: Any) -> Array:
-        import numpy as np
-
         entry, shape = self._names[name]
-        return to_canonical(np.array(tensor), entry, shape)
+        return to_canonical(tensor.numpy().copy(), entry, shape)
 
     # The proof.
 
