@@ -63,7 +63,8 @@ Status write_file(const fs::path& path, std::string_view text) {
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return system_error("cannot create", path, errno);
   Status status = write_and_close(fd, text, path);
-  if (status && ::rename(temporary.c_str(), path.c_str()) != 0) status = system_error("cannot replace", path, errno);
+  if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = system_error("cannot replace", path, errno);
   if (!status) ::unlink(temporary.c_str());
   return status;
 }

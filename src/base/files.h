@@ -23,7 +23,8 @@ Status append_line(const fs::path& path, std::string_view line);
 
 Status make_folder(const fs::path& path);
 
-// $BAKEOFF_HOME, else $XDG_DATA_HOME/bakeoff, else ~/.local/share/bakeoff: environments, data, unpacked runner.
+// $BAKEOFF_HOME, else $XDG_DATA_HOME/bakeoff, else ~/.local/share/bakeoff: environments, data, unpacked
+// runner.
 fs::path bakeoff_home();
 
 }  // namespace bakeoff

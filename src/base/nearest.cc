@@ -37,7 +37,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 }
 
 std::string suggest(std::string_view word, const std::vector<std::string>& candidates) {
-  if (const std::string near = nearest(word, candidates); !near.empty()) return "did you mean '" + near + "'?";
+  if (const std::string near = nearest(word, candidates); !near.empty())
+    return "did you mean '" + near + "'?";
   std::string list = "one of:";
   for (const std::string& candidate : candidates) list += (list.back() == ':' ? " " : ", ") + candidate;
   return list;

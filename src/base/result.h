@@ -32,21 +32,33 @@ struct Error {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}   // NOLINT: implicit on purpose
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
 
-  T& value() & { assert(has_value()); return std::get<0>(state_); }
-  const T& value() const& { assert(has_value()); return std::get<0>(state_); }
-  T&& value() && { assert(has_value()); return std::get<0>(std::move(state_)); }
+  T& value() & {
+    assert(has_value());
+    return std::get<0>(state_);
+  }
+  const T& value() const& {
+    assert(has_value());
+    return std::get<0>(state_);
+  }
+  T&& value() && {
+    assert(has_value());
+    return std::get<0>(std::move(state_));
+  }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  const Error& error() const { assert(!has_value()); return std::get<1>(state_); }
+  const Error& error() const {
+    assert(!has_value());
+    return std::get<1>(state_);
+  }
 
  private:
   std::variant<T, Error> state_;
@@ -63,11 +75,11 @@ using Status = Result<Done>;
 #define BAKEOFF_CONCAT_(a, b) a##b
 #define BAKEOFF_CONCAT(a, b) BAKEOFF_CONCAT_(a, b)
 // TRY(auto x, expression): evaluates a Result; returns its error from this function, or binds its value.
-#define TRY(declaration, ...)                                              \
-  auto BAKEOFF_CONCAT(try_, __LINE__) = (__VA_ARGS__);                      \
+#define TRY(declaration, ...)                                                         \
+  auto BAKEOFF_CONCAT(try_, __LINE__) = (__VA_ARGS__);                                \
   if (!BAKEOFF_CONCAT(try_, __LINE__)) return BAKEOFF_CONCAT(try_, __LINE__).error(); \
   declaration = std::move(BAKEOFF_CONCAT(try_, __LINE__)).value()
 // CHECK_OK(expression): the same for a Status whose value is of no interest.
-#define CHECK_OK(...)                                                       \
+#define CHECK_OK(...)                                                                     \
   if (auto BAKEOFF_CONCAT(ok_, __LINE__) = (__VA_ARGS__); !BAKEOFF_CONCAT(ok_, __LINE__)) \
   return BAKEOFF_CONCAT(ok_, __LINE__).error()

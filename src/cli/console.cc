@@ -14,15 +14,25 @@ namespace bakeoff::cli {
 namespace {
 
 report::ProgressState shown(const lab::Happening& now) {
-  return {.stage = now.stage, .detail = now.detail, .done = now.done, .total = now.total, .heat = now.heat,
-          .elapsed_s = now.elapsed_s, .left_s = now.left_s, .leader = now.leader, .leader_ms = now.leader_ms,
-          .survivors = now.survivors, .contenders = now.contenders, .failed = now.failed};
+  return {.stage = now.stage,
+          .detail = now.detail,
+          .done = now.done,
+          .total = now.total,
+          .heat = now.heat,
+          .elapsed_s = now.elapsed_s,
+          .left_s = now.left_s,
+          .leader = now.leader,
+          .leader_ms = now.leader_ms,
+          .survivors = now.survivors,
+          .contenders = now.contenders,
+          .failed = now.failed};
 }
 
 int columns_of(int fd) {
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  if (const char* text = std::getenv("COLUMNS"); text != nullptr && std::atoi(text) > 20) return std::atoi(text);
+  if (const char* text = std::getenv("COLUMNS"); text != nullptr && std::atoi(text) > 20)
+    return std::atoi(text);
   return 100;
 }
 
@@ -63,10 +73,14 @@ struct Progress::State {
   void show(report::ProgressState now) {
     if (now.elapsed_s <= 0) now.elapsed_s = static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
     if (terminal) {
-      std::fprintf(stderr, "\r\x1b[K%s", report::progress_line(now, columns_of(STDERR_FILENO) - 1, true, frame++).c_str());
+      std::fprintf(stderr, "\r\x1b[K%s",
+                   report::progress_line(now, columns_of(STDERR_FILENO) - 1, true, frame++).c_str());
       std::fflush(stderr);
       drawn = true;
-    } else if (report::worth_a_line(last, now)) {
+    } else {
+      // A log wants a line a heat, not one for each burst.
+      if (now.heat > 0) now.done = now.total = 0, now.detail.clear();
+      if (!report::worth_a_line(last, now)) return;
       std::fprintf(stderr, "%s\n", report::progress_text(now).c_str());
       last = now;
     }

@@ -15,19 +15,20 @@ inline constexpr int kInterrupted = 130;
 
 // Prints "bakeoff: file:line: message" and the remedy; gives kBadInput, or kInterrupted after Ctrl-C.
 int fail(const Error& error);
-void print(const std::string& text);   // to standard output
+void print(const std::string& text);  // to standard output
 
 // Columns of standard output: the terminal's, else $COLUMNS, else 100.
 int output_width();
 bool output_is_terminal();
 
-// Progress of long work on standard error: one line redrawn in place on a terminal, else a line for each news.
+// Progress of long work on standard error: one line redrawn in place on a terminal, else a line for each
+// news.
 class Progress {
  public:
   Progress();
-  ~Progress();   // clears the line
-  lab::Progress lines();     // for set-up work
-  lab::Watch race();         // for gate and race
+  ~Progress();            // clears the line
+  lab::Progress lines();  // for set-up work
+  lab::Watch race();      // for gate and race
  private:
   struct State;
   State* state_;

@@ -6,7 +6,7 @@
 
 namespace {
 
-using namespace bakeoff::cli;   // NOLINT: one file, one room
+using namespace bakeoff::cli;  // NOLINT: one file, one room
 
 struct Runner {
   std::filesystem::path config;

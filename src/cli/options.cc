@@ -22,7 +22,8 @@ struct Targets {
   std::filesystem::path config;
 };
 
-CLI::App* command(CLI::App& app, const std::string& name, const std::string& what, const std::string& example) {
+CLI::App* command(CLI::App& app, const std::string& name, const std::string& what,
+                  const std::string& example) {
   CLI::App* sub = app.add_subcommand(name, what);
   sub->footer("Example:\n  " + example);
   return sub;
@@ -40,7 +41,8 @@ void add_run_commands(CLI::App& app, Targets& t) {
   auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "go on with an interrupted or undecided run");
-  run->add_option("--budget", t.run.minutes, "minutes of racing, instead of the recipe's")->check(CLI::PositiveNumber);
+  run->add_option("--budget", t.run.minutes, "minutes of racing, instead of the recipe's")
+      ->check(CLI::PositiveNumber);
   add_format(run, t.run.format);
   recipe->excludes(resume);
 
@@ -57,16 +59,19 @@ void add_run_commands(CLI::App& app, Targets& t) {
 }
 
 void add_source_commands(CLI::App& app, Targets& t) {
-  CLI::App* emit = command(app, "emit", "Write the training scripts of a recipe, with data and weights; they run alone",
-                           "bakeoff emit recipes/mnist_cnn.toml --out scripts && python scripts/train_torch.py");
+  CLI::App* emit =
+      command(app, "emit", "Write the training scripts of a recipe, with data and weights; they run alone",
+              "bakeoff emit recipes/mnist_cnn.toml --out scripts && python scripts/train_torch.py");
   emit->add_option("recipe", t.emit.recipe, "recipe (TOML)")->required();
   emit->add_option("--out", t.emit.out, "folder")->required();
 
-  CLI::App* show = command(app, "show", "Show a workload: IR text, shapes, parameters, FLOPs and bytes of a step",
-                           "bakeoff show mnist_cnn");
+  CLI::App* show =
+      command(app, "show", "Show a workload: IR text, shapes, parameters, FLOPs and bytes of a step",
+              "bakeoff show mnist_cnn");
   show->add_option("what", t.show.what, "workload that ships, .ir file, or recipe")->required();
 
-  CLI::App* ops = command(app, "ops", "List the ops of the IR, or the workloads that ship", "bakeoff ops --workloads");
+  CLI::App* ops =
+      command(app, "ops", "List the ops of the IR, or the workloads that ship", "bakeoff ops --workloads");
   ops->add_flag("--markdown", t.ops.markdown, "docs/ops.md");
   ops->add_flag("--workloads", t.ops.workloads, "list workloads instead");
 
@@ -78,17 +83,21 @@ void add_source_commands(CLI::App& app, Targets& t) {
 }
 
 void add_setup_commands(CLI::App& app, Targets& t) {
-  CLI::App* env = command(app, "env", "Create, list and check the Python environments", "bakeoff env create torch jax");
+  CLI::App* env =
+      command(app, "env", "Create, list and check the Python environments", "bakeoff env create torch jax");
   env->require_subcommand(1);
-  CLI::App* create = command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
+  CLI::App* create =
+      command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
   create->add_option("names", t.env.names, "torch, tensorflow, jax");
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
   CLI::App* list = command(*env, "list", "List environments and what they hold", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });
-  CLI::App* check = command(*env, "doctor", "Check machine and environments, with remedies", "bakeoff env doctor");
+  CLI::App* check =
+      command(*env, "doctor", "Check machine and environments, with remedies", "bakeoff env doctor");
   check->callback([&t] { t.env.action = EnvAction::kDoctor; });
   command(app, "doctor", "The same as `bakeoff env doctor`", "bakeoff doctor");
-  CLI::App* data = command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
+  CLI::App* data =
+      command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
   data->add_option("name", t.data.name, "mnist")->required()->check(CLI::IsMember({"mnist"}));
 }
 
@@ -114,7 +123,8 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.footer("Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml");
   app.require_subcommand(1);
   Targets targets;
-  app.add_option("--config", targets.config, "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
+  app.add_option("--config", targets.config,
+                 "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
   add_source_commands(app, targets);
   add_setup_commands(app, targets);
@@ -129,7 +139,8 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   }
   const bool run = app.get_subcommands().at(0)->get_name() == "run";
   if (run && targets.run.recipe.empty() && targets.run.resume.empty()) {
-    std::fputs("run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n", stderr);
+    std::fputs("run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n",
+               stderr);
     return 2;
   }
   return CommandLine{chosen(app, targets), targets.config};

@@ -13,28 +13,28 @@ namespace bakeoff::cli {
 
 struct RunOptions {
   std::filesystem::path recipe = {};
-  std::filesystem::path out = {};      // empty: runs/<recipe>-<date>
-  std::filesystem::path resume = {};   // go on with this run instead
-  double minutes = 0;                  // > 0: instead of the recipe's budget
+  std::filesystem::path out = {};     // empty: runs/<recipe>-<date>
+  std::filesystem::path resume = {};  // go on with this run instead
+  double minutes = 0;                 // > 0: instead of the recipe's budget
   std::string format = "text";
 };
 struct ParityOptions {
   std::filesystem::path recipe = {};
-  std::filesystem::path out = {};      // empty: a temporary folder
+  std::filesystem::path out = {};  // empty: a temporary folder
 };
 struct EmitOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};
 };
 struct ShowOptions {
-  std::string what = {};               // workload, .ir file or recipe
+  std::string what = {};  // workload, .ir file or recipe
 };
 struct OpsOptions {
   bool markdown = false;
   bool workloads = false;
 };
 struct RecipeOptions {
-  std::filesystem::path recipe = {};   // checked if given
+  std::filesystem::path recipe = {};  // checked if given
   bool schema = false;
   bool markdown = false;
 };
@@ -49,7 +49,7 @@ struct DataOptions {
 struct ReportOptions {
   std::filesystem::path run = {};
   std::string format = "text";
-  std::filesystem::path html = {};     // empty: RUN/report.html
+  std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
 using Command = std::variant<RunOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions,
@@ -57,7 +57,7 @@ using Command = std::variant<RunOptions, ParityOptions, EmitOptions, ShowOptions
 
 struct CommandLine {
   Command command = {};
-  std::filesystem::path config = {};   // --config
+  std::filesystem::path config = {};  // --config
 };
 
 // Either a command, or an exit code after help, version or an error has been printed.

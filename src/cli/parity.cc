@@ -12,14 +12,16 @@ namespace bakeoff::cli {
 namespace {
 
 std::string text_of(const lab::Parity& parity) {
-  std::string text = fmt::format("{}: {}\n", parity.contender,
-                                 parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
-                                 : parity.passed() ? "same"
-                                                   : "DIFFERS, first at " + parity.diverges_at);
+  std::string text =
+      fmt::format("{}: {}\n", parity.contender,
+                  parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
+                  : parity.passed() ? "same"
+                                    : "DIFFERS, first at " + parity.diverges_at);
   if (!parity.explanation.empty()) text += "  " + parity.explanation + "\n";
   for (const lab::ParityCheck& check : parity.checks) {
-    text += fmt::format("  {} {:<24} worst {:<28} {:.1e}  (tolerance {:.0e})\n", check.passed ? "ok  " : "DIFF", check.what,
-                        check.tensor, check.error, check.tolerance);
+    text +=
+        fmt::format("  {} {:<24} worst {:<28} {:.1e}  (tolerance {:.0e})\n", check.passed ? "ok  " : "DIFF",
+                    check.what, check.tensor, check.error, check.tolerance);
   }
   if (parity.failure && !parity.failure->log_tail.empty()) text += parity.failure->log_tail + "\n";
   return text;
@@ -34,7 +36,8 @@ int parity(const ParityOptions& options, const fs::path& config) {
   const auto interpreters = find_interpreters(config);
   if (!interpreters) return fail(interpreters.error());
   std::string temporary = (fs::temp_directory_path() / "bakeoff_parity_XXXXXX").string();
-  if (options.out.empty() && mkdtemp(temporary.data()) == nullptr) return fail({.message = "no temporary folder"});
+  if (options.out.empty() && mkdtemp(temporary.data()) == nullptr)
+    return fail({.message = "no temporary folder"});
   const fs::path folder = options.out.empty() ? fs::path(temporary) : options.out;
   const auto proven = [&]() -> Result<std::vector<lab::Parity>> {
     Progress progress;

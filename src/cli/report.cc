@@ -1,5 +1,3 @@
-#include "report/html.h"
-
 #include <fmt/format.h>
 
 #include "base/files.h"
@@ -8,6 +6,7 @@
 #include "cli/output.h"
 #include "lab/summarise.h"
 #include "report/csv.h"
+#include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/terminal.h"
@@ -16,10 +15,14 @@ namespace bakeoff::cli {
 
 int present(const lab::Summary& summary, const std::string& format, const fs::path& html) {
   const auto written = write_file(html, report::render_html(summary));
-  if (format == "json") print(report::render_json(summary));
-  else if (format == "markdown") print(report::render_markdown(summary));
-  else if (format == "csv") print(report::render_csv(summary));
-  else print(report::render_terminal(summary, {.width = output_width(), .colour = output_is_terminal()}));
+  if (format == "json")
+    print(report::render_json(summary));
+  else if (format == "markdown")
+    print(report::render_markdown(summary));
+  else if (format == "csv")
+    print(report::render_csv(summary));
+  else
+    print(report::render_terminal(summary, {.width = output_width(), .colour = output_is_terminal()}));
   if (!written) return fail(written.error());
   if (format == "text") print(fmt::format("{}\n", html.string()));
   if (summary.interrupted) return kInterrupted;

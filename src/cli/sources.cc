@@ -36,7 +36,8 @@ int emit(const EmitOptions& options) {
   const auto recipe = recipe::load(options.recipe);
   if (!recipe) return fail(recipe.error());
   Progress progress;
-  if (const auto done = lab::write_scripts(*recipe, options.out, progress.lines()); !done) return fail(done.error());
+  if (const auto done = lab::write_scripts(*recipe, options.out, progress.lines()); !done)
+    return fail(done.error());
   for (const auto& contender : recipe->contenders) print((options.out / contender.file).string() + "\n");
   return 0;
 }
@@ -48,12 +49,14 @@ int show(const ShowOptions& options) {
   const auto types = *ir::infer(*workload);
   print("\nvalues\n");
   for (ir::ValueId id = 0; id < workload->value_count(); ++id) {
-    print(fmt::format("  {:<20} {}\n", workload->value_name(id), ir::to_text(types[static_cast<size_t>(id)])));
+    print(
+        fmt::format("  {:<20} {}\n", workload->value_name(id), ir::to_text(types[static_cast<size_t>(id)])));
   }
   const auto cost = *ir::step_cost(*workload, {}, 1);
-  print(fmt::format("\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
-                    workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
-                    static_cast<double>(cost.flops_backward) / 1e6));
+  print(fmt::format(
+      "\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
+      workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
+      static_cast<double>(cost.flops_backward) / 1e6));
   return 0;
 }
 
@@ -73,7 +76,8 @@ int recipe(const RecipeOptions& options) {
   if (options.markdown) print(recipe::markdown());
   if (options.recipe.empty()) {
     if (options.schema || options.markdown) return 0;
-    return fail({.message = "name a recipe to check, or ask for --schema", .remedy = "bakeoff recipe recipes/mnist_cnn.toml"});
+    return fail({.message = "name a recipe to check, or ask for --schema",
+                 .remedy = "bakeoff recipe recipes/mnist_cnn.toml"});
   }
   const auto checked = recipe::load(options.recipe);
   if (!checked) return fail(checked.error());

@@ -49,7 +49,8 @@ void CodeWriter::line(std::string_view text) {
 
 void CodeWriter::blank(int lines) { text_.append(static_cast<size_t>(lines), '\n'); }
 
-void CodeWriter::call(std::string_view head, const std::vector<std::string>& arguments, std::string_view tail) {
+void CodeWriter::call(std::string_view head, const std::vector<std::string>& arguments,
+                      std::string_view tail) {
   const std::string joined = fmt::format("{}", fmt::join(arguments, ", "));
   const std::string flat = fmt::format("{}({}){}", head, joined, tail);
   if (column() + static_cast<int>(flat.size()) <= kPythonColumns || arguments.empty()) return line(flat);

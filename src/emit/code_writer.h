@@ -45,8 +45,8 @@ class CodeWriter {
   // Columns of the current indentation.
   int column() const { return level_ * spaces_; }
 
-  // Python: prints `head(arg, arg, ...)tail` the way black and ruff format it at 88 columns: on one line if it
-  // fits; else all arguments on one indented line; else one argument a line with a trailing comma.
+  // Python: prints `head(arg, arg, ...)tail` the way black and ruff format it at 88 columns: on one line if
+  // it fits; else all arguments on one indented line; else one argument a line with a trailing comma.
   void call(std::string_view head, const std::vector<std::string>& arguments, std::string_view tail = "");
 
   const std::string& text() const { return text_; }

@@ -7,8 +7,8 @@ namespace bakeoff::emit {
 Status check_supported(const Framework& framework, const ir::Workload& workload) {
   for (const ir::Node& node : workload.nodes) {
     if (!framework.supports(node.op)) {
-      return Error{.message = framework.title + " has no emitter for op '" + ir::info(node.op).name + "' (value '" +
-                              node.output + "' of workload '" + workload.name + "')"};
+      return Error{.message = framework.title + " has no emitter for op '" + ir::info(node.op).name +
+                              "' (value '" + node.output + "' of workload '" + workload.name + "')"};
     }
   }
   return Done{};

@@ -21,9 +21,9 @@ namespace bakeoff::emit {
 using Settings = std::map<std::string, std::string>;
 
 struct Setting {
-  std::string name;                   // "compile"
-  std::vector<std::string> values;    // allowed; empty: any positive integer
-  std::string fallback;               // the framework's own default
+  std::string name;                 // "compile"
+  std::vector<std::string> values;  // allowed; empty: any positive integer
+  std::string fallback;             // the framework's own default
   std::string doc;
 };
 
@@ -31,18 +31,18 @@ struct Request {
   const ir::Workload& workload;
   const ir::Training& training;
   Settings settings;
-  std::string script_name;            // "train_torch.py"; the layout file is named after it
+  std::string script_name;  // "train_torch.py"; the layout file is named after it
 };
 
 struct Emitted {
-  std::string source;                 // formatted as the ecosystem's formatter would
+  std::string source;  // formatted as the ecosystem's formatter would
   // How canonical weights become the framework's (see docs/runner_protocol.md); empty: they are the same.
   std::string layout_json = {};
 };
 
 // One line of the fairness diff: what a framework does where the user says nothing.
 struct Default {
-  std::string topic;                  // one of the names in namespace topic, so that lines of frameworks meet
+  std::string topic;  // one of the names in namespace topic, so that lines of frameworks meet
   std::string value;
   bool operator==(const Default&) const = default;
 };
@@ -62,8 +62,8 @@ inline constexpr const char* kLayerNormEps = "LayerNorm epsilon";
 }  // namespace topic
 
 struct Framework {
-  std::string name;                   // "torch": also the runner's adapter
-  std::string title;                  // "PyTorch"
+  std::string name;   // "torch": also the runner's adapter
+  std::string title;  // "PyTorch"
   std::vector<Setting> settings;
   // The environment a contender runs in ("torch", "tensorflow", "jax").
   std::string (*environment)(const Settings&) = nullptr;

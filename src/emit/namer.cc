@@ -7,11 +7,13 @@ namespace {
 
 const std::set<std::string>& python_words() {
   static const std::set<std::string> words = {
-      "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
-      "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
-      "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "match", "case",
-      "print", "range", "len", "float", "int", "str", "list", "dict", "set", "tuple", "zip", "max", "min", "sum",
-      "self", "super", "main", "type", "input", "map", "filter", "next", "iter", "id", "open"};
+      "False", "None",     "True",  "and",    "as",    "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif",  "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",    "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",   "while",  "with",   "yield",    "match",
+      "case",  "print",    "range", "len",    "float", "int",    "str",    "list",     "dict",
+      "set",   "tuple",    "zip",   "max",    "min",   "sum",    "self",   "super",    "main",
+      "type",  "input",    "map",   "filter", "next",  "iter",   "id",     "open"};
   return words;
 }
 

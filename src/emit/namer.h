@@ -1,7 +1,7 @@
 #pragma once
 
-// Hands out unique Python identifiers: keywords, builtins the scripts use and names given before are avoided by
-// a numeric suffix. The same wish for the same key gives the same name.
+// Hands out unique Python identifiers: keywords, builtins the scripts use and names given before are avoided
+// by a numeric suffix. The same wish for the same key gives the same name.
 
 #include <map>
 #include <set>

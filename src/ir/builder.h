@@ -22,7 +22,7 @@ class Builder {
     int64_t channels = 1;
     std::vector<int64_t> kernel = {3, 3};
     std::vector<int64_t> stride = {1, 1};
-    std::vector<int64_t> pad = {0, 0, 0, 0};   // top, bottom, left, right
+    std::vector<int64_t> pad = {0, 0, 0, 0};  // top, bottom, left, right
     std::vector<int64_t> dilation = {1, 1};
     int64_t groups = 1;
     bool bias = true;

@@ -4,9 +4,9 @@
 //
 // FLOPs: 2 per multiply-accumulate of Linear and Conv2d; elementwise work is not counted. Backward: the same
 // again for the gradient of the weights and of the input, the latter not where nothing trained lies upstream.
-// Bytes: every op reads its inputs and parameters once and writes its output once (4 bytes each); backward reads
-// the output's gradient, the inputs and the parameters, and writes the gradients of inputs and parameters. The
-// optimizer reads and writes parameter, gradient and state once.
+// Bytes: every op reads its inputs and parameters once and writes its output once (4 bytes each); backward
+// reads the output's gradient, the inputs and the parameters, and writes the gradients of inputs and
+// parameters. The optimizer reads and writes parameter, gradient and state once.
 
 #include <cstdint>
 
@@ -29,8 +29,8 @@ struct Cost {
 
 Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int64_t batch);
 
-// Bytes of traffic per trained scalar of one optimizer update in float32: SGD 12, with momentum 20, RMSprop 20,
-// with momentum 28, Adam 28.
+// Bytes of traffic per trained scalar of one optimizer update in float32: SGD 12, with momentum 20, RMSprop
+// 20, with momentum 28, Adam 28.
 int64_t optimizer_bytes_per_scalar(const Optimizer& optimizer);
 
 }  // namespace bakeoff::ir

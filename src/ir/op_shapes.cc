@@ -35,7 +35,8 @@ Status want_param(const NodeView& view, std::string_view slot, const Shape& shap
 }
 
 // Output size of one axis of a sliding window. Negative results mean that the window does not fit.
-int64_t window(int64_t size, int64_t before, int64_t after, int64_t kernel, int64_t stride, int64_t dilation) {
+int64_t window(int64_t size, int64_t before, int64_t after, int64_t kernel, int64_t stride,
+               int64_t dilation) {
   const int64_t span = size + before + after - dilation * (kernel - 1) - 1;
   return span < 0 ? -1 : span / stride + 1;
 }
@@ -162,7 +163,8 @@ Result<Type> pool2d(const NodeView& view) {
   }
   const int64_t h = window(x[2], pad[0], pad[1], kernel[0], stride[0], 1);
   const int64_t w = window(x[3], pad[2], pad[3], kernel[1], stride[1], 1);
-  if (h < 1 || w < 1) return misfit("kernel {}x{} does not fit into input {}", kernel[0], kernel[1], to_text(x));
+  if (h < 1 || w < 1)
+    return misfit("kernel {}x{} does not fit into input {}", kernel[0], kernel[1], to_text(x));
   return Type{DType::kF32, {x[0], x[1], h, w}};
 }
 
@@ -201,7 +203,8 @@ Result<Type> transpose(const NodeView& view) {
   std::sort(sorted.begin(), sorted.end());
   std::vector<int64_t> axes(x.size());
   std::iota(axes.begin(), axes.end(), 0);
-  if (sorted != axes || perm[0] != 0) return misfit("perm must be a permutation of {} axes with N first", x.size());
+  if (sorted != axes || perm[0] != 0)
+    return misfit("perm must be a permutation of {} axes with N first", x.size());
   Shape out;
   for (const int64_t axis : perm) out.push_back(x[static_cast<size_t>(axis)]);
   return Type{view.inputs[0].dtype, out};

@@ -11,7 +11,7 @@ Result<Type> linear(const NodeView&);
 Result<Type> batch_norm(const NodeView&);
 Result<Type> layer_norm(const NodeView&);
 Result<Type> embedding(const NodeView&);
-Result<Type> same(const NodeView&);        // one float input, output alike
+Result<Type> same(const NodeView&);  // one float input, output alike
 Result<Type> dropout(const NodeView&);
 Result<Type> softmax(const NodeView&);
 Result<Type> pool2d(const NodeView&);

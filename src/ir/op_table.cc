@@ -13,11 +13,18 @@ using Ints = std::vector<int64_t>;
 
 AttrSpec ints(std::string name, Ints fallback, std::string doc) {
   const size_t count = fallback.size();
-  return {.name = std::move(name), .kind = AttrKind::kInts, .fallback = std::move(fallback), .count = count,
+  return {.name = std::move(name),
+          .kind = AttrKind::kInts,
+          .fallback = std::move(fallback),
+          .count = count,
           .doc = std::move(doc)};
 }
 AttrSpec ints_required(std::string name, size_t count, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kInts, .fallback = Ints{}, .required = true, .count = count,
+  return {.name = std::move(name),
+          .kind = AttrKind::kInts,
+          .fallback = Ints{},
+          .required = true,
+          .count = count,
           .doc = std::move(doc)};
 }
 AttrSpec integer(std::string name, int64_t fallback, std::string doc) {
@@ -30,7 +37,10 @@ AttrSpec flag(std::string name, bool fallback, std::string doc) {
   return {.name = std::move(name), .kind = AttrKind::kFlag, .fallback = fallback, .doc = std::move(doc)};
 }
 AttrSpec word(std::string name, std::vector<std::string> words, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kWord, .fallback = words[0], .words = words,
+  return {.name = std::move(name),
+          .kind = AttrKind::kWord,
+          .fallback = words[0],
+          .words = words,
           .doc = std::move(doc)};
 }
 
@@ -39,50 +49,85 @@ const ParamSpec kBias{"bias", Role::kBias, true};
 
 std::vector<OpInfo> parameterised_ops() {
   return {
-      {.op = Op::kConv2d, .name = "conv2d",
+      {.op = Op::kConv2d,
+       .name = "conv2d",
        .doc = "2-d cross-correlation of N,C,H,W with kernels O,I,kH,kW (no kernel flip).",
        .attributes = {ints("stride", {1, 1}, "height, width"),
                       ints("pad", {0, 0, 0, 0}, "zeros at top, bottom, left, right"),
                       ints("dilation", {1, 1}, "height, width"), integer("groups", 1, "channel groups")},
-       .params = {kWeight, kBias}, .axes = AxisRule::kSpatial, .shape = rules::conv2d,
+       .params = {kWeight, kBias},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::conv2d,
        .macs = rules::conv2d_macs},
-      {.op = Op::kLinear, .name = "linear", .doc = "x W^T + b on the last axis; W is O,I.",
-       .attributes = {}, .params = {kWeight, kBias}, .axes = AxisRule::kCanonical, .shape = rules::linear,
+      {.op = Op::kLinear,
+       .name = "linear",
+       .doc = "x W^T + b on the last axis; W is O,I.",
+       .attributes = {},
+       .params = {kWeight, kBias},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::linear,
        .macs = rules::linear_macs},
-      {.op = Op::kBatchNorm, .name = "batch_norm",
+      {.op = Op::kBatchNorm,
+       .name = "batch_norm",
        .doc = "Normalises axis 1 of N,C or N,C,H,W with the batch's biased variance in training; "
               "running = (1 - momentum) running + momentum batch.",
        .attributes = {real("eps", 1e-5, "added to the variance"),
-                      real("momentum", 0.1, "weight of the new batch in the running statistics (torch's sense)")},
-       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}, {"mean", Role::kRunningMean},
+                      real("momentum", 0.1,
+                           "weight of the new batch in the running statistics (torch's sense)")},
+       .params = {{"weight", Role::kScale},
+                  {"bias", Role::kShift},
+                  {"mean", Role::kRunningMean},
                   {"var", Role::kRunningVar}},
-       .axes = AxisRule::kSpatial, .shape = rules::batch_norm},
-      {.op = Op::kLayerNorm, .name = "layer_norm",
+       .axes = AxisRule::kSpatial,
+       .shape = rules::batch_norm},
+      {.op = Op::kLayerNorm,
+       .name = "layer_norm",
        .doc = "Normalises the last `dims` axes with their biased variance.",
-       .attributes = {integer("dims", 1, "number of trailing axes"), real("eps", 1e-5, "added to the variance")},
-       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}}, .axes = AxisRule::kCanonical,
+       .attributes = {integer("dims", 1, "number of trailing axes"),
+                      real("eps", 1e-5, "added to the variance")},
+       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .axes = AxisRule::kCanonical,
        .shape = rules::layer_norm},
-      {.op = Op::kEmbedding, .name = "embedding", .doc = "Rows of the table, one for each integer.",
-       .attributes = {}, .params = {{"weight", Role::kTable}}, .axes = AxisRule::kCanonical, .integer_input = 0,
-       .bound = rules::embedding_rows, .shape = rules::embedding},
-      {.op = Op::kDropout, .name = "dropout",
+      {.op = Op::kEmbedding,
+       .name = "embedding",
+       .doc = "Rows of the table, one for each integer.",
+       .attributes = {},
+       .params = {{"weight", Role::kTable}},
+       .axes = AxisRule::kCanonical,
+       .integer_input = 0,
+       .bound = rules::embedding_rows,
+       .shape = rules::embedding},
+      {.op = Op::kDropout,
+       .name = "dropout",
        .doc = "In training zeroes each element with probability `rate` and divides the rest by 1 - rate.",
-       .attributes = {real("rate", 0.5, "in [0, 1)")}, .shape = rules::dropout},
+       .attributes = {real("rate", 0.5, "in [0, 1)")},
+       .shape = rules::dropout},
   };
 }
 
 std::vector<OpInfo> activation_ops() {
   return {
-      {.op = Op::kRelu, .name = "relu", .doc = "max(x, 0); the gradient at 0 is 0.", .attributes = {},
+      {.op = Op::kRelu,
+       .name = "relu",
+       .doc = "max(x, 0); the gradient at 0 is 0.",
+       .attributes = {},
        .shape = rules::same},
-      {.op = Op::kGelu, .name = "gelu",
+      {.op = Op::kGelu,
+       .name = "gelu",
        .doc = "erf: x (1 + erf(x / sqrt 2)) / 2. tanh: x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2.",
-       .attributes = {word("form", {"erf", "tanh"}, "which formula")}, .shape = rules::same},
-      {.op = Op::kSigmoid, .name = "sigmoid", .doc = "1 / (1 + exp(-x)).", .attributes = {},
+       .attributes = {word("form", {"erf", "tanh"}, "which formula")},
+       .shape = rules::same},
+      {.op = Op::kSigmoid,
+       .name = "sigmoid",
+       .doc = "1 / (1 + exp(-x)).",
+       .attributes = {},
        .shape = rules::same},
       {.op = Op::kTanh, .name = "tanh", .doc = "Hyperbolic tangent.", .attributes = {}, .shape = rules::same},
-      {.op = Op::kSoftmax, .name = "softmax", .doc = "exp(x) / sum exp(x) along one axis.",
-       .attributes = {integer("axis", 1, "counted from N = 0")}, .axes = AxisRule::kAxis,
+      {.op = Op::kSoftmax,
+       .name = "softmax",
+       .doc = "exp(x) / sum exp(x) along one axis.",
+       .attributes = {integer("axis", 1, "counted from N = 0")},
+       .axes = AxisRule::kAxis,
        .shape = rules::softmax},
   };
 }
@@ -92,52 +137,104 @@ std::vector<OpInfo> pooling_ops() {
   const AttrSpec stride = ints_required("stride", 2, "height, width");
   const AttrSpec pad = ints("pad", {0, 0, 0, 0}, "top, bottom, left, right; at most half the kernel");
   return {
-      {.op = Op::kMaxPool2d, .name = "max_pool2d",
-       .doc = "Maximum over windows; padding counts as minus infinity. Ties: the first in row-major order takes "
-              "the gradient.",
-       .attributes = {kernel, stride, pad}, .axes = AxisRule::kSpatial, .shape = rules::pool2d},
-      {.op = Op::kAvgPool2d, .name = "avg_pool2d", .doc = "Mean over windows.",
+      {.op = Op::kMaxPool2d,
+       .name = "max_pool2d",
+       .doc =
+           "Maximum over windows; padding counts as minus infinity. Ties: the first in row-major order takes "
+           "the gradient.",
+       .attributes = {kernel, stride, pad},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::pool2d},
+      {.op = Op::kAvgPool2d,
+       .name = "avg_pool2d",
+       .doc = "Mean over windows.",
        .attributes = {kernel, stride, pad,
                       flag("count_include_pad", false, "divide by the kernel's size also at the border")},
-       .axes = AxisRule::kSpatial, .shape = rules::pool2d},
-      {.op = Op::kGlobalAvgPool2d, .name = "global_avg_pool2d", .doc = "Mean over H and W: N,C,H,W to N,C.",
-       .attributes = {}, .axes = AxisRule::kSpatial, .shape = rules::global_pool2d},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::pool2d},
+      {.op = Op::kGlobalAvgPool2d,
+       .name = "global_avg_pool2d",
+       .doc = "Mean over H and W: N,C,H,W to N,C.",
+       .attributes = {},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::global_pool2d},
   };
 }
 
 std::vector<OpInfo> shape_ops() {
   return {
-      {.op = Op::kFlatten, .name = "flatten", .doc = "All axes after N into one, row-major in canonical order.",
-       .attributes = {}, .axes = AxisRule::kCanonical, .shape = rules::flatten},
-      {.op = Op::kReshape, .name = "reshape", .doc = "Row-major in canonical order; N stays first.",
-       .attributes = {ints_required("shape", 0, "the new sizes, N first")}, .axes = AxisRule::kCanonical,
+      {.op = Op::kFlatten,
+       .name = "flatten",
+       .doc = "All axes after N into one, row-major in canonical order.",
+       .attributes = {},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::flatten},
+      {.op = Op::kReshape,
+       .name = "reshape",
+       .doc = "Row-major in canonical order; N stays first.",
+       .attributes = {ints_required("shape", 0, "the new sizes, N first")},
+       .axes = AxisRule::kCanonical,
        .shape = rules::reshape},
-      {.op = Op::kTranspose, .name = "transpose", .doc = "Axis i of the output is axis perm[i] of the input.",
-       .attributes = {ints_required("perm", 0, "a permutation with 0 first")}, .axes = AxisRule::kCanonical,
+      {.op = Op::kTranspose,
+       .name = "transpose",
+       .doc = "Axis i of the output is axis perm[i] of the input.",
+       .attributes = {ints_required("perm", 0, "a permutation with 0 first")},
+       .axes = AxisRule::kCanonical,
        .shape = rules::transpose},
-      {.op = Op::kPad, .name = "pad", .doc = "Adds constants around the axes after N.",
+      {.op = Op::kPad,
+       .name = "pad",
+       .doc = "Adds constants around the axes after N.",
        .attributes = {ints_required("pad", 0, "before, after of axis 1, of axis 2, ..."),
                       real("value", 0.0, "the constant")},
-       .axes = AxisRule::kAxis, .shape = rules::pad},
-      {.op = Op::kConcat, .name = "concat", .doc = "Joins values along one axis.",
-       .attributes = {integer("axis", 1, "counted from N = 0")}, .min_inputs = 2, .max_inputs = 64,
-       .axes = AxisRule::kAxis, .shape = rules::concat},
-      {.op = Op::kAdd, .name = "add", .doc = "a + b; sizes are equal or 1.", .attributes = {}, .min_inputs = 2,
-       .max_inputs = 2, .shape = rules::broadcast},
-      {.op = Op::kMul, .name = "mul", .doc = "a b, element by element; sizes are equal or 1.", .attributes = {},
-       .min_inputs = 2, .max_inputs = 2, .shape = rules::broadcast},
+       .axes = AxisRule::kAxis,
+       .shape = rules::pad},
+      {.op = Op::kConcat,
+       .name = "concat",
+       .doc = "Joins values along one axis.",
+       .attributes = {integer("axis", 1, "counted from N = 0")},
+       .min_inputs = 2,
+       .max_inputs = 64,
+       .axes = AxisRule::kAxis,
+       .shape = rules::concat},
+      {.op = Op::kAdd,
+       .name = "add",
+       .doc = "a + b; sizes are equal or 1.",
+       .attributes = {},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = rules::broadcast},
+      {.op = Op::kMul,
+       .name = "mul",
+       .doc = "a b, element by element; sizes are equal or 1.",
+       .attributes = {},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = rules::broadcast},
   };
 }
 
 std::vector<OpInfo> loss_ops() {
   const AttrSpec reduction = word("reduction", {"mean", "sum"}, "over all targets");
   return {
-      {.op = Op::kSoftmaxCrossEntropy, .name = "softmax_cross_entropy",
+      {.op = Op::kSoftmaxCrossEntropy,
+       .name = "softmax_cross_entropy",
        .doc = "-log softmax(logits)[label] on the last axis; logits, not probabilities.",
-       .attributes = {reduction}, .min_inputs = 2, .max_inputs = 2, .axes = AxisRule::kCanonical, .loss = true,
-       .integer_input = 1, .bound = rules::classes, .shape = rules::softmax_cross_entropy},
-      {.op = Op::kMse, .name = "mse", .doc = "(prediction - target)^2, reduced over all elements.",
-       .attributes = {reduction}, .min_inputs = 2, .max_inputs = 2, .axes = AxisRule::kCanonical, .loss = true,
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
+       .integer_input = 1,
+       .bound = rules::classes,
+       .shape = rules::softmax_cross_entropy},
+      {.op = Op::kMse,
+       .name = "mse",
+       .doc = "(prediction - target)^2, reduced over all elements.",
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
        .shape = rules::mse},
   };
 }
@@ -193,14 +290,16 @@ std::vector<std::string> op_names() {
 
 std::string ops_markdown() {
   std::string text =
-      "# Ops\n\nMade from the op table (`bakeoff ops --markdown`). Sizes: N is the batch; activations are N,C,H,W "
+      "# Ops\n\nMade from the op table (`bakeoff ops --markdown`). Sizes: N is the batch; activations are "
+      "N,C,H,W "
       "or N,T,F.\n\n| op | inputs | parameters | attributes | meaning |\n|---|---|---|---|---|\n";
   for (const OpInfo& row : op_table()) {
     std::vector<std::string> params, attributes;
     for (const ParamSpec& p : row.params) params.push_back(p.slot + (p.optional ? " (optional)" : ""));
     for (const AttrSpec& a : row.attributes) {
-      attributes.push_back(fmt::format("`{}` = {}: {}{}", a.name, fallback_text(a), a.doc,
-                                       a.words.empty() ? "" : fmt::format(" ({})", fmt::join(a.words, ", "))));
+      attributes.push_back(
+          fmt::format("`{}` = {}: {}{}", a.name, fallback_text(a), a.doc,
+                      a.words.empty() ? "" : fmt::format(" ({})", fmt::join(a.words, ", "))));
     }
     const std::string inputs = row.min_inputs == row.max_inputs
                                    ? std::to_string(row.min_inputs)

@@ -19,10 +19,10 @@ enum class AttrKind { kInt, kReal, kFlag, kInts, kWord };
 struct AttrSpec {
   std::string name;
   AttrKind kind = AttrKind::kInt;
-  AttrValue fallback;                  // used by the parser where the text leaves the attribute out
-  bool required = false;               // no fallback
-  size_t count = 0;                    // kInts: how many numbers; 0 = depends on the input
-  std::vector<std::string> words = {}; // kWord: the allowed ones
+  AttrValue fallback;                   // used by the parser where the text leaves the attribute out
+  bool required = false;                // no fallback
+  size_t count = 0;                     // kInts: how many numbers; 0 = depends on the input
+  std::vector<std::string> words = {};  // kWord: the allowed ones
   std::string doc = {};
 };
 
@@ -52,7 +52,7 @@ struct NodeView {
 struct OpInfo {
   Op op = Op::kRelu;
   std::string name;
-  std::string doc;                     // one sentence: formula, conventions
+  std::string doc;  // one sentence: formula, conventions
   std::vector<AttrSpec> attributes = {};
   size_t min_inputs = 1;
   size_t max_inputs = 1;
@@ -68,7 +68,7 @@ struct OpInfo {
   int64_t (*macs)(const NodeView&, const Type& output) = nullptr;
 };
 
-const std::vector<OpInfo>& op_table();     // in the order of enum Op
+const std::vector<OpInfo>& op_table();  // in the order of enum Op
 const OpInfo& info(Op op);
 const OpInfo* find_op(std::string_view name);
 std::vector<std::string> op_names();

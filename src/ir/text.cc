@@ -18,7 +18,8 @@ struct AttrPrinter {
   std::string operator()(const std::string& s) const { return s; }
   std::string operator()(const std::vector<int64_t>& numbers) const {
     std::string text;
-    for (const int64_t n : numbers) text += (text.empty() ? "" : ",") + (n == kBatch ? "N" : std::to_string(n));
+    for (const int64_t n : numbers)
+      text += (text.empty() ? "" : ",") + (n == kBatch ? "N" : std::to_string(n));
     return text;
   }
 };
@@ -48,13 +49,16 @@ class Parser {
 
  private:
   Error error(std::string message, std::string remedy = {}) const {
-    return {.message = std::move(message), .where = fmt::format("{}:{}", file_, line_), .remedy = std::move(remedy)};
+    return {.message = std::move(message),
+            .where = fmt::format("{}:{}", file_, line_),
+            .remedy = std::move(remedy)};
   }
 
   // "file:line" of the node that a verifier's message starts with.
   std::string place_of(const std::string& message) const {
     for (size_t n = 0; n < workload_.nodes.size(); ++n) {
-      if (message.starts_with(workload_.nodes[n].output + " = ")) return fmt::format("{}:{}", file_, lines_[n]);
+      if (message.starts_with(workload_.nodes[n].output + " = "))
+        return fmt::format("{}:{}", file_, lines_[n]);
     }
     return std::string(file_);
   }
@@ -64,8 +68,10 @@ class Parser {
       const char c = text_[at_];
       if (c == '#') at_ = std::min(text_.find('\n', at_), text_.size());
       if (at_ >= text_.size()) return;
-      if (text_[at_] == '\n') ++line_;
-      else if (text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '\r') return;
+      if (text_[at_] == '\n')
+        ++line_;
+      else if (text_[at_] != ' ' && text_[at_] != '\t' && text_[at_] != '\r')
+        return;
     }
   }
 
@@ -104,7 +110,8 @@ class Parser {
   Result<T> number(const std::string& text) const {
     T value{};
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (code != std::errc() || end != text.data() + text.size()) return error(fmt::format("'{}' is no number", text));
+    if (code != std::errc() || end != text.data() + text.size())
+      return error(fmt::format("'{}' is no number", text));
     return value;
   }
 
@@ -131,7 +138,8 @@ class Parser {
     TRY(in.name, word("an input's name"));
     CHECK_OK(punctuation(':'));
     TRY(const std::string dtype, word("f32 or i32"));
-    if (dtype != "f32" && dtype != "i32") return error(fmt::format("unknown type '{}'", dtype), "use f32 or i32");
+    if (dtype != "f32" && dtype != "i32")
+      return error(fmt::format("unknown type '{}'", dtype), "use f32 or i32");
     in.type.dtype = dtype == "f32" ? DType::kF32 : DType::kI32;
     TRY(in.type.shape, shape());
     workload_.inputs.push_back(std::move(in));
@@ -195,9 +203,11 @@ class Parser {
         return AttrValue(d);
       }
       case AttrKind::kFlag:
-        if (text != "true" && text != "false") return error(fmt::format("'{}' is neither true nor false", text));
+        if (text != "true" && text != "false")
+          return error(fmt::format("'{}' is neither true nor false", text));
         return AttrValue(text == "true");
-      default: return AttrValue(text);
+      default:
+        return AttrValue(text);
     }
   }
 
@@ -272,7 +282,8 @@ std::string dump_node(const Workload& workload, const Node& node) {
   std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, fmt::join(inputs, ", "));
   if (!params.empty()) text += fmt::format("; {}", fmt::join(params, ", "));
   text += ')';
-  for (const Attribute& a : node.attributes) text += fmt::format(" {}={}", a.name, std::visit(AttrPrinter{}, a.value));
+  for (const Attribute& a : node.attributes)
+    text += fmt::format(" {}={}", a.name, std::visit(AttrPrinter{}, a.value));
   return text;
 }
 

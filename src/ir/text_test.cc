@@ -60,11 +60,14 @@ TEST(Text, ErrorsNameLineAndRemedy) {
        "'hiden' is not defined before this line", "did you mean 'hidden'?"},
       {"unknown attribute", "workload w(x: f32[N,2]) {\n h = dropout(x) rat=0.5\n}", "f:2",
        "dropout has no attribute 'rat'", "did you mean 'rate'?"},
-      {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number", ""},
+      {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number",
+       ""},
       {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; weigt=w[2,2])\n}", "f:2",
        "linear has no parameter 'weigt'", "did you mean 'weight'?"},
-      {"shapes", "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
-                 " loss = softmax_cross_entropy(h2, y)\n}", "f:3", "does not fit the last axis", ""},
+      {"shapes",
+       "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
+       " loss = softmax_cross_entropy(h2, y)\n}",
+       "f:3", "does not fit the last axis", ""},
       {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text", ""},
       {"type", "workload w(x: f64[N,2]) {", "f:1", "unknown type 'f64'", "use f32 or i32"},
   };

@@ -6,19 +6,26 @@ std::string name(Track track) { return track == Track::kEqualised ? "equalised" 
 
 std::string name(OptimizerKind kind) {
   switch (kind) {
-    case OptimizerKind::kSgd: return "sgd";
-    case OptimizerKind::kRmsprop: return "rmsprop";
-    case OptimizerKind::kAdam: return "adam";
-    case OptimizerKind::kAdamW: return "adamw";
+    case OptimizerKind::kSgd:
+      return "sgd";
+    case OptimizerKind::kRmsprop:
+      return "rmsprop";
+    case OptimizerKind::kAdam:
+      return "adam";
+    case OptimizerKind::kAdamW:
+      return "adamw";
   }
   return "";
 }
 
 std::string name(EpsForm form) {
   switch (form) {
-    case EpsForm::kOutside: return "outside";
-    case EpsForm::kInside: return "inside";
-    case EpsForm::kHat: return "hat";
+    case EpsForm::kOutside:
+      return "outside";
+    case EpsForm::kInside:
+      return "inside";
+    case EpsForm::kHat:
+      return "hat";
   }
   return "";
 }

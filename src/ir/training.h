@@ -30,17 +30,17 @@ enum class DecayForm { kL2, kDecoupled };
 struct Optimizer {
   OptimizerKind kind = OptimizerKind::kSgd;
   double lr = 1e-3;
-  double momentum = 0;            // SGD, RMSprop
-  bool nesterov = false;          // SGD
-  double rho = 0.9;               // RMSprop
-  double beta1 = 0.9;             // Adam, AdamW
+  double momentum = 0;    // SGD, RMSprop
+  bool nesterov = false;  // SGD
+  double rho = 0.9;       // RMSprop
+  double beta1 = 0.9;     // Adam, AdamW
   double beta2 = 0.999;
   double eps = 1e-7;
   EpsForm eps_form = EpsForm::kOutside;
   double weight_decay = 0;
-  DecayForm decay_form = DecayForm::kL2;   // AdamW: always decoupled
-  // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and leaves
-  // all others to the framework's defaults.
+  DecayForm decay_form = DecayForm::kL2;  // AdamW: always decoupled
+  // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and
+  // leaves all others to the framework's defaults.
   std::set<std::string> stated = {};
   bool operator==(const Optimizer&) const = default;
 };
@@ -50,16 +50,16 @@ struct Training {
   Optimizer optimizer;
   int64_t batch = 32;
   std::string precision = "float32";
-  // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor), rounded
-  // once to float32 (255 for bytes), also where the computation then runs in float64.
+  // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor),
+  // rounded once to float32 (255 for bytes), also where the computation then runs in float64.
   double input_divisor = 1.0;
   uint64_t seed = 1;
   bool operator==(const Training&) const = default;
 };
 
-std::string name(Track);           // "equalised", "as-is"
-std::string name(OptimizerKind);   // "sgd", "rmsprop", "adam", "adamw"
-std::string name(EpsForm);         // "outside", "inside", "hat"
-std::string name(DecayForm);       // "l2", "decoupled"
+std::string name(Track);          // "equalised", "as-is"
+std::string name(OptimizerKind);  // "sgd", "rmsprop", "adam", "adamw"
+std::string name(EpsForm);        // "outside", "inside", "hat"
+std::string name(DecayForm);      // "l2", "decoupled"
 
 }  // namespace bakeoff::ir

@@ -21,9 +21,9 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-std::string name(DType dtype);         // "f32", "i32"
-std::string to_text(const Shape&);     // "[N,1,28,28]"; "[]" for a scalar
-std::string to_text(const Type&);      // "f32[N,1,28,28]"
+std::string name(DType dtype);      // "f32", "i32"
+std::string to_text(const Shape&);  // "[N,1,28,28]"; "[]" for a scalar
+std::string to_text(const Type&);   // "f32[N,1,28,28]"
 
 // Number of elements with N = batch.
 int64_t elements(const Shape& shape, int64_t batch = 1);

@@ -16,11 +16,16 @@ Error at(const Node& node, const std::string& message) {
 
 bool kind_fits(AttrKind kind, const AttrValue& value) {
   switch (kind) {
-    case AttrKind::kInt: return std::holds_alternative<int64_t>(value);
-    case AttrKind::kReal: return std::holds_alternative<double>(value);
-    case AttrKind::kFlag: return std::holds_alternative<bool>(value);
-    case AttrKind::kInts: return std::holds_alternative<std::vector<int64_t>>(value);
-    case AttrKind::kWord: return std::holds_alternative<std::string>(value);
+    case AttrKind::kInt:
+      return std::holds_alternative<int64_t>(value);
+    case AttrKind::kReal:
+      return std::holds_alternative<double>(value);
+    case AttrKind::kFlag:
+      return std::holds_alternative<bool>(value);
+    case AttrKind::kInts:
+      return std::holds_alternative<std::vector<int64_t>>(value);
+    case AttrKind::kWord:
+      return std::holds_alternative<std::string>(value);
   }
   return false;
 }
@@ -46,7 +51,8 @@ Status check_attributes(const Node& node, const OpInfo& row) {
     }
     if (spec.kind == AttrKind::kWord &&
         std::find(spec.words.begin(), spec.words.end(), std::get<std::string>(a.value)) == spec.words.end()) {
-      return at(node, fmt::format("attribute '{}' must be one of {}", spec.name, fmt::join(spec.words, ", ")));
+      return at(node,
+                fmt::format("attribute '{}' must be one of {}", spec.name, fmt::join(spec.words, ", ")));
     }
   }
   return Done{};
@@ -71,7 +77,8 @@ Status check_params(const Workload& workload, const Node& node, const OpInfo& ro
       return at(node, fmt::format("'{}' serves another purpose elsewhere", p.name));
     }
     for (const int64_t size : p.shape) {
-      if (size < 1) return at(node, fmt::format("'{}' has the impossible shape {}", p.name, to_text(p.shape)));
+      if (size < 1)
+        return at(node, fmt::format("'{}' has the impossible shape {}", p.name, to_text(p.shape)));
     }
   }
   if (next != node.params.size()) {
@@ -91,7 +98,8 @@ Status check_inputs(const Workload& workload, const Node& node, const OpInfo& ro
     if (input < 0 || input >= defined) return at(node, "reads a value that is not defined yet");
   }
   const bool last = &node == &workload.nodes.back();
-  if (row.loss != last) return at(node, last ? "the last node must be a loss" : "a loss must be the last node");
+  if (row.loss != last)
+    return at(node, last ? "the last node must be a loss" : "a loss must be the last node");
   return Done{};
 }
 
@@ -102,8 +110,8 @@ Status check_names(const Workload& workload) {
     const Shape& s = input.type.shape;
     for (size_t axis = 0; axis < s.size(); ++axis) {
       if ((axis == 0) != (s[axis] == kBatch) || s[axis] == 0 || s[axis] < kBatch) {
-        return Error{.message = fmt::format("input '{}' must be [N,...] with positive sizes, is {}", input.name,
-                                            to_text(s))};
+        return Error{.message = fmt::format("input '{}' must be [N,...] with positive sizes, is {}",
+                                            input.name, to_text(s))};
       }
     }
     if (s.empty()) return Error{.message = fmt::format("input '{}' needs the batch axis N", input.name)};
@@ -113,7 +121,8 @@ Status check_names(const Workload& workload) {
   }
   std::set<std::string> params;
   for (const Parameter& p : workload.parameters) {
-    if (!params.insert(p.name).second) return Error{.message = "parameter '" + p.name + "' is declared twice"};
+    if (!params.insert(p.name).second)
+      return Error{.message = "parameter '" + p.name + "' is declared twice"};
   }
   return Done{};
 }

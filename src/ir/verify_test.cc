@@ -64,8 +64,8 @@ TEST(Infer, RefusesWhatDoesNotFit) {
   };
   for (const BadNode& c : cases) {
     SCOPED_TRACE(c.node);
-    const auto result = parse("workload w(x: " + std::string(c.input) + ") {\n h = " + c.node +
-                              "\n loss = mse(h, h)\n}", "f");
+    const auto result = parse(
+        "workload w(x: " + std::string(c.input) + ") {\n h = " + c.node + "\n loss = mse(h, h)\n}", "f");
     ASSERT_FALSE(result);
     EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
     EXPECT_EQ(result.error().where, "f:2");

@@ -20,12 +20,29 @@
 namespace bakeoff::ir {
 
 enum class Op {
-  kConv2d, kLinear, kBatchNorm, kLayerNorm, kEmbedding, kDropout,
-  kRelu, kGelu, kSigmoid, kTanh, kSoftmax,
-  kMaxPool2d, kAvgPool2d, kGlobalAvgPool2d,
-  kFlatten, kReshape, kTranspose, kPad, kConcat,
-  kAdd, kMul,
-  kSoftmaxCrossEntropy, kMse,
+  kConv2d,
+  kLinear,
+  kBatchNorm,
+  kLayerNorm,
+  kEmbedding,
+  kDropout,
+  kRelu,
+  kGelu,
+  kSigmoid,
+  kTanh,
+  kSoftmax,
+  kMaxPool2d,
+  kAvgPool2d,
+  kGlobalAvgPool2d,
+  kFlatten,
+  kReshape,
+  kTranspose,
+  kPad,
+  kConcat,
+  kAdd,
+  kMul,
+  kSoftmaxCrossEntropy,
+  kMse,
 };
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
@@ -62,10 +79,10 @@ struct Slot {
 
 struct Node {
   Op op = Op::kRelu;
-  std::string output = {};             // name of its value
+  std::string output = {};  // name of its value
   std::vector<ValueId> inputs = {};
-  std::vector<Slot> params = {};       // in the op table's order; optional ones may be missing
-  std::vector<Attribute> attributes = {};   // all of them, in the op table's order
+  std::vector<Slot> params = {};           // in the op table's order; optional ones may be missing
+  std::vector<Attribute> attributes = {};  // all of them, in the op table's order
   bool operator==(const Node&) const = default;
 
   int64_t integer(std::string_view attribute) const;
@@ -87,8 +104,8 @@ struct Input {
 struct Workload {
   std::string name;
   std::vector<Input> inputs;
-  std::vector<Parameter> parameters;   // in order of first use
-  std::vector<Node> nodes;             // in order of evaluation
+  std::vector<Parameter> parameters;  // in order of first use
+  std::vector<Node> nodes;            // in order of evaluation
   bool operator==(const Workload&) const = default;
 
   int value_count() const { return static_cast<int>(inputs.size() + nodes.size()); }
@@ -97,7 +114,7 @@ struct Workload {
   // The node that computes `id`; not for inputs.
   const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }
   const std::string& value_name(ValueId id) const;
-  ParamId find_parameter(std::string_view name) const;   // -1 if there is none
+  ParamId find_parameter(std::string_view name) const;  // -1 if there is none
   // The value that the loss compares with the target: what `predict` returns.
   ValueId prediction() const { return nodes.back().inputs[0]; }
   ValueId loss() const { return value_count() - 1; }

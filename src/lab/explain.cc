@@ -15,14 +15,15 @@ namespace {
 
 using ir::Op;
 
-constexpr double kMatch = 1e-7;   // relative: far above float64 rounding, far below any difference of meaning
+constexpr double kMatch = 1e-7;  // relative: far above float64 rounding, far below any difference of meaning
 
 double far(double a, double b) { return std::abs(a - b) / std::max(std::abs(b), 1e-300); }
 
 // Collects changed copies of a workload that are still valid.
 class Changes {
  public:
-  Changes(const ir::Workload& workload, const ir::Training& training) : workload_(workload), training_(training) {}
+  Changes(const ir::Workload& workload, const ir::Training& training)
+      : workload_(workload), training_(training) {}
 
   // Applies `change` to every node of `op` at once, and to each alone where there are several.
   template <typename Change>
@@ -100,8 +101,10 @@ ir::Workload without_op(const ir::Workload& workload, size_t n) {
   changed.nodes.erase(changed.nodes.begin() + static_cast<long>(n));
   for (ir::Node& node : changed.nodes) {
     for (ir::ValueId& id : node.inputs) {
-      if (id == gone) id = source;
-      else if (id > gone) --id;
+      if (id == gone)
+        id = source;
+      else if (id > gone)
+        --id;
     }
   }
   return changed;
@@ -120,7 +123,7 @@ bool same_tensor(const tensor::Tensor& a, const tensor::Tensor& b, double scale)
   if (a.shape != b.shape) return false;
   double sum = 0;
   for (size_t i = 0; i < a.data.size(); ++i) sum += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
-  return std::sqrt(sum) <= kMatch * scale;   // false for NaN
+  return std::sqrt(sum) <= kMatch * scale;  // false for NaN
 }
 
 bool updates_match(const Reference& reference, const referee::Weights& ours, const referee::Weights& theirs,
@@ -143,7 +146,8 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
   Changes changes(workload, training);
   changes.workload(with_softmax_before_loss(workload), "softmax before a loss that takes logits");
   for (const Op op : {Op::kConv2d, Op::kMaxPool2d, Op::kAvgPool2d}) {
-    changes.nodes(op, ir::info(op).name + " padded as SAME (the extra pixel at bottom and right)", same_padding);
+    changes.nodes(op, ir::info(op).name + " padded as SAME (the extra pixel at bottom and right)",
+                  same_padding);
   }
   for (const double eps : {1e-3, 1e-5, 1e-6, 1e-12}) {
     const auto set = [eps](ir::Node& node) { ir::set_attribute(node, "eps", eps); };
@@ -155,7 +159,8 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
                   [form](ir::Node& node) { ir::set_attribute(node, "form", form); });
   }
   for (const bool count : {false, true}) {
-    changes.nodes(Op::kAvgPool2d, count ? "average pooling that counts the padding" : "average pooling without padding",
+    changes.nodes(Op::kAvgPool2d,
+                  count ? "average pooling that counts the padding" : "average pooling without padding",
                   [count](ir::Node& node) { ir::set_attribute(node, "count_include_pad", count); });
   }
   for (const std::string reduction : {"mean", "sum"}) {
@@ -163,7 +168,9 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
     ir::set_attribute(changed.nodes.back(), "reduction", reduction);
     changes.workload(std::move(changed), "the loss reduced by " + reduction);
   }
-  const auto drop_bias = [](ir::Node& node) { std::erase_if(node.params, [](const ir::Slot& s) { return s.name == "bias"; }); };
+  const auto drop_bias = [](ir::Node& node) {
+    std::erase_if(node.params, [](const ir::Slot& s) { return s.name == "bias"; });
+  };
   changes.nodes(Op::kConv2d, "convolution without its bias", drop_bias);
   changes.nodes(Op::kLinear, "linear layer without its bias", drop_bias);
   add_missing_activations(workload, changes);
@@ -182,7 +189,7 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
   const bool adam = base.kind == ir::OptimizerKind::kAdam || base.kind == ir::OptimizerKind::kAdamW;
   const bool has_eps = adam || base.kind == ir::OptimizerKind::kRmsprop;
   const auto form_words = [](ir::EpsForm form) {
-    return form == ir::EpsForm::kInside ? "epsilon inside the root: sqrt(v + eps)"
+    return form == ir::EpsForm::kInside    ? "epsilon inside the root: sqrt(v + eps)"
            : form == ir::EpsForm::kOutside ? "epsilon outside the root: sqrt(v) + eps"
                                            : "epsilon that is not bias-corrected (the 'hat' form)";
   };
@@ -192,8 +199,10 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
       for (const double rho : {base.rho, 0.9, 0.99}) {
         ir::Optimizer o = base;
         o.eps_form = form, o.eps = eps;
-        if (!adam) o.rho = rho;
-        else if (rho != base.rho) continue;
+        if (!adam)
+          o.rho = rho;
+        else if (rho != base.rho)
+          continue;
         std::vector<std::string> words;
         if (form != base.eps_form) words.push_back(form_words(form));
         if (eps != base.eps) words.push_back(fmt::format("epsilon {}", eps));
@@ -228,7 +237,8 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
       ir::Optimizer o = base;
       o.weight_decay = decay, o.decay_form = form;
       if (decay == 0) o.decay_form = base.decay_form;
-      if (o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2) o.kind = ir::OptimizerKind::kAdam;
+      if (o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
+        o.kind = ir::OptimizerKind::kAdam;
       add(o, decay == 0 ? std::string("no weight decay")
                         : fmt::format("{} weight decay {}", ir::name(form), decay));
     }
@@ -242,7 +252,8 @@ std::string explain_model(const GateJob& job, const Reference& reference, const 
     if (e && far(e->loss, answer.loss) < kMatch) return matches(v.words);
   }
   // The loss is the recipe's, some gradient is not.
-  for (const double factor : {static_cast<double>(job.training.batch), 1.0 / static_cast<double>(job.training.batch), 2.0, 0.5}) {
+  for (const double factor :
+       {static_cast<double>(job.training.batch), 1.0 / static_cast<double>(job.training.batch), 2.0, 0.5}) {
     bool all = true;
     for (size_t id = 0; id < answer.gradients.size() && all; ++id) {
       if (!ir::trainable(job.workload.parameters[id])) continue;
@@ -271,7 +282,8 @@ std::string explain_update(const GateJob& job, const Reference& reference, const
   return "";
 }
 
-std::string explain_buffers(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased) {
+std::string explain_buffers(const GateJob& job, const Reference& reference, const Answer& answer,
+                            bool unbiased) {
   const auto agree = [&](const referee::Weights& expected) {
     for (size_t id = 0; id < expected.size(); ++id) {
       if (ir::trainable(job.workload.parameters[id])) continue;
@@ -280,9 +292,11 @@ std::string explain_buffers(const GateJob& job, const Reference& reference, cons
     return true;
   };
   if (agree(unbiased ? reference.at.running.biased : reference.at.running.unbiased)) {
-    return matches(fmt::format("running variance from the {} batch variance", unbiased ? "biased" : "unbiased"));
+    return matches(
+        fmt::format("running variance from the {} batch variance", unbiased ? "biased" : "unbiased"));
   }
-  for (const double momentum : {0.0, 0.001, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0}) {
+  for (const double momentum :
+       {0.0, 0.001, 0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 0.95, 0.99, 0.999, 1.0}) {
     ir::Workload changed = job.workload;
     for (ir::Node& node : changed.nodes) {
       if (node.op == Op::kBatchNorm) ir::set_attribute(node, "momentum", momentum);
@@ -309,7 +323,8 @@ std::string explain_losses(const GateJob& job, const Reference& reference, const
     if (!second || far(second->loss, answer.losses64[1]) > kMatch) continue;
     const auto run = referee::train(v.workload, v.training.optimizer, reference.weights, *batches);
     bool all = run.has_value();
-    for (size_t k = 0; all && k < answer.losses64.size(); ++k) all = far(run->losses[k], answer.losses64[k]) < kMatch;
+    for (size_t k = 0; all && k < answer.losses64.size(); ++k)
+      all = far(run->losses[k], answer.losses64[k]) < kMatch;
     if (all) return matches(v.words);
   }
   return "";

@@ -22,7 +22,7 @@ struct Answer {
 
 // A recipe with one thing changed.
 struct Variant {
-  std::string words = {};                // "epsilon inside the root: sqrt(v + eps)"
+  std::string words = {};  // "epsilon inside the root: sqrt(v + eps)"
   ir::Workload workload = {};
   ir::Training training = {};
 };
@@ -34,7 +34,8 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
 // "matches: epsilon inside the root: sqrt(v + eps)"; empty if no variant matches.
 std::string explain_model(const GateJob& job, const Reference& reference, const Answer& answer);
 std::string explain_update(const GateJob& job, const Reference& reference, const Answer& answer);
-std::string explain_buffers(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased);
+std::string explain_buffers(const GateJob& job, const Reference& reference, const Answer& answer,
+                            bool unbiased);
 std::string explain_losses(const GateJob& job, const Reference& reference, const Answer& answer);
 
 }  // namespace bakeoff::lab

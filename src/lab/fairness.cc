@@ -22,7 +22,8 @@ FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& tra
       continue;
     }
     diff.frameworks.push_back(column);
-    for (const emit::Default& line : framework->defaults({workload, as_is, contender.settings, contender.script})) {
+    for (const emit::Default& line :
+         framework->defaults({workload, as_is, contender.settings, contender.script})) {
       auto found = std::find_if(diff.lines.begin(), diff.lines.end(),
                                 [&](const FairnessLine& l) { return l.topic == line.topic; });
       if (found == diff.lines.end()) {

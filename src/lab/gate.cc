@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/files.h"
 #include "lab/explain.h"
@@ -18,6 +19,8 @@ namespace {
 
 using tensor::Tensor;
 
+constexpr double kLeast = 1e-300;  // where everything is zero, zero is right
+
 Status write_parameters(const ir::Workload& workload, const referee::Weights& weights, tensor::DType dtype,
                         bool trainable_only, const fs::path& file) {
   tensor::NamedTensors named;
@@ -31,7 +34,8 @@ Status write_parameters(const ir::Workload& workload, const referee::Weights& we
 }
 
 // Writes in float32 and reads back: everybody starts from the same rounded numbers.
-Result<referee::Weights> rounded(const ir::Workload& workload, const referee::Weights& weights, const fs::path& file) {
+Result<referee::Weights> rounded(const ir::Workload& workload, const referee::Weights& weights,
+                                 const fs::path& file) {
   CHECK_OK(write_parameters(workload, weights, tensor::DType::kF32, false, file));
   TRY(const auto stored, tensor::SafetensorsFile::open(file));
   referee::Weights back;
@@ -75,9 +79,10 @@ class Group {
   void compare(const std::string& tensor, double error) { compare(tensor, error, check_.tolerance); }
   // With a tolerance of its own; the worst is the one that uses most of it.
   void compare(const std::string& tensor, double error, double tolerance) {
-    const bool passed = error <= tolerance;   // false for NaN
+    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+    const bool passed = error <= tolerance;
     const double share = error / tolerance;
-    if (check_.tensor.empty() || !(share <= worst_)) {
+    if (check_.tensor.empty() || share > worst_) {
       check_.tensor = tensor, check_.error = error, check_.tolerance = tolerance;
       worst_ = share;
     }
@@ -119,7 +124,8 @@ void compare_activations(const GateJob& job, const Dump& dump, const Reference& 
     const auto value = static_cast<size_t>(job.workload.output_of(static_cast<int>(n)));
     const auto* expected = std::get_if<Tensor>(&reference.at.activations[value]);
     if (expected == nullptr || dump.get(name).shape != expected->shape) continue;
-    group.compare("output of " + layer, tensor::relative_distance(dump.get(name), *expected), tolerances.output64);
+    group.compare("output of " + layer, tensor::relative_distance(dump.get(name), *expected),
+                  tolerances.output64);
   }
 }
 
@@ -141,8 +147,9 @@ void compare_gradients(const GateJob& job, const Reference& reference, const Ans
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at.gradients[id];
-    const double scale = std::max(tensor::norm(expected), 1e-6 * largest);
-    group.compare("grad/" + job.workload.parameters[id].name, distance(answer.gradients[id], expected) / scale);
+    const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
+    group.compare("grad/" + job.workload.parameters[id].name,
+                  distance(answer.gradients[id], expected) / scale);
   }
 }
 
@@ -155,7 +162,7 @@ void compare_updates(const GateJob& job, const Reference& reference, const Answe
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const double step = tensor::norm(difference(reference.updated[id], reference.weights[id]));
     // A step is the difference of two parameters: it is known to the parameters' own rounding.
-    const double scale = std::max({step, 1e-6 * largest, 1e-7 * tensor::norm(reference.weights[id])});
+    const double scale = std::max({step, 1e-6 * largest, 1e-7 * tensor::norm(reference.weights[id]), kLeast});
     group.compare("update/" + job.workload.parameters[id].name,
                   distance(answer.updated[id], reference.updated[id]) / scale);
   }
@@ -167,7 +174,8 @@ void compare_buffers(const GateJob& job, const Reference& reference, const Answe
   for (size_t id = 0; id < answer.buffers.size(); ++id) {
     if (ir::trainable(job.workload.parameters[id])) continue;
     const double scale = std::max(tensor::norm(expected[id]), 1e-6);
-    group.compare("buffer/" + job.workload.parameters[id].name, distance(answer.buffers[id], expected[id]) / scale);
+    group.compare("buffer/" + job.workload.parameters[id].name,
+                  distance(answer.buffers[id], expected[id]) / scale);
   }
 }
 
@@ -177,12 +185,12 @@ bool compiles_slowly(const Contender& contender) {
   if (compile != contender.settings.end() && compile->second != "off") return true;
   const auto backend = contender.settings.find("backend");
   const auto jit = contender.settings.find("jit_compile");
-  return backend != contender.settings.end() && backend->second == "torch" && jit != contender.settings.end() &&
-         jit->second == "true";
+  return backend != contender.settings.end() && backend->second == "torch" &&
+         jit != contender.settings.end() && jit->second == "true";
 }
 
-void compare_all(const GateJob& job, const Reference& reference, const GateContender& contender, const Dump& dump,
-                 const Answer& answer, Parity& parity, const Tolerances& t) {
+void compare_all(const GateJob& job, const Reference& reference, const GateContender& contender,
+                 const Dump& dump, const Answer& answer, Parity& parity, const Tolerances& t) {
   bool model = true, update = true, buffers = true;
   {
     Group group(parity, "float64 prediction", t.output64);
@@ -219,7 +227,8 @@ void compare_all(const GateJob& job, const Reference& reference, const GateConte
 
 }  // namespace
 
-Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed, const fs::path& file) {
+Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
+                                               const fs::path& file) {
   return rounded(workload, referee::initial_weights(workload, seed), file);
 }
 
@@ -229,9 +238,10 @@ Result<Reference> make_reference(const GateJob& job) {
   r.gradients_file = job.folder / "gate_gradients.safetensors";
   r.initial_file = job.folder / "gate_initial.safetensors";
   TRY(const referee::Weights initial, write_initial_weights(job.workload, job.training.seed, r.initial_file));
-  TRY(r.weights, rounded(job.workload, referee::perturbed(job.workload, initial, job.training.seed), r.weights_file));
-  TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows,
-                                       std::max(job.steps, kSteps64)));
+  TRY(r.weights,
+      rounded(job.workload, referee::perturbed(job.workload, initial, job.training.seed), r.weights_file));
+  TRY(const auto batches,
+      read_batches(job.workload, job.training, job.data, job.rows, std::max(job.steps, kSteps64)));
   r.batch = batches[0];
   TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch, {.activations = true}));
   CHECK_OK(write_parameters(job.workload, r.at.gradients, tensor::DType::kF64, true, r.gradients_file));
@@ -252,8 +262,12 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
               bool train, Parity& parity, const Tolerances& tolerances) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
   Texts effective64;
-  worker.build({.script = contender.script, .weights = reference.weights_file, .data = job.data,
-                .layout = contender.layout, .dropout = false}, effective64);
+  worker.build({.script = contender.script,
+                .weights = reference.weights_file,
+                .data = job.data,
+                .layout = contender.layout,
+                .dropout = false},
+               effective64);
   if (!worker.parity(0, job.training.batch, reference.gradients_file, out)) {
     parity.failure = worker.failure();
     return;
@@ -279,7 +293,8 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   for (size_t k = 0; k < losses->losses.size(); ++k) {
     group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
   }
-  if (!group.passed() && parity.explanation.empty()) parity.explanation = explain_losses(job, reference, answer);
+  if (!group.passed() && parity.explanation.empty())
+    parity.explanation = explain_losses(job, reference, answer);
 }
 
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
@@ -297,21 +312,26 @@ Parity prove_float64(const GateJob& job, const Reference& reference, const GateC
   return parity;
 }
 
-void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender, Parity& parity,
-                   const Tolerances& tolerances) {
+void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity, const Tolerances& tolerances) {
   WorkerSpec spec = contender.worker;
   spec.dtype = "float32";
   const auto worker = Worker::start(spec);
   const auto imported = worker->import();
   if (imported) parity.effective = imported->effective, parity.versions = imported->versions;
-  worker->build({.script = contender.script, .weights = reference.initial_file, .data = job.data,
-                 .layout = contender.layout, .dropout = false}, parity.effective);
+  worker->build({.script = contender.script,
+                 .weights = reference.initial_file,
+                 .data = job.data,
+                 .layout = contender.layout,
+                 .dropout = false},
+                parity.effective);
   if (const auto losses = worker->losses(job.steps)) {
     parity.losses = losses->losses;
     parity.first_step_cold_ns = losses->first_ns;
     Group group(parity, "float32 losses", tolerances.losses32_first);
     for (size_t k = 0; k < losses->losses.size(); ++k) {
-      group.compare(fmt::format("float32 loss of step {}", k), relative(losses->losses[k], reference.losses32[k]),
+      group.compare(fmt::format("float32 loss of step {}", k),
+                    relative(losses->losses[k], reference.losses32[k]),
                     tolerances.losses32_first + static_cast<double>(k) * tolerances.losses32_growth);
     }
   } else {

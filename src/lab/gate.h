@@ -2,9 +2,11 @@
 
 // The parity gate: does a contender compute what the recipe says? Proven before any clock starts.
 //
-// 1. float64, from perturbed weights, on one batch: prediction, loss, every gradient, running statistics, and the
+// 1. float64, from perturbed weights, on one batch: prediction, loss, every gradient, running statistics, and
+// the
 //    parameters after one optimizer update from given gradients, against the referee.
-// 2. float64, the contender's own training step: the losses of a few steps. Rounding is out of the way, so any
+// 2. float64, the contender's own training step: the losses of a few steps. Rounding is out of the way, so
+// any
 //    other meaning of optimizer or state shows.
 // 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step.
 //
@@ -28,20 +30,20 @@ namespace bakeoff::lab {
 struct GateJob {
   ir::Workload workload = {};
   ir::Training training = {};
-  std::filesystem::path data = {};       // safetensors, raw values
-  int64_t rows = 0;                 // in it
-  int64_t steps = 10;               // float32 losses
-  std::filesystem::path folder = {};     // for the files below; exists
+  std::filesystem::path data = {};    // safetensors, raw values
+  int64_t rows = 0;                   // in it
+  int64_t steps = 10;                 // float32 losses
+  std::filesystem::path folder = {};  // for the files below; exists
 };
 
 // What the referee says, computed once for all contenders.
 struct Reference {
-  referee::Weights weights = {};         // perturbed, rounded to float32: step 1 and 2 start here
-  referee::Inputs batch = {};            // rows [0, training.batch)
-  referee::Evaluation at = {};           // at `weights`
-  referee::Weights updated = {};         // after one update from at.gradients
-  std::vector<double> losses64 = {};     // step 2
-  std::vector<double> losses32 = {};     // step 3, in float64 from the initial weights
+  referee::Weights weights = {};      // perturbed, rounded to float32: step 1 and 2 start here
+  referee::Inputs batch = {};         // rows [0, training.batch)
+  referee::Evaluation at = {};        // at `weights`
+  referee::Weights updated = {};      // after one update from at.gradients
+  std::vector<double> losses64 = {};  // step 2
+  std::vector<double> losses32 = {};  // step 3, in float64 from the initial weights
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};
 };
 
@@ -69,7 +71,7 @@ Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uin
 struct GateContender {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
-  WorkerSpec worker = {};                // dtype is set by the gate
+  WorkerSpec worker = {};  // dtype is set by the gate
   bool unbiased_running_var = false;
 };
 
@@ -83,7 +85,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
                      const Tolerances& tolerances = {});
 // Step 3, added to what prove_float64 found.
-void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender, Parity& parity,
-                   const Tolerances& tolerances = {});
+void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity, const Tolerances& tolerances = {});
 
 }  // namespace bakeoff::lab

@@ -22,7 +22,8 @@ std::string value_of(std::string_view text, std::string_view key, char separator
     const size_t at = line.find(separator);
     if (at == std::string_view::npos) continue;
     line.remove_prefix(at + 1);
-    while (!line.empty() && (line.front() == ' ' || line.front() == '\t' || line.front() == '"')) line.remove_prefix(1);
+    while (!line.empty() && (line.front() == ' ' || line.front() == '\t' || line.front() == '"'))
+      line.remove_prefix(1);
     while (!line.empty() && (line.back() == '"' || line.back() == ' ')) line.remove_suffix(1);
     return std::string(line);
   }
@@ -67,7 +68,8 @@ Host read_host() {
     const std::string flags = " " + value_of(*cpu, "flags", ':') + " ";
     std::string vector;
     for (const std::string_view flag : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}) {
-      if (flags.find(" " + std::string(flag) + " ") != std::string::npos) vector += (vector.empty() ? "" : " ") + std::string(flag);
+      if (flags.find(" " + std::string(flag) + " ") != std::string::npos)
+        vector += (vector.empty() ? "" : " ") + std::string(flag);
     }
     host.more["vector units"] = vector;
     host.more["hypervisor"] = flags.find(" hypervisor ") != std::string::npos ? "yes" : "no";

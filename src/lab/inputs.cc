@@ -4,8 +4,8 @@
 
 namespace bakeoff::lab {
 
-Result<referee::Inputs> read_inputs(const ir::Workload& workload, const std::filesystem::path& data, double divisor,
-                                    int64_t first, int64_t count) {
+Result<referee::Inputs> read_inputs(const ir::Workload& workload, const std::filesystem::path& data,
+                                    double divisor, int64_t first, int64_t count) {
   TRY(const auto file, tensor::SafetensorsFile::open(data));
   referee::Inputs inputs;
   for (const ir::Input& input : workload.inputs) {
@@ -25,12 +25,13 @@ Result<referee::Inputs> read_inputs(const ir::Workload& workload, const std::fil
 }
 
 Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, const ir::Training& training,
-                                                  const std::filesystem::path& data, int64_t rows, int64_t steps) {
+                                                  const std::filesystem::path& data, int64_t rows,
+                                                  int64_t steps) {
   const int64_t whole = rows / training.batch;
   std::vector<referee::Inputs> batches;
   for (int64_t step = 0; step < steps; ++step) {
-    TRY(referee::Inputs inputs, read_inputs(workload, data, training.input_divisor,
-                                            step % whole * training.batch, training.batch));
+    TRY(referee::Inputs inputs,
+        read_inputs(workload, data, training.input_divisor, step % whole * training.batch, training.batch));
     batches.push_back(std::move(inputs));
   }
   return batches;

@@ -28,7 +28,9 @@ Status link_or_copy(const fs::path& from, const fs::path& to) {
   fs::create_hard_link(from, to, code);
   if (!code) return Done{};
   fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
-  if (code) return Error{.message = fmt::format("cannot copy '{}' to '{}': {}", from.string(), to.string(), code.message())};
+  if (code)
+    return Error{.message =
+                     fmt::format("cannot copy '{}' to '{}': {}", from.string(), to.string(), code.message())};
   return Done{};
 }
 
@@ -60,7 +62,7 @@ struct Written {
   int64_t rows = 0;
   std::string data_description;
   std::string weights_sha256;
-  std::vector<std::optional<Failure>> failures;   // by contender
+  std::vector<std::optional<Failure>> failures;  // by contender
 };
 
 Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
@@ -69,14 +71,18 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   const DataKind kind = recipe.data.kind == "mnist"  ? DataKind::kMnist
                         : recipe.data.kind == "file" ? DataKind::kFile
                                                      : DataKind::kSynthetic;
-  TRY(const DataSet data, prepare({.kind = kind, .path = recipe.data.path, .samples = recipe.data.samples,
+  TRY(const DataSet data, prepare({.kind = kind,
+                                   .path = recipe.data.path,
+                                   .samples = recipe.data.samples,
                                    .seed = recipe.training.seed},
                                   recipe.workload, bakeoff_home() / "data", progress));
   written.rows = data.rows;
   written.data_description = data.description;
   if (data.rows < recipe.training.batch) {
-    return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch, data.rows),
-                 .where = recipe.file.string(), .remedy = fmt::format("set batch to at most {}", data.rows)};
+    return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch,
+                                        data.rows),
+                 .where = recipe.file.string(),
+                 .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
@@ -91,9 +97,12 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
 }
 
 Contender record_of(const recipe::Contender& c) {
-  return {.id = c.id, .framework = c.framework,
-          .environment = emit::find_framework(c.framework)->environment(c.settings), .settings = c.settings,
-          .script = c.file, .own_script = c.script.string()};
+  return {.id = c.id,
+          .framework = c.framework,
+          .environment = emit::find_framework(c.framework)->environment(c.settings),
+          .settings = c.settings,
+          .script = c.file,
+          .own_script = c.script.string()};
 }
 
 // Everything that follows from recipe, manifest and folder.
@@ -102,9 +111,14 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   const std::vector<int> allowed = allowed_cpus();
   const size_t threads = recipe.race.threads > 0 ? static_cast<size_t>(recipe.race.threads) : allowed.size();
-  const std::vector<int> cpus(allowed.begin(), allowed.begin() + static_cast<long>(std::min(threads, allowed.size())));
-  GateJob gate{.workload = recipe.workload, .training = recipe.training, .data = directory.scripts() / kData,
-               .rows = rows, .steps = recipe.race.parity_steps, .folder = directory.path() / "gate"};
+  const std::vector<int> cpus(allowed.begin(),
+                              allowed.begin() + static_cast<long>(std::min(threads, allowed.size())));
+  GateJob gate{.workload = recipe.workload,
+               .training = recipe.training,
+               .data = directory.scripts() / kData,
+               .rows = rows,
+               .steps = recipe.race.parity_steps,
+               .folder = directory.path() / "gate"};
   CHECK_OK(make_folder(gate.folder));
   Plan plan{std::move(recipe), std::move(directory), std::move(manifest), std::move(gate), {}};
   for (size_t i = 0; i < plan.manifest.contenders.size(); ++i) {
@@ -123,10 +137,15 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
       lane.failure = Failure{"environment",
                              interpreter == interpreters.end()
                                  ? fmt::format("there is no environment '{}'", contender.environment)
-                                 : interpreter->second.why_not, {}};
+                                 : interpreter->second.why_not,
+                             {}};
     } else {
-      lane.entry.worker = {.python = interpreter->second.python, .runner = runner, .framework = contender.framework,
-                           .options = contender.settings, .threads = static_cast<int>(threads), .cpus = cpus,
+      lane.entry.worker = {.python = interpreter->second.python,
+                           .runner = runner,
+                           .framework = contender.framework,
+                           .options = contender.settings,
+                           .threads = static_cast<int>(threads),
+                           .cpus = cpus,
                            .environment = plan.manifest.worker_environment,
                            .stage_seconds = plan.recipe.race.stage_seconds};
     }
@@ -139,7 +158,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 
 Texts worker_environment(const recipe::Recipe& recipe, int threads) {
   const std::string n = std::to_string(threads);
-  Texts all = {{"OMP_NUM_THREADS", n}, {"OPENBLAS_NUM_THREADS", n}, {"MKL_NUM_THREADS", n},
+  Texts all = {{"OMP_NUM_THREADS", n},     {"OPENBLAS_NUM_THREADS", n},   {"MKL_NUM_THREADS", n},
                {"NUMEXPR_NUM_THREADS", n}, {"TF_NUM_INTRAOP_THREADS", n}, {"TF_CPP_MIN_LOG_LEVEL", "2"},
                {"PYTHONHASHSEED", "0"}};
   if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
@@ -154,7 +173,8 @@ Texts worker_environment(const recipe::Recipe& recipe, int threads) {
 Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
   TRY(const Written written, write_all(recipe, folder, progress));
   for (size_t i = 0; i < written.failures.size(); ++i) {
-    if (written.failures[i]) return Error{.message = recipe.contenders[i].id + ": " + written.failures[i]->reason};
+    if (written.failures[i])
+      return Error{.message = recipe.contenders[i].id + ": " + written.failures[i]->reason};
   }
   return Done{};
 }
@@ -166,11 +186,19 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, con
   TRY(const Written written, write_all(recipe, directory.scripts(), progress));
   const int threads = recipe.race.threads > 0 ? static_cast<int>(recipe.race.threads)
                                               : static_cast<int>(allowed_cpus().size());
-  Manifest manifest{.bakeoff_version = kVersion, .started = utc_now(), .recipe_name = recipe.name,
-                    .recipe_file = fs::absolute(recipe.file).string(), .recipe_text = recipe.text,
-                    .workload_text = ir::dump(recipe.workload), .weights_sha256 = written.weights_sha256,
-                    .data_description = written.data_description, .host = read_host(), .contenders = {},
-                    .not_started = {}, .referee_losses = {}, .fairness = {},
+  Manifest manifest{.bakeoff_version = kVersion,
+                    .started = utc_now(),
+                    .recipe_name = recipe.name,
+                    .recipe_file = fs::absolute(recipe.file).string(),
+                    .recipe_text = recipe.text,
+                    .workload_text = ir::dump(recipe.workload),
+                    .weights_sha256 = written.weights_sha256,
+                    .data_description = written.data_description,
+                    .host = read_host(),
+                    .contenders = {},
+                    .not_started = {},
+                    .referee_losses = {},
+                    .fairness = {},
                     .worker_environment = worker_environment(recipe, threads)};
   manifest.worker_environment["TORCHINDUCTOR_CACHE_DIR"] = (directory.path() / "cache" / "inductor").string();
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {

@@ -29,7 +29,7 @@ struct Plan {
   RunDirectory directory;
   Manifest manifest = {};
   GateJob gate = {};
-  std::vector<Lane> lanes = {};          // in the recipe's order
+  std::vector<Lane> lanes = {};  // in the recipe's order
 };
 
 // Interpreters by environment name ("torch"); a missing one has its reason.
@@ -40,7 +40,8 @@ struct Interpreter {
 using Interpreters = std::map<std::string, Interpreter>;
 
 // Writes scripts, data.safetensors and weights.safetensors into `folder`, so that each script runs alone.
-Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder, const Progress& progress);
+Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder,
+                     const Progress& progress);
 
 // A new run in an empty or new folder.
 Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path& folder,

@@ -21,7 +21,7 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr int64_t kBytesPerWorker = int64_t{3} << 29;   // 1.5 GiB: what a worker of these frameworks may need
+constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
 
 double seconds_since(int64_t begin) {
   return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
@@ -49,7 +49,8 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
   Trial& trial = member.trial;
   trial.started = utc_now();
   WorkerSpec spec = entry.worker;
-  spec.log_file = plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
+  spec.log_file =
+      plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
   static std::atomic<int> rings{0};
   spec.ring_file = fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), rings++);
   if (!fs::is_directory("/dev/shm")) spec.ring_file = plan.directory.path() / spec.ring_file.filename();
@@ -62,10 +63,13 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
     trial.effective = imported->effective;
   }
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
-  const auto built = worker.build({.script = entry.script,
-                                   .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
-                                   .data = plan.gate.data, .layout = entry.layout, .dropout = true},
-                                  trial.effective);
+  const auto built =
+      worker.build({.script = entry.script,
+                    .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
+                    .data = plan.gate.data,
+                    .layout = entry.layout,
+                    .dropout = true},
+                   trial.effective);
   if (built) trial.build_ns = *built;
   if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
   if (const auto warm = worker.run(plan.recipe.race.warmup_steps, "warmup")) {
@@ -99,7 +103,8 @@ void end_member(Member& member) {
 
 template <typename T>
 void shuffle(std::vector<T>& items, tensor::Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
+  for (size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
 }
 
 }  // namespace
@@ -125,7 +130,8 @@ std::optional<double> heat_value(const Trial& trial) {
   return value ? std::optional<double>(*value) : std::nullopt;
 }
 
-Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants) {
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
+                                  const std::vector<std::string>& entrants) {
   stats::PairTable table(entrants.size());
   std::set<int> heats;
   for (const Trial& trial : trials) heats.insert(trial.heat);
@@ -155,8 +161,9 @@ Status check_budget(const recipe::Recipe& recipe) {
   if (k < 2) return Done{};
   const int64_t least = least_heats(recipe.alpha, k);
   if (recipe.budget.heats < least) {
-    return Error{.message = fmt::format("budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
-                                        recipe.budget.heats, k, recipe.alpha),
+    return Error{.message = fmt::format(
+                     "budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
+                     recipe.budget.heats, k, recipe.alpha),
                  .where = recipe.file.string(),
                  .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
   }
@@ -164,10 +171,14 @@ Status check_budget(const recipe::Recipe& recipe) {
   const double minutes = static_cast<double>(least) * static_cast<double>(recipe.race.bursts) *
                          recipe.race.burst_seconds * static_cast<double>(k) / 60;
   if (recipe.budget.minutes < minutes) {
-    return Error{.message = fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
-                                        "{:.1f} minutes", recipe.budget.minutes, least, k, minutes),
-                 .where = recipe.file.string(),
-                 .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds", minutes)};
+    return Error{
+        .message =
+            fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
+                        "{:.1f} minutes",
+                        recipe.budget.minutes, least, k, minutes),
+        .where = recipe.file.string(),
+        .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds",
+                              minutes)};
   }
   return Done{};
 }
@@ -181,7 +192,12 @@ std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, 
   std::vector<Member> members(lanes.size());
   happening.total = static_cast<int>(lanes.size() * (1 + static_cast<size_t>(plan.recipe.race.bursts)));
   happening.done = 0;
+  const int64_t begin = monotonic_clock().now_ns();
+  const double elapsed_before = happening.elapsed_s;
+  const std::optional<double> left_before = happening.left_s;
   const auto tell = [&](const std::string& what, size_t member) {
+    happening.elapsed_s = elapsed_before + seconds_since(begin);
+    if (left_before) happening.left_s = std::max(0.0, *left_before - seconds_since(begin));
     happening.detail = what + " " + plan.lanes[lanes[member]].entry.contender.id;
     watch(happening);
     ++happening.done;
@@ -232,7 +248,8 @@ std::vector<size_t> next_members(const stats::PairTable& table, const stats::Rac
   return members;
 }
 
-Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials, const Watch& watch) {
+Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+            const Watch& watch) {
   const std::vector<size_t> lanes = eligible(plan, parities);
   std::vector<std::string> entrants;
   for (const size_t lane : lanes) entrants.push_back(plan.manifest.contenders[lane].id);
@@ -245,11 +262,13 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   double last_heat_s = 0;
   while (!proc::interrupted() && heat < plan.recipe.budget.heats) {
     TRY(const stats::PairTable table, tabulate(trials, entrants));
-    const stats::Race state = stats::race_state(table, {.alpha = plan.recipe.alpha, .margin = plan.recipe.margin});
+    const stats::Race state =
+        stats::race_state(table, {.alpha = plan.recipe.alpha, .margin = plan.recipe.margin});
     std::vector<bool> failed(entrants.size(), false);
     for (const Trial& trial : trials) {
       const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-      if ((trial.failure || trial.invalid) && at != entrants.end()) failed[static_cast<size_t>(at - entrants.begin())] = true;
+      if ((trial.failure || trial.invalid) && at != entrants.end())
+        failed[static_cast<size_t>(at - entrants.begin())] = true;
     }
     size_t live = static_cast<size_t>(plan.recipe.race.live);
     if (const int64_t memory = available_memory_bytes(); memory > 0) {
@@ -261,8 +280,10 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     now.heat = ++heat;
     now.elapsed_s = seconds_since(begin);
     now.left_s = std::max(0.0, budget_s - now.elapsed_s);
-    now.failed = static_cast<int>(plan.lanes.size() - lanes.size() + static_cast<size_t>(std::count(failed.begin(), failed.end(), true)));
-    now.survivors = static_cast<int>(entrants.size() - state.eliminated.size()) - static_cast<int>(std::count(failed.begin(), failed.end(), true));
+    now.failed = static_cast<int>(plan.lanes.size() - lanes.size() +
+                                  static_cast<size_t>(std::count(failed.begin(), failed.end(), true)));
+    now.survivors = static_cast<int>(entrants.size() - state.eliminated.size()) -
+                    static_cast<int>(std::count(failed.begin(), failed.end(), true));
     if (state.leader) {
       now.leader = entrants[*state.leader];
       std::vector<double> ms;
@@ -276,7 +297,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const int64_t heat_begin = monotonic_clock().now_ns();
     std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, as_is && heat == 1, watch, now);
     last_heat_s = seconds_since(heat_begin);
-    if (proc::interrupted()) break;   // a heat cut short is void
+    if (proc::interrupted()) break;  // a heat cut short is void
     for (Trial& trial : fresh) {
       CHECK_OK(plan.directory.append(trial));
       trials.push_back(std::move(trial));
@@ -294,7 +315,8 @@ Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const
     if (!known && !plan.lanes[i].failure) todo.push_back(i);
   }
   if (todo.empty()) return done;
-  Happening now{.stage = "referee", .detail = "computing losses and gradients in float64",
+  Happening now{.stage = "referee",
+                .detail = "computing losses and gradients in float64",
                 .contenders = static_cast<int>(plan.lanes.size())};
   watch(now);
   TRY(const Reference reference, make_reference(plan.gate));

@@ -1,9 +1,9 @@
 #pragma once
 
-// The race: heats of fresh processes on one CPU set. In a heat every member starts, takes its first step (timed:
-// compilation included), warms up and is frozen; then bursts alternate in random order, one worker running at a
-// time, all others frozen. Each heat gives every member one value, the log of its trimmed mean step time, and
-// every pair of members one paired difference.
+// The race: heats of fresh processes on one CPU set. In a heat every member starts, takes its first step
+// (timed: compilation included), warms up and is frozen; then bursts alternate in random order, one worker
+// running at a time, all others frozen. Each heat gives every member one value, the log of its trimmed mean
+// step time, and every pair of members one paired difference.
 
 #include <functional>
 #include <optional>
@@ -20,11 +20,11 @@ namespace bakeoff::lab {
 
 // What is going on, for whoever shows it.
 struct Happening {
-  std::string stage = {};           // "referee", "parity", "race"
-  std::string detail = {};          // contender or step under way
-  int done = 0, total = 0;     // parts of the stage; total 0: not known
+  std::string stage = {};   // "referee", "parity", "race"
+  std::string detail = {};  // contender or step under way
+  int done = 0, total = 0;  // parts of the stage; total 0: not known
   int heat = 0;
-  double elapsed_s = 0;        // of the race
+  double elapsed_s = 0;  // of the race
   std::optional<double> left_s = {};
   std::string leader = {};
   double leader_ms = 0;
@@ -55,8 +55,10 @@ std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members
 std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
                                  const std::vector<bool>& failed, size_t live);
 
-// Heats until everything is decided, the budget is spent or Ctrl-C comes. Appends trials to the run directory.
-Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials, const Watch& watch);
+// Heats until everything is decided, the budget is spent or Ctrl-C comes. Appends trials to the run
+// directory.
+Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+            const Watch& watch);
 
 // The gate for all lanes not in `done` yet; appends to the run directory.
 Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch);

@@ -14,12 +14,16 @@ namespace nlohmann {
 template <typename T>
 struct adl_serializer<std::optional<T>> {
   static void to_json(ordered_json& j, const std::optional<T>& value) {
-    if (value) j = *value;
-    else j = nullptr;
+    if (value)
+      j = *value;
+    else
+      j = nullptr;
   }
   static void from_json(const ordered_json& j, std::optional<T>& value) {
-    if (j.is_null()) value.reset();
-    else value = j.get<T>();
+    if (j.is_null())
+      value.reset();
+    else
+      value = j.get<T>();
   }
 };
 }  // namespace nlohmann
@@ -32,52 +36,56 @@ using Json = nlohmann::ordered_json;
 #define BAKEOFF_WRITE(field) j[#field] = v.field;
 #define BAKEOFF_READ(field) \
   if (const auto it = j.find(#field); it != j.end()) it->get_to(v.field);
-#define BAKEOFF_RECORD(Type, ...)                                                                \
-  static void to_json(Json& j, const Type& v) {                                                  \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))                        \
-  }                                                                                              \
-  static void from_json(const Json& j, Type& v) {                                                \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))                         \
+#define BAKEOFF_RECORD(Type, ...)                                         \
+  static void to_json(Json& j, const Type& v) {                           \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__)) \
+  }                                                                       \
+  static void from_json(const Json& j, Type& v) {                         \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))  \
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(Burst, ns, steps)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
-BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses, first_step_cold_ns,
-               effective, versions)
-BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, start_ns, import_ns, build_ns, first_step_ns, cold,
-               warmup_ns, bursts, step_ns, last_loss, user_s, system_s, peak_rss_bytes, involuntary_switches,
-               effective, versions)
+BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
+               first_step_cold_ns, effective, versions)
+BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, start_ns, import_ns, build_ns,
+               first_step_ns, cold, warmup_ns, bursts, step_ns, last_loss, user_s, system_s, peak_rss_bytes,
+               involuntary_switches, effective, versions)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, script, own_script)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
-BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text, workload_text,
-               weights_sha256, data_description, host, contenders, not_started, referee_losses, fairness,
-               worker_environment)
+BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
+               workload_text, weights_sha256, data_description, host, contenders, not_started, referee_losses,
+               fairness, worker_environment)
 
 namespace {
 
 // JSON has no infinities; an error that is not finite is stored as the largest number.
 double finite(double value) { return std::isfinite(value) ? value : 1e308; }
 
+// `key` is one that no record of this kind lacks.
 template <typename T>
-Result<T> record_from(std::string_view text, const std::string& where) {
+Result<T> record_from(std::string_view text, const std::string& where, const char* key) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object()) {
-    return Error{.message = "not a JSON record", .where = where, .remedy = "the file is damaged: start a new run"};
+  if (json.is_discarded() || !json.is_object() || !json.contains(key)) {
+    return Error{
+        .message = "not a JSON record", .where = where, .remedy = "the file is damaged: start a new run"};
   }
   try {
     return json.get<T>();
   } catch (const nlohmann::json::exception& e) {
-    return Error{.message = std::string("unexpected record: ") + e.what(), .where = where,
+    return Error{.message = std::string("unexpected record: ") + e.what(),
+                 .where = where,
                  .remedy = "the file is damaged or from another version"};
   }
 }
 
 // All lines of a file but a torn last one.
 template <typename T>
-Result<std::vector<T>> read_lines(const fs::path& path, Result<T> (*parse)(std::string_view, const std::string&)) {
+Result<std::vector<T>> read_lines(const fs::path& path,
+                                  Result<T> (*parse)(std::string_view, const std::string&)) {
   std::vector<T> records;
   if (!fs::exists(path)) return records;
   TRY(const std::string text, read_file(path));
@@ -85,7 +93,8 @@ Result<std::vector<T>> read_lines(const fs::path& path, Result<T> (*parse)(std::
   for (size_t begin = 0; begin < text.size(); ++line) {
     const size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
-    TRY(T record, parse(std::string_view(text).substr(begin, end - begin), fmt::format("{}:{}", path.string(), line)));
+    TRY(T record,
+        parse(std::string_view(text).substr(begin, end - begin), fmt::format("{}:{}", path.string(), line)));
     records.push_back(std::move(record));
     begin = end + 1;
   }
@@ -97,7 +106,8 @@ Status append_record(const fs::path& path, const std::string& line) {
   if (fs::exists(path)) {
     TRY(const std::string text, read_file(path));
     if (!text.empty() && text.back() != '\n') {
-      CHECK_OK(write_file(path, text.substr(0, text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1)));
+      CHECK_OK(
+          write_file(path, text.substr(0, text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1)));
     }
   }
   return append_line(path, line);
@@ -109,7 +119,11 @@ std::string dump(const Json& json, int indent = -1) {
 
 }  // namespace
 
-std::string to_json(const Manifest& manifest) { return dump(Json(manifest), 1) + "\n"; }
+std::string to_json(const Manifest& manifest) {
+  Manifest copy = manifest;
+  for (double& loss : copy.referee_losses) loss = finite(loss);
+  return dump(Json(copy), 1) + "\n";
+}
 
 std::string to_json(const Parity& parity) {
   Parity copy = parity;
@@ -126,24 +140,33 @@ std::string to_json(const Trial& trial) {
 }
 
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file) {
-  TRY(Manifest manifest, record_from<Manifest>(text, file));
+  TRY(Manifest manifest, record_from<Manifest>(text, file, "version"));
   if (manifest.version != kRecordVersion) {
-    return Error{.message = fmt::format("record version {}, this program reads {}", manifest.version, kRecordVersion),
-                 .where = file, .remedy = "use the bakeoff version that wrote it: " + manifest.bakeoff_version};
+    return Error{
+        .message = fmt::format("record version {}, this program reads {}", manifest.version, kRecordVersion),
+        .where = file,
+        .remedy = "use the bakeoff version that wrote it: " + manifest.bakeoff_version};
+  }
+  if (manifest.not_started.size() != manifest.contenders.size()) {
+    return Error{.message = fmt::format("{} contenders, but {} entries of not_started",
+                                        manifest.contenders.size(), manifest.not_started.size()),
+                 .where = file,
+                 .remedy = "the file is damaged: start a new run"};
   }
   return manifest;
 }
 Result<Parity> parity_from_json(std::string_view text, const std::string& where) {
-  return record_from<Parity>(text, where);
+  return record_from<Parity>(text, where, "contender");
 }
 Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
-  return record_from<Trial>(text, where);
+  return record_from<Trial>(text, where, "contender");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
   if (!fs::exists(path / "run.json")) {
-    return Error{.message = fmt::format("'{}' is no run directory: it has no run.json", path.string()),
-                 .remedy = "name the folder that `bakeoff run` wrote, for example runs/mnist_cnn-20261121-080000"};
+    return Error{
+        .message = fmt::format("'{}' is no run directory: it has no run.json", path.string()),
+        .remedy = "name the folder that `bakeoff run` wrote, for example runs/mnist_cnn-20261121-080000"};
   }
   return RunDirectory(fs::absolute(path));
 }
@@ -151,8 +174,9 @@ Result<RunDirectory> RunDirectory::open(const fs::path& path) {
 Result<RunDirectory> RunDirectory::create(const fs::path& path) {
   std::error_code code;
   if (fs::exists(path, code) && !fs::is_empty(path, code)) {
-    return Error{.message = fmt::format("'{}' already holds something", path.string()),
-                 .remedy = fmt::format("name another --out, or go on with `bakeoff run --resume {}`", path.string())};
+    return Error{
+        .message = fmt::format("'{}' already holds something", path.string()),
+        .remedy = fmt::format("name another --out, or go on with `bakeoff run --resume {}`", path.string())};
   }
   CHECK_OK(make_folder(path));
   RunDirectory directory(fs::absolute(path));
@@ -163,21 +187,26 @@ Result<RunDirectory> RunDirectory::create(const fs::path& path) {
 
 Status RunDirectory::lock() const {
   const int fd = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return Error{.message = fmt::format("cannot write into '{}'", path_.string()),
-                           .remedy = "check its permissions and the free space"};
+  if (fd < 0)
+    return Error{.message = fmt::format("cannot write into '{}'", path_.string()),
+                 .remedy = "check its permissions and the free space"};
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     ::close(fd);
     return Error{.message = fmt::format("another run is writing into '{}'", path_.string()),
                  .remedy = "wait for it, or name another folder with --out"};
   }
-  return Done{};   // the descriptor stays open on purpose: the lock lives as long as the process
+  return Done{};  // the descriptor stays open on purpose: the lock lives as long as the process
 }
 
-Status RunDirectory::write(const Manifest& manifest) const { return write_file(path_ / "run.json", to_json(manifest)); }
+Status RunDirectory::write(const Manifest& manifest) const {
+  return write_file(path_ / "run.json", to_json(manifest));
+}
 Status RunDirectory::append(const Parity& parity) const {
   return append_record(path_ / "parity.jsonl", to_json(parity));
 }
-Status RunDirectory::append(const Trial& trial) const { return append_record(path_ / "trials.jsonl", to_json(trial)); }
+Status RunDirectory::append(const Trial& trial) const {
+  return append_record(path_ / "trials.jsonl", to_json(trial));
+}
 
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";

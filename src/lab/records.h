@@ -9,8 +9,8 @@
 //   logs/          what the workers printed
 //   report.html
 //
-// Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error naming file
-// and line.
+// Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error naming
+// file and line.
 
 #include <filesystem>
 #include <string>
@@ -23,8 +23,8 @@
 namespace bakeoff::lab {
 
 std::string to_json(const Manifest&);
-std::string to_json(const Parity&);   // one line
-std::string to_json(const Trial&);    // one line
+std::string to_json(const Parity&);  // one line
+std::string to_json(const Trial&);   // one line
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);
 Result<Parity> parity_from_json(std::string_view text, const std::string& where);
 Result<Trial> trial_from_json(std::string_view text, const std::string& where);

@@ -36,18 +36,25 @@ StartUp start_up(const std::vector<const Trial*>& trials, const std::optional<Pa
   std::vector<double> warm, cold;
   for (const Trial* t : trials) (t->cold ? cold : warm).push_back(ms(t->first_step_ns));
   s.first_step = stats::median(warm.empty() ? cold : warm);
-  if (!cold.empty()) s.first_step_cold = stats::median(cold);
-  else if (proof && proof->first_step_cold_ns > 0) s.first_step_cold = ms(proof->first_step_cold_ns);
+  if (!cold.empty())
+    s.first_step_cold = stats::median(cold);
+  else if (proof && proof->first_step_cold_ns > 0)
+    s.first_step_cold = ms(proof->first_step_cold_ns);
   return s;
 }
 
 std::string verdict_word(stats::Verdict verdict) {
   switch (verdict) {
-    case stats::Verdict::kFaster: return "faster";
-    case stats::Verdict::kSame: return "same";
-    case stats::Verdict::kSlower: return "slower";
-    case stats::Verdict::kMateriallySlower: return "materially slower";
-    case stats::Verdict::kUndecided: break;
+    case stats::Verdict::kFaster:
+      return "faster";
+    case stats::Verdict::kSame:
+      return "same";
+    case stats::Verdict::kSlower:
+      return "slower";
+    case stats::Verdict::kMateriallySlower:
+      return "materially slower";
+    case stats::Verdict::kUndecided:
+      break;
   }
   return "undecided";
 }
@@ -60,7 +67,7 @@ class Summariser {
       : manifest_(manifest), parities_(parities), trials_(trials), recipe_(std::move(recipe)), cost_(cost) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
-    std::vector<std::string> entrants;   // those that ever passed the gate, in the recipe's order
+    std::vector<std::string> entrants;  // those that ever passed the gate, in the recipe's order
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
       if (may_race(i)) entrants.push_back(manifest_.contenders[i].id);
     }
@@ -69,8 +76,8 @@ class Summariser {
     Summary s = header(std::move(sources));
     fill_rows(s, ranking, entrants);
     fill_against_leader(s);
-    s.decided = !s.ranked.empty() &&
-                std::none_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.verdict == "undecided"; });
+    s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
+                                                  [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = sentence(s);
     add_notes(s);
     return s;
@@ -125,7 +132,9 @@ class Summariser {
   Row base_row(const Contender& contender) const {
     Row row{.contender = contender, .proof = proof_of(contender.id)};
     if (row.proof && !row.proof->failure) {
-      row.parity = row.proof->passed() ? ParityState::kPassed : as_is() ? ParityState::kReported : ParityState::kFailed;
+      row.parity = row.proof->passed() ? ParityState::kPassed
+                   : as_is()           ? ParityState::kReported
+                                       : ParityState::kFailed;
       row.effective = row.proof->effective;
       row.versions = row.proof->versions;
     }
@@ -150,14 +159,18 @@ class Summariser {
       return Failure{"parity",
                      fmt::format("not the same computation: {} differs by {:.2g}{}", row.proof->diverges_at,
                                  row.proof->divergence,
-                                 row.proof->explanation.empty() ? "" : " (" + row.proof->explanation + ")"), {}};
+                                 row.proof->explanation.empty() ? "" : " (" + row.proof->explanation + ")"),
+                     {}};
     }
     for (const Trial* t : trials_of(row.contender.id, false)) {
       if (t->failure) return t->failure;
       if (t->invalid) return Failure{"run", *t->invalid, {}};
     }
-    if (!row.proof) return Failure{"environment", "was not run: the run ended before it, or its environment is missing", {}};
-    if (row.heats == 0) return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
+    if (!row.proof)
+      return Failure{
+          "environment", "was not run: the run ended before it, or its environment is missing", {}};
+    if (row.heats == 0)
+      return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
     return std::nullopt;
   }
 
@@ -203,15 +216,15 @@ class Summariser {
   // What needs the leader's own numbers.
   void fill_against_leader(Summary& s) const {
     if (s.ranked.empty()) return;
-    std::stable_partition(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.verdict == "leader"; });
+    std::stable_partition(s.ranked.begin(), s.ranked.end(),
+                          [](const Row& r) { return r.verdict == "leader"; });
     const Row& leader = s.ranked.front();
     for (Row& row : s.ranked) {
       const double t = static_cast<double>(row.heat_ms.size());
       const double centre = stats::median(row.heat_ms);
       // Heats differ by the machine's state too, so this interval is wider than that of a ratio; for display.
-      const double half = row.heat_ms.size() < 2
-                              ? std::numeric_limits<double>::infinity()
-                              : 2.58 * std::sqrt(stats::variance(row.heat_ms) / t);
+      const double half = row.heat_ms.size() < 2 ? std::numeric_limits<double>::infinity()
+                                                 : 2.58 * std::sqrt(stats::variance(row.heat_ms) / t);
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
@@ -238,28 +251,35 @@ class Summariser {
     std::string text;
     if (tied.empty() && open.empty()) {
       const Row& next = s.ranked[1];
-      text = fmt::format("{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
-                         leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+      text = fmt::format(
+          "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
+          leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
     } else if (open.empty()) {
-      text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "), 100 * s.margin);
+      text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "),
+                         100 * s.margin);
     } else {
       text = fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.",
                          leader.contender.id, fmt::join(open, ", "), 100 * s.margin);
     }
-    return text + fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
+    return text +
+           fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
   }
 
   void add_notes(Summary& s) const {
     if (!s.decided && s.ranked.size() > 1) {
-      s.notes.push_back(fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-                                    "machine would decide; `bakeoff run --resume` goes on.", s.heats));
+      s.notes.push_back(
+          fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
+                      "machine would decide; `bakeoff run --resume` goes on.",
+                      s.heats));
     }
     if (as_is()) {
-      s.notes.push_back("As-is track: every framework with its own defaults. The rows do different work where the "
-                        "fairness diff says so; do not compare them with an equalised run.");
+      s.notes.push_back(
+          "As-is track: every framework with its own defaults. The rows do different work where the "
+          "fairness diff says so; do not compare them with an equalised run.");
     }
     if (manifest_.worker_environment.contains("MALLOC_TRIM_THRESHOLD_")) {
-      s.notes.push_back("glibc's malloc kept freed pages for every contender alike (race.allocator = \"tuned\").");
+      s.notes.push_back(
+          "glibc's malloc kept freed pages for every contender alike (race.allocator = \"tuned\").");
     }
   }
 
@@ -286,7 +306,8 @@ Result<Summary> summarise(const RunDirectory& directory) {
   TRY(const auto trials, directory.trials());
   std::vector<Source> sources;
   for (const Contender& contender : manifest.contenders) {
-    const auto known = std::any_of(sources.begin(), sources.end(), [&](const Source& s) { return s.file == contender.script; });
+    const auto known = std::any_of(sources.begin(), sources.end(),
+                                   [&](const Source& s) { return s.file == contender.script; });
     auto text = read_file(directory.scripts() / contender.script);
     if (!known && text) sources.push_back({contender.script, std::move(*text)});
   }

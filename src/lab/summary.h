@@ -20,11 +20,11 @@ struct Estimate {
 
 enum class ParityState { kPassed, kReported, kFailed, kNotRun };  // kReported: as-is track, differs
 
-struct StartUp {               // milliseconds, medians over the heats
-  double start = 0;            // process start
+struct StartUp {     // milliseconds, medians over the heats
+  double start = 0;  // process start
   double import = 0;
   double build = 0;
-  double first_step = 0;       // warm compilation cache where the framework keeps one
+  double first_step = 0;  // warm compilation cache where the framework keeps one
   std::optional<double> first_step_cold = {};
   double total() const { return start + import + build + first_step; }
   bool operator==(const StartUp&) const = default;
@@ -33,25 +33,25 @@ struct StartUp {               // milliseconds, medians over the heats
 struct Row {
   Contender contender = {};
   // Ranked rows.
-  int rank_best = 0;           // rank range: places that the evidence allows, from 1
+  int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
-  std::string ties = {};            // letters; contenders sharing one are not told apart
-  std::string verdict = {};         // against the leader: "leader", "slower", "same", "undecided", ...
+  std::string ties = {};     // letters; contenders sharing one are not told apart
+  std::string verdict = {};  // against the leader: "leader", "slower", "same", "undecided", ...
   Estimate ms_per_step = {};
-  Estimate ratio = {};              // to the leader; 1 for the leader itself
+  Estimate ratio = {};  // to the leader; 1 for the leader itself
   double samples_per_second = 0;
-  double gflops = 0;           // model FLOPs of a step / time
+  double gflops = 0;  // model FLOPs of a step / time
   StartUp start_up = {};
-  // Step after which this contender's total time falls below the leader's (which pays more up front), or until
-  // which it stays below; empty: the leader is ahead from the first step on.
+  // Step after which this contender's total time falls below the leader's (which pays more up front), or
+  // until which it stays below; empty: the leader is ahead from the first step on.
   std::optional<double> break_even_step = {};
   int64_t peak_rss_bytes = 0;
-  int heats = 0;               // in which it took part
+  int heats = 0;  // in which it took part
   ParityState parity = ParityState::kNotRun;
   std::optional<Parity> proof = {};
-  std::optional<Failure> failure = {};   // set: the row is not ranked, for this reason
-  std::vector<double> step_ms = {}; // pooled steps of all heats, for the picture only
-  std::vector<double> heat_ms = {}; // one a heat: the values that the verdict rests on
+  std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason
+  std::vector<double> step_ms = {};     // pooled steps of all heats, for the picture only
+  std::vector<double> heat_ms = {};     // one a heat: the values that the verdict rests on
   Texts effective = {};
   Texts versions = {};
   bool operator==(const Row&) const = default;
@@ -64,23 +64,23 @@ struct Source {
 };
 
 struct Summary {
-  std::string title = {};           // recipe name
-  std::string track = {};           // "equalised" | "as-is"
-  std::string sentence = {};        // the verdict in one or two plain sentences
-  bool decided = false;        // every contender told apart from the leader or within the margin
+  std::string title = {};     // recipe name
+  std::string track = {};     // "equalised" | "as-is"
+  std::string sentence = {};  // the verdict in one or two plain sentences
+  bool decided = false;       // every contender told apart from the leader or within the margin
   bool interrupted = false;
-  double margin = 0;           // 0.03
-  double alpha = 0;            // error rate of all statements together
+  double margin = 0;  // 0.03
+  double alpha = 0;   // error rate of all statements together
   int64_t batch = 0;
   int heats = 0;
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};     // best first
-  std::vector<Row> unranked = {};   // parity failed, crashed, not installed ...
-  std::vector<std::string> notes = {};     // stated once, below the table
+  std::vector<Row> ranked = {};         // best first
+  std::vector<Row> unranked = {};       // parity failed, crashed, not installed ...
+  std::vector<std::string> notes = {};  // stated once, below the table
   Manifest manifest = {};
-  std::vector<Source> sources = {};        // emitted scripts
+  std::vector<Source> sources = {};  // emitted scripts
   bool operator==(const Summary&) const = default;
 };
 

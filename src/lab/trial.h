@@ -1,7 +1,8 @@
 #pragma once
 
-// Records of a race, as plain values. Everything shown anywhere is a pure function of the manifest, the parity
-// records and the trials. Times are nanoseconds of CLOCK_MONOTONIC, measured inside the worker where it runs.
+// Records of a race, as plain values. Everything shown anywhere is a pure function of the manifest, the
+// parity records and the trials. Times are nanoseconds of CLOCK_MONOTONIC, measured inside the worker where
+// it runs.
 
 #include <cstdint>
 #include <map>
@@ -17,9 +18,9 @@ using Texts = std::map<std::string, std::string>;
 
 // A contender's end before its time: data, never an abort of the race.
 struct Failure {
-  std::string stage = {};      // environment, emit, start, import, build, parity, warmup, run, close
-  std::string reason = {};     // one line
-  std::string log_tail = {};   // last lines of what the worker printed
+  std::string stage = {};     // environment, emit, start, import, build, parity, warmup, run, close
+  std::string reason = {};    // one line
+  std::string log_tail = {};  // last lines of what the worker printed
   bool operator==(const Failure&) const = default;
 };
 
@@ -33,34 +34,34 @@ struct Burst {
 
 // One contender in one heat, in one fresh process.
 struct Trial {
-  std::string contender = {};           // Contender::id
-  int heat = 0;                    // counted from 1
-  std::string started = {};             // UTC
-  std::optional<Failure> failure = {};  // absent: ok
-  std::optional<std::string> invalid = std::nullopt;   // a broken rule, e.g. "loss is not finite"
-  int64_t start_ns = 0;            // process start to hello
-  int64_t import_ns = 0;           // importing the framework
-  int64_t build_ns = 0;            // script, model, weights, data
-  int64_t first_step_ns = 0;       // first training step up to the barrier: compilation included
-  bool cold = false;               // no compilation cache of this run existed before
-  int64_t warmup_ns = 0;           // further steps before the bursts
+  std::string contender = {};                         // Contender::id
+  int heat = 0;                                       // counted from 1
+  std::string started = {};                           // UTC
+  std::optional<Failure> failure = {};                // absent: ok
+  std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
+  int64_t start_ns = 0;                               // process start to hello
+  int64_t import_ns = 0;                              // importing the framework
+  int64_t build_ns = 0;                               // script, model, weights, data
+  int64_t first_step_ns = 0;  // first training step up to the barrier: compilation included
+  bool cold = false;          // no compilation cache of this run existed before
+  int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};
-  std::vector<int64_t> step_ns = {};    // pipelined step times from the marks, bursts only
+  std::vector<int64_t> step_ns = {};  // pipelined step times from the marks, bursts only
   std::optional<double> last_loss = std::nullopt;
-  double user_s = 0;               // rusage of the worker and its children
+  double user_s = 0;  // rusage of the worker and its children
   double system_s = 0;
   int64_t peak_rss_bytes = 0;
   int64_t involuntary_switches = 0;
-  Texts effective = {};            // what the framework actually did
+  Texts effective = {};  // what the framework actually did
   Texts versions = {};
   bool operator==(const Trial&) const = default;
 };
 
 // One comparison of the gate: the worst tensor of a group.
 struct ParityCheck {
-  std::string what = {};        // "float64 loss", "float64 gradients", "optimizer update", "float32 losses", ...
-  std::string tensor = {};      // the worst one: "grad/conv1.weight", "step 7"
-  double error = 0;        // relative
+  std::string what = {};    // "float64 loss", "float64 gradients", "optimizer update", "float32 losses", ...
+  std::string tensor = {};  // the worst one: "grad/conv1.weight", "step 7"
+  double error = 0;         // relative
   double tolerance = 0;
   bool passed = false;
   bool operator==(const ParityCheck&) const = default;
@@ -68,15 +69,16 @@ struct ParityCheck {
 
 struct Parity {
   std::string contender = {};
-  std::optional<Failure> failure = {};          // the gate could not be run
+  std::optional<Failure> failure = {};  // the gate could not be run
   std::vector<ParityCheck> checks = {};
   // The first diverging tensor in the order output, loss, gradients, update, buffers, losses; empty: equal.
   std::string diverges_at = {};
   double divergence = 0;
-  // Which known variant of the recipe reproduces what the contender did, e.g. "matches epsilon inside the root".
+  // Which known variant of the recipe reproduces what the contender did, e.g. "matches epsilon inside the
+  // root".
   std::string explanation = {};
-  std::vector<double> losses = {};         // float32, one a step
-  int64_t first_step_cold_ns = 0;          // of the float32 process: 0 where it was not measured
+  std::vector<double> losses = {};  // float32, one a step
+  int64_t first_step_cold_ns = 0;   // of the float32 process: 0 where it was not measured
   Texts effective = {};
   Texts versions = {};
   bool passed() const { return !failure && diverges_at.empty(); }
@@ -85,27 +87,27 @@ struct Parity {
 
 // A framework with its execution settings.
 struct Contender {
-  std::string id = {};          // "torch[compile=default]": unique within a run, as shown
-  std::string framework = {};   // "torch"
-  std::string environment = {}; // "torch"
-  std::map<std::string, std::string> settings = {};   // every setting of the framework
-  std::string script = {};      // file name in RUN/scripts
-  std::string own_script = {};  // the user's file, where one is named
+  std::string id = {};           // "torch[compile=default]": unique within a run, as shown
+  std::string framework = {};    // "torch"
+  std::string environment = {};  // "torch"
+  std::map<std::string, std::string> settings = {};  // every setting of the framework
+  std::string script = {};                           // file name in RUN/scripts
+  std::string own_script = {};                       // the user's file, where one is named
   bool operator==(const Contender&) const = default;
 };
 
 struct Host {
   std::string name = {}, kernel = {}, cpu = {}, os = {};
-  int cpus = 0;                    // in the affinity mask
+  int cpus = 0;  // in the affinity mask
   int64_t memory_bytes = 0;
-  Texts more = {};                 // governor, THP, malloc settings, cgroup quota, ...
+  Texts more = {};  // governor, THP, malloc settings, cgroup quota, ...
   bool operator==(const Host&) const = default;
 };
 
 // A line of the fairness diff: what each framework does where the user says nothing.
 struct FairnessLine {
   std::string topic = {};
-  std::vector<std::string> values = {};     // parallel to `FairnessDiff::frameworks`
+  std::vector<std::string> values = {};  // parallel to `FairnessDiff::frameworks`
   bool differs = false;
   bool operator==(const FairnessLine&) const = default;
 };
@@ -123,15 +125,15 @@ struct Manifest {
   std::string recipe_name = {};
   std::string recipe_file = {};
   std::string recipe_text = {};
-  std::string workload_text = {};           // IR
+  std::string workload_text = {};  // IR
   std::string weights_sha256 = {};
-  std::string data_description = {};        // "MNIST, 60,000 train images"
+  std::string data_description = {};  // "MNIST, 60,000 train images"
   Host host = {};
   std::vector<Contender> contenders = {};
   std::vector<Failure> not_started = {};    // parallel to contenders; empty reason = fine
   std::vector<double> referee_losses = {};  // float64, one a step
   FairnessDiff fairness = {};
-  Texts worker_environment = {};       // variables set for every worker
+  Texts worker_environment = {};  // variables set for every worker
   bool operator==(const Manifest&) const = default;
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "proc/interrupt.h"
 #include "proc/line_channel.h"
 
 namespace bakeoff::lab {
@@ -25,6 +26,21 @@ double number(const Json& value) {
   if (text == "inf") return std::numeric_limits<double>::infinity();
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+// The text under `key`; `otherwise` where there is none.
+std::string text_of(const Json& answer, const char* key, const std::string& otherwise = {}) {
+  const auto found = answer.find(key);
+  return found != answer.end() && found->is_string() ? found->get<std::string>() : otherwise;
+}
+
+// The beginning of what a worker sent, fit for a terminal.
+std::string printable(const std::string& line) {
+  std::string shown = line.substr(0, 60);
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return shown;
 }
 
 std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
@@ -66,7 +82,8 @@ struct Worker::Impl {
   int64_t next_id = 1;
 
   int64_t deadline() const {
-    return monotonic_clock().now_ns() + static_cast<int64_t>(spec.stage_seconds * static_cast<double>(kSecond));
+    return monotonic_clock().now_ns() +
+           static_cast<int64_t>(spec.stage_seconds * static_cast<double>(kSecond));
   }
 
   // The channel's own failure, in the words of a table row.
@@ -82,15 +99,15 @@ struct Worker::Impl {
     Json answer = Json::parse(line, nullptr, false);
     if (!answer.is_object() || !answer.contains("id") || !answer["id"].is_number() || answer["id"] != id ||
         !answer.contains("ok") || !answer["ok"].is_boolean()) {
-      failure = Failure{stage, fmt::format("the worker answered garbage: '{:.60}'", line),
+      failure = Failure{stage, fmt::format("the worker answered garbage: '{}'", printable(line)),
                         last_lines(child->log_tail(), kTailLines)};
       return std::nullopt;
     }
     if (answer["ok"].get<bool>()) return answer;
-    std::string tail = answer.value("traceback", std::string());
+    std::string tail = text_of(answer, "traceback");
     if (tail.empty()) tail = child->log_tail();
-    failure = Failure{stage, answer.value("error", std::string("the worker gave no reason")),
-                      last_lines(tail, kTailLines)};
+    failure =
+        Failure{stage, text_of(answer, "error", "the worker gave no reason"), last_lines(tail, kTailLines)};
     return std::nullopt;
   }
 };
@@ -106,7 +123,8 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::
   if (failure) return std::nullopt;
   const int64_t id = impl.next_id++;
   request["id"] = id;
-  auto answer = impl.channel->exchange(request.dump(), impl.deadline(), stage);
+  auto answer = impl.channel->exchange(request.dump(-1, ' ', false, Json::error_handler_t::replace),
+                                       impl.deadline(), stage);
   if (!answer) {
     failure = impl.broken(stage, answer.error());
     return std::nullopt;
@@ -145,14 +163,19 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   impl.channel.emplace(*impl.child);
   auto hello = impl.channel->receive(impl.deadline(), "start");
   worker->start_ns_ = monotonic_clock().now_ns() - begin;
-  if (!hello) worker->failure_ = impl.broken("start", hello.error());
-  else impl.read(*hello, 0, "start", worker->failure_);
+  if (!hello)
+    worker->failure_ = impl.broken("start", hello.error());
+  else
+    impl.read(*hello, 0, "start", worker->failure_);
   return worker;
 }
 
 std::optional<Imported> Worker::import() {
-  const auto answer = ask(*impl_, failure_, "import", {{"op", "import"}, {"options", impl_->spec.options},
-                                                       {"dtype", impl_->spec.dtype}, {"threads", impl_->spec.threads}});
+  const auto answer = ask(*impl_, failure_, "import",
+                          {{"op", "import"},
+                           {"options", impl_->spec.options},
+                           {"dtype", impl_->spec.dtype},
+                           {"threads", impl_->spec.threads}});
   if (!answer) return std::nullopt;
   Imported imported{integer(*answer, "import_ns"), {}, {}};
   add_texts(*answer, "versions", imported.versions);
@@ -163,9 +186,13 @@ std::optional<Imported> Worker::import() {
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
   const auto answer = ask(*impl_, failure_, "build",
-                          {{"op", "build"}, {"script", build.script.string()}, {"weights", path_or_null(build.weights)},
-                           {"data", build.data.string()}, {"layout", path_or_null(build.layout)},
-                           {"dropout", build.dropout}, {"train", true}});
+                          {{"op", "build"},
+                           {"script", build.script.string()},
+                           {"weights", path_or_null(build.weights)},
+                           {"data", build.data.string()},
+                           {"layout", path_or_null(build.layout)},
+                           {"dropout", build.dropout},
+                           {"train", true}});
   if (!answer) return std::nullopt;
   add_texts(*answer, "effective", effective);
   return integer(*answer, "build_ns");
@@ -173,8 +200,12 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
 
 bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
                     const std::filesystem::path& out) {
-  return ask(*impl_, failure_, "parity", {{"op", "parity"}, {"batch", {first, count}},
-                                          {"grads_in", path_or_null(grads_in)}, {"out", out.string()}}).has_value();
+  return ask(*impl_, failure_, "parity",
+             {{"op", "parity"},
+              {"batch", {first, count}},
+              {"grads_in", path_or_null(grads_in)},
+              {"out", out.string()}})
+      .has_value();
 }
 
 std::optional<Losses> Worker::losses(int64_t steps) {
@@ -200,10 +231,12 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   Ran ran;
   ran.burst = {integer(*answer, "ns"), integer(*answer, "steps")};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
-    failure_ = Failure{stage, fmt::format("impossible burst: {} steps in {} ns", ran.burst.steps, ran.burst.ns), {}};
+    failure_ =
+        Failure{stage, fmt::format("impossible burst: {} steps in {} ns", ran.burst.steps, ran.burst.ns), {}};
     return std::nullopt;
   }
-  if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null()) ran.loss = number(*loss);
+  if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
+    ran.loss = number(*loss);
   if (impl_->ring) {
     const proc::Marks marks = impl_->ring->since(marks_before);
     for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);
@@ -221,12 +254,13 @@ void Worker::thaw() {
 
 proc::ResourceUsage Worker::close() {
   if (!impl_->child) return {};
-  if (ok()) {
+  if (ok() && !proc::interrupted()) {
     thaw();
     impl_->spec.stage_seconds = 5;
     std::optional<Failure> ignored;
-    ask(*impl_, ignored, "close", {{"op", "close"}});
-    if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond)) return exit->usage;
+    if (ask(*impl_, ignored, "close", {{"op", "close"}})) {
+      if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond)) return exit->usage;
+    }
   }
   return impl_->child->kill(0).usage;
 }

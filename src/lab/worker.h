@@ -1,8 +1,8 @@
 #pragma once
 
-// One contender's process, spoken to through the runner protocol (docs/runner_protocol.md). Every method blocks
-// until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a failure the
-// worker is of no further use and failure() says why.
+// One contender's process, spoken to through the runner protocol (docs/runner_protocol.md). Every method
+// blocks until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a
+// failure the worker is of no further use and failure() says why.
 
 #include <filesystem>
 #include <map>
@@ -20,21 +20,21 @@ namespace bakeoff::lab {
 
 struct WorkerSpec {
   std::filesystem::path python = {};
-  std::filesystem::path runner = {};              // folder that holds the package bakeoff_runner
+  std::filesystem::path runner = {};  // folder that holds the package bakeoff_runner
   std::string framework = {};
   std::map<std::string, std::string> options = {};
   std::string dtype = "float32";
   int threads = 1;
-  std::vector<int> cpus = {};                // affinity; empty: inherited
-  Texts environment = {};                    // variables, on top of ours
+  std::vector<int> cpus = {};  // affinity; empty: inherited
+  Texts environment = {};      // variables, on top of ours
   std::filesystem::path log_file = {};
-  std::filesystem::path ring_file = {};      // step marks; empty: none
+  std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;
 };
 
 struct Build {
   std::filesystem::path script = {};
-  std::filesystem::path weights = {};        // empty: the framework's own initialisers
+  std::filesystem::path weights = {};  // empty: the framework's own initialisers
   std::filesystem::path data = {};
   std::filesystem::path layout = {};
   bool dropout = true;
@@ -47,14 +47,14 @@ struct Imported {
 };
 
 struct Losses {
-  std::vector<double> losses = {};                // NaN and infinities possible
+  std::vector<double> losses = {};  // NaN and infinities possible
   int64_t first_ns = 0;
 };
 
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
-  std::vector<int64_t> step_ns = {};              // from the marks: one fewer than steps
+  std::vector<int64_t> step_ns = {};  // from the marks: one fewer than steps
 };
 
 class Worker {
@@ -71,11 +71,12 @@ class Worker {
   // Gives the nanoseconds; effective settings are added to `effective`.
   std::optional<int64_t> build(const Build& build, Texts& effective);
   // Writes canonical tensors to `out`. `grads_in` may be empty.
-  bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in, const std::filesystem::path& out);
+  bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
+              const std::filesystem::path& out);
   std::optional<Losses> losses(int64_t steps);
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
 
-  void freeze();    // no thread of it runs
+  void freeze();  // no thread of it runs
   void thaw();
   // Asks it to leave, kills it if it does not; gives what it used.
   proc::ResourceUsage close();

@@ -83,15 +83,17 @@ class Reader {
     for (const auto& [name, node] : table) {
       const std::string text(name.str());
       if (std::find(known.begin(), known.end(), text) == known.end()) {
-        return error(name.source(), fmt::format("unknown key '{}'{}", text,
-                                                section.empty() ? "" : fmt::format(" in [{}]", section)),
-                     suggest(text, known));
+        return error(
+            name.source(),
+            fmt::format("unknown key '{}'{}", text, section.empty() ? "" : fmt::format(" in [{}]", section)),
+            suggest(text, known));
       }
       const bool is_section = section.empty() && text != "contenders" &&
                               std::find(names_in("").begin(), names_in("").end(), text) == names_in("").end();
       if (is_section) {
-        if (!node.is_table()) return error(node.source(), fmt::format("'{}' must be a table", text),
-                                           fmt::format("write [{}] on a line of its own", text));
+        if (!node.is_table())
+          return error(node.source(), fmt::format("'{}' must be a table", text),
+                       fmt::format("write [{}] on a line of its own", text));
         CHECK_OK(check_names(*node.as_table(), text));
       }
     }
@@ -102,9 +104,11 @@ class Reader {
     const toml::node* node = find(key.section, key.name);
     if (node == nullptr) {
       if (!key.required) return Done{};
-      return Error{.message = fmt::format("'{}' is missing", dotted(key)), .where = file_.string() + ":1",
-                   .remedy = fmt::format("add `{} = ...`{}: {}", key.name,
-                                         key.section.empty() ? "" : fmt::format(" under [{}]", key.section), key.doc)};
+      return Error{
+          .message = fmt::format("'{}' is missing", dotted(key)),
+          .where = file_.string() + ":1",
+          .remedy = fmt::format("add `{} = ...`{}: {}", key.name,
+                                key.section.empty() ? "" : fmt::format(" under [{}]", key.section), key.doc)};
     }
     CHECK_OK(check_kind(key, *node));
     if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
@@ -133,10 +137,14 @@ class Reader {
     };
     switch (key.kind) {
       case Kind::kWord:
-      case Kind::kPath: return node.is_string() ? Status(Done{}) : wrong("text");
-      case Kind::kInt: return node.is_integer() ? Status(Done{}) : wrong("an integer");
-      case Kind::kReal: return node.is_number() ? Status(Done{}) : wrong("a number");
-      case Kind::kFlag: return node.is_boolean() ? Status(Done{}) : wrong("true or false");
+      case Kind::kPath:
+        return node.is_string() ? Status(Done{}) : wrong("text");
+      case Kind::kInt:
+        return node.is_integer() ? Status(Done{}) : wrong("an integer");
+      case Kind::kReal:
+        return node.is_number() ? Status(Done{}) : wrong("a number");
+      case Kind::kFlag:
+        return node.is_boolean() ? Status(Done{}) : wrong("true or false");
     }
     return Done{};
   }
@@ -152,19 +160,22 @@ Result<ir::Workload> read_workload(const Reader& reader) {
   ir::Workload workload;
   if (name.ends_with(".ir")) {
     auto text = read_file(reader.path(name));
-    if (!text) return reader.error(node.source(), text.error().message, "name an IR file or a workload that ships");
+    if (!text)
+      return reader.error(node.source(), text.error().message, "name an IR file or a workload that ships");
     TRY(workload, ir::parse(*text, reader.path(name).string()));
   } else {
     auto built = zoo::build(name);
-    if (!built) return reader.error(node.source(), built.error().message,
-                                    built.error().remedy + " (or the path of a file ending in .ir)");
+    if (!built)
+      return reader.error(node.source(), built.error().message,
+                          built.error().remedy + " (or the path of a file ending in .ir)");
     workload = *built;
   }
   const std::string loss = ir::info(workload.nodes.back().op).name;
   if (const std::string wanted = reader.word("", "loss", loss); wanted != loss) {
-    return reader.error(reader.find("", "loss")->source(),
-                        fmt::format("loss '{}' does not fit workload '{}', which ends in {}", wanted, workload.name, loss),
-                        "remove `loss` or write a workload that ends in it");
+    return reader.error(
+        reader.find("", "loss")->source(),
+        fmt::format("loss '{}' does not fit workload '{}', which ends in {}", wanted, workload.name, loss),
+        "remove `loss` or write a workload that ends in it");
   }
   return workload;
 }
@@ -176,20 +187,25 @@ struct Applies {
 
 Status check_optimizer_keys(const Reader& reader, const ir::Optimizer& optimizer) {
   using K = ir::OptimizerKind;
-  const Applies rules[] = {{"momentum", {K::kSgd, K::kRmsprop}}, {"nesterov", {K::kSgd}},
-                           {"rho", {K::kRmsprop}},               {"beta1", {K::kAdam, K::kAdamW}},
-                           {"beta2", {K::kAdam, K::kAdamW}},     {"eps", {K::kRmsprop, K::kAdam, K::kAdamW}},
+  const Applies rules[] = {{"momentum", {K::kSgd, K::kRmsprop}},
+                           {"nesterov", {K::kSgd}},
+                           {"rho", {K::kRmsprop}},
+                           {"beta1", {K::kAdam, K::kAdamW}},
+                           {"beta2", {K::kAdam, K::kAdamW}},
+                           {"eps", {K::kRmsprop, K::kAdam, K::kAdamW}},
                            {"eps_form", {K::kRmsprop, K::kAdam, K::kAdamW}}};
   for (const Applies& rule : rules) {
     const toml::node* node = reader.find("optimizer", rule.key);
-    if (node != nullptr && std::find(rule.kinds.begin(), rule.kinds.end(), optimizer.kind) == rule.kinds.end()) {
-      return reader.error(node->source(), fmt::format("'optimizer.{}' means nothing to {}", rule.key,
-                                                      ir::name(optimizer.kind)), "remove it");
+    if (node != nullptr &&
+        std::find(rule.kinds.begin(), rule.kinds.end(), optimizer.kind) == rule.kinds.end()) {
+      return reader.error(
+          node->source(),
+          fmt::format("'optimizer.{}' means nothing to {}", rule.key, ir::name(optimizer.kind)), "remove it");
     }
   }
   if (optimizer.kind == K::kRmsprop && optimizer.eps_form == ir::EpsForm::kHat) {
-    return reader.error(reader.find("optimizer", "eps_form")->source(), "eps_form 'hat' belongs to adam and adamw",
-                        "use outside or inside");
+    return reader.error(reader.find("optimizer", "eps_form")->source(),
+                        "eps_form 'hat' belongs to adam and adamw", "use outside or inside");
   }
   if (optimizer.kind == K::kAdamW && optimizer.decay_form == ir::DecayForm::kL2) {
     return reader.error(reader.find("optimizer", "decay_form")->source(), "adamw's decay is decoupled",
@@ -221,8 +237,8 @@ Result<ir::Optimizer> read_optimizer(const Reader& reader) {
   for (const auto f : {ir::EpsForm::kOutside, ir::EpsForm::kInside, ir::EpsForm::kHat}) {
     if (ir::name(f) == form) o.eps_form = f;
   }
-  const std::string decay = reader.word("optimizer", "decay_form",
-                                        o.kind == ir::OptimizerKind::kAdamW ? "decoupled" : "l2");
+  const std::string decay =
+      reader.word("optimizer", "decay_form", o.kind == ir::OptimizerKind::kAdamW ? "decoupled" : "l2");
   o.decay_form = decay == "l2" ? ir::DecayForm::kL2 : ir::DecayForm::kDecoupled;
   for (const std::string& name : names_in("optimizer")) {
     if (reader.find("optimizer", name) != nullptr) o.stated.insert(name);
@@ -242,7 +258,8 @@ std::string framework_of(std::string_view source) {
       for (const std::string_view word : {"import ", "from "}) {
         if (!line.starts_with(word) || !line.substr(word.size()).starts_with(module)) continue;
         const std::string_view rest = line.substr(word.size() + module.size());
-        if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r') return true;
+        if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r')
+          return true;
       }
       return false;
     };
@@ -259,10 +276,15 @@ std::string framework_of(std::string_view source) {
 Result<std::string> setting_value(const Reader& reader, const emit::Framework& framework,
                                   const emit::Setting& setting, const toml::node& node) {
   std::string text;
-  if (node.is_string()) text = *node.value<std::string>();
-  else if (node.is_boolean()) text = *node.value<bool>() ? "true" : "false";
-  else if (node.is_integer()) text = std::to_string(*node.value<int64_t>());
-  else return reader.error(node.source(), fmt::format("setting '{}' must be text, a number, true or false", setting.name));
+  if (node.is_string())
+    text = *node.value<std::string>();
+  else if (node.is_boolean())
+    text = *node.value<bool>() ? "true" : "false";
+  else if (node.is_integer())
+    text = std::to_string(*node.value<int64_t>());
+  else
+    return reader.error(node.source(),
+                        fmt::format("setting '{}' must be text, a number, true or false", setting.name));
   if (setting.values.empty()) {
     int64_t number = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -271,13 +293,15 @@ Result<std::string> setting_value(const Reader& reader, const emit::Framework& f
                                                      setting.name, framework.name, text));
     }
   } else if (std::find(setting.values.begin(), setting.values.end(), text) == setting.values.end()) {
-    return reader.error(node.source(), fmt::format("setting '{}' of {} cannot be '{}'", setting.name, framework.name, text),
+    return reader.error(node.source(),
+                        fmt::format("setting '{}' of {} cannot be '{}'", setting.name, framework.name, text),
                         suggest(text, setting.values));
   }
   return text;
 }
 
-Result<const emit::Framework*> read_framework(const Reader& reader, const toml::table& table, const fs::path& script) {
+Result<const emit::Framework*> read_framework(const Reader& reader, const toml::table& table,
+                                              const fs::path& script) {
   std::vector<std::string> names;
   for (const emit::Framework* f : emit::frameworks()) names.push_back(f->name);
   std::string name = table["framework"].value_or(std::string());
@@ -290,7 +314,7 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
   }
   if (name.empty()) {
     auto source = read_file(script);
-    if (!source && reader.recorded()) return emit::frameworks().front();   // the record has its own list
+    if (!source && reader.recorded()) return emit::frameworks().front();  // the record has its own list
     if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
     name = framework_of(*source);
     if (name.empty()) {
@@ -303,12 +327,15 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
                       suggest(name, names));
 }
 
-std::string script_file(const emit::Framework& framework, const std::map<std::string, std::string>& settings) {
+std::string script_file(const emit::Framework& framework,
+                        const std::map<std::string, std::string>& settings) {
   std::string name = "train_" + framework.name;
   for (const emit::Setting& setting : framework.settings) {
     const std::string& value = settings.at(setting.name);
     if (value == setting.fallback && setting.name != "backend") continue;
-    name += "_" + (setting.name == "backend" ? value : value == "true" ? setting.name : setting.name + "_" + value);
+    name += "_" + (setting.name == "backend" ? value
+                   : value == "true"         ? setting.name
+                                             : setting.name + "_" + value);
   }
   return emit::identifier(name) + ".py";
 }
@@ -341,7 +368,8 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
     if (node == nullptr) {
       values = {setting.fallback};
     } else if (const toml::array* list = node->as_array()) {
-      if (list->empty()) return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
+      if (list->empty())
+        return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
       for (const toml::node& element : *list) {
         TRY(std::string value, setting_value(reader, *framework, setting, element));
         values.push_back(std::move(value));
@@ -361,11 +389,15 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
     combinations = std::move(crossed);
   }
   for (auto& settings : combinations) {
-    Contender c{.framework = framework->name, .settings = settings, .script = script,
-                .id = contender_id(framework->name, settings), .file = script_file(*framework, settings)};
+    Contender c{.framework = framework->name,
+                .settings = settings,
+                .script = script,
+                .id = contender_id(framework->name, settings),
+                .file = script_file(*framework, settings)};
     if (!script.empty()) {
       c.id += ":" + script.filename().string();
-      c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
+      c.file =
+          "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
     }
     out.push_back(std::move(c));
   }
@@ -376,21 +408,24 @@ Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml:
   const toml::node* node = root.get("contenders");
   const std::string example = "contenders = [{ framework = \"torch\" }, { framework = \"jax\" }]";
   if (node == nullptr) {
-    return Error{.message = "'contenders' is missing", .where = reader.file().string() + ":1",
+    return Error{.message = "'contenders' is missing",
+                 .where = reader.file().string() + ":1",
                  .remedy = "for example " + example};
   }
   const toml::array* list = node->as_array();
-  if (list == nullptr || list->empty()) return reader.error(node->source(), "'contenders' must be a list of tables",
-                                                            "for example " + example);
+  if (list == nullptr || list->empty())
+    return reader.error(node->source(), "'contenders' must be a list of tables", "for example " + example);
   std::vector<Contender> all;
   for (const toml::node& element : *list) {
-    if (!element.is_table()) return reader.error(element.source(), "a contender must be a table", "for example " + example);
+    if (!element.is_table())
+      return reader.error(element.source(), "a contender must be a table", "for example " + example);
     const size_t before = all.size();
     CHECK_OK(expand(reader, *element.as_table(), all));
     for (size_t i = before; i < all.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (all[j].id == all[i].id) {
-          return reader.error(element.source(), fmt::format("contender '{}' is named twice", all[i].id), "remove one");
+          return reader.error(element.source(), fmt::format("contender '{}' is named twice", all[i].id),
+                              "remove one");
         }
       }
     }
@@ -443,9 +478,10 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   const toml::parse_result parsed = toml::parse(text, file.string());
   if (!parsed) {
     const toml::parse_error& e = parsed.error();
-    return Error{.message = fmt::format("not valid TOML: {}", std::string(e.description())),
-                 .where = fmt::format("{}:{}:{}", file.string(), e.source().begin.line, e.source().begin.column),
-                 .remedy = "see docs/recipe.md for an example"};
+    return Error{
+        .message = fmt::format("not valid TOML: {}", std::string(e.description())),
+        .where = fmt::format("{}:{}:{}", file.string(), e.source().begin.line, e.source().begin.column),
+        .remedy = "see docs/recipe.md for an example"};
   }
   const toml::table& root = parsed.table();
   const Reader reader(root, file, recorded);
@@ -467,11 +503,15 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
 }  // namespace
 
 Result<Recipe> parse(std::string_view text, const fs::path& file) { return parse_text(text, file, false); }
-Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) { return parse_text(text, file, true); }
+Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) {
+  return parse_text(text, file, true);
+}
 
 Result<Recipe> load(const fs::path& file) {
   auto text = read_file(file);
-  if (!text) return Error{.message = text.error().message, .remedy = "name a recipe, for example recipes/mnist_cnn.toml"};
+  if (!text)
+    return Error{.message = text.error().message,
+                 .remedy = "name a recipe, for example recipes/mnist_cnn.toml"};
   return parse(*text, file);
 }
 

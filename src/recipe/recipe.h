@@ -16,8 +16,8 @@
 namespace bakeoff::recipe {
 
 struct Data {
-  std::string kind = "synthetic";        // mnist | synthetic | file
-  std::filesystem::path path = {};       // kind = file, absolute
+  std::string kind = "synthetic";   // mnist | synthetic | file
+  std::filesystem::path path = {};  // kind = file, absolute
   int64_t samples = 1000;
   bool operator==(const Data&) const = default;
 };
@@ -25,10 +25,10 @@ struct Data {
 // One combination of settings of one framework.
 struct Contender {
   std::string framework = {};
-  std::map<std::string, std::string> settings = {};   // every setting of the framework
-  std::filesystem::path script = {};             // the user's own file, absolute; empty: emitted
-  std::string id = {};                                // "torch[compile=default]", unique
-  std::string file = {};                              // script's name in the run directory, unique
+  std::map<std::string, std::string> settings = {};  // every setting of the framework
+  std::filesystem::path script = {};                 // the user's own file, absolute; empty: emitted
+  std::string id = {};                               // "torch[compile=default]", unique
+  std::string file = {};                             // script's name in the run directory, unique
   bool operator==(const Contender&) const = default;
 };
 
@@ -39,7 +39,7 @@ struct Budget {
 };
 
 struct Race {
-  int64_t threads = 0;                           // 0: the CPUs allowed
+  int64_t threads = 0;  // 0: the CPUs allowed
   int64_t live = 8;
   int64_t warmup_steps = 5;
   int64_t bursts = 4;
@@ -69,7 +69,8 @@ Result<Recipe> load(const std::filesystem::path& file);
 // The same from text; relative paths are taken from `file`'s folder.
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
 
-// The same from a run's record: files that the recipe names need not exist any more. The workload is not read.
+// The same from a run's record: files that the recipe names need not exist any more. The workload is not
+// read.
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
 // "torch[compile=default,channels_last]": settings that differ from the framework's own default; a Keras

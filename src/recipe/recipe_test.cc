@@ -51,8 +51,10 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
   const Bad cases[] = {
       {"not TOML", with(2, "batch = = 3"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
       {"unknown key", with(2, "bach = 50"), "r.toml:2", "unknown key 'bach'", "did you mean 'batch'?"},
-      {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]", "one of:"},
-      {"wrong type", with(2, "batch = \"many\""), "r.toml:2", "'batch' must be an integer", "for example batch = 32"},
+      {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]",
+       "one of:"},
+      {"wrong type", with(2, "batch = \"many\""), "r.toml:2", "'batch' must be an integer",
+       "for example batch = 32"},
       {"out of range", with(2, "batch = 0"), "r.toml:2", "'batch' is 0, outside its range", "at least 1"},
       {"not a number", with(2, "margin = nan"), "r.toml:2", "'margin' is nan", "above 0"},
       {"margin at its open end", with(2, "margin = 0.0"), "r.toml:2", "outside its range", "above 0"},
@@ -68,11 +70,13 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
       {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
        "contender 'torch' is named twice", "remove one"},
       {"no contender", with(3, "contenders = []\nx = ["), "r.toml:4", "", ""},
-      {"missing script", with(4, "{ script = \"mine.py\" }"), "r.toml:4", "there is no script", "relative to"},
+      {"missing script", with(4, "{ script = \"mine.py\" }"), "r.toml:4", "there is no script",
+       "relative to"},
       {"wrong loss", with(2, "loss = \"mse\""), "r.toml:2", "loss 'mse' does not fit", "remove `loss`"},
-      {"key of another optimizer", with(8, "lr = 1\nrho = 0.9"), "r.toml:9", "'optimizer.rho' means nothing to adam",
-       "remove it"},
-      {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing", "add `lr = ...` under [optimizer]"},
+      {"key of another optimizer", with(8, "lr = 1\nrho = 0.9"), "r.toml:9",
+       "'optimizer.rho' means nothing to adam", "remove it"},
+      {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing",
+       "add `lr = ...` under [optimizer]"},
       {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
       {"wrong section type", with(2, "race = 3"), "r.toml:2", "'race' must be a table", "write [race]"},
   };
@@ -113,7 +117,8 @@ TEST(Schema, IsJsonThatNamesEveryKey) {
   const auto schema = nlohmann::json::parse(json_schema(), nullptr, false);
   ASSERT_FALSE(schema.is_discarded());
   for (const Key& key : keys()) {
-    const auto& home = key.section.empty() ? schema["properties"] : schema["properties"][key.section]["properties"];
+    const auto& home =
+        key.section.empty() ? schema["properties"] : schema["properties"][key.section]["properties"];
     EXPECT_TRUE(home.contains(key.name)) << key.section << "." << key.name;
     EXPECT_NE(markdown().find("| `" + key.name + "` |"), std::string::npos);
   }

@@ -22,55 +22,229 @@ std::vector<std::string> loss_names() {
 
 std::vector<Key> make_keys() {
   return {
-      {.section = "", .name = "name", .kind = Kind::kWord, .fallback = "the file's name", .doc = "how the run is called in reports"},
-      {.section = "", .name = "workload", .kind = Kind::kPath, .fallback = "", .required = true,
-       .doc = "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, relative to the recipe"},
-      {.section = "", .name = "track", .kind = Kind::kWord, .fallback = "equalised", .words = {"equalised", "as-is"},
-       .doc = "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, differences "
+      {.section = "",
+       .name = "name",
+       .kind = Kind::kWord,
+       .fallback = "the file's name",
+       .doc = "how the run is called in reports"},
+      {.section = "",
+       .name = "workload",
+       .kind = Kind::kPath,
+       .fallback = "",
+       .required = true,
+       .doc = "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, relative to the "
+              "recipe"},
+      {.section = "",
+       .name = "track",
+       .kind = Kind::kWord,
+       .fallback = "equalised",
+       .words = {"equalised", "as-is"},
+       .doc = "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, "
+              "differences "
               "listed"},
-      {.section = "", .name = "loss", .kind = Kind::kWord, .fallback = "the workload's", .words = loss_names(),
+      {.section = "",
+       .name = "loss",
+       .kind = Kind::kWord,
+       .fallback = "the workload's",
+       .words = loss_names(),
        .doc = "if given, must be the loss that ends the workload"},
-      {.section = "", .name = "batch", .kind = Kind::kInt, .fallback = "32", .least = 1, .most = 1e6, .doc = "rows a step"},
-      {.section = "", .name = "precision", .kind = Kind::kWord, .fallback = "float32", .words = {"float32"}, .doc = "of weights, activations, gradients"},
-      {.section = "", .name = "seed", .kind = Kind::kInt, .fallback = "1", .least = 0, .most = 9e15, .doc = "of initial weights, orders and synthetic data"},
-      {.section = "", .name = "margin", .kind = Kind::kReal, .fallback = "0.03", .least = 0, .most = 1, .least_excluded = true,
+      {.section = "",
+       .name = "batch",
+       .kind = Kind::kInt,
+       .fallback = "32",
+       .least = 1,
+       .most = 1e6,
+       .doc = "rows a step"},
+      {.section = "",
+       .name = "precision",
+       .kind = Kind::kWord,
+       .fallback = "float32",
+       .words = {"float32"},
+       .doc = "of weights, activations, gradients"},
+      {.section = "",
+       .name = "seed",
+       .kind = Kind::kInt,
+       .fallback = "1",
+       .least = 0,
+       .most = 9e15,
+       .doc = "of initial weights, orders and synthetic data"},
+      {.section = "",
+       .name = "margin",
+       .kind = Kind::kReal,
+       .fallback = "0.03",
+       .least = 0,
+       .most = 1,
+       .least_excluded = true,
        .doc = "differences smaller than this are of no interest (0.03 = 3%)"},
-      {.section = "", .name = "alpha", .kind = Kind::kReal, .fallback = "0.01", .least = 0, .most = 0.5, .least_excluded = true,
+      {.section = "",
+       .name = "alpha",
+       .kind = Kind::kReal,
+       .fallback = "0.01",
+       .least = 0,
+       .most = 0.5,
+       .least_excluded = true,
        .doc = "probability, at most, that any statement of the run is wrong"},
-      {.section = "data", .name = "kind", .kind = Kind::kWord, .fallback = "synthetic", .words = {"mnist", "synthetic", "file"},
-       .doc = "mnist: 60,000 train pictures. synthetic: normal numbers, uniform labels. file: a safetensors file"},
-      {.section = "data", .name = "path", .kind = Kind::kPath, .fallback = "", .doc = "kind = file: one tensor for each input of the workload, rows first"},
-      {.section = "data", .name = "samples", .kind = Kind::kInt, .fallback = "1000", .least = 1, .most = 1e8, .doc = "rows of synthetic data"},
-      {.section = "data", .name = "divisor", .kind = Kind::kReal, .fallback = "1", .least = 0, .least_excluded = true,
+      {.section = "data",
+       .name = "kind",
+       .kind = Kind::kWord,
+       .fallback = "synthetic",
+       .words = {"mnist", "synthetic", "file"},
+       .doc = "mnist: 60,000 train pictures. synthetic: normal numbers, uniform labels. file: a safetensors "
+              "file"},
+      {.section = "data",
+       .name = "path",
+       .kind = Kind::kPath,
+       .fallback = "",
+       .doc = "kind = file: one tensor for each input of the workload, rows first"},
+      {.section = "data",
+       .name = "samples",
+       .kind = Kind::kInt,
+       .fallback = "1000",
+       .least = 1,
+       .most = 1e8,
+       .doc = "rows of synthetic data"},
+      {.section = "data",
+       .name = "divisor",
+       .kind = Kind::kReal,
+       .fallback = "1",
+       .least = 0,
+       .least_excluded = true,
        .doc = "float inputs are divided by this on loading (255 for bytes)"},
-      {.section = "optimizer", .name = "kind", .kind = Kind::kWord, .fallback = "", .required = true, .words = {"sgd", "rmsprop", "adam", "adamw"},
+      {.section = "optimizer",
+       .name = "kind",
+       .kind = Kind::kWord,
+       .fallback = "",
+       .required = true,
+       .words = {"sgd", "rmsprop", "adam", "adamw"},
        .doc = "formulas in src/ir/training.h"},
-      {.section = "optimizer", .name = "lr", .kind = Kind::kReal, .fallback = "", .required = true, .least = 0, .doc = "learning rate"},
-      {.section = "optimizer", .name = "momentum", .kind = Kind::kReal, .fallback = "0", .least = 0, .most = 1, .doc = "sgd, rmsprop"},
+      {.section = "optimizer",
+       .name = "lr",
+       .kind = Kind::kReal,
+       .fallback = "",
+       .required = true,
+       .least = 0,
+       .doc = "learning rate"},
+      {.section = "optimizer",
+       .name = "momentum",
+       .kind = Kind::kReal,
+       .fallback = "0",
+       .least = 0,
+       .most = 1,
+       .doc = "sgd, rmsprop"},
       {.section = "optimizer", .name = "nesterov", .kind = Kind::kFlag, .fallback = "false", .doc = "sgd"},
-      {.section = "optimizer", .name = "rho", .kind = Kind::kReal, .fallback = "0.9", .least = 0, .most = 1, .doc = "rmsprop: decay of the squared gradient"},
-      {.section = "optimizer", .name = "beta1", .kind = Kind::kReal, .fallback = "0.9", .least = 0, .most = 1, .doc = "adam, adamw"},
-      {.section = "optimizer", .name = "beta2", .kind = Kind::kReal, .fallback = "0.999", .least = 0, .most = 1, .doc = "adam, adamw"},
-      {.section = "optimizer", .name = "eps", .kind = Kind::kReal, .fallback = "1e-7", .least = 0, .doc = "rmsprop, adam, adamw"},
-      {.section = "optimizer", .name = "eps_form", .kind = Kind::kWord, .fallback = "outside", .words = {"outside", "inside", "hat"},
+      {.section = "optimizer",
+       .name = "rho",
+       .kind = Kind::kReal,
+       .fallback = "0.9",
+       .least = 0,
+       .most = 1,
+       .doc = "rmsprop: decay of the squared gradient"},
+      {.section = "optimizer",
+       .name = "beta1",
+       .kind = Kind::kReal,
+       .fallback = "0.9",
+       .least = 0,
+       .most = 1,
+       .doc = "adam, adamw"},
+      {.section = "optimizer",
+       .name = "beta2",
+       .kind = Kind::kReal,
+       .fallback = "0.999",
+       .least = 0,
+       .most = 1,
+       .doc = "adam, adamw"},
+      {.section = "optimizer",
+       .name = "eps",
+       .kind = Kind::kReal,
+       .fallback = "1e-7",
+       .least = 0,
+       .doc = "rmsprop, adam, adamw"},
+      {.section = "optimizer",
+       .name = "eps_form",
+       .kind = Kind::kWord,
+       .fallback = "outside",
+       .words = {"outside", "inside", "hat"},
        .doc = "outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam without bias correction of eps"},
-      {.section = "optimizer", .name = "weight_decay", .kind = Kind::kReal, .fallback = "0", .least = 0, .doc = ""},
-      {.section = "optimizer", .name = "decay_form", .kind = Kind::kWord, .fallback = "l2 (adamw: decoupled)", .words = {"l2", "decoupled"},
+      {.section = "optimizer",
+       .name = "weight_decay",
+       .kind = Kind::kReal,
+       .fallback = "0",
+       .least = 0,
+       .doc = ""},
+      {.section = "optimizer",
+       .name = "decay_form",
+       .kind = Kind::kWord,
+       .fallback = "l2 (adamw: decoupled)",
+       .words = {"l2", "decoupled"},
        .doc = "l2: added to the gradient. decoupled: p -= lr decay p"},
-      {.section = "budget", .name = "minutes", .kind = Kind::kReal, .fallback = "10", .least = 0, .least_excluded = true,
+      {.section = "budget",
+       .name = "minutes",
+       .kind = Kind::kReal,
+       .fallback = "10",
+       .least = 0,
+       .least_excluded = true,
        .doc = "the race ends after this long even if undecided; the heat under way is finished"},
-      {.section = "budget", .name = "heats", .kind = Kind::kInt, .fallback = "40", .least = 1, .most = 10000, .doc = "at most this many heats"},
-      {.section = "race", .name = "threads", .kind = Kind::kInt, .fallback = "the CPUs allowed", .least = 1, .most = 4096, .doc = "threads of every contender"},
-      {.section = "race", .name = "live", .kind = Kind::kInt, .fallback = "8", .least = 2, .most = 64, .doc = "workers alive at once in a heat"},
-      {.section = "race", .name = "warmup_steps", .kind = Kind::kInt, .fallback = "5", .least = 1, .most = 100000,
+      {.section = "budget",
+       .name = "heats",
+       .kind = Kind::kInt,
+       .fallback = "40",
+       .least = 1,
+       .most = 10000,
+       .doc = "at most this many heats"},
+      {.section = "race",
+       .name = "threads",
+       .kind = Kind::kInt,
+       .fallback = "the CPUs allowed",
+       .least = 1,
+       .most = 4096,
+       .doc = "threads of every contender"},
+      {.section = "race",
+       .name = "live",
+       .kind = Kind::kInt,
+       .fallback = "8",
+       .least = 2,
+       .most = 64,
+       .doc = "workers alive at once in a heat"},
+      {.section = "race",
+       .name = "warmup_steps",
+       .kind = Kind::kInt,
+       .fallback = "5",
+       .least = 1,
+       .most = 100000,
        .doc = "steps after the first one that are not counted"},
-      {.section = "race", .name = "bursts", .kind = Kind::kInt, .fallback = "4", .least = 2, .most = 1000, .doc = "bursts of each contender in a heat"},
-      {.section = "race", .name = "burst_seconds", .kind = Kind::kReal, .fallback = "0.5", .least = 0.001, .most = 600,
+      {.section = "race",
+       .name = "bursts",
+       .kind = Kind::kInt,
+       .fallback = "4",
+       .least = 2,
+       .most = 1000,
+       .doc = "bursts of each contender in a heat"},
+      {.section = "race",
+       .name = "burst_seconds",
+       .kind = Kind::kReal,
+       .fallback = "0.5",
+       .least = 0.001,
+       .most = 600,
        .doc = "a burst has as many steps as fit into this time, at least two"},
-      {.section = "race", .name = "allocator", .kind = Kind::kWord, .fallback = "default", .words = {"default", "tuned"},
+      {.section = "race",
+       .name = "allocator",
+       .kind = Kind::kWord,
+       .fallback = "default",
+       .words = {"default", "tuned"},
        .doc = "tuned: glibc's malloc keeps freed pages (the same for every contender)"},
-      {.section = "race", .name = "parity_steps", .kind = Kind::kInt, .fallback = "10", .least = 1, .most = 1000, .doc = "float32 losses that must agree"},
-      {.section = "race", .name = "stage_seconds", .kind = Kind::kReal, .fallback = "300", .least = 0.05, .most = 86400,
+      {.section = "race",
+       .name = "parity_steps",
+       .kind = Kind::kInt,
+       .fallback = "10",
+       .least = 1,
+       .most = 1000,
+       .doc = "float32 losses that must agree"},
+      {.section = "race",
+       .name = "stage_seconds",
+       .kind = Kind::kReal,
+       .fallback = "300",
+       .least = 0.05,
+       .most = 86400,
        .doc = "a worker that takes longer for one stage is ended; its row says so"},
   };
 }
@@ -79,10 +253,18 @@ nlohmann::ordered_json schema_of(const Key& key) {
   nlohmann::ordered_json entry;
   switch (key.kind) {
     case Kind::kWord:
-    case Kind::kPath: entry["type"] = "string"; break;
-    case Kind::kInt: entry["type"] = "integer"; break;
-    case Kind::kReal: entry["type"] = "number"; break;
-    case Kind::kFlag: entry["type"] = "boolean"; break;
+    case Kind::kPath:
+      entry["type"] = "string";
+      break;
+    case Kind::kInt:
+      entry["type"] = "integer";
+      break;
+    case Kind::kReal:
+      entry["type"] = "number";
+      break;
+    case Kind::kFlag:
+      entry["type"] = "boolean";
+      break;
   }
   if (!key.words.empty()) entry["enum"] = key.words;
   if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
@@ -102,8 +284,10 @@ nlohmann::ordered_json schema_of(const emit::Setting& setting) {
     // "true" and "false" may stand beside words; TOML writes them without quotes.
     one["enum"] = nlohmann::ordered_json::array();
     for (const std::string& value : setting.values) {
-      if (value == "true" || value == "false") one["enum"].push_back(value == "true");
-      else one["enum"].push_back(value);
+      if (value == "true" || value == "false")
+        one["enum"].push_back(value == "true");
+      else
+        one["enum"].push_back(value);
     }
   }
   return {{"description", setting.doc}, {"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
@@ -114,7 +298,8 @@ nlohmann::ordered_json contender_schema() {
   for (const emit::Framework* framework : emit::frameworks()) {
     nlohmann::ordered_json properties;
     properties["framework"] = {{"const", framework->name}};
-    properties["script"] = {{"type", "string"}, {"description", "a script of your own in the emitted one's idiom"}};
+    properties["script"] = {{"type", "string"},
+                            {"description", "a script of your own in the emitted one's idiom"}};
     for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
     alternatives.push_back({{"type", "object"},
                             {"title", framework->title},
@@ -131,8 +316,10 @@ nlohmann::ordered_json contender_schema() {
 
 std::string limits(const Key& key) {
   if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
-  std::string text = key.kind == Kind::kInt ? "integer" : key.kind == Kind::kReal ? "number"
-                     : key.kind == Kind::kFlag ? "true or false" : "text";
+  std::string text = key.kind == Kind::kInt    ? "integer"
+                     : key.kind == Kind::kReal ? "number"
+                     : key.kind == Kind::kFlag ? "true or false"
+                                               : "text";
   if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
   if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
   return text;
@@ -168,8 +355,7 @@ std::string json_schema() {
                                  {"additionalProperties", false}};
   nlohmann::ordered_json required = {"contenders"};
   for (const Key& key : keys()) {
-    nlohmann::ordered_json& home =
-        key.section.empty() ? root : root["properties"][key.section];
+    nlohmann::ordered_json& home = key.section.empty() ? root : root["properties"][key.section];
     if (!key.section.empty()) home["type"] = "object", home["additionalProperties"] = false;
     home["properties"][key.name] = schema_of(key);
     if (key.required && key.section.empty()) required.push_back(key.name);
@@ -183,7 +369,8 @@ std::string json_schema() {
 
 std::string markdown() {
   std::string text =
-      "# Recipes\n\nA recipe is a TOML file. Made from the schema that the parser uses (`bakeoff recipe --markdown`; "
+      "# Recipes\n\nA recipe is a TOML file. Made from the schema that the parser uses (`bakeoff recipe "
+      "--markdown`; "
       "`--schema` gives it as JSON Schema).\n";
   for (const std::string& section : sections()) {
     text += section.empty() ? "\n## Top level\n" : fmt::format("\n## [{}]\n", section);
@@ -191,12 +378,17 @@ std::string markdown() {
     for (const Key& key : keys()) {
       if (key.section != section) continue;
       text += fmt::format("| `{}` | {} | {} | {} |\n", key.name, limits(key),
-                          key.required ? "required" : key.fallback.empty() ? "none" : key.fallback, key.doc);
+                          key.required           ? "required"
+                          : key.fallback.empty() ? "none"
+                                                 : key.fallback,
+                          key.doc);
     }
   }
   text +=
-      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or `[[contenders]]`. A "
-      "setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in the "
+      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or "
+      "`[[contenders]]`. A "
+      "setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in "
+      "the "
       "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);

@@ -11,20 +11,20 @@ namespace bakeoff::recipe {
 enum class Kind { kWord, kPath, kInt, kReal, kFlag };
 
 struct Key {
-  std::string section = {};            // "" for the top level
+  std::string section = {};  // "" for the top level
   std::string name = {};
   Kind kind = Kind::kWord;
-  std::string fallback = {};            // as shown to people; empty: none
+  std::string fallback = {};  // as shown to people; empty: none
   bool required = false;
-  std::vector<std::string> words = {}; // kWord: the allowed ones; empty: any
+  std::vector<std::string> words = {};  // kWord: the allowed ones; empty: any
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool least_excluded = false;         // the value must be above `least`
+  bool least_excluded = false;  // the value must be above `least`
   std::string doc = {};
 };
 
 const std::vector<Key>& keys();
-std::vector<std::string> sections();                            // "", "data", ...
+std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
 
 // JSON Schema (draft 2020-12) of a recipe, contenders' settings included.

@@ -18,7 +18,8 @@ Result<ir::Workload> mnist_cnn() {
   const auto y = b.input("y", {DType::kI32, {kBatch}});
   auto h = b.relu(b.conv2d(x, "conv1", {.channels = 32}));
   h = b.relu(b.conv2d(h, "conv2", {.channels = 32}));
-  h = b.apply(Op::kMaxPool2d, {h}, {{"kernel", std::vector<int64_t>{2, 2}}, {"stride", std::vector<int64_t>{2, 2}}});
+  h = b.apply(Op::kMaxPool2d, {h},
+              {{"kernel", std::vector<int64_t>{2, 2}}, {"stride", std::vector<int64_t>{2, 2}}});
   h = b.relu(b.conv2d(h, "conv3", {.channels = 32}));
   h = b.relu(b.conv2d(h, "conv4", {.channels = 64}));
   h = b.relu(b.linear(b.apply(Op::kFlatten, {h}), "fc1", 128));
@@ -65,9 +66,10 @@ Result<ir::Workload> residual_cnn() {
     auto shortcut = h;
     if (stride == 2) {
       channels *= 2;
-      shortcut = b.batch_norm(b.conv2d(h, block + ".down.conv",
-                                       {.channels = channels, .kernel = {1, 1}, .stride = {2, 2}, .bias = false}),
-                              block + ".down.bn");
+      shortcut =
+          b.batch_norm(b.conv2d(h, block + ".down.conv",
+                                {.channels = channels, .kernel = {1, 1}, .stride = {2, 2}, .bias = false}),
+                       block + ".down.bn");
     }
     h = b.conv2d(h, block + ".conv1",
                  {.channels = channels, .stride = {stride, stride}, .pad = {1, 1, 1, 1}, .bias = false});
@@ -86,7 +88,8 @@ const std::vector<Entry>& entries() {
       {"mnist_cnn", "CNN 32-32-pool-32-64-dense 128 for 28x28 pictures, 563,018 parameters", mnist_cnn},
       {"mlp_small", "MLP 100-128-10", mlp_small},
       {"mlp_deep", "MLP 100-256-128-10 with BatchNorm and Dropout 0.5", mlp_deep},
-      {"residual_cnn", "small residual CNN for 28x28 pictures: stem and two blocks with BatchNorm", residual_cnn},
+      {"residual_cnn", "small residual CNN for 28x28 pictures: stem and two blocks with BatchNorm",
+       residual_cnn},
   };
   return all;
 }

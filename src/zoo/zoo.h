@@ -13,7 +13,7 @@ namespace bakeoff::zoo {
 
 struct Entry {
   std::string name;
-  std::string doc;                       // one sentence: architecture and where it comes from
+  std::string doc;  // one sentence: architecture and where it comes from
   Result<ir::Workload> (*build)();
 };
 

@@ -1,6 +1,6 @@
-// Every op of the table through every framework: random shapes and attributes, prediction, loss, every gradient,
-// running statistics and the optimizer's update in float64 against the referee. The cases are generated from the
-// op table, so no op can be forgotten.
+// Every op of the table through every framework: random shapes and attributes, prediction, loss, every
+// gradient, running statistics and the optimizer's update in float64 against the referee. The cases are
+// generated from the op table, so no op can be forgotten.
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 2), BAKEOFF_OP_SEED another seed. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1.
@@ -31,8 +31,10 @@ int64_t number_from(const char* variable, int64_t fallback) {
 
 struct Target {
   const char* framework;
-  const char* backend;   // "" where the framework has none
+  const char* backend;  // "" where the framework has none
 };
+
+void PrintTo(const Target& target, std::ostream* out) { *out << target.framework << " " << target.backend; }
 
 std::string label(const ::testing::TestParamInfo<Target>& info) {
   const std::string backend = info.param.backend;
@@ -112,18 +114,25 @@ class OpParity : public ::testing::TestWithParam<Target> {
       if (!raw) return raw.error().text();
       data.emplace_back(workload.inputs[i].name, std::move(*raw));
     }
-    if (const auto written = tensor::write_safetensors(job.data, data); !written) return written.error().text();
+    if (const auto written = tensor::write_safetensors(job.data, data); !written)
+      return written.error().text();
     const auto reference = make_reference(job);
     if (!reference) return reference.error().text();
 
     GateContender entry;
-    entry.contender = {.id = name, .framework = framework_->name, .environment = "", .settings = settings_, .script = ""};
+    entry.contender = {
+        .id = name, .framework = framework_->name, .environment = "", .settings = settings_, .script = ""};
     entry.script = folder_ / (name + ".py");
     entry.unbiased_running_var = framework_->unbiased_running_var(settings_);
-    entry.worker = {.python = python_, .runner = runner_, .framework = framework_->name, .options = settings_,
+    entry.worker = {.python = python_,
+                    .runner = runner_,
+                    .framework = framework_->name,
+                    .options = settings_,
                     .environment = {{"OMP_NUM_THREADS", "1"}, {"TF_CPP_MIN_LOG_LEVEL", "2"}},
-                    .log_file = folder_ / "worker.log", .stage_seconds = 120};
-    const auto emitted = framework_->emit({workload, job.training, settings_, entry.script.filename().string()});
+                    .log_file = folder_ / "worker.log",
+                    .stage_seconds = 120};
+    const auto emitted =
+        framework_->emit({workload, job.training, settings_, entry.script.filename().string()});
     if (!emitted) return emitted.error().text();
     if (!write_file(entry.script, emitted->source)) return "cannot write the script";
     if (!emitted->layout_json.empty()) {
@@ -139,9 +148,11 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static tensor::DType stored(const tensor::IntTensor&) { return tensor::DType::kI32; }
 
   static std::string complaint(const Parity& parity) {
-    if (parity.failure) return parity.failure->stage + ": " + parity.failure->reason + "\n" + parity.failure->log_tail;
+    if (parity.failure)
+      return parity.failure->stage + ": " + parity.failure->reason + "\n" + parity.failure->log_tail;
     if (parity.passed()) return "";
-    return "diverges at " + parity.diverges_at + " by " + std::to_string(parity.divergence) + "; " + parity.explanation;
+    return "diverges at " + parity.diverges_at + " by " + std::to_string(parity.divergence) + "; " +
+           parity.explanation;
   }
 
   const emit::Framework* framework_ = nullptr;
@@ -154,7 +165,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
 TEST_P(OpParity, EveryOpComputesWhatTheRefereeComputes) {
   const int64_t cases = number_from("BAKEOFF_OP_CASES", 2);
   for (const ir::OpInfo& row : ir::op_table()) {
-    tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) * 1000 + static_cast<uint64_t>(row.op));
+    tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) * 1000 +
+                    static_cast<uint64_t>(row.op));
     for (int64_t n = 0; n < cases; ++n) {
       const ir::Workload workload = zoo::random_case(row.op, rng);
       const std::string problem = prove(workload, row.name + "_" + std::to_string(n), n == 0, rng);

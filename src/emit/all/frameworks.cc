@@ -8,8 +8,8 @@
 namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks() {
-  static const std::vector<const Framework*> all = {&torch_framework(), &tensorflow_framework(), &keras_framework(),
-                                                    &jax_framework()};
+  static const std::vector<const Framework*> all = {&torch_framework(), &tensorflow_framework(),
+                                                    &keras_framework(), &jax_framework()};
   return all;
 }
 
