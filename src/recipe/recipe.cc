@@ -88,8 +88,8 @@ class Reader {
             fmt::format("unknown key '{}'{}", text, section.empty() ? "" : fmt::format(" in [{}]", section)),
             suggest(text, known));
       }
-      const bool is_section = section.empty() && text != "contenders" &&
-                              std::find(names_in("").begin(), names_in("").end(), text) == names_in("").end();
+      const std::vector<std::string> all = sections();
+      const bool is_section = section.empty() && std::find(all.begin(), all.end(), text) != all.end();
       if (is_section) {
         if (!node.is_table())
           return error(node.source(), fmt::format("'{}' must be a table", text),
