@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "ir/builder.h"
 #include "ir/op_table.h"
 
@@ -95,6 +96,12 @@ TEST(OpTable, NamesAreUniqueAndRowsComplete) {
     EXPECT_EQ(row.integer_input >= 0, row.bound != nullptr);
     EXPECT_NE(ops_markdown().find("| `" + row.name + "` |"), std::string::npos);
   }
+}
+
+TEST(OpTable, DocsAreMadeFromIt) {
+  const auto docs = read_file(std::string(BAKEOFF_SOURCE_DIR) + "/docs/ops.md");
+  ASSERT_TRUE(docs) << docs.error().text();
+  EXPECT_EQ(*docs, ops_markdown()) << "run: bakeoff ops --markdown > docs/ops.md";
 }
 
 }  // namespace

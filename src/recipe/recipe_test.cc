@@ -125,5 +125,11 @@ TEST(Schema, IsJsonThatNamesEveryKey) {
   EXPECT_TRUE(schema["properties"].contains("contenders"));
 }
 
+TEST(Schema, DocsAreMadeFromIt) {
+  const auto docs = read_file(fs::path(BAKEOFF_SOURCE_DIR) / "docs/recipe.md");
+  ASSERT_TRUE(docs) << docs.error().text();
+  EXPECT_EQ(*docs, markdown()) << "run: bakeoff recipe --markdown > docs/recipe.md";
+}
+
 }  // namespace
 }  // namespace bakeoff::recipe
