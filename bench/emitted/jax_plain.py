@@ -9,7 +9,7 @@ import optax
 from jax import lax
 from safetensors.numpy import load_file
 
-from bursts import Bursts
+from pairing.bursts import Bursts
 
 BATCH = 256
 optimizer = optax.rmsprop(1e-4, decay=0.9, eps=1e-7, eps_in_sqrt=False)
@@ -53,7 +53,7 @@ def native(name, w):
     return w.T
 
 
-def train(data: str, weights: str, bursts: Bursts) -> None:
+def train(bursts: Bursts, data: str, weights: str) -> None:
     tensors = load_file(data)
     x = (tensors["x"].astype(np.float32) / 255).transpose(0, 2, 3, 1)
     y = tensors["y"].astype(np.int32)

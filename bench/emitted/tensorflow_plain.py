@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 from safetensors.numpy import load_file
 
-from bursts import Bursts
+from pairing.bursts import Bursts
 
 BATCH = 256
 RATE, RHO, EPS = 1e-4, 0.9, 1e-7
@@ -53,7 +53,7 @@ class Net(tf.Module):
         return loss
 
 
-def train(data: str, weights: str, bursts: Bursts) -> None:
+def train(bursts: Bursts, data: str, weights: str) -> None:
     tensors = load_file(data)
     x = (tensors["x"].astype(np.float32) / 255).transpose(0, 2, 3, 1)
     y = tensors["y"].astype(np.int32)

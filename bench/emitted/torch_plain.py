@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import nn
 
-from bursts import Bursts
+from pairing.bursts import Bursts
 
 BATCH = 256
 
@@ -31,7 +31,7 @@ class Net(nn.Module):
         return self.fc2(x)
 
 
-def train(data: str, weights: str, bursts: Bursts) -> None:
+def train(bursts: Bursts, data: str, weights: str) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     tensors = load_file(data)
     x = (tensors["x"].float() / 255).to(device)

@@ -36,16 +36,18 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--quick", action="store_true", help="20 runs")
     options = parser.parse_args()
-    floor = statistics.median(milliseconds(["/bin/true"], options.runs))
-    times = milliseconds([options.program, "--version"], options.runs)
+    runs = 20 if options.quick else options.runs
+    floor = statistics.median(milliseconds(["/bin/true"], runs))
+    times = milliseconds([options.program, "--version"], runs)
     low, median, high = statistics.quantiles(times, n=4)
-    verdict = "ok" if median <= LIMIT_MS else "TOO SLOW"
+    verdict = "ok" if median < LIMIT_MS else "MISSED"
     print(
-        f"bakeoff --version: median {median:.2f} ms (quartiles {low:.2f} to "
-        f"{high:.2f}), /bin/true {floor:.2f} ms; limit {LIMIT_MS:g} ms: {verdict}"
+        f"bakeoff --version: {median:.2f} ms, quartiles {low:.2f} to {high:.2f}, "
+        f"/bin/true {floor:.2f} (bar: below {LIMIT_MS:g} ms) {verdict}"
     )
-    return 0 if median <= LIMIT_MS else 1
+    return 0 if median < LIMIT_MS else 1
 
 
 if __name__ == "__main__":

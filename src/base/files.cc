@@ -14,11 +14,20 @@ Error system_error(std::string_view what, const fs::path& path, int code) {
   return Error{.message = std::string(what) + " '" + path.string() + "': " + std::strerror(code)};
 }
 
+// The same for a file or folder to be written, with what to do.
+Error write_error(std::string_view what, const fs::path& path, int code) {
+  Error error = system_error(what, path, code);
+  const bool full = code == ENOSPC || code == EDQUOT || code == EFBIG;
+  error.remedy = full ? "free some space, or name a folder on another disk"
+                      : "name a folder that can be made and written to";
+  return error;
+}
+
 Status write_all(int fd, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return system_error("cannot write", path, errno);
+    if (n < 0) return write_error("cannot write", path, errno);
     text.remove_prefix(static_cast<size_t>(n));
   }
   return Done{};
@@ -28,9 +37,9 @@ Status write_all(int fd, std::string_view text, const fs::path& path) {
 Status write_and_close(int fd, std::string_view text, const fs::path& path) {
   Status status = write_all(fd, text, path);
   if (status && ::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) {
-    status = system_error("cannot flush", path, errno);
+    status = write_error("cannot flush", path, errno);
   }
-  if (::close(fd) != 0 && status) status = system_error("cannot close", path, errno);
+  if (::close(fd) != 0 && status) status = write_error("cannot close", path, errno);
   return status;
 }
 
@@ -61,25 +70,25 @@ Status write_file(const fs::path& path, std::string_view text) {
   fs::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return system_error("cannot create", path, errno);
+  if (fd < 0) return write_error("cannot create", path, errno);
   Status status = write_and_close(fd, text, path);
   if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
-    status = system_error("cannot replace", path, errno);
+    status = write_error("cannot replace", path, errno);
   if (!status) ::unlink(temporary.c_str());
   return status;
 }
 
 Status append_line(const fs::path& path, std::string_view line) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (fd < 0) return system_error("cannot open", path, errno);
+  if (fd < 0) return write_error("cannot open", path, errno);
   return write_and_close(fd, std::string(line) + "\n", path);
 }
 
 Status make_folder(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  if (code) return system_error("cannot create folder", path, code.value());
-  if (!fs::is_directory(path, code)) return Error{.message = "'" + path.string() + "' is not a folder"};
+  if (code) return write_error("cannot create folder", path, code.value());
+  if (!fs::is_directory(path, code)) return write_error("cannot create folder", path, ENOTDIR);
   return Done{};
 }
 

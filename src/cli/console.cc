@@ -3,8 +3,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/clock.h"
 #include "proc/interrupt.h"
@@ -28,6 +30,8 @@ report::ProgressState shown(const lab::Happening& now) {
           .failed = now.failed};
 }
 
+int print_error = 0;  // errno of the first print that failed
+
 int columns_of(int fd) {
   winsize size{};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -48,8 +52,14 @@ int fail(const Error& error) {
 }
 
 void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((!written || std::fflush(stdout) != 0) && print_error == 0) print_error = errno;
+}
+
+int finish(int code) {
+  if (print_error == 0) return code;
+  std::fprintf(stderr, "bakeoff: cannot write to standard output: %s\n", std::strerror(print_error));
+  return kBadInput;
 }
 
 int output_width() { return columns_of(STDOUT_FILENO); }

@@ -15,7 +15,9 @@ inline constexpr int kInterrupted = 130;
 
 // Prints "bakeoff: file:line: message" and the remedy; gives kBadInput, or kInterrupted after Ctrl-C.
 int fail(const Error& error);
-void print(const std::string& text);  // to standard output
+// To standard output. Where that fails (a full disk), finish says so and gives kBadInput instead of `code`.
+void print(const std::string& text);
+int finish(int code);
 
 // Columns of standard output: the terminal's, else $COLUMNS, else 100.
 int output_width();

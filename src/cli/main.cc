@@ -1,5 +1,6 @@
 #include <variant>
 
+#include "cli/console.h"
 #include "cli/options.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
@@ -28,5 +29,5 @@ int main(int argc, char** argv) {
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);
   bakeoff::proc::install_interrupt_handlers();
-  return std::visit(Runner{line.config}, line.command);
+  return finish(std::visit(Runner{line.config}, line.command));
 }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/nearest.h"
 #include "base/version.h"
 
 namespace bakeoff::cli {
@@ -42,7 +43,13 @@ void add_run_commands(CLI::App& app, Targets& t) {
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "go on with an interrupted or undecided run");
   run->add_option("--budget", t.run.minutes, "minutes of racing, instead of the recipe's")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            char* end = nullptr;
+            const double minutes = std::strtod(text.c_str(), &end);
+            return *end == '\0' && minutes > 0 ? std::string() : "must be a number above 0";
+          },
+          "MINUTES"));
   add_format(run, t.run.format);
   recipe->excludes(resume);
 
@@ -101,6 +108,16 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   data->add_option("name", t.data.name, "mnist")->required()->check(CLI::IsMember({"mnist"}));
 }
 
+// The first word of the command line, where it is neither an option nor a command.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--config") ++i;
+    else if (!word.starts_with("-")) return app.get_subcommand_no_throw(word) == nullptr ? word : "";
+  }
+  return "";
+}
+
 Command chosen(const CLI::App& app, const Targets& t) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "run") return t.run;
@@ -130,6 +147,12 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_setup_commands(app, targets);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
+    return 2;
+  }
+  if (const std::string word = unknown_command(app, argc, argv); !word.empty()) {
+    std::vector<std::string> known;
+    for (const CLI::App* sub : app.get_subcommands({})) known.push_back(sub->get_name());
+    std::fprintf(stderr, "bakeoff: unknown command '%s'\n  %s\n", word.c_str(), suggest(word, known).c_str());
     return 2;
   }
   try {

@@ -11,7 +11,8 @@ namespace bakeoff::ir {
 namespace {
 
 Error at(const Node& node, const std::string& message) {
-  return Error{.message = fmt::format("{} = {}: {}", node.output, info(node.op).name, message)};
+  return Error{.message = fmt::format("{} = {}: {}", node.output, info(node.op).name, message),
+               .remedy = fmt::format("`bakeoff ops --markdown` says what {} takes", info(node.op).name)};
 }
 
 bool kind_fits(AttrKind kind, const AttrValue& value) {

@@ -274,7 +274,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   }
   auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().text(), {}};
+    parity.failure = Failure{"parity", file.error().message, {}};
     return;
   }
   const Dump dump{std::move(*file)};

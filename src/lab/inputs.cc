@@ -1,5 +1,7 @@
 #include "lab/inputs.h"
 
+#include <fmt/format.h>
+
 #include "tensor/safetensors.h"
 
 namespace bakeoff::lab {
@@ -28,6 +30,11 @@ Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, 
                                                   const std::filesystem::path& data, int64_t rows,
                                                   int64_t steps) {
   const int64_t whole = rows / training.batch;
+  if (whole < 1) {
+    return Error{.message = fmt::format("{} rows do not fill a batch of {}", rows, training.batch),
+                 .where = data.string(),
+                 .remedy = fmt::format("set batch to at most {}", rows)};
+  }
   std::vector<referee::Inputs> batches;
   for (int64_t step = 0; step < steps; ++step) {
     TRY(referee::Inputs inputs,

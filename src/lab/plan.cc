@@ -27,11 +27,8 @@ Status link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code code;
   fs::create_hard_link(from, to, code);
   if (!code) return Done{};
-  fs::copy_file(from, to, fs::copy_options::overwrite_existing, code);
-  if (code)
-    return Error{.message =
-                     fmt::format("cannot copy '{}' to '{}': {}", from.string(), to.string(), code.message())};
-  return Done{};
+  TRY(const std::string content, read_file(from));
+  return write_file(to, content);
 }
 
 // Emits one contender's script and layout, or copies the user's script. An unsupported op is the contender's
@@ -44,7 +41,7 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
   }();
   if (!emitted && contender.script.empty()) {
-    return std::optional<Failure>(Failure{"emit", emitted.error().text(), {}});
+    return std::optional<Failure>(Failure{"emit", emitted.error().message, {}});
   }
   const fs::path script = folder / contender.file;
   std::string source = emitted ? emitted->source : "";
@@ -57,6 +54,28 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   if (!layout.empty()) CHECK_OK(write_file(layout_of(script), layout));
   return std::optional<Failure>();
 }
+
+// How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders that
+// held something are left alone.
+class Before {
+ public:
+  explicit Before(const fs::path& folder) : top_(fs::absolute(folder)) {
+    std::error_code code;
+    while (!fs::exists(top_.parent_path(), code) && top_.has_relative_path()) top_ = top_.parent_path();
+    absent_ = !fs::exists(top_, code);
+    empty_ = !absent_ && fs::is_directory(top_, code) && fs::is_empty(top_, code);
+  }
+  void restore() const {
+    std::error_code ignored;
+    if (absent_) fs::remove_all(top_, ignored);
+    if (!empty_) return;
+    for (const auto& entry : fs::directory_iterator(top_, ignored)) fs::remove_all(entry.path(), ignored);
+  }
+
+ private:
+  fs::path top_;   // the uppermost folder that has to be made
+  bool absent_ = false, empty_ = false;
+};
 
 struct Written {
   int64_t rows = 0;
@@ -81,7 +100,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   if (data.rows < recipe.training.batch) {
     return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch,
                                         data.rows),
-                 .where = recipe.file.string(),
+                 .where = recipe::where(recipe, "", "batch"),
                  .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
   std::error_code ignored;
@@ -103,6 +122,13 @@ Contender record_of(const recipe::Contender& c) {
           .settings = c.settings,
           .script = c.file,
           .own_script = c.script.string()};
+}
+
+// Why there is no interpreter for a contender; empty if there is one.
+std::string missing(const Contender& contender, const Interpreters& interpreters) {
+  const auto found = interpreters.find(contender.environment);
+  return found != interpreters.end() ? found->second.why_not
+                                     : fmt::format("there is no environment '{}'", contender.environment);
 }
 
 // Everything that follows from recipe, manifest and folder.
@@ -130,17 +156,12 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
     lane.entry.unbiased_running_var =
         emit::find_framework(contender.framework)->unbiased_running_var(contender.settings);
-    const auto interpreter = interpreters.find(contender.environment);
     if (!plan.manifest.not_started[i].reason.empty()) {
       lane.failure = plan.manifest.not_started[i];
-    } else if (interpreter == interpreters.end() || !interpreter->second.why_not.empty()) {
-      lane.failure = Failure{"environment",
-                             interpreter == interpreters.end()
-                                 ? fmt::format("there is no environment '{}'", contender.environment)
-                                 : interpreter->second.why_not,
-                             {}};
+    } else if (const std::string why = missing(contender, interpreters); !why.empty()) {
+      lane.failure = Failure{"environment", why, {}};
     } else {
-      lane.entry.worker = {.python = interpreter->second.python,
+      lane.entry.worker = {.python = interpreters.at(contender.environment).python,
                            .runner = runner,
                            .framework = contender.framework,
                            .options = contender.settings,
@@ -171,16 +192,23 @@ Texts worker_environment(const recipe::Recipe& recipe, int threads) {
 }
 
 Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
-  TRY(const Written written, write_all(recipe, folder, progress));
-  for (size_t i = 0; i < written.failures.size(); ++i) {
-    if (written.failures[i])
-      return Error{.message = recipe.contenders[i].id + ": " + written.failures[i]->reason};
+  const Before before(folder);
+  const auto written = write_all(recipe, folder, progress);
+  if (!written) {
+    before.restore();
+    return written.error();
+  }
+  for (size_t i = 0; i < written->failures.size(); ++i) {
+    if (written->failures[i])
+      return Error{.message = recipe.contenders[i].id + ": " + written->failures[i]->reason};
   }
   return Done{};
 }
 
-Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
-                       const Progress& progress) {
+namespace {
+
+Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
+                     const Progress& progress) {
   TRY(const RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress));
@@ -204,16 +232,34 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, con
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {
     manifest.contenders.push_back(record_of(recipe.contenders[i]));
     manifest.not_started.push_back(written.failures[i].value_or(Failure{}));
+    if (const std::string why = missing(manifest.contenders[i], interpreters); !written.failures[i] && !why.empty()) {
+      manifest.not_started[i] = {"environment", why, {}};
+    }
   }
   manifest.fairness = fairness_diff(recipe.workload, recipe.training, manifest.contenders);
   CHECK_OK(directory.write(manifest));
   return assemble(recipe, directory, manifest, interpreters, written.rows);
 }
 
+}  // namespace
+
+Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
+                       const Progress& progress) {
+  const Before before(folder);
+  auto plan = plan_in(recipe, folder, interpreters, progress);
+  if (!plan) before.restore();
+  return plan;
+}
+
 Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreters) {
   TRY(const RunDirectory directory, RunDirectory::open(folder));
   CHECK_OK(directory.lock());
-  TRY(const Manifest manifest, directory.manifest());
+  TRY(Manifest manifest, directory.manifest());
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {   // an environment may have been made since
+    Failure& failure = manifest.not_started[i];
+    if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
+  }
+  CHECK_OK(directory.write(manifest));
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
   TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <set>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -21,6 +20,7 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+constexpr int64_t kLoneHeats = 3;
 constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
 
 double seconds_since(int64_t begin) {
@@ -34,8 +34,19 @@ struct Member {
   int64_t burst_steps = 2;
 };
 
+void end_member(Member& member) {
+  const proc::ResourceUsage usage = member.worker->close();
+  member.trial.user_s = usage.user_s;
+  member.trial.system_s = usage.system_s;
+  member.trial.peak_rss_bytes = usage.max_rss_bytes;
+  member.trial.involuntary_switches = usage.involuntary_switches;
+}
+
+// A worker that hangs would go on beside the others' bursts: it ends here.
 void take_failure(Member& member) {
-  if (!member.trial.failure && !member.worker->ok()) member.trial.failure = member.worker->failure();
+  if (member.trial.failure || member.worker->ok()) return;
+  member.trial.failure = member.worker->failure();
+  end_member(member);
 }
 
 void note_loss(Trial& trial, const std::optional<double>& loss) {
@@ -93,14 +104,6 @@ void run_burst(Member& member) {
   take_failure(member);
 }
 
-void end_member(Member& member) {
-  const proc::ResourceUsage usage = member.worker->close();
-  member.trial.user_s = usage.user_s;
-  member.trial.system_s = usage.system_s;
-  member.trial.peak_rss_bytes = usage.max_rss_bytes;
-  member.trial.involuntary_switches = usage.involuntary_switches;
-}
-
 template <typename T>
 void shuffle(std::vector<T>& items, tensor::Rng& rng) {
   for (size_t i = items.size(); i > 1; --i)
@@ -122,6 +125,14 @@ std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& pariti
   return lanes;
 }
 
+std::set<std::string> failed_in(const std::vector<Trial>& trials) {
+  std::set<std::string> failed;
+  for (const Trial& trial : trials) {
+    if (trial.failure || trial.invalid) failed.insert(trial.contender);
+  }
+  return failed;
+}
+
 std::optional<double> heat_value(const Trial& trial) {
   if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
   std::vector<double> ms;
@@ -133,6 +144,7 @@ std::optional<double> heat_value(const Trial& trial) {
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
                                   const std::vector<std::string>& entrants) {
   stats::PairTable table(entrants.size());
+  const std::set<std::string> out = failed_in(trials);
   std::set<int> heats;
   for (const Trial& trial : trials) heats.insert(trial.heat);
   for (const int heat : heats) {
@@ -140,7 +152,7 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
     result.log_ms.resize(entrants.size());
     for (const Trial& trial : trials) {
       const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-      if (trial.heat == heat && at != entrants.end()) {
+      if (trial.heat == heat && at != entrants.end() && !out.contains(trial.contender)) {
         result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
       }
     }
@@ -164,7 +176,7 @@ Status check_budget(const recipe::Recipe& recipe) {
     return Error{.message = fmt::format(
                      "budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
                      recipe.budget.heats, k, recipe.alpha),
-                 .where = recipe.file.string(),
+                 .where = recipe::where(recipe, "budget", "heats"),
                  .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
   }
   // The bursts alone; starting the workers comes on top.
@@ -176,7 +188,7 @@ Status check_budget(const recipe::Recipe& recipe) {
             fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
                         "{:.1f} minutes",
                         recipe.budget.minutes, least, k, minutes),
-        .where = recipe.file.string(),
+        .where = recipe::where(recipe, "budget", "minutes"),
         .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds",
                               minutes)};
   }
@@ -220,17 +232,35 @@ std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, 
   }
   std::vector<Trial> trials;
   for (Member& member : members) {
-    if (member.worker) end_member(member);
+    if (member.worker && member.worker->ok()) end_member(member);
     trials.push_back(std::move(member.trial));
   }
   return trials;
 }
 
+namespace {
+
+// Nobody to compare with: one contender is left, and has not run often enough to have a time of its own.
+std::vector<size_t> lone_member(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
+                                const std::set<std::string>& out) {
+  std::vector<size_t> left;
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    if (!out.contains(entrants[i])) left.push_back(i);
+  }
+  if (left.size() != 1) return {};
+  const auto heats = std::count_if(trials.begin(), trials.end(), [&](const Trial& trial) {
+    return trial.contender == entrants[left[0]] && heat_value(trial);
+  });
+  return heats < kLoneHeats ? left : std::vector<size_t>{};
+}
+
+}  // namespace
+
 std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
                                  const std::vector<bool>& failed, size_t live) {
   std::vector<size_t> unmet, undecided;
   for (size_t i = 0; i < table.contenders(); ++i) {
-    if (!failed[i] && table.heats(i) == 0) unmet.push_back(i);
+    if (!failed[i] && !race.standings[i].effect) unmet.push_back(i);
   }
   for (const size_t i : race.still_undecided) {
     if (!failed[i] && i != race.leader) undecided.push_back(i);
@@ -264,17 +294,15 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     TRY(const stats::PairTable table, tabulate(trials, entrants));
     const stats::Race state =
         stats::race_state(table, {.alpha = plan.recipe.alpha, .margin = plan.recipe.margin});
-    std::vector<bool> failed(entrants.size(), false);
-    for (const Trial& trial : trials) {
-      const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-      if ((trial.failure || trial.invalid) && at != entrants.end())
-        failed[static_cast<size_t>(at - entrants.begin())] = true;
-    }
+    const std::set<std::string> out = failed_in(trials);
+    std::vector<bool> failed;
+    for (const std::string& id : entrants) failed.push_back(out.contains(id));
     size_t live = static_cast<size_t>(plan.recipe.race.live);
     if (const int64_t memory = available_memory_bytes(); memory > 0) {
       live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, live);
     }
-    const std::vector<size_t> members = next_members(table, state, failed, live);
+    std::vector<size_t> members = next_members(table, state, failed, live);
+    if (members.empty()) members = lone_member(trials, entrants, out);
     // Out of time when most of another heat would lie beyond the budget.
     if (members.empty() || (heat > 0 && seconds_since(begin) + last_heat_s / 2 > budget_s)) break;
     now.heat = ++heat;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,11 @@ std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& pariti
 // One heat's evidence, by index into `members`' lanes: log of the trimmed mean of the bursts' ms per step.
 std::optional<double> heat_value(const Trial& trial);
 
-// The paired table of all heats over the lanes of `entrants` (indices into it are positions in `entrants`).
+// Contenders that failed, or broke a rule, in some heat: they are out, and none of their heats counts.
+std::set<std::string> failed_in(const std::vector<Trial>& trials);
+
+// The paired table of all heats over `entrants` (contenders' ids; its indices are positions in them), without
+// those of failed_in().
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants);
 
 // Heats without which nothing can be decided between `contenders` at `alpha`, however wide the gaps.
@@ -51,7 +56,7 @@ std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members
                             const Watch& watch, Happening happening);
 
 // Who runs in the next heat: the leader and those not yet decided against it, fewest heats first; at most
-// `live`. Contenders that have not met anybody come first. Empty: nothing is left to decide.
+// `live`. Contenders that no common heats link to the leader come first. Empty: nothing is left to decide.
 std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
                                  const std::vector<bool>& failed, size_t live);
 

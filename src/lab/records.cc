@@ -36,12 +36,13 @@ using Json = nlohmann::ordered_json;
 #define BAKEOFF_WRITE(field) j[#field] = v.field;
 #define BAKEOFF_READ(field) \
   if (const auto it = j.find(#field); it != j.end()) it->get_to(v.field);
-#define BAKEOFF_RECORD(Type, ...)                                         \
-  static void to_json(Json& j, const Type& v) {                           \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__)) \
-  }                                                                       \
-  static void from_json(const Json& j, Type& v) {                         \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))  \
+#define BAKEOFF_RECORD(Type, ...)                                          \
+  static void to_json(Json& j, const Type& v) {                            \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))  \
+  }                                                                        \
+  static void from_json(const Json& j, Type& v) {                          \
+    j.get_ref<const Json::object_t&>(); /* throws where it is no object */ \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))   \
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
@@ -173,7 +174,7 @@ Result<RunDirectory> RunDirectory::open(const fs::path& path) {
 
 Result<RunDirectory> RunDirectory::create(const fs::path& path) {
   std::error_code code;
-  if (fs::exists(path, code) && !fs::is_empty(path, code)) {
+  if (fs::is_directory(path, code) && !fs::is_empty(path, code)) {
     return Error{
         .message = fmt::format("'{}' already holds something", path.string()),
         .remedy = fmt::format("name another --out, or go on with `bakeoff run --resume {}`", path.string())};

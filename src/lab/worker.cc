@@ -70,7 +70,7 @@ std::string last_lines(const std::string& text, size_t lines) {
   }
   if (begin < end && text[begin] == '\n') ++begin;
   std::string tail = text.substr(begin, end - begin);
-  if (tail.size() > 4096) tail = "..." + tail.substr(tail.size() - 4096);
+  if (tail.size() > 4096) tail = "..." + tail.substr(tail.size() - 4093);
   return tail;
 }
 
@@ -139,7 +139,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   Impl& impl = *worker->impl_;
   impl.spec = spec;
   const auto fail = [&](const Error& error) {
-    worker->failure_ = Failure{"start", error.text(), {}};
+    worker->failure_ = Failure{"start", error.message, {}};
     return std::move(worker);
   };
   proc::ChildOptions options;

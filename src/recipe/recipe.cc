@@ -507,6 +507,14 @@ Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) {
   return parse_text(text, file, true);
 }
 
+std::string where(const Recipe& recipe, const std::string& section, const std::string& key) {
+  const toml::parse_result parsed = toml::parse(recipe.text, recipe.file.string());
+  if (!parsed) return recipe.file.string();
+  const toml::node* node = Reader(parsed.table(), recipe.file, true).find(section, key);
+  if (node == nullptr) return recipe.file.string();
+  return fmt::format("{}:{}", recipe.file.string(), node->source().begin.line);
+}
+
 Result<Recipe> load(const fs::path& file) {
   auto text = read_file(file);
   if (!text)

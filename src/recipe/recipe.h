@@ -73,6 +73,9 @@ Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
 // read.
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
+// "race.toml:7", where the recipe sets `section`.`key`; the file alone where it does not.
+std::string where(const Recipe& recipe, const std::string& section, const std::string& key);
+
 // "torch[compile=default,channels_last]": settings that differ from the framework's own default; a Keras
 // backend always shows.
 std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings);

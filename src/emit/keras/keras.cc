@@ -35,7 +35,7 @@ std::string precision_lines(const std::string& backend) {
          "\"ieee\"";
 }
 
-void print_imports(CodeWriter& out, const Request& request) {
+void print_imports(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
   const std::string& backend = setting(request, "backend");
   const std::string title = backend == "tensorflow" ? "TensorFlow" : backend == "jax" ? "JAX" : "torch";
   out.print("\"\"\"Trains $name$ with Keras on $title$.\"\"\"\n\nimport argparse\n",
@@ -46,7 +46,7 @@ void print_imports(CodeWriter& out, const Request& request) {
   if (equalised(request) && backend == "jax") out.line("import jax");
   out.print("import keras\nimport numpy as np\n");
   if (equalised(request) && backend == "tensorflow") out.line("import tensorflow as tf");
-  if (equalised(request) && backend == "torch") out.line("import torch");
+  if (optimizer.torch || (equalised(request) && backend == "torch")) out.line("import torch");
   out.line("KERAS_IMPORTS");
   out.print("from safetensors.numpy import load_file\n\n");
   if (equalised(request)) out.print(precision_lines(backend) + "\n\n");
@@ -169,8 +169,8 @@ Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(keras_framework(), request.workload));
   CHECK_OK(check(request));
   TRY(const ModelText model, keras::model_text(request));
-  const bool sparse = model.embeddings && setting(request, "backend") == "tensorflow";
-  TRY(const OptimizerText optimizer, keras::optimizer_text(request.training, sparse));
+  TRY(const OptimizerText optimizer,
+      keras::optimizer_text(request.training, setting(request, "backend"), model.embeddings));
   CodeWriter body;
   for (const std::string& part : {model.load_data, model.build_model, optimizer.subclass, model.loss_function,
                                   std::string(equalised(request) ? kLoadWeights : "")}) {
@@ -190,7 +190,7 @@ Result<Emitted> emit_script(const Request& request) {
   body.print("if __name__ == \"__main__\":\n    main()\n");
 
   CodeWriter head;
-  print_imports(head, request);
+  print_imports(head, request, optimizer);
   print_constants(head, request, optimizer);
   std::string source = head.text() + body.text();
   const std::string mark = "KERAS_IMPORTS\n";

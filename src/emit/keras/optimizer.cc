@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/code_writer.h"
+#include "emit/keras/optimizer_torch.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -17,6 +18,7 @@ struct Needs {
   bool eps = false;    // epsilon elsewhere
   bool l2 = false;     // decay through the gradient
   bool dense = false;  // IndexedSlices to a tensor
+  bool torch = false;  // on the torch backend
   bool any() const { return eps || l2 || dense; }
 };
 
@@ -26,14 +28,15 @@ bool adam_like(const Optimizer& o) {
 bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
 EpsForm stock_form(const Optimizer& o) { return adam_like(o) ? EpsForm::kHat : EpsForm::kInside; }
 
-Needs needs(const ir::Training& training, bool sparse) {
+Needs needs(const ir::Training& training, const std::string& backend, bool embeddings) {
   const Optimizer& o = training.optimizer;
   const bool all = training.track == ir::Track::kEqualised;
   Needs n;
   n.eps = has_eps(o) && o.eps_form != stock_form(o) && (all || o.stated.contains("eps_form"));
   n.l2 = o.weight_decay != 0 && o.kind != OptimizerKind::kAdamW && o.decay_form == DecayForm::kL2 &&
          (all || o.stated.contains("decay_form"));
-  n.dense = sparse && all && (has_eps(o) || n.l2);
+  n.torch = backend == "torch";
+  n.dense = embeddings && backend == "tensorflow" && all && (has_eps(o) || n.l2);
   return n;
 }
 
@@ -110,8 +113,12 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
   out.print("class $name$(keras.optimizers.$base$):\n",
             {{"name", subclass_name(o, n)}, {"base", stock_class(o)}});
   const auto body = out.indent();
-  out.print("\"\"\"$doc$\"\"\"\n\ndef update_step(self, gradient, variable, learning_rate):\n",
-            {{"doc", docstring(o, n)}});
+  out.print("\"\"\"$doc$\"\"\"\n\n", {{"doc", docstring(o, n)}});
+  if (n.torch) {
+    out.print(torch_update(o, n.eps ? o.eps_form : stock_form(o), n.l2));
+    return out.text();
+  }
+  out.line("def update_step(self, gradient, variable, learning_rate):");
   const auto method = out.indent();
   if (n.dense) out.line("gradient = tf.convert_to_tensor(gradient)  # sums up repeated rows");
   if (n.l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
@@ -150,18 +157,20 @@ std::vector<std::string> arguments(const ir::Training& training, const Needs& n)
 
 }  // namespace
 
-Result<OptimizerText> optimizer_text(const ir::Training& training, bool sparse) {
+Result<OptimizerText> optimizer_text(const ir::Training& training, const std::string& backend,
+                                     bool embeddings) {
   const Optimizer& o = training.optimizer;
   if (o.kind == OptimizerKind::kRmsprop && o.eps_form == EpsForm::kHat) {
     return Error{.message = "RMSprop has no eps_form \"hat\"", .remedy = "use \"outside\" or \"inside\""};
   }
-  const Needs n = needs(training, sparse);
+  const Needs n = needs(training, backend, embeddings);
   OptimizerText text{.name = "keras.optimizers." + stock_class(o), .arguments = arguments(training, n)};
   if (n.any()) {
     text.subclass = subclass_text(o, n);
     text.name = subclass_name(o, n);
   }
   text.l2 = n.l2;
+  text.torch = n.any() && n.torch;
   return text;
 }
 

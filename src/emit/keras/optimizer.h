@@ -14,11 +14,13 @@ struct OptimizerText {
   std::string subclass = {};  // class definition, empty for a stock optimizer
   std::string name;           // "keras.optimizers.Adam" or the subclass
   std::vector<std::string> arguments = {};
-  bool l2 = false;  // the subclass reads the constant WEIGHT_DECAY
+  bool l2 = false;     // the subclass reads the constant WEIGHT_DECAY
+  bool torch = false;  // the subclass needs `import torch`
 };
 
-// Stock forms: RMSprop sqrt(v + eps); Adam(W) "epsilon hat"; weight_decay decoupled. `sparse`: gradients of
-// embeddings come as IndexedSlices (TensorFlow) and are made dense first in the equalised track.
-Result<OptimizerText> optimizer_text(const ir::Training& training, bool sparse);
+// Stock forms: RMSprop sqrt(v + eps); Adam(W) "epsilon hat"; weight_decay decoupled. On TensorFlow gradients
+// of `embeddings` come as IndexedSlices and are made dense first in the equalised track.
+Result<OptimizerText> optimizer_text(const ir::Training& training, const std::string& backend,
+                                     bool embeddings);
 
 }  // namespace bakeoff::emit::keras

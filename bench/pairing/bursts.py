@@ -1,0 +1,61 @@
+"""A process that trains in bursts of steps, asked for on standard input.
+
+    python -m pairing.bursts MODULE STEPS FILE...
+
+runs ``MODULE.train(bursts, *files)``. Each line on standard input asks for one burst of
+STEPS steps; each is answered by a line of JSON with its time and a loss.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+
+class Bursts:
+    """``for steps in bursts: <so many steps>; bursts.done(loss)``."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self._start = 0
+        self._ns = 0
+        # Frameworks may print; the answers have the first standard output for them.
+        self._answers = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+
+    def __iter__(self) -> Iterator[int]:
+        while self.wait():
+            yield self.steps
+
+    def wait(self) -> bool:
+        """Waits for the next request; False when there are no more."""
+        line = sys.stdin.readline()
+        self.start()
+        return bool(line)
+
+    def start(self) -> None:
+        """Starts the clock again, where a burst begins later than its request."""
+        self._start, self._ns = time.monotonic_ns(), 0
+
+    def stop(self) -> None:
+        """Stops the clock: after the completion barrier, before the loss is fetched."""
+        self._ns = time.monotonic_ns() - self._start
+
+    def done(self, loss: float, kind: str = "last") -> None:
+        """Answers. The loss is of the "first" or "last" step, or their "mean"."""
+        ns = self._ns or time.monotonic_ns() - self._start
+        self._answers.write(json.dumps({"ns": ns, "loss": loss, "kind": kind}) + "\n")
+        self._answers.flush()
+
+
+def main() -> None:
+    module, steps, *files = sys.argv[1:]
+    importlib.import_module(module).train(Bursts(int(steps)), *files)
+
+
+if __name__ == "__main__":
+    main()
