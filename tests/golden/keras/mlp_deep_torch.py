@@ -46,20 +46,25 @@ def build_model():
 class AdamEpsOutside(keras.optimizers.Adam):
     """Adam that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1."""
 
-    def update_step(self, gradient, variable, learning_rate):
-        lr = ops.cast(learning_rate, variable.dtype)
-        step = ops.cast(self.iterations + 1, variable.dtype)
+    @torch.no_grad()
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        # All variables at once, as Keras' own optimizers do on torch.
+        variables = [v.value for v in trainable_variables]
+        indices = [self._get_variable_index(v) for v in trainable_variables]
+        lr = ops.cast(learning_rate, variables[0].dtype)
+        step = ops.cast(self.iterations + 1, lr.dtype)
         correction_1 = 1 - self.beta_1**step
         correction_2 = ops.sqrt(1 - self.beta_2**step)
-        alpha = lr * correction_2 / correction_1
-        index = self._get_variable_index(variable)
-        momentum, velocity = self._momentums[index], self._velocities[index]
-        m = momentum + (1 - self.beta_1) * (gradient - momentum)
-        v = velocity + (1 - self.beta_2) * (ops.square(gradient) - velocity)
-        self.assign(momentum, m)
-        self.assign(velocity, v)
-        root = ops.sqrt(v) + self.epsilon * correction_2
-        self.assign_sub(variable, alpha * m / root)
+        momentums = [self._momentums[i].value for i in indices]
+        velocities = [self._velocities[i].value for i in indices]
+        torch._foreach_lerp_(momentums, grads, 1 - self.beta_1)
+        torch._foreach_mul_(velocities, self.beta_2)
+        torch._foreach_addcmul_(velocities, grads, grads, value=1 - self.beta_2)
+        roots = torch._foreach_sqrt(velocities)
+        torch._foreach_add_(roots, self.epsilon * correction_2)
+        steps = torch._foreach_mul(momentums, lr * correction_2 / correction_1)
+        torch._foreach_div_(steps, roots)
+        torch._foreach_sub_(variables, steps)
 
 
 def load_weights(model, path):
