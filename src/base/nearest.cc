@@ -6,16 +6,18 @@
 namespace bakeoff {
 namespace {
 
-size_t levenshtein(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+// Levenshtein's distance in which two neighbours that changed places count once.
+size_t edits(std::string_view a, std::string_view b) {
+  std::vector<size_t> above(b.size() + 1), before(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
+    before.swap(above);   // the row of i - 1
+    above.swap(row);      // the row of i
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t above = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, above + 1, diagonal + (a[i] == b[j] ? 0 : 1)});
-      diagonal = above;
+      row[j + 1] = std::min({row[j] + 1, above[j + 1] + 1, above[j] + (a[i] == b[j] ? 0 : 1)});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row[b.size()];
@@ -27,7 +29,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   size_t best_distance = (word.size() + 2) / 3 + 1;
   for (const std::string& candidate : candidates) {
-    const size_t distance = levenshtein(word, candidate);
+    const size_t distance = edits(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -8,8 +8,8 @@
 
 namespace bakeoff {
 
-// The candidate with the smallest Levenshtein distance to `word` if that is at most a third of the word's
-// length, rounded up; else empty.
+// The candidate with the smallest edit distance to `word` (two neighbours that changed places count once) if
+// that is at most a third of the word's length, rounded up; else empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 // "did you mean 'x'?" where a near candidate exists, else "one of: a, b, c".

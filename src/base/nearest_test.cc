@@ -10,6 +10,9 @@ TEST(Nearest, FindsTheCloseWordOnly) {
   EXPECT_EQ(nearest("optimiser", words), "optimizer");
   EXPECT_EQ(nearest("wrkload", words), "workload");
   EXPECT_EQ(nearest("precision", words), "");
+  EXPECT_EQ(nearest("ru", {"run", "report"}), "run");
+  EXPECT_EQ(nearest("rnu", {"run", "report"}), "run");
+  EXPECT_EQ(nearest("repotr", {"run", "report"}), "report");
   EXPECT_EQ(suggest("bach", words), "did you mean 'batch'?");
   EXPECT_EQ(suggest("zzzzzz", words), "one of: optimizer, workload, batch");
 }

@@ -43,7 +43,10 @@ class Parser {
     skip_blank();
     if (at_ < text_.size()) return error("text after the closing '}'");
     const auto types = infer(workload_);
-    if (!types) return Error{.message = types.error().message, .where = place_of(types.error().message)};
+    if (!types) {
+      const Error& e = types.error();
+      return Error{.message = e.message, .where = place_of(e.message), .remedy = e.remedy};
+    }
     return workload_;
   }
 

@@ -68,7 +68,7 @@ TEST(Text, ErrorsNameLineAndRemedy) {
       {"shapes",
        "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
        " loss = softmax_cross_entropy(h2, y)\n}",
-       "f:3", "does not fit the last axis", ""},
+       "f:3", "does not fit the last axis", "`bakeoff ops --markdown` says what linear takes"},
       {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text", ""},
       {"type", "workload w(x: f64[N,2]) {", "f:1", "unknown type 'f64'", "use f32 or i32"},
   };
