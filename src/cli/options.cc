@@ -112,8 +112,10 @@ void add_setup_commands(CLI::App& app, Targets& t) {
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word == "--config") ++i;
-    else if (!word.starts_with("-")) return app.get_subcommand_no_throw(word) == nullptr ? word : "";
+    if (word == "--config") ++i;  // and its value
+    if (word.starts_with("-")) continue;
+    const auto commands = app.get_subcommands([&](const CLI::App* sub) { return sub->check_name(word); });
+    return commands.empty() ? word : "";
   }
   return "";
 }

@@ -153,6 +153,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   options.env = spec.environment;
   options.env["PYTHONPATH"] = spec.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
+  options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
   options.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
   options.cpus = spec.cpus;
   options.log_file = spec.log_file;
@@ -189,7 +190,7 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
                           {{"op", "build"},
                            {"script", build.script.string()},
                            {"weights", path_or_null(build.weights)},
-                           {"data", build.data.string()},
+                           {"data", path_or_null(build.data)},
                            {"layout", path_or_null(build.layout)},
                            {"dropout", build.dropout},
                            {"train", true}});
