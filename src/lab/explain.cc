@@ -273,8 +273,8 @@ std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::
     for (const auto form : {ir::DecayForm::kL2, ir::DecayForm::kDecoupled}) {
       ir::Optimizer o = base;
       o.weight_decay = decay, o.decay_form = form;
-      if (decay == 0) o.decay_form = base.decay_form;
-      if (o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
+      if (decay == 0) o.decay_form = base.decay_form;  // without decay there is one form
+      if (decay != 0 && o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
         o.kind = ir::OptimizerKind::kAdam;
       add(o, decay == 0 ? std::string("no weight decay")
                         : fmt::format("{} weight decay {}", ir::name(form), decay));

@@ -1,0 +1,367 @@
+#include "lab/gate.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lab/inputs.h"
+#include "lab/testing.h"
+#include "referee/init.h"
+#include "referee/optimizer.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::fake_spec;
+using testing::gate_job;
+using ::testing::HasSubstr;
+using testing::network;
+using testing::TestFolder;
+
+// A runner that answers what lies beside it: parity.safetensors, losses64.json and losses32.json.
+constexpr const char* kReciter = R"(
+import json, os, shutil, sys
+folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+requests = os.fdopen(3)
+def answer(**fields):
+    os.write(4, (json.dumps(fields) + "\n").encode())
+answer(id=0, ok=True, event="hello")
+for line in requests:
+    request = json.loads(line)
+    rest = {}
+    if request["op"] == "import":
+        dtype = request["dtype"]
+        rest = {"versions": {"reciter": "1"}, "effective": {"dtype": dtype}, "import_ns": 1}
+        if request["options"].get("refuse") == dtype:
+            answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
+            continue
+    elif request["op"] == "build":
+        with open(os.path.join(folder, "built." + dtype), "a") as log:
+            print(os.path.basename(request["weights"]), request["dropout"], file=log)
+    elif request["op"] == "parity":
+        assert request["batch"] == [0, 8] and os.path.exists(request["grads_in"])
+        shutil.copy(os.path.join(folder, "parity.safetensors"), request["out"])
+    elif request["op"] == "losses":
+        with open(os.path.join(folder, "losses" + dtype[5:] + ".json")) as file:
+            rest = {"losses": json.load(file)[: request["steps"]], "first_ns": 7}
+    answer(id=request["id"], ok=True, **rest)
+    if request["op"] == "close":
+        sys.exit(0)
+)";
+
+// What a contender writes, by canonical name.
+using Dump = std::map<std::string, tensor::Tensor>;
+
+class GateTest : public ::testing::Test {
+ protected:
+  void SetUp() override { set_up(gate_job(folder_.path(), {.kind = ir::OptimizerKind::kAdam, .lr = 0.01})); }
+
+  void set_up(GateJob job) {
+    job_ = std::move(job);
+    auto reference = make_reference(job_);
+    ASSERT_TRUE(reference) << reference.error().text();
+    reference_ = std::move(*reference);
+    ASSERT_TRUE(write_file(folder_ / "bakeoff_runner/__main__.py", kReciter));
+    entry_.contender.id = "reciter";
+    entry_.script = folder_ / "train_reciter.py";
+    entry_.worker = fake_spec();
+    entry_.worker.framework = "reciter";
+    entry_.worker.runner = folder_.path();
+    losses64_ = reference_.losses64;
+    losses32_ = reference_.losses32;
+  }
+
+  // The referee's own answer: a perfect contender.
+  Dump perfect() const {
+    Dump dump = {{"loss", {{}, {reference_.at.loss}}}, {"output", reference_.at.prediction}};
+    for (size_t id = 0; id < job_.workload.parameters.size(); ++id) {
+      const ir::Parameter& p = job_.workload.parameters[id];
+      if (ir::trainable(p)) {
+        dump["grad/" + p.name] = reference_.at.gradients[id];
+        dump["update/" + p.name] = reference_.updated[id];
+      } else {
+        dump["buffer/" + p.name] = reference_.at.running.biased[id];
+      }
+    }
+    return dump;
+  }
+
+  Parity prove(const Dump& dump, const Tolerances& tolerances = {}) {
+    tensor::NamedTensors named;
+    for (const auto& [name, tensor] : dump) {
+      named.emplace_back(name, tensor::encode(tensor, tensor::DType::kF64).value());
+    }
+    EXPECT_TRUE(tensor::write_safetensors(folder_ / "parity.safetensors", named));
+    EXPECT_TRUE(write_file(folder_ / "losses64.json", json(losses64_)));
+    EXPECT_TRUE(write_file(folder_ / "losses32.json", json(losses32_)));
+    Parity parity = prove_float64(job_, reference_, entry_, tolerances);
+    if (!parity.failure && job_.training.track == ir::Track::kEqualised) {
+      prove_float32(job_, reference_, entry_, parity, tolerances);
+    }
+    return parity;
+  }
+
+  static std::string json(const std::vector<double>& losses) {
+    std::vector<std::string> words;
+    for (const double loss : losses)
+      words.push_back(std::isnan(loss) ? "\"nan\"" : fmt::format("{:.17g}", loss));
+    return fmt::format("[{}]", fmt::join(words, ", "));
+  }
+
+  static std::vector<std::string> groups(const Parity& parity, bool passed) {
+    std::vector<std::string> found;
+    for (const ParityCheck& check : parity.checks) {
+      if (check.passed == passed) found.push_back(check.what);
+    }
+    return found;
+  }
+
+  TestFolder folder_;
+  GateJob job_;
+  Reference reference_;
+  GateContender entry_;
+  std::vector<double> losses64_, losses32_;
+};
+
+// Scales a tensor's distance from what it was to `relative` of its norm.
+void disturb(tensor::Tensor& tensor, double relative) { tensor.data[0] += relative * tensor::norm(tensor); }
+
+TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
+  const Parity parity = prove(perfect());
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_THAT(groups(parity, true),
+              ElementsAre("float64 prediction", "float64 loss", "float64 gradients", "optimizer update",
+                          "running statistics", "float64 training steps", "float32 losses"));
+  for (const ParityCheck& check : parity.checks) EXPECT_LE(check.error, 1e-14) << check.what;
+  EXPECT_EQ(parity.explanation, "");
+  EXPECT_EQ(parity.contender, "reciter");
+  EXPECT_EQ(parity.losses, reference_.losses32);
+  EXPECT_EQ(parity.first_step_cold_ns, 7);
+  EXPECT_EQ(parity.versions.at("reciter"), "1");
+  EXPECT_EQ(parity.effective.at("dtype"), "float32");
+  // Each proof from its own weights, dropout off.
+  EXPECT_EQ(read_file(folder_ / "built.float64").value(), "gate_weights.safetensors False\n");
+  EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors False\n");
+}
+
+TEST_F(GateTest, TheReferenceHidesNothingThatStartsAtZero) {
+  const auto initial = referee::initial_weights(job_.workload, job_.training.seed);
+  for (size_t id = 0; id < reference_.weights.size(); ++id) {
+    const std::string& name = job_.workload.parameters[id].name;
+    EXPECT_NE(reference_.weights[id], initial[id]) << name;
+    for (const double w : reference_.weights[id].data) {
+      EXPECT_EQ(w, static_cast<double>(static_cast<float>(w))) << name << " is rounded to float32";
+    }
+  }
+  EXPECT_EQ(reference_.losses64.size(), static_cast<size_t>(kSteps64));
+  EXPECT_EQ(reference_.losses32.size(), 5u);
+  EXPECT_EQ(reference_.losses64[0], reference_.at.loss);
+  EXPECT_NE(reference_.losses32[0], reference_.at.loss) << "other weights";
+}
+
+// Its gradient is a sum that cancels: every framework rounds it differently, around 1e-17.
+TEST_F(GateTest, ABiasBeforeBatchNormMayHaveAnyRounding) {
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("conv1.bias"));
+  EXPECT_LT(tensor::norm(reference_.at.gradients[id]), 1e-14);
+  Dump dump = perfect();
+  for (double& g : dump["grad/conv1.bias"].data) g = -3 * g + 1e-17;
+  EXPECT_TRUE(prove(dump).passed());
+  for (double& g : dump["grad/conv1.bias"].data) g = 1e-6;  // but not any value
+  EXPECT_EQ(prove(dump).diverges_at, "grad/conv1.bias");
+}
+
+TEST_F(GateTest, AGradientOffByAMillionthFailsAndIsNamedFirst) {
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-9);
+  EXPECT_TRUE(prove(dump).passed()) << "below the tolerance of 1e-8";
+  dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-6);
+  disturb(dump["grad/fc2.weight"], 1e-3);
+  losses64_[2] *= 1.1;
+  const Parity parity = prove(dump);
+  EXPECT_FALSE(parity.passed());
+  EXPECT_EQ(parity.diverges_at, "grad/fc1.weight");
+  EXPECT_NEAR(parity.divergence, 1e-6, 1e-8);
+  EXPECT_THAT(groups(parity, false), ElementsAre("float64 gradients", "float64 training steps"));
+  for (const ParityCheck& check : parity.checks) {
+    if (check.what == "float64 gradients") {
+      EXPECT_EQ(check.tensor, "grad/fc2.weight") << "the worst";
+    }
+  }
+}
+
+struct Fault {
+  const char* tensor;
+  double relative;  // above its group's tolerance
+  const char* group;
+};
+
+TEST_F(GateTest, EveryTensorIsHeldAgainstTheReferee) {
+  for (const Fault& fault : {Fault{"output", 1e-7, "float64 prediction"}, Fault{"loss", 1e-8, "float64 loss"},
+                             Fault{"grad/ln.bias", 1e-7, "float64 gradients"},
+                             Fault{"buffer/bn1.running_mean", 1e-6, "running statistics"},
+                             Fault{"buffer/bn1.running_var", 1e-6, "running statistics"}}) {
+    SCOPED_TRACE(fault.tensor);
+    Dump dump = perfect();
+    disturb(dump[fault.tensor], fault.relative);
+    const Parity parity = prove(dump);
+    EXPECT_THAT(groups(parity, false), ElementsAre(fault.group));
+    EXPECT_THAT(parity.diverges_at,
+                HasSubstr(std::string(fault.tensor) == "output" ? "prediction" : fault.tensor));
+  }
+}
+
+TEST_F(GateTest, WhatIsMissingOrNoNumberIsInfinitelyFar) {
+  for (const std::string name :
+       {"loss", "output", "grad/fc1.weight", "update/conv2.bias", "buffer/bn1.running_var"}) {
+    SCOPED_TRACE(name);
+    Dump dump = perfect();
+    dump.at(name).data[0] = std::nan("");
+    const Parity no_number = prove(dump);
+    EXPECT_FALSE(no_number.passed());
+    EXPECT_TRUE(std::isinf(no_number.divergence)) << no_number.divergence;
+    dump.erase(name);
+    const Parity missing = prove(dump);
+    EXPECT_FALSE(missing.passed());
+    EXPECT_TRUE(std::isinf(missing.divergence)) << missing.divergence;
+  }
+}
+
+TEST_F(GateTest, AnUpdateIsMeasuredByItsStep) {
+  Dump dump = perfect();
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("fc2.weight"));
+  // A thousandth of the step, invisible against the parameter itself.
+  for (size_t i = 0; i < dump["update/fc2.weight"].data.size(); ++i) {
+    dump["update/fc2.weight"].data[i] +=
+        1e-3 * (reference_.updated[id].data[i] - reference_.weights[id].data[i]);
+  }
+  const Parity parity = prove(dump);
+  EXPECT_EQ(parity.diverges_at, "update/fc2.weight");
+  EXPECT_NEAR(parity.divergence, 1e-3, 1e-6);
+}
+
+TEST_F(GateTest, UnbiasedRunningVarianceIsRightWhereTheFrameworkDeclaresIt) {
+  Dump dump = perfect();
+  for (const char* name : {"bn1.running_mean", "bn1.running_var"}) {
+    dump[std::string("buffer/") + name] =
+        reference_.at.running.unbiased[static_cast<size_t>(job_.workload.find_parameter(name))];
+  }
+  const Parity undeclared = prove(dump);
+  EXPECT_EQ(undeclared.diverges_at, "buffer/bn1.running_var");
+  EXPECT_EQ(undeclared.explanation, "matches: running variance from the unbiased batch variance");
+  entry_.unbiased_running_var = true;
+  EXPECT_TRUE(prove(dump).passed());
+}
+
+TEST_F(GateTest, AFailureIsExplained) {
+  ir::Optimizer theirs = job_.training.optimizer;
+  theirs.eps_form = ir::EpsForm::kHat;
+  referee::Weights updated = reference_.weights;
+  auto state = referee::initial_state(updated);
+  referee::step(theirs, reference_.at.gradients, state, updated);
+  Dump dump = perfect();
+  for (size_t id = 0; id < updated.size(); ++id) {
+    const ir::Parameter& p = job_.workload.parameters[id];
+    if (ir::trainable(p)) dump["update/" + p.name] = updated[id];
+  }
+  const Parity parity = prove(dump);
+  EXPECT_THAT(groups(parity, false), ElementsAre("optimizer update"));
+  EXPECT_EQ(parity.explanation, "matches: epsilon that is not bias-corrected (the 'hat' form)");
+}
+
+TEST_F(GateTest, ToleranceOfFloat32LossesGrowsWithTheStep) {
+  const Tolerances t;
+  for (size_t k = 0; k < losses32_.size(); ++k) {
+    const double allowed = t.losses32_first + static_cast<double>(k) * t.losses32_growth;
+    losses32_[k] = reference_.losses32[k] * (1 + 0.9 * allowed);
+  }
+  EXPECT_TRUE(prove(perfect()).passed());
+  losses32_ = reference_.losses32;
+  losses32_[0] *= 1 + 3 * t.losses32_first;  // what step 4 may have, step 0 may not
+  losses32_[4] *= 1 + 3 * t.losses32_first;
+  const Parity parity = prove(perfect());
+  EXPECT_EQ(parity.diverges_at, "float32 loss of step 0");
+  EXPECT_THAT(groups(parity, false), ElementsAre("float32 losses"));
+  losses32_ = reference_.losses32;
+  losses32_[3] = std::nan("");
+  EXPECT_EQ(prove(perfect()).diverges_at, "float32 loss of step 3");
+}
+
+TEST_F(GateTest, TheFirstDivergenceIsKeptWhenTheFloat32ProofFollows) {
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-6);
+  losses32_[0] *= 2;
+  EXPECT_EQ(prove(dump).diverges_at, "grad/fc1.weight");
+}
+
+TEST_F(GateTest, CompiledContendersAreSparedTheFloat64Steps) {
+  entry_.contender.settings = {{"compile", "default"}};
+  losses64_[1] = 99;
+  EXPECT_TRUE(prove(perfect()).passed());
+  entry_.contender.settings = {{"compile", "off"}};
+  EXPECT_EQ(prove(perfect()).diverges_at, "loss of step 1");
+}
+
+TEST_F(GateTest, AsIsContendersAreComparedOnceAndOnTheirOwnTerms) {
+  GateJob job = job_;
+  job.training.track = ir::Track::kAsIs;
+  set_up(std::move(job));
+  EXPECT_TRUE(reference_.losses32.empty());
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-3);
+  const Parity parity = prove(dump);
+  EXPECT_FALSE(parity.failure);
+  EXPECT_EQ(parity.diverges_at, "grad/fc1.weight");
+  EXPECT_TRUE(parity.losses.empty());
+}
+
+TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
+  entry_.worker.options = {{"refuse", "float64"}};
+  const Parity first = prove(perfect());
+  ASSERT_TRUE(first.failure);
+  EXPECT_EQ(first.failure->stage, "import");
+  EXPECT_EQ(first.failure->reason, "no float64 here");
+  EXPECT_FALSE(first.passed());
+  EXPECT_EQ(first.diverges_at, "");
+  entry_.worker.options = {{"refuse", "float32"}};
+  const Parity second = prove(perfect());
+  ASSERT_TRUE(second.failure);
+  EXPECT_EQ(second.failure->reason, "no float32 here");
+  EXPECT_EQ(groups(second, true).size(), 6u) << "what was proven before stays on record";
+}
+
+TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
+  prove(perfect());
+  ASSERT_TRUE(write_file(folder_ / "parity.safetensors", "nonsense"));
+  const Parity parity = prove_float64(job_, reference_, entry_);
+  ASSERT_TRUE(parity.failure);
+  EXPECT_EQ(parity.failure->stage, "parity");
+  EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
+}
+
+TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
+  const TestFolder folder;
+  const ir::Workload workload = network();
+  const auto written = write_initial_weights(workload, 3, folder / "w.safetensors");
+  ASSERT_TRUE(written) << written.error().text();
+  const auto exact = referee::initial_weights(workload, 3);
+  const auto file = tensor::SafetensorsFile::open(folder / "w.safetensors");
+  ASSERT_TRUE(file);
+  for (size_t id = 0; id < exact.size(); ++id) {
+    const std::string& name = workload.parameters[id].name;
+    ASSERT_NE(file->find(name), nullptr) << name;
+    EXPECT_EQ(file->find(name)->dtype, tensor::DType::kF32);
+    EXPECT_EQ((*written)[id], file->read(name).value());
+    for (size_t i = 0; i < exact[id].data.size(); ++i) {
+      EXPECT_EQ((*written)[id].data[i], static_cast<double>(static_cast<float>(exact[id].data[i])));
+    }
+  }
+  EXPECT_FALSE(write_initial_weights(workload, 3, folder / "w.safetensors/below"));
+}
+
+}  // namespace
+}  // namespace bakeoff::lab

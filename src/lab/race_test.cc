@@ -1,0 +1,411 @@
+#include "lab/race.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "lab/testing.h"
+#include "proc/interrupt.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::fake_spec;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::now_s;
+using testing::TestFolder;
+
+using Options = std::map<std::string, std::string>;
+
+const Watch kNobody = [](const Happening&) {};
+
+// A run whose lanes are fakes, a name and the fake's options each.
+Plan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Options>>& lanes) {
+  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder).value()};
+  plan.recipe.alpha = 0.05;
+  plan.recipe.race.warmup_steps = 2;
+  plan.recipe.race.bursts = 2;
+  plan.recipe.race.burst_seconds = 0.03;
+  for (const auto& [id, options] : lanes) {
+    const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
+    plan.manifest.contenders.push_back(contender);
+    plan.manifest.not_started.emplace_back();
+    Lane lane;
+    lane.entry.contender = contender;
+    lane.entry.script = plan.directory.scripts() / contender.script;
+    lane.entry.worker = fake_spec(options);
+    plan.lanes.push_back(std::move(lane));
+  }
+  return plan;
+}
+
+std::vector<Parity> all_pass(const Plan& plan) {
+  std::vector<Parity> parities;
+  for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
+  return parities;
+}
+
+Trial sound(const std::string& id, int heat, double ms) {
+  const auto ns = static_cast<int64_t>(std::llround(ms * 1e7));
+  return {.contender = id, .heat = heat, .bursts = {{ns, 10}, {ns, 10}}};
+}
+
+TEST(HeatValue, IsTheLogOfTheMeanStepTimeOfASoundTrial) {
+  Trial trial = sound("a", 1, 4);
+  EXPECT_NEAR(heat_value(trial).value(), std::log(4.0), 1e-12);
+  trial.bursts = {{20'000'000, 10}, {60'000'000, 10}};
+  EXPECT_NEAR(heat_value(trial).value(), std::log(4.0), 1e-12);
+  Trial failed = trial, invalid = trial, none = trial, impossible = trial;
+  failed.failure = Failure{"run", "exit code 1", ""};
+  invalid.invalid = "the loss became nan";
+  none.bursts.clear();
+  impossible.bursts[0].ns = 0;
+  for (const Trial& t : {failed, invalid, none, impossible}) EXPECT_EQ(heat_value(t), std::nullopt);
+}
+
+TEST(Tabulate, PairsWhoMetInAHeat) {
+  const std::vector<Trial> trials = {sound("a", 1, 4), sound("b", 1, 8),        sound("a", 2, 5),
+                                     sound("c", 2, 5), sound("stranger", 2, 1), sound("b", 3, 1)};
+  const auto table = tabulate(trials, {"a", "b", "c"});
+  ASSERT_TRUE(table) << table.error().text();
+  EXPECT_EQ(table->met(0, 1), 1u);
+  EXPECT_EQ(table->met(0, 2), 1u);
+  EXPECT_EQ(table->met(1, 2), 0u);
+  EXPECT_NEAR(table->gap(1, 0), std::log(2.0), 1e-12);
+  EXPECT_EQ(table->heats(1), 1u) << "alone in heat 3";
+  EXPECT_EQ(tabulate({}, {"a", "b"})->contenders(), 2u);
+}
+
+TEST(Tabulate, WhoeverFailedOnceCountsInNoHeat) {
+  std::vector<Trial> trials;
+  for (int heat = 1; heat <= 4; ++heat) {
+    for (const auto& [id, ms] : {std::pair{"flash", 1.0}, {"nan", 2.0}, {"a", 4.0}, {"b", 8.0}}) {
+      trials.push_back(sound(id, heat, ms));
+    }
+  }
+  trials[trials.size() - 4].failure = Failure{"run", "exit code 1", ""};
+  trials[trials.size() - 3].invalid = "the loss became nan";
+  EXPECT_EQ(failed_in(trials), (std::set<std::string>{"flash", "nan"}));
+  const auto table = tabulate(trials, {"flash", "nan", "a", "b"}).value();
+  EXPECT_EQ(table.heats(0), 0u);
+  EXPECT_EQ(table.heats(1), 0u);
+  EXPECT_EQ(table.met(2, 3), 4u);
+  EXPECT_EQ(stats::race_state(table, {}).leader, 2u) << "not the one that is out";
+}
+
+TEST(Eligible, AreThoseThatCanStartAndPassedTheGate) {
+  const TestFolder folder;
+  Plan plan = make_plan_of(folder / "run",
+                           {{"ok", {}}, {"absent", {}}, {"differs", {}}, {"broke", {}}, {"unproven", {}}});
+  plan.lanes[1].failure = Failure{"environment", "there is no environment 'fake'", ""};
+  std::vector<Parity> parities = all_pass(plan);
+  parities[2].diverges_at = "loss";
+  parities[3].failure = Failure{"import", "exit code 1", ""};
+  parities.pop_back();
+  EXPECT_THAT(eligible(plan, parities), ElementsAre(0));
+  plan.recipe.training.track = ir::Track::kAsIs;
+  EXPECT_THAT(eligible(plan, parities), ElementsAre(0, 2)) << "a difference is reported, not refused";
+  EXPECT_THAT(eligible(plan, {}), IsEmpty());
+}
+
+TEST(LeastHeats, GrowWithTheDemandAndAreEnough) {
+  EXPECT_LE(least_heats(0.05, 2), least_heats(0.01, 2));
+  EXPECT_LE(least_heats(0.01, 2), least_heats(0.01, 10));
+  EXPECT_GE(least_heats(0.5, 2), 2);
+  for (const double alpha : {0.2, 0.05, 0.01}) {
+    const int64_t least = least_heats(alpha, 3);
+    stats::PairTable table(3);
+    for (int64_t heat = 1; heat <= least; ++heat) {
+      const stats::Race before = stats::race_state(table, {.alpha = alpha});
+      EXPECT_THAT(before.eliminated, IsEmpty()) << "heat " << heat << " of " << least;
+      const double wobble = 1e-4 * std::sin(static_cast<double>(heat));
+      ASSERT_TRUE(table.add({{0.0, 5 + wobble, 9 - wobble}}));
+    }
+    EXPECT_EQ(stats::race_state(table, {.alpha = alpha}).winner, 0u) << alpha;
+  }
+}
+
+TEST(CheckBudget, RefusesWhatCannotDecide) {
+  recipe::Recipe recipe;
+  recipe.file = "/r/x.toml";
+  recipe.contenders.resize(4);
+  EXPECT_TRUE(check_budget(recipe)) << "the default budget";
+  const int64_t least = least_heats(recipe.alpha, 4);
+  recipe.budget.heats = least - 1;
+  const Status few = check_budget(recipe);
+  ASSERT_FALSE(few);
+  EXPECT_EQ(few.error().where, "/r/x.toml");
+  EXPECT_THAT(few.error().message, HasSubstr("budget.heats = " + std::to_string(least - 1)));
+  EXPECT_THAT(few.error().remedy, HasSubstr("at least " + std::to_string(least) + " heats"));
+  recipe.budget.heats = least;
+  EXPECT_TRUE(check_budget(recipe));
+  recipe.budget.minutes = 0.05;
+  const Status brief = check_budget(recipe);
+  ASSERT_FALSE(brief);
+  EXPECT_THAT(brief.error().message, HasSubstr("budget.minutes = 0.05"));
+  recipe.race.burst_seconds = 0.001;
+  EXPECT_TRUE(check_budget(recipe));
+  recipe.contenders.resize(1);
+  recipe.budget = {.minutes = 0.001, .heats = 1};
+  EXPECT_TRUE(check_budget(recipe)) << "one contender: nothing to decide";
+}
+
+// Heats of `members` with given log times; who stays away is empty.
+stats::PairTable table_of(size_t contenders, int heats, const std::vector<std::optional<double>>& log_ms) {
+  stats::PairTable table(contenders);
+  for (int heat = 0; heat < heats; ++heat) {
+    std::vector<std::optional<double>> all = log_ms;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i]) *all[i] += 1e-3 * std::sin(3.0 * heat + static_cast<double>(i));
+    }
+    EXPECT_TRUE(table.add({all}));
+  }
+  return table;
+}
+
+std::vector<size_t> next(const stats::PairTable& table, std::vector<bool> failed, size_t live) {
+  failed.resize(table.contenders(), false);
+  return next_members(table, stats::race_state(table, {.alpha = 0.05, .margin = 0.03}), failed, live);
+}
+
+TEST(NextMembers, AtFirstEverybodyAsFarAsThereIsRoom) {
+  const stats::PairTable empty(4);
+  EXPECT_THAT(next(empty, {}, 8), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(next(empty, {}, 2), ElementsAre(0, 1));
+  EXPECT_THAT(next(empty, {true}, 8), ElementsAre(1, 2, 3));
+  EXPECT_THAT(next(empty, {true, true, true}, 8), IsEmpty()) << "nobody to meet";
+}
+
+TEST(NextMembers, TheLeaderMeetsThoseWhoHaveNotRunYet) {
+  const auto table = table_of(4, 1, {2.0, 1.0, std::nullopt, std::nullopt});
+  EXPECT_THAT(next(table, {}, 2), ElementsAre(1, 2));
+  EXPECT_THAT(next(table, {}, 3), ElementsAre(1, 2, 3));
+  EXPECT_THAT(next(table, {}, 8), ElementsAre(1, 2, 3, 0));
+}
+
+TEST(NextMembers, TheEliminatedStayAway) {
+  const auto table = table_of(3, 25, {0.0, 0.0005, 1.0});
+  EXPECT_THAT(stats::race_state(table, {.alpha = 0.05, .margin = 0.03}).eliminated, ElementsAre(2));
+  for (const size_t member : next(table, {}, 8)) EXPECT_NE(member, 2u);
+  EXPECT_THAT(next(table_of(2, 25, {0.0, 1.0}), {}, 8), IsEmpty()) << "decided";
+}
+
+TEST(NextMembers, FewestHeatsFirst) {
+  auto table = table_of(3, 2, {0.0, 0.01, 0.01});
+  ASSERT_TRUE(table.add({{0.0, 0.012, std::nullopt}}));
+  EXPECT_THAT(next(table, {}, 2), ElementsAre(0, 2));
+}
+
+// 2 and 3 met each other, but nobody whom the leader met.
+TEST(NextMembers, WhoeverIsNotLinkedToTheLeaderIsLinked) {
+  auto table = table_of(4, 3, {0.0, 0.01, std::nullopt, std::nullopt});
+  ASSERT_TRUE(table.add({{std::nullopt, std::nullopt, 0.0, 0.5}}));
+  EXPECT_THAT(next(table, {}, 8), ElementsAre(0, 2, 3, 1));
+}
+
+class RaceTest : public ::testing::Test {
+ protected:
+  void SetUp() override { proc::clear_interrupt(); }
+  void TearDown() override {
+    proc::clear_interrupt();
+    EXPECT_TRUE(testing::soon([] { return testing::workers_alive().empty(); }))
+        << "a worker outlived its race";
+  }
+  TestFolder folder_;
+};
+
+TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
+  // Steps: 1 first, 2 and 3 warm-up, 4 the first one of a burst.
+  Plan plan =
+      make_plan_of(folder_ / "run", {{"healthy", {{"step_ms", "2"}}},
+                                     {"import", {{"crash_at", "import"}}},
+                                     {"first", {{"crash_step", "1"}, {"crash_how", "exit"}}},
+                                     {"step", {{"step_ms", "2"}, {"crash_step", "4"}, {"crash_how", "segv"}}},
+                                     {"hang", {{"step_ms", "2"}, {"hang_step", "4"}, {"spin", "1"}}},
+                                     {"nan", {{"step_ms", "2"}, {"nan_step", "4"}}},
+                                     {"healthy too", {{"step_ms", "3"}}}});
+  plan.lanes[4].entry.worker.stage_seconds = 1;
+  std::vector<std::string> seen;
+  int last_done = -1;
+  const Watch watch = [&](const Happening& now) {
+    seen.push_back(now.detail);
+    EXPECT_GT(now.done, last_done);
+    EXPECT_LT(now.done, now.total);
+    last_done = now.done;
+  };
+  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, true, watch, {});
+  ASSERT_EQ(trials.size(), 7u);
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(trials[i].contender, plan.manifest.contenders[i].id) << "in the order of the members";
+    EXPECT_EQ(trials[i].heat, 3);
+    EXPECT_TRUE(trials[i].cold);
+    EXPECT_NE(trials[i].started, "");
+    EXPECT_GT(trials[i].start_ns, 0);
+    EXPECT_GT(trials[i].peak_rss_bytes, 1 << 20) << trials[i].contender;
+  }
+  for (const size_t i : {0u, 6u}) {
+    const Trial& healthy = trials[i];
+    EXPECT_FALSE(healthy.failure) << healthy.failure->reason;
+    EXPECT_FALSE(healthy.invalid);
+    ASSERT_EQ(healthy.bursts.size(), 2u) << "all its bursts";
+    EXPECT_GE(healthy.bursts[0].steps, 2);
+    EXPECT_LE(healthy.bursts[0].steps, 15);
+    EXPECT_GE(std::exp(heat_value(healthy).value()), i == 0 ? 2 : 3);
+    EXPECT_EQ(healthy.step_ns.size(),
+              static_cast<size_t>(healthy.bursts[0].steps + healthy.bursts[1].steps - 2));
+    EXPECT_GT(healthy.first_step_ns, 0);
+    EXPECT_GT(healthy.warmup_ns, healthy.first_step_ns);
+    EXPECT_EQ(healthy.versions.at("fake"), "1.0");
+    EXPECT_EQ(healthy.effective.at("parameters"), "1");
+    EXPECT_TRUE(healthy.last_loss);
+  }
+  const auto failed = [&](size_t i, const char* stage, const char* reason) {
+    ASSERT_TRUE(trials[i].failure) << trials[i].contender;
+    EXPECT_EQ(trials[i].failure->stage, stage);
+    EXPECT_THAT(trials[i].failure->reason, HasSubstr(reason));
+    EXPECT_EQ(heat_value(trials[i]), std::nullopt);
+  };
+  failed(1, "import", "asked to crash");
+  failed(2, "first step", "exit code 1");
+  failed(3, "run", "SIGSEGV");
+  failed(4, "run", "timed out after 1 s in stage run");
+  EXPECT_EQ(trials[5].failure, std::nullopt);
+  EXPECT_EQ(trials[5].invalid, "the loss became nan");
+  EXPECT_EQ(heat_value(trials[5]), std::nullopt);
+  EXPECT_THAT(seen, ::testing::Contains("starting healthy"));
+  EXPECT_THAT(seen, ::testing::Contains("timing healthy too"));
+  EXPECT_THAT(seen, ::testing::Not(::testing::Contains("timing import")));
+  EXPECT_TRUE(testing::workers_alive().empty()) << "at the end of the heat already";
+  for (const auto& file : fs::directory_iterator("/dev/shm")) {
+    EXPECT_THAT(file.path().string(), ::testing::Not(HasSubstr("bakeoff-" + std::to_string(::getpid()))));
+  }
+}
+
+TEST_F(RaceTest, EndsWhenEverythingIsDecided) {
+  Plan plan = make_plan_of(folder_ / "run", {{"slow", {{"step_ms", "15"}}}, {"fast", {{"step_ms", "3"}}}});
+  std::vector<Happening> seen;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, [&](const Happening& h) { seen.push_back(h); }));
+  const auto trials = plan.directory.trials().value();
+  const int64_t heats = static_cast<int64_t>(trials.size()) / 2;
+  EXPECT_GE(heats, least_heats(0.05, 2));
+  EXPECT_LT(heats, plan.recipe.budget.heats) << "a gap of five times needs no forty heats";
+  for (size_t i = 0; i < trials.size(); ++i) EXPECT_EQ(trials[i].heat, static_cast<int>(i / 2) + 1);
+  EXPECT_EQ(
+      stats::race_state(tabulate(trials, {"slow", "fast"}).value(), {.alpha = 0.05, .margin = 0.03}).winner,
+      1u);
+  EXPECT_EQ(seen.back().stage, "race");
+  EXPECT_EQ(seen.back().leader, "fast");
+  EXPECT_NEAR(seen.back().leader_ms, 3, 2);
+  EXPECT_EQ(seen.back().survivors, 2);
+  EXPECT_EQ(seen.back().heat, heats);
+  // Going on with a decided race does nothing.
+  ASSERT_TRUE(race(plan, all_pass(plan), trials, kNobody));
+  EXPECT_EQ(plan.directory.trials()->size(), trials.size());
+}
+
+TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
+  Plan plan = make_plan_of(folder_ / "run",
+                           {{"twin", {{"step_ms", "3"}}},
+                            {"slow", {{"step_ms", "30"}}},
+                            {"crash", {{"step_ms", "3"}, {"crash_step", "5"}, {"crash_how", "exit"}}},
+                            {"brother", {{"step_ms", "3"}}}});
+  plan.recipe.alpha = 0.2;
+  plan.recipe.margin = 1e-6;  // twins are never "the same"
+  const int64_t least = least_heats(0.2, 4);
+  plan.recipe.budget.heats = least + 3;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  std::map<std::string, int64_t> heats;
+  int last = 0;
+  const auto trials = plan.directory.trials().value();
+  for (const Trial& trial : trials) {
+    ++heats[trial.contender];
+    last = std::max(last, trial.heat);
+  }
+  EXPECT_EQ(heats["crash"], 1) << "failed in the first heat";
+  EXPECT_GE(heats["slow"], least);
+  EXPECT_LT(heats["slow"], plan.recipe.budget.heats) << "out once it is surely slower";
+  EXPECT_LE(last, plan.recipe.budget.heats);
+  EXPECT_EQ(heats["twin"], last);
+  EXPECT_EQ(heats["brother"], last);
+}
+
+TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
+  Plan plan = make_plan_of(folder_ / "run", {{"alone", {{"step_ms", "2"}}}, {"differs", {}}});
+  std::vector<Parity> parities = all_pass(plan);
+  parities[1].diverges_at = "loss";
+  ASSERT_TRUE(race(plan, parities, {}, kNobody));
+  const auto trials = plan.directory.trials().value();
+  ASSERT_EQ(trials.size(), 3u);
+  for (const Trial& trial : trials) {
+    EXPECT_EQ(trial.contender, "alone");
+    EXPECT_TRUE(heat_value(trial));
+  }
+}
+
+TEST_F(RaceTest, TimeIsABudgetToo) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  plan.recipe.margin = 1e-6;
+  plan.recipe.budget.minutes = 1.0 / 600;  // 0.1 s: less than a heat
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_EQ(plan.directory.trials()->size(), 2u) << "the heat under way is finished, and it is the last";
+}
+
+TEST_F(RaceTest, CtrlCEndsItWithinTwoSecondsAndVoidsTheHeat) {
+  proc::install_interrupt_handlers();
+  proc::clear_interrupt();
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "50"}}},
+                                             {"b", {{"step_ms", "50"}, {"ignore_sigterm", "1"}}},
+                                             {"c", {{"step_ms", "50"}}}});
+  plan.recipe.race.burst_seconds = 60;
+  std::atomic<double> raised{0};
+  std::thread user;
+  const Watch watch = [&](const Happening& now) {
+    if (user.joinable() || now.detail.rfind("timing", 0) != 0) return;
+    user = std::thread([&] {
+      ::usleep(300'000);
+      raised = now_s();
+      ::kill(::getpid(), SIGINT);
+    });
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, watch));
+  const double ended = now_s();
+  ASSERT_TRUE(user.joinable()) << "nobody was timed";
+  user.join();
+  EXPECT_TRUE(proc::interrupted());
+  EXPECT_LT(ended - raised, 2);
+  EXPECT_TRUE(testing::workers_alive().empty());
+  EXPECT_THAT(plan.directory.trials().value(), IsEmpty()) << "a heat cut short is void";
+}
+
+TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
+  Plan plan =
+      make_plan_of(folder_ / "run", {{"known", {}}, {"absent", {}}, {"crash", {{"crash_at", "import"}}}});
+  ASSERT_TRUE(make_folder(folder_ / "gate"));
+  plan.gate = testing::gate_job(folder_ / "gate");
+  plan.lanes[1].failure = Failure{"environment", "not here", ""};
+  ASSERT_TRUE(plan.directory.write(plan.manifest));
+  const Parity known{.contender = "known", .losses = {1.5}};
+  const auto all = gate_all(plan, {known}, kNobody);
+  ASSERT_TRUE(all) << all.error().text();
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ((*all)[0], known) << "not proven again";
+  EXPECT_EQ((*all)[1].contender, "crash");
+  ASSERT_TRUE((*all)[1].failure);
+  EXPECT_EQ((*all)[1].failure->stage, "import");
+  EXPECT_EQ(plan.directory.parities().value(), std::vector<Parity>{(*all)[1]});
+  EXPECT_EQ(plan.manifest.referee_losses.size(), 5u);
+  EXPECT_EQ(plan.directory.manifest()->referee_losses, plan.manifest.referee_losses);
+  // Nothing left to do: the referee is not asked, nothing is written.
+  EXPECT_EQ(gate_all(plan, *all, kNobody).value(), *all);
+  EXPECT_EQ(plan.directory.parities()->size(), 1u);
+}
+
+}  // namespace
+}  // namespace bakeoff::lab
