@@ -1,5 +1,7 @@
 """The CNN of recipes/mnist_cnn.toml in JAX, as one would type it."""
 
+# mypy: ignore-errors
+
 from functools import partial
 
 import jax
@@ -7,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import lax
-from safetensors.numpy import load_file
-
 from pairing.bursts import Bursts
+from safetensors.numpy import load_file
 
 BATCH = 256
 optimizer = optax.rmsprop(1e-4, decay=0.9, eps=1e-7, eps_in_sqrt=False)

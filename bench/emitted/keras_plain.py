@@ -6,6 +6,8 @@ root, in a subclass of its own. The few operations are the same in number. The f
 loss of the two is the same; later ones part, and their mean is compared loosely.
 """
 
+# mypy: ignore-errors
+
 import os
 
 import keras

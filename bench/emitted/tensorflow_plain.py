@@ -1,10 +1,11 @@
 """The CNN of recipes/mnist_cnn.toml in TensorFlow, as one would type it."""
 
+# mypy: ignore-errors
+
 import numpy as np
 import tensorflow as tf
-from safetensors.numpy import load_file
-
 from pairing.bursts import Bursts
+from safetensors.numpy import load_file
 
 BATCH = 256
 RATE, RHO, EPS = 1e-4, 0.9, 1e-7

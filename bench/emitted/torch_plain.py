@@ -1,11 +1,12 @@
 """The CNN of recipes/mnist_cnn.toml in PyTorch, as one would type it."""
 
+# mypy: ignore-errors
+
 import torch
 import torch.nn.functional as F
+from pairing.bursts import Bursts
 from safetensors.torch import load_file
 from torch import nn
-
-from pairing.bursts import Bursts
 
 BATCH = 256
 

@@ -129,6 +129,22 @@ TEST(Keras, NamesTheSubclassAfterTheFormKerasLacks) {
   }
 }
 
+TEST(Keras, UpdatesAllVariablesAtOnceOnTorch) {
+  for (const OptimizerKind kind : {OptimizerKind::kSgd, OptimizerKind::kRmsprop, OptimizerKind::kAdam}) {
+    ir::Training training = mnist_training();
+    training.optimizer = {.kind = kind, .weight_decay = 0.1};
+    const std::string text = emit_zoo("mlp_small", training, settings("torch")).source;
+    SCOPED_TRACE(text);
+    EXPECT_TRUE(holds(text, "def _backend_update_step(self, grads, trainable_variables, learning_rate):"));
+    EXPECT_TRUE(holds(text, "grads = torch._foreach_add(grads, variables, alpha=WEIGHT_DECAY)"));
+    EXPECT_FALSE(holds(text, "def update_step("));
+  }
+  ir::Training stated = mnist_training(Track::kAsIs);
+  stated.optimizer.eps_form = EpsForm::kOutside;
+  stated.optimizer.stated = {"eps_form"};
+  EXPECT_TRUE(holds(emit_zoo("mlp_small", stated, settings("torch")).source, "\nimport torch\n"));
+}
+
 TEST(Keras, AsIsWritesWhatTheRecipeStates) {
   Optimizer rmsprop{.kind = OptimizerKind::kRmsprop, .eps = 1e-8};
   EXPECT_TRUE(

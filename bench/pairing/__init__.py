@@ -1,0 +1,1 @@
+"""Two ways of training the same model, timed against each other in paired blocks."""

@@ -1,0 +1,148 @@
+"""Paired blocks, their statistics, and the one line in which a benchmark ends.
+
+A block is two fresh processes that live at the same time. After a burst of each for
+warm-up their bursts alternate in random order, one running at a time. The value of a
+block is d = log of the ratio of their mean ms/step, each mean without the slowest tenth
+of its bursts. The interval is Student's over the blocks (95%).
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from pairing.sides import Side
+
+# Student's t, two-sided 95%, by degrees of freedom.
+STUDENT = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+
+
+class Pair(NamedTuple):
+    """Two sides; `Side` starts its process when it is made."""
+
+    one: Callable[[], Side]
+    other: Callable[[], Side]
+    words: tuple[str, str]  # what they are called
+    # Largest relative difference of the losses, by their kind.
+    tolerance: dict[str, float]
+
+
+class Effort(NamedTuple):
+    """How much is measured."""
+
+    blocks: int
+    bursts: int
+
+
+def parser_for(description: str | None) -> argparse.ArgumentParser:
+    """Options of every benchmark of pairs."""
+    home = Path(os.environ.get("BAKEOFF_HOME", "~/.local/share/bakeoff")).expanduser()
+    processors = len(os.sched_getaffinity(0))
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--build", type=Path, default=Path("build/release"))
+    parser.add_argument("--envs", type=Path, default=home / "envs")
+    parser.add_argument("--threads", type=int, default=processors)
+    parser.add_argument("--blocks", type=int, help="pairs of fresh processes")
+    parser.add_argument("--bursts", type=int, help="bursts in a block")
+    parser.add_argument("--quick", action="store_true", help="does it run at all?")
+    return parser
+
+
+def effort_of(options: argparse.Namespace, blocks: int, bursts: int) -> Effort:
+    """As asked for, else `blocks` and `bursts`, else little."""
+    usual = Effort(2, 3) if options.quick else Effort(blocks, bursts)
+    return Effort(options.blocks or usual.blocks, options.bursts or usual.bursts)
+
+
+def trimmed_mean(values: list[float]) -> float:
+    kept = sorted(values)[: len(values) - len(values) // 10]
+    return statistics.fmean(kept)
+
+
+def ratios(name: str, pair: Pair, effort: Effort) -> list[float] | None:
+    """One ratio a block; None, and it is said why, when the losses differ."""
+    values = []
+    for number in range(effort.blocks):
+        sides = _start(pair)
+        try:
+            why = _difference(sides[0].first(), sides[1].first(), pair.tolerance)
+            if why:
+                print(f"{name}: not the same training: {why}: MISSED", flush=True)
+                return None
+            one, other = _block(sides, effort.bursts)
+        finally:
+            for side in sides:
+                side.close()
+        values.append(one / other)
+        print(
+            f"  {name}: block {number + 1}: {pair.words[0]} {one:.3f} ms/step, "
+            f"{pair.words[1]} {other:.3f}, ratio {one / other:.4f}",
+            flush=True,
+        )
+    return values
+
+
+def conclude(name: str, values: list[float] | None, low: float, high: float) -> bool:
+    """Prints the line of a ratio that should lie in low..high; False: it is missed.
+
+    "ok" and "MISSED" where the whole interval says so; else the line says "undecided",
+    and that is not a failure.
+    """
+    if values is None:
+        return False
+    logs = [math.log(value) for value in values]
+    mean, half = statistics.fmean(logs), math.inf
+    if len(logs) > 1:
+        t = STUDENT[min(len(logs) - 2, len(STUDENT) - 1)]
+        half = t * statistics.stdev(logs) / math.sqrt(len(logs))
+    begin, end = _exp(mean - half), _exp(mean + half)
+    bar = f"at most {high}" if low == 0 else f"{low} to {high}"
+    inside, outside = low <= begin and end <= high, end < low or begin > high
+    word = "ok" if inside else "MISSED" if outside else "undecided, measure more"
+    print(
+        f"{name}: {math.exp(mean):.4f} [{begin:.4f}, {end:.4f}] over {len(logs)} "
+        f"blocks (bar: {bar}) {word}",
+        flush=True,
+    )
+    return not outside
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf
+
+
+def _start(pair: Pair) -> list[Side]:
+    """Neither is always started first."""
+    if random.random() < 0.5:
+        return [pair.one(), pair.other()]
+    other = pair.other()
+    return [pair.one(), other]
+
+
+def _difference(
+    one: dict[str, float], other: dict[str, float], tolerance: dict[str, float]
+) -> str:
+    for kind in one.keys() & other.keys():
+        if abs(one[kind] / other[kind] - 1) > tolerance[kind]:
+            return f"{kind} loss {one[kind]} and {other[kind]}"
+    return ""
+
+
+def _block(sides: list[Side], bursts: int) -> tuple[float, float]:
+    for side in sides:
+        side.burst()
+    times: list[list[float]] = [[], []]
+    for _ in range(bursts):
+        for index in random.sample((0, 1), 2):
+            time.sleep(0.02)  # the other's thread pool stops spinning
+            times[index].append(sides[index].burst())
+    return trimmed_mean(times[0]), trimmed_mean(times[1])

@@ -1,0 +1,205 @@
+"""The two kinds of processes that are timed: workers of Bakeoff, and loops of our own.
+
+Both train from the same data and weights and answer ``burst()`` with ms/step.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Job(NamedTuple):
+    """What one side of a pair needs."""
+
+    python: Path
+    scripts: Path  # what `bakeoff emit` wrote
+    script: str  # "train_torch.py"
+    steps: int  # in a burst
+    threads: int
+    backend: str = ""  # of Keras
+
+    @property
+    def data(self) -> Path:
+        return self.scripts / "data.safetensors"
+
+    @property
+    def weights(self) -> Path:
+        return self.scripts / "weights.safetensors"
+
+    def environment(self, *path: Path) -> dict[str, str]:
+        """As for the workers of a race with the tuned allocator."""
+        number = str(self.threads)
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, path)),
+            "OMP_NUM_THREADS": number,
+            "OPENBLAS_NUM_THREADS": number,
+            "MKL_NUM_THREADS": number,
+            "TF_NUM_INTRAOP_THREADS": number,
+            "TF_NUM_INTEROP_THREADS": number,
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "MALLOC_MMAP_THRESHOLD_": "1073741824",
+            "MALLOC_TRIM_THRESHOLD_": "4294967296",
+            "MALLOC_TOP_PAD_": "268435456",
+            **({"KERAS_BACKEND": self.backend} if self.backend else {}),
+        }
+
+
+def emit(bakeoff: Path, recipe: str, folder: Path) -> Path:
+    """The scripts of a recipe that ships, with data and weights."""
+    file = ROOT / "recipes" / f"{recipe}.toml"
+    command = [str(bakeoff), "emit", str(file), "--out", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+class Side:
+    """A process that trains in bursts."""
+
+    def first(self) -> dict[str, float]:
+        """The first burst of all: losses by the names of `Bursts.done`."""
+        raise NotImplementedError
+
+    def burst(self) -> float:
+        """Milliseconds a step."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Worker(Side):
+    """The emitted script in a worker, through the runner protocol, with step marks."""
+
+    def __init__(self, job: Job, parts: int = 1) -> None:
+        """`parts`: so many bursts of the worker make one of ours."""
+        self._steps, self._parts = job.steps // parts, parts
+        self._ring = tempfile.NamedTemporaryFile(dir=_shared_memory())
+        self._ring.write(_empty_ring(1 << 15))
+        self._ring.flush()
+        source, self._send = _pipe()
+        receive, sink = _pipe()
+        framework = job.script.removeprefix("train_").removesuffix(".py").split("_")[0]
+        runner = [str(job.python), "-m", "bakeoff_runner", "--framework", framework]
+        # The shell puts the pipes where the protocol has them.
+        shell = f'exec "$@" 3<&{source} 4>&{sink} {source}<&- {sink}>&-'
+        self._process = subprocess.Popen(
+            ["bash", "-c", shell, "bash", *runner, "--ring", self._ring.name],
+            pass_fds=(source, sink),
+            env=job.environment(ROOT / "runners"),
+            stdout=subprocess.DEVNULL,
+        )
+        os.close(source)
+        os.close(sink)
+        self._lines = os.fdopen(receive)
+        self._id = 0
+        self._lines.readline()  # hello
+        options = {"backend": job.backend} if job.backend else {}
+        self._ask("import", options=options, threads=job.threads)
+        script = job.scripts / job.script
+        layout = script.with_suffix(".layout.json")
+        self._ask(
+            "build",
+            script=str(script),
+            data=str(job.data),
+            weights=str(job.weights),
+            layout=str(layout) if layout.exists() else None,
+        )
+
+    def first(self) -> dict[str, float]:
+        steps = self._steps * self._parts
+        losses = self._ask("losses", steps=steps)["losses"]
+        mean = sum(losses) / len(losses)
+        return {"first": losses[0], "mean": mean, "last": losses[-1]}
+
+    def burst(self) -> float:
+        answers = [self._ask("run", steps=self._steps) for _ in range(self._parts)]
+        ns = sum(answer["ns"] for answer in answers)
+        return float(ns) / (self._steps * self._parts) / 1e6
+
+    def close(self) -> None:
+        os.close(self._send)
+        self._process.wait(60)
+        self._lines.close()
+        self._ring.close()
+
+    def _ask(self, op: str, **fields: Any) -> dict[str, Any]:
+        self._id += 1
+        request = json.dumps({"id": self._id, "op": op, **fields}) + "\n"
+        os.write(self._send, request.encode())
+        line = self._lines.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"ok": False}
+        if not answer["ok"]:
+            why = answer.get("traceback") or answer.get("error", "it is gone")
+            sys.exit(f"worker: {op}: {why}")
+        return answer
+
+
+class Loop(Side):
+    """A module with ``train(bursts, *files)``, see bursts.py."""
+
+    def __init__(self, job: Job, module: Path, *files: Path) -> None:
+        self._steps = job.steps
+        command = [job.python, "-m", "pairing.bursts", module.stem, str(job.steps)]
+        self._process = subprocess.Popen(
+            [*map(str, command), *map(str, files)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=job.environment(ROOT / "bench", module.parent, ROOT / "runners"),
+            text=True,
+        )
+
+    def first(self) -> dict[str, float]:
+        answer = self._ask()
+        losses = {answer["kind"]: answer["loss"]}
+        if answer["kind"] == "first":  # the loop had it before it began to train
+            answer = self._ask()
+            losses[answer["kind"]] = answer["loss"]
+        return losses
+
+    def burst(self) -> float:
+        return float(self._ask()["ns"]) / self._steps / 1e6
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+
+    def _ask(self) -> dict[str, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            sys.exit("the loop is gone")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe on descriptors that are not 3 or 4."""
+    ends = os.pipe()
+    high = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in ends]
+    for end in ends:
+        os.close(end)
+    return high[0], high[1]
+
+
+def _shared_memory() -> str | None:
+    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+
+
+def _empty_ring(slots: int) -> bytes:
+    """See docs/runner_protocol.md."""
+    words = (1 | 64 << 32).to_bytes(8, "little") + slots.to_bytes(8, "little")
+    return (b"BKOFRING" + words).ljust(64 + 8 * slots, b"\0")
