@@ -1,0 +1,338 @@
+"""Bad input: exit status 2, a message with file, line, key and remedy, and nothing written.
+
+Needs no framework: python3 -m tests.cli.bad_input_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import unittest
+from pathlib import Path
+
+from tests.cli import support
+
+GOOD = support.recipe(['framework = "torch"'])
+COMMANDS = [
+    ["run"],
+    ["parity"],
+    ["emit"],
+    ["show"],
+    ["ops"],
+    ["recipe"],
+    ["env"],
+    ["env", "create"],
+    ["env", "list"],
+    ["env", "doctor"],
+    ["doctor"],
+    ["data"],
+    ["report"],
+]
+
+
+def safetensors(rows: int, labels: list[int], columns: int = 100) -> bytes:
+    """x: f32[rows, columns], y: i32 labels."""
+    x = struct.pack("<f", 0.5) * (rows * columns)
+    y = struct.pack(f"<{len(labels)}i", *labels)
+    header = json.dumps(
+        {
+            "x": {
+                "dtype": "F32",
+                "shape": [rows, columns],
+                "data_offsets": [0, len(x)],
+            },
+            "y": {
+                "dtype": "I32",
+                "shape": [len(labels)],
+                "data_offsets": [len(x), len(x) + len(y)],
+            },
+        }
+    ).encode()
+    return struct.pack("<Q", len(header)) + header + x + y
+
+
+class BadInput(unittest.TestCase):
+    def setUp(self) -> None:
+        self.place = support.Place()
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+
+    def files(self) -> set[Path]:
+        """All but the home, where data sets and the runner package may be kept."""
+        home = self.place.path / "home"
+        return {p for p in self.place.path.rglob("*") if home not in [p, *p.parents]}
+
+    def refuse(self, *arguments: str, says: list[str]) -> str:
+        """Runs a command that must be refused with all the patterns of `says`."""
+        before = self.files()
+        got = self.place.run(*arguments)
+        self.assertEqual(got.code, 2, f"{arguments}\n{got.out}{got.err}")
+        self.assertEqual(got.out, "")
+        for pattern in says:
+            self.assertRegex(got.err, pattern)
+        self.assertEqual(self.files(), before, got.err)
+        self.assertEqual(self.place.none_left(1), {})
+        return got.err
+
+    def refuse_recipe(
+        self, text: str, line: int | None, *says: str, command: str = "run"
+    ) -> None:
+        """A recipe that must be refused; the second line of the message is a remedy."""
+        self.place.write("race.toml", text)
+        out = [] if command == "recipe" else ["--out", "out"]
+        where = [] if line is None else [rf"race\.toml:{line}\b"]
+        error = self.refuse(command, "race.toml", *out, says=[*where, *says])
+        self.assertGreaterEqual(len(error.strip().splitlines()), 2, error)
+
+    def line_of(self, text: str, part: str) -> int:
+        return text[: text.index(part)].count("\n") + 1
+
+    def edited(self, old: str, new: str, *says: str, command: str = "run") -> None:
+        text = support.replaced(GOOD, (old, new))
+        self.refuse_recipe(text, self.line_of(text, new), *says, command=command)
+
+    # Recipes.
+
+    def test_malformed_toml(self) -> None:
+        self.edited("batch = 50", "batch = = 50", "not valid TOML")
+        self.edited("batch = 50", 'batch = "50', "not valid TOML", command="recipe")
+
+    def test_unknown_keys(self) -> None:
+        self.edited("batch = 50", "bacth = 50", "'bacth'", "did you mean 'batch'")
+        self.edited("eps = 1e-4", "epz = 1e-4", "'epz'", r"\[optimizer\]", "eps")
+        self.edited("[budget]", "[bugdet]", "'bugdet'", "did you mean 'budget'")
+
+    def test_wrong_types_and_ranges(self) -> None:
+        self.edited("batch = 50", 'batch = "50"', "'batch' must be an integer")
+        self.edited("lr = 1e-3", 'lr = "fast"', r"'optimizer\.lr' must be a number")
+        self.edited("batch = 50", "batch = 0", "'batch' is 0", "at least 1")
+        self.edited("lr = 1e-3", "lr = nan", r"'optimizer\.lr'", "at least 0")
+        self.edited('kind = "adam"', 'kind = "adm"', "did you mean 'adam'")
+        text = GOOD[: GOOD.index("[data]")] + "data = 3\n"
+        line = self.line_of(text, "data = 3")
+        self.refuse_recipe(text, line, "'data' must be a table", r"write \[data\]")
+
+    def test_missing_keys(self) -> None:
+        text = support.replaced(GOOD, ("lr = 1e-3\n", ""))
+        self.refuse_recipe(text, None, r"'optimizer\.lr' is missing", r"add `lr = ")
+        self.refuse_recipe('workload = "mlp_small"\n', None, "is missing")
+
+    def test_unknown_words(self) -> None:
+        self.edited('"mlp.ir"', '"mlp_smal"', "'mlp_smal'", "did you mean 'mlp_small'")
+        self.edited('"mlp.ir"', '"mpl.ir"', r"mpl\.ir", "name an IR file")
+        self.edited('"torch"', '"troch"', "'troch'", "did you mean 'torch'")
+        self.edited(
+            '"torch" }', '"torch", compiled = true }', "'compiled'", "'compile'"
+        )
+        self.edited(
+            '"torch" }', '"torch", compile = "best" }', "'best'", "max-autotune"
+        )
+        self.edited('framework = "torch"', 'script = "my.py"', "no script '.*my.py'")
+        self.edited(
+            '{ framework = "torch" }',
+            '{ framework = "torch" }, { framework = "torch" }',
+            "'torch' is named twice",
+        )
+
+    def test_too_small_a_budget(self) -> None:
+        two = support.replaced(
+            GOOD, ('{ framework = "torch" },', '{ framework = ["torch", "jax"] },')
+        )
+        self.refuse_recipe(two, self.line_of(two, "{ framework"), "must be text")
+        two = support.replaced(
+            GOOD,
+            (
+                '{ framework = "torch" },',
+                '{ framework = "torch" }, { framework = "jax" },',
+            ),
+        )
+        heats = support.replaced(two, ("heats = 3", "heats = 1"))
+        self.refuse_recipe(
+            heats, self.line_of(heats, "heats = 1"), "heats", r"at least \d+ heats"
+        )
+        minutes = support.replaced(
+            two, ("minutes = 1", "minutes = 0.001"), ("heats = 3", "heats = 40")
+        )
+        self.refuse_recipe(
+            minutes,
+            self.line_of(minutes, "minutes = 0.001"),
+            r"budget\.minutes = 0\.001",
+            r"allow more than [\d.]+ minutes",
+        )
+
+    # IR texts.
+
+    def refuse_ir(self, old: str, new: str, *says: str) -> None:
+        text = support.replaced(support.MLP, (old, new))
+        self.place.write("bad.ir", text)
+        where = rf"bad\.ir:{self.line_of(text, new)}\b"
+        self.refuse("show", "bad.ir", says=[where, *says])
+        recipe = support.replaced(GOOD, ('"mlp.ir"', '"bad.ir"'))
+        self.refuse_recipe(recipe, None, where, *says)
+
+    def test_bad_workloads(self) -> None:
+        self.refuse_ir("relu(h1)", "relo(h1)", "'relo'", "relu")
+        self.refuse_ir("relu(h1)", "relu(h7)", "'h7'")
+        self.refuse_ir("weight=fc2", "wait=fc2", "'wait'", "weight")
+        self.refuse_ir("[10,32]", "[10,31]", "31", "32")
+        self.refuse_ir("relu(h1)", "relu h1", "expected")
+        self.refuse_ir("reduction=mean", "reduction=meen", "reduction.* mean, sum")
+
+    # Data files.
+
+    def refuse_data(self, content: bytes, *says: str) -> None:
+        (self.place.path / "mine.safetensors").write_bytes(content)
+        text = support.replaced(
+            GOOD, ("samples = 200", 'kind = "file"\npath = "mine.safetensors"')
+        )
+        for command in ("run", "emit", "parity"):
+            self.refuse_recipe(text, None, r"mine\.safetensors", *says, command=command)
+
+    def test_bad_data(self) -> None:
+        good = safetensors(60, [3] * 60)
+        (self.place.path / "mine.safetensors").write_bytes(good)
+        text = support.replaced(
+            GOOD, ("samples = 200", 'kind = "file"\npath = "mine.safetensors"')
+        )
+        self.place.write("race.toml", text)
+        fine = self.place.run("emit", "race.toml", "--out", "fine")
+        self.assertEqual(fine.code, 0, fine.err)
+
+        self.refuse_data(safetensors(60, [3] * 59 + [10]), "'?y'?", "59", "10")
+        self.refuse_data(safetensors(60, [-1] + [3] * 59), "'?y'?", "-1")
+        self.refuse_data(safetensors(60, [3] * 59), "rows|59")
+        self.refuse_data(safetensors(60, [3] * 60, 99), "'?x'?", "99", "100")
+        self.refuse_data(good[:-1], "truncated|short|bytes|size")
+        self.refuse_data(good[:20], "header|truncated|short|bytes")
+        self.refuse_data(b"", "header|empty|short|bytes")
+        self.refuse_data(good[:8] + b"!" + good[9:], "header|JSON")
+        self.refuse_data(struct.pack("<Q", 1 << 60) + good[8:], "header")
+        nan = bytearray(good)
+        nan[-60 * 4 - 4 : -60 * 4] = struct.pack("<f", float("nan"))
+        self.refuse_data(bytes(nan), "'?x'?", "59", "nan|NaN|finite")
+
+    def test_fewer_rows_than_a_batch(self) -> None:
+        text = support.replaced(GOOD, ("samples = 200", "samples = 20"))
+        for command in ("run", "emit", "parity"):
+            self.refuse_recipe(
+                text,
+                self.line_of(text, "batch"),
+                "50",
+                "20",
+                "at most 20",
+                command=command,
+            )
+
+    def test_no_such_data_file(self) -> None:
+        text = support.replaced(
+            GOOD, ("samples = 200", 'kind = "file"\npath = "no.st"')
+        )
+        self.refuse_recipe(text, None, r"no\.st")
+
+    # Folders.
+
+    def test_unwritable_folders(self) -> None:
+        self.place.write("race.toml", GOOD)
+        self.place.write("file", "in the way\n")
+        self.place.write("full/thing", "mine\n")
+        for command in ("run", "emit", "parity"):
+            for out in ("/proc/nowhere", "file/below", "file"):
+                self.refuse(command, "race.toml", "--out", out, says=[out, r"\n  \S"])
+        for command in ("run", "parity"):
+            self.refuse(
+                command, "race.toml", "--out", "full", says=["holds", r"\n  \S"]
+            )
+        self.assertEqual((self.place.path / "file").read_text(), "in the way\n")
+        self.refuse("run", "--resume", "full", says=["no run directory", r"\n  \S"])
+        self.refuse("run", "--resume", "nowhere", says=["no run directory", r"\n  \S"])
+        self.refuse("report", "full", says=["no run directory", r"\n  \S"])
+
+    def test_full_disk(self) -> None:
+        mount = self.place.path / "disk"
+        mount.mkdir()
+        made = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=48k", "tmpfs", str(mount)],
+            capture_output=True,
+            check=False,
+        )
+        if made.returncode != 0:
+            self.skipTest("may not mount a file system")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(mount)], check=False)
+        self.place.write("race.toml", GOOD)
+        for command in ("run", "emit", "parity"):
+            self.refuse(
+                command,
+                "race.toml",
+                "--out",
+                "disk/out",
+                says=["No space left on device", r"disk/out/", r"\n  \S"],
+            )
+
+    def test_output_that_cannot_be_printed(self) -> None:
+        with Path("/dev/full").open("w") as full:
+            got = subprocess.run(
+                [str(support.BAKEOFF), "ops", "--markdown"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        self.assertEqual(got.returncode, 2)
+        self.assertIn("No space left on device", got.stderr)
+
+    def test_bad_configuration(self) -> None:
+        self.place.write("race.toml", GOOD)
+        config = self.place.path / "home" / "config.toml"
+        config.write_text('[environment.torhc]\npython = "/bin/sh"\n')
+        self.refuse(
+            "run", "race.toml", "--out", "out", says=[r"config\.toml:1", "'torch'"]
+        )
+        config.write_text('[environment.torch]\npython = "/no/python"\n')
+        self.refuse(
+            "env", "list", says=[r"config\.toml:2", r"environment\.torch\.python"]
+        )
+        self.refuse("--config", "no.toml", "env", "list", says=[r"no\.toml"])
+
+    # Command lines.
+
+    def test_command_lines(self) -> None:
+        self.refuse("rnu", "race.toml", says=["'rnu'", "did you mean 'run'"])
+        self.refuse("run", says=["name a recipe"])
+        self.refuse("run", "no.toml", says=[r"no\.toml", r"\n  \S"])
+        self.refuse("run", "race.toml", "--frob", says=["--frob"])
+        self.refuse("run", "race.toml", "--format", "xml", says=["xml", "markdown"])
+        self.refuse("run", "race.toml", "--budget", "-1", says=["--budget"])
+        self.refuse("run", "race.toml", "--resume", "x", says=["--resume"])
+        self.refuse("env", "create", "troch", says=["'troch'", "torch"])
+        self.refuse("show", "mnist_cn", says=["'mnist_cn'", "mnist_cnn"])
+        self.refuse("data", "cifar", says=["cifar", "mnist"])
+
+    def test_help_and_version(self) -> None:
+        for command in COMMANDS:
+            with self.subTest(" ".join(command)):
+                shown = self.place.run(*command, "--help")
+                self.assertEqual(shown.code, 0, shown.err)
+                self.assertRegex(
+                    shown.out, rf"Example:\n  .*bakeoff {' '.join(command)}"
+                )
+        top = self.place.run("--help")
+        for command in COMMANDS:
+            self.assertIn(command[0], top.out)
+        version = self.place.run("--version")
+        self.assertEqual(version.code, 0)
+        self.assertRegex(version.out, r"^bakeoff \d+\.\d+\.\d+\n$")
+        bare = self.place.run()
+        self.assertEqual(bare.code, 2)
+
+    def test_shipped_recipes_are_good(self) -> None:
+        for recipe in sorted((support.ROOT / "recipes").glob("*.toml")):
+            with self.subTest(recipe.name):
+                checked = self.place.run("recipe", recipe)
+                self.assertEqual(checked.code, 0, checked.err)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LC_ALL", "C.UTF-8")
+    support.main()

@@ -1,0 +1,174 @@
+"""Ctrl-C, kill -9, resume, two runs in one folder, and reports made offline afterwards.
+
+Real PyTorch, one run directory: python3 -m tests.cli.interrupt_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+from tests.cli import support
+
+PROMPT = 2.0  # seconds in which everything has to end
+
+
+class Run:
+    """A `bakeoff run` under way, its messages read from a file as they come."""
+
+    def __init__(self, place: support.Place, *arguments: str) -> None:
+        self.place = place
+        self.errors = place.path / f"stderr{len(list(place.path.iterdir()))}.txt"
+        with self.errors.open("wb") as file:
+            self.process = place.start("run", *arguments, stderr=file)
+
+    def wait_for(self, pattern: str, seconds: float = 120) -> None:
+        end = time.monotonic() + seconds
+        while not re.search(pattern, text := self.errors.read_text()):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no {pattern!r} in:\n{text}")
+            time.sleep(0.02)
+
+    def wait_for_worker(self, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not any("bakeoff_runner" in c for c in self.place.processes().values()):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no worker:\n{self.errors.read_text()}")
+            time.sleep(0.02)
+
+    def end_by(self, number: int) -> tuple[str, float]:
+        """Sends a signal to bakeoff alone; what it printed, and the seconds it took."""
+        begin = time.monotonic()
+        self.process.send_signal(number)
+        try:
+            out, _ = self.process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            out, _ = self.process.communicate()
+        return out, time.monotonic() - begin
+
+
+def records(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+class Interrupted(unittest.TestCase):
+    def setUp(self) -> None:
+        support.need("torch")
+        self.place = support.Place(["torch"])
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        text = support.recipe(
+            ['framework = "torch"', 'framework = "torch", channels_last = true'],
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+            budget="minutes = 2\nheats = 4\n",
+        )
+        self.recipe = self.place.write("race.toml", text)
+        self.folder = self.place.path / "run"
+
+    def interrupt(self, run: Run) -> str:
+        out, seconds = run.end_by(signal.SIGINT)
+        said = out + run.errors.read_text()
+        self.assertEqual(run.process.returncode, 130, said)
+        self.assertLess(seconds, PROMPT)
+        self.assertEqual(self.place.none_left(0.2), {})
+        return out
+
+    def test_a_life(self) -> None:
+        self.ctrl_c_in_the_gate()
+        self.ctrl_c_in_the_race()
+        self.second_run_and_kill()
+        printed = self.resumed()
+        self.offline(printed)
+
+    def ctrl_c_in_the_gate(self) -> None:
+        run = Run(self.place, str(self.recipe), "--out", "run")
+        run.wait_for("parity")
+        run.wait_for_worker()
+        out = self.interrupt(run)
+        self.assertIn("torch", out)
+        self.assertIn("race", out)
+        manifest = json.loads((self.folder / "run.json").read_text())
+        self.assertEqual(len(manifest["contenders"]), 2)
+
+    def ctrl_c_in_the_race(self) -> None:
+        run = Run(self.place, "--resume", "run")
+        run.wait_for(r"(?m)^race\b")
+        run.wait_for_worker()
+        out = self.interrupt(run)
+        self.assertIn("torch", out)
+        self.assertEqual(
+            [p["diverges_at"] for p in records(self.folder / "parity.jsonl")], ["", ""]
+        )
+
+    def second_run_and_kill(self) -> None:
+        run = Run(self.place, "--resume", "run")
+        run.wait_for(r"(?m)^race\b")
+        self.assertNotIn("parity", run.errors.read_text(), "the gate is not run again")
+        second = self.place.run("run", "--resume", "run")
+        self.assertEqual(second.code, 2)
+        self.assertRegex(second.err, r"another run is writing into '.*run'\n  \S")
+        again = self.place.run("run", self.recipe, "--out", "run")
+        self.assertEqual(again.code, 2)
+        self.assertIn("bakeoff run --resume run", again.err)
+        run.wait_for_worker()
+        _, seconds = run.end_by(signal.SIGKILL)
+        self.assertLess(seconds, PROMPT)
+        self.assertEqual(self.place.none_left(PROMPT), {})
+
+    def resumed(self) -> Any:
+        done = self.place.run("run", "--resume", "run", "--format", "json")
+        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(self.place.none_left(0.2), {})
+        summary = done.json()
+        self.assertEqual(len(summary["ranked"]), 2, done.out[:2000])
+        self.assertFalse(summary["interrupted"])
+        heats = {trial["heat"] for trial in records(self.folder / "trials.jsonl")}
+        self.assertEqual(heats, set(range(1, len(heats) + 1)))
+        return summary
+
+    def offline(self, printed: Any) -> None:
+        moved = self.place.path / "elsewhere" / "kept"
+        moved.parent.mkdir()
+        self.folder.rename(moved)
+        self.recipe.unlink()
+        (self.place.path / "mlp.ir").unlink()
+        (self.place.path / "home" / "config.toml").unlink()
+        again = self.place.run("report", moved, "--format", "json")
+        self.assertEqual(again.code, 0, again.err)
+        self.assertEqual(again.json(), printed)
+        markdown = self.place.run("report", moved, "--format", "markdown")
+        self.assertEqual(markdown.code, 0, markdown.err)
+        self.assertRegex(markdown.out, r"(?m)^\|.*torch.*\|")
+        table = self.place.run("report", moved, "--format", "csv", "--html", "r.html")
+        rows = list(csv.DictReader(io.StringIO(table.out)))
+        self.assertEqual(len(rows), 2)
+        page = (self.place.path / "r.html").read_text()
+        self.assertIn("channels_last", page)
+        self.assertNotRegex(page, r'(src|href)="(https?:)?//')
+        shown = self.place.run("report", moved)
+        self.assertEqual(shown.out.splitlines()[-1], str(moved / "report.html"))
+        self.assertTrue((moved / "report.html").exists())
+
+        with self.subTest("a torn last line is ignored, other damage is not"):
+            trials = moved / "trials.jsonl"
+            whole = trials.read_text()
+            trials.write_text(whole + '{"contender": "tor')
+            torn = self.place.run("report", moved, "--format", "json")
+            self.assertEqual(torn.json(), printed)
+            trials.write_text("nonsense\n" + whole)
+            broken = self.place.run("report", moved)
+            self.assertEqual(broken.code, 2)
+            self.assertRegex(broken.err, r"trials\.jsonl:1: .*\n  \S")
+
+
+if __name__ == "__main__":
+    support.main()

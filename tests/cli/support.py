@@ -1,0 +1,205 @@
+"""What the end-to-end tests share: a home of their own, recipes, and a look at /proc.
+
+Every test file runs alone, from the repository's root:
+
+    python3 -m tests.cli.faults_test build/dev/bakeoff
+
+Exit status 77 = all skipped, as the environments they need are missing; with
+BAKEOFF_REQUIRE_ENVS=1 that is a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BAKEOFF = ROOT / "build" / "dev" / "bakeoff"  # main() takes it from the command line
+SKIPPED = 77
+MARK = "BAKEOFF_TEST_MARK"
+
+# The smallest workload that trains; rows of 100 numbers, 10 classes.
+MLP = """
+workload tiny_mlp(x: f32[N,100], y: i32[N]) {
+  h1 = linear(x; weight=fc1.weight[32,100], bias=fc1.bias[32])
+  h2 = relu(h1)
+  logits = linear(h2; weight=fc2.weight[10,32], bias=fc2.bias[10])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+"""
+
+
+def real_home() -> Path:
+    data = os.environ.get("XDG_DATA_HOME", str(Path.home() / ".local" / "share"))
+    return Path(os.environ.get("BAKEOFF_HOME", str(Path(data) / "bakeoff")))
+
+
+def interpreter(environment: str) -> Path:
+    return real_home() / "envs" / environment / "bin" / "python"
+
+
+def present(environment: str) -> bool:
+    """Whether an environment is there; where all are required, it must be."""
+    there = interpreter(environment).exists()
+    if not there and os.environ.get("BAKEOFF_REQUIRE_ENVS"):
+        raise AssertionError(f"there is no {interpreter(environment)}")
+    return there
+
+
+def need(*environments: str) -> None:
+    """Skips the test where an environment is missing."""
+    for name in environments:
+        if not present(name):
+            raise unittest.SkipTest(f"there is no {interpreter(name)}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    pid: int
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Place:
+    """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry."""
+
+    def __init__(self, environments: Iterable[str] = ()) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="bakeoff_cli_"))
+        self.mark = uuid.uuid4().hex
+        home = self.path / "home"
+        home.mkdir()
+        lines = [
+            f'[environment.{name}]\npython = "{interpreter(name)}"\n'
+            for name in environments
+        ]
+        (home / "config.toml").write_text("".join(lines))
+        self.variables = {
+            **os.environ,
+            "BAKEOFF_HOME": str(home),
+            "COLUMNS": "160",
+            MARK: self.mark,
+        }
+        for name in ("BAKEOFF_CONFIG", "PYTHONPATH"):
+            self.variables.pop(name, None)
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def start(
+        self, *arguments: str | Path, stderr: int | IO[bytes] = subprocess.PIPE
+    ) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(BAKEOFF), *map(str, arguments)],
+            cwd=self.path,
+            env=self.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+
+    def run(self, *arguments: str | Path, timeout: float = 300) -> Outcome:
+        begin = time.monotonic()
+        with self.start(*arguments) as process:
+            try:
+                out, err = process.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+                raise AssertionError(
+                    f"still running after {timeout} s:\n{err}"
+                ) from None
+        seconds = time.monotonic() - begin
+        return Outcome(process.returncode, out, err, seconds, process.pid)
+
+    def processes(self) -> dict[int, str]:
+        """Live processes started from here, by id: their command lines."""
+        wanted = f"{MARK}={self.mark}".encode()
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if wanted not in (entry / "environ").read_bytes().split(b"\0"):
+                    continue
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if state not in "ZX":
+                found[int(entry.name)] = command.decode(errors="replace")
+        return found
+
+    def none_left(self, seconds: float = 2) -> dict[int, str]:
+        """Waits until no process is left; what is left after `seconds`."""
+        end = time.monotonic() + seconds
+        while (left := self.processes()) and time.monotonic() < end:
+            time.sleep(0.02)
+        return left
+
+    def close(self) -> None:
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def recipe(contenders: Iterable[str], **sections: str) -> str:
+    """A small race over MLP; `sections` are appended as they are."""
+    parts = {
+        "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
+        "data": "samples = 200\n",
+        "optimizer": 'kind = "adam"\nlr = 1e-3\neps = 1e-4\n',
+        "budget": "minutes = 1\nheats = 3\n",
+        "race": "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\n",
+        **sections,
+    }
+    head = parts.pop("top")
+    rows = "".join(f"  {{ {text} }},\n" for text in contenders)
+    tail = "".join(f"\n[{name}]\n{text}" for name, text in parts.items())
+    return f"{head}contenders = [\n{rows}]\n{tail}"
+
+
+def replaced(source: str, *edits: tuple[str, str]) -> str:
+    """`source` with every edit made; each must apply exactly once."""
+    for old, new in edits:
+        if source.count(old) != 1:
+            raise AssertionError(f"{source.count(old)} places for the edit of:\n{old}")
+        source = source.replace(old, new)
+    return source
+
+
+def main() -> None:
+    """Runs the tests of the calling file: FILE BAKEOFF [unittest's arguments]."""
+    global BAKEOFF
+    if len(sys.argv) > 1:
+        BAKEOFF = Path(sys.argv.pop(1)).resolve()
+    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    result = program.result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(
+        SKIPPED if result.skipped and result.testsRun == len(result.skipped) else 0
+    )
