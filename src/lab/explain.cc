@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "ir/op_table.h"
 #include "ir/verify.h"
@@ -121,6 +123,24 @@ void add_missing_activations(const ir::Workload& workload, Changes& changes) {
   }
 }
 
+// Every activation of a kind replaced by another kind.
+void add_other_activations(Changes& changes) {
+  const std::pair<Op, std::string> kinds[] = {
+      {Op::kRelu, ""}, {Op::kGelu, "erf"}, {Op::kGelu, "tanh"}, {Op::kSigmoid, ""}, {Op::kTanh, ""}};
+  for (const Op from : {Op::kRelu, Op::kGelu, Op::kSigmoid, Op::kTanh}) {
+    for (const auto& [to, form] : kinds) {
+      if (to == from) continue;
+      const std::string name = std::string(ir::info(to).name) + (form.empty() ? "" : " (" + form + ")");
+      changes.nodes(from, fmt::format("{} instead of {}", name, ir::info(from).name), [&](ir::Node& node) {
+        ir::Node other = ir::node_with_defaults(to);
+        other.output = node.output, other.inputs = node.inputs;
+        if (!form.empty()) ir::set_attribute(other, "form", form);
+        node = std::move(other);
+      });
+    }
+  }
+}
+
 // norm(a - b) / scale; infinity where the shapes differ or an element is no number.
 double distance(const tensor::Tensor& a, const tensor::Tensor& b, double scale) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -159,6 +179,24 @@ double updates_off(const Reference& reference, const referee::Weights& ours, con
     worst = std::max(worst, distance(theirs[id], ours[id], scale));
   }
   return worst;
+}
+
+// The first update is proportional to the learning rate, whatever the optimizer: the rate that fits best.
+std::optional<double> other_learning_rate(const GateJob& job, const Reference& reference,
+                                          const Answer& answer) {
+  double product = 0, square = 0;
+  for (size_t id = 0; id < reference.updated.size(); ++id) {
+    const auto& from = reference.weights[id].data;
+    const auto& to = reference.updated[id].data;
+    const auto& theirs = answer.updated[id].data;
+    if (!ir::trainable(job.workload.parameters[id]) || theirs.size() != from.size()) continue;
+    for (size_t i = 0; i < from.size(); ++i) {
+      product += (theirs[i] - from[i]) * (to[i] - from[i]);
+      square += (to[i] - from[i]) * (to[i] - from[i]);
+    }
+  }
+  if (!(square > 0) || !std::isfinite(product)) return std::nullopt;
+  return job.training.optimizer.lr * product / square;
 }
 
 // Of the variants that come close enough the one that comes closest: neighbours (an epsilon of 1e-6 or 1e-12)
@@ -210,6 +248,7 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
   changes.nodes(Op::kConv2d, "convolution without its bias", drop_bias);
   changes.nodes(Op::kLinear, "linear layer without its bias", drop_bias);
   add_missing_activations(workload, changes);
+  add_other_activations(changes);
   return changes.take();
 }
 
@@ -326,6 +365,15 @@ std::string explain_update(const GateJob& job, const Reference& reference, const
     auto state = referee::initial_state(updated);
     referee::step(v.training.optimizer, reference.at.gradients, state, updated);
     best.offer(updates_off(reference, updated, answer.updated, job.workload), v.words);
+  }
+  if (const auto lr = other_learning_rate(job, reference, answer)) {
+    referee::Weights updated = reference.weights;
+    auto state = referee::initial_state(updated);
+    ir::Optimizer changed = job.training.optimizer;
+    changed.lr = *lr;
+    referee::step(changed, reference.at.gradients, state, updated);
+    best.offer(updates_off(reference, updated, answer.updated, job.workload),
+               fmt::format("learning rate {:g}", *lr));
   }
   return best.text();
 }
