@@ -11,6 +11,8 @@
 namespace bakeoff::ir {
 namespace {
 
+constexpr const char* kExample = "`bakeoff show mlp_small` shows a workload in this language";
+
 struct AttrPrinter {
   std::string operator()(int64_t n) const { return std::to_string(n); }
   std::string operator()(double d) const { return fmt::format("{}", d); }
@@ -51,7 +53,7 @@ class Parser {
   }
 
  private:
-  Error error(std::string message, std::string remedy = {}) const {
+  Error error(std::string message, std::string remedy = kExample) const {
     return {.message = std::move(message),
             .where = fmt::format("{}:{}", file_, line_),
             .remedy = std::move(remedy)};

@@ -62,14 +62,15 @@ TEST(Text, ErrorsNameLineAndRemedy) {
       {"unknown attribute", "workload w(x: f32[N,2]) {\n h = dropout(x) rat=0.5\n}", "f:2",
        "dropout has no attribute 'rat'", "did you mean 'rate'?"},
       {"bad number", "workload w(x: f32[N,2]) {\n h = dropout(x) rate=half\n}", "f:2", "'half' is no number",
-       ""},
+       "`bakeoff show mlp_small` shows a workload in this language"},
       {"bad slot", "workload w(x: f32[N,2]) {\n h = linear(x; weigt=w[2,2])\n}", "f:2",
        "linear has no parameter 'weigt'", "did you mean 'weight'?"},
       {"shapes",
        "workload w(x: f32[N,2], y: i32[N]) {\n h = relu(x)\n h2 = linear(h; weight=w[2,3])\n"
        " loss = softmax_cross_entropy(h2, y)\n}",
        "f:3", "does not fit the last axis", "`bakeoff ops --markdown` says what linear takes"},
-      {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text", ""},
+      {"end", "workload w(x: f32[N,2]) {\n h = relu(x", "f:2", "expected ')', got the end of the text",
+       "`bakeoff show mlp_small` shows a workload in this language"},
       {"type", "workload w(x: f64[N,2]) {", "f:1", "unknown type 'f64'", "use f32 or i32"},
   };
   for (const BadText& c : cases) {
