@@ -11,8 +11,8 @@ size_t edits(std::string_view a, std::string_view b) {
   std::vector<size_t> above(b.size() + 1), before(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
-    before.swap(above);   // the row of i - 1
-    above.swap(row);      // the row of i
+    before.swap(above);  // the row of i - 1
+    above.swap(row);     // the row of i
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
       row[j + 1] = std::min({row[j] + 1, above[j + 1] + 1, above[j] + (a[i] == b[j] ? 0 : 1)});

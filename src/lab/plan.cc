@@ -55,8 +55,8 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   return std::optional<Failure>();
 }
 
-// How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders that
-// held something are left alone.
+// How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders
+// that held something are left alone.
 class Before {
  public:
   explicit Before(const fs::path& folder) : top_(fs::absolute(folder)) {
@@ -73,7 +73,7 @@ class Before {
   }
 
  private:
-  fs::path top_;   // the uppermost folder that has to be made
+  fs::path top_;  // the uppermost folder that has to be made
   bool absent_ = false, empty_ = false;
 };
 
@@ -232,7 +232,8 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {
     manifest.contenders.push_back(record_of(recipe.contenders[i]));
     manifest.not_started.push_back(written.failures[i].value_or(Failure{}));
-    if (const std::string why = missing(manifest.contenders[i], interpreters); !written.failures[i] && !why.empty()) {
+    if (const std::string why = missing(manifest.contenders[i], interpreters);
+        !written.failures[i] && !why.empty()) {
       manifest.not_started[i] = {"environment", why, {}};
     }
   }
@@ -255,7 +256,7 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   TRY(const RunDirectory directory, RunDirectory::open(folder));
   CHECK_OK(directory.lock());
   TRY(Manifest manifest, directory.manifest());
-  for (size_t i = 0; i < manifest.contenders.size(); ++i) {   // an environment may have been made since
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
     Failure& failure = manifest.not_started[i];
     if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
   }
