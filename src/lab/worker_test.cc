@@ -181,6 +181,19 @@ TEST_F(WorkerTest, FailuresHaveStageReasonAndLog) {
   }
 }
 
+TEST_F(WorkerTest, RunningOutOfMemoryIsAFailureOfItsStage) {
+  WorkerSpec spec = fake_spec({{"eat_memory_at", "run"}});
+  const fs::path limited = folder_ / "python";
+  ASSERT_TRUE(write_file(limited, "#!/bin/sh\nulimit -v 400000\nexec " + spec.python.string() + " \"$@\"\n"));
+  fs::permissions(limited, fs::perms::owner_all);
+  spec.python = limited;
+  const auto worker = lead(spec);
+  ASSERT_FALSE(worker->ok());
+  EXPECT_EQ(worker->failure()->stage, "run");
+  EXPECT_THAT(worker->failure()->reason, HasSubstr("MemoryError"));
+  EXPECT_THAT(worker->failure()->log_tail, HasSubstr("_eat_memory"));
+}
+
 TEST_F(WorkerTest, AFloodOfOutputIsNoFailure) {
   WorkerSpec spec = fake_spec({{"flood_mb", "16"}, {"flood_at", "build"}});
   spec.log_file = folder_ / "log";
