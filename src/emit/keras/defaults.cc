@@ -22,11 +22,11 @@ bool has_bias(const ir::Workload& workload) {
 void add_optimizer(std::vector<Default>& lines, OptimizerKind kind) {
   if (kind != OptimizerKind::kSgd) lines.push_back({topic::kEps, "1e-7"});
   if (kind == OptimizerKind::kRmsprop) {
-    lines.push_back({topic::kEpsForm, "inside the root"});
+    lines.push_back({topic::kEpsForm, "inside: sqrt(v + eps)"});
     lines.push_back({topic::kRho, "0.9"});
   }
   if (kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW) {
-    lines.push_back({topic::kEpsForm, "epsilon hat: sqrt(v) + eps before the bias correction"});
+    lines.push_back({topic::kEpsForm, "hat: sqrt(v) + eps before the bias correction"});
   }
   lines.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.004, decoupled" : "0"});
 }

@@ -204,7 +204,7 @@ TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
       {topic::kWeightInit, "Glorot uniform"},
       {topic::kBiasInit, "zeros"},
       {topic::kEps, "1e-7"},
-      {topic::kEpsForm, "epsilon hat: sqrt(v) + eps before the bias correction"},
+      {topic::kEpsForm, "hat: sqrt(v) + eps before the bias correction"},
       {topic::kWeightDecay, "0"},
       {topic::kBatchNormEps, "1e-3"},
       {topic::kBatchNormMomentum, "0.01"},

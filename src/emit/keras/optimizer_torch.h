@@ -2,7 +2,7 @@
 
 // The update of an optimizer on Keras' torch backend, over all variables at once. Keras' own optimizers do
 // the same there (torch._foreach_*); a subclass would otherwise go through update_step, variable by variable,
-// which costs a small model a fifth of its step.
+// whose calls add up for a small model (1.5 instead of 0.5 ms of CPU time a step of an MLP).
 
 #include <string>
 

@@ -69,7 +69,7 @@ std::vector<Default> defaults(const Request& request) {
   const auto add = [&](const char* name, const std::string& value, const char* key = "") {
     if (!stated.contains(key)) all.push_back({name, value});
   };
-  add(topic::kWeightInit, "Glorot uniform, written out");
+  add(topic::kWeightInit, "Glorot uniform");
   add(topic::kBiasInit, "zeros");
   if (uses(workload, Op::kEmbedding)) add(topic::kTableInit, "uniform in (-0.05, 0.05)");
   if (kind != OptimizerKind::kSgd) {

@@ -27,7 +27,8 @@ std::vector<Default> defaults(const Request& request) {
   if (any_op(w, {Op::kEmbedding})) all.push_back({topic::kTableInit, "N(0, 1)"});
   if (kind != OptimizerKind::kSgd) {
     all.push_back({topic::kEps, "1e-8"});
-    all.push_back({topic::kEpsForm, "outside the root"});
+    const bool adam = kind != OptimizerKind::kRmsprop;
+    all.push_back({topic::kEpsForm, adam ? "outside: sqrt(v_hat) + eps" : "outside: sqrt(v) + eps"});
   }
   if (kind == OptimizerKind::kRmsprop) all.push_back({topic::kRho, "0.99"});
   all.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.01, decoupled" : "0"});
