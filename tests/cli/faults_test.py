@@ -43,7 +43,7 @@ class Fault:
     edit: Callable[[str], str]
     stage: str  # where its row says that it ended
     reason: str  # pattern
-    tail: str = ""  # pattern in the log tail
+    tail: str = "^"  # pattern in the log tail
 
 
 # The gate trains 5 steps in one process and 3 in another, a heat at least 10.
