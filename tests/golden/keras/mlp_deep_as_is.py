@@ -76,9 +76,9 @@ class LossPrinter(keras.callbacks.Callback):
         total = logs["loss"] * seen
         done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
         self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
         self.step += done
-        if self.step % 10 < done:
-            print(f"step {self.step}: loss {loss:.5f}")
         if self.step >= self.steps:
             self.model.stop_training = True
 
