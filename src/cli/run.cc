@@ -56,7 +56,9 @@ Result<lab::Interpreters> find_interpreters(const fs::path& config) {
   TRY(const auto loaded, lab::load_config(config, home, lab::environment_names()));
   lab::Interpreters interpreters;
   for (const lab::Environment& e : lab::list_environments({.home = home, .config = loaded})) {
-    interpreters[e.name] = {e.python, e.why_not()};
+    std::string identity = e.python.string();
+    for (const auto& [package, version] : e.versions) identity += "\n" + package + " " + version;
+    interpreters[e.name] = {e.python, e.why_not(), identity};
   }
   return interpreters;
 }
@@ -69,6 +71,7 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
+    if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());

@@ -161,6 +161,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     } else if (const std::string why = missing(contender, interpreters); !why.empty()) {
       lane.failure = Failure{"environment", why, {}};
     } else {
+      lane.identity = interpreters.at(contender.environment).identity;
       lane.entry.worker = {.python = interpreters.at(contender.environment).python,
                            .runner = runner,
                            .framework = contender.framework,

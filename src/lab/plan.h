@@ -22,6 +22,7 @@ namespace bakeoff::lab {
 struct Lane {
   GateContender entry = {};
   std::optional<Failure> failure = {};
+  std::string identity = {};  // of its environment
 };
 
 struct Plan {
@@ -30,12 +31,14 @@ struct Plan {
   Manifest manifest = {};
   GateJob gate = {};
   std::vector<Lane> lanes = {};  // in the recipe's order
+  std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 
 // Interpreters by environment name ("torch"); a missing one has its reason.
 struct Interpreter {
   std::filesystem::path python = {};
   std::string why_not = {};
+  std::string identity = {};  // changes with the interpreter and its packages
 };
 using Interpreters = std::map<std::string, Interpreter>;
 

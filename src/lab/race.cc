@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/host.h"
+#include "lab/proofs.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
 #include "stats/trimmed.h"
@@ -108,6 +109,14 @@ template <typename T>
 void shuffle(std::vector<T>& items, tensor::Rng& rng) {
   for (size_t i = items.size(); i > 1; --i)
     std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
+}
+
+// Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
+bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before, const std::vector<Parity>& parities) {
+  const auto same = [&](const auto& record) { return record.contender == trial.contender; };
+  const auto proof = std::find_if(parities.begin(), parities.end(), same);
+  return std::none_of(before.begin(), before.end(), same) &&
+         (proof == parities.end() || proof->first_step_cold_ns == 0);
 }
 
 }  // namespace
@@ -285,7 +294,6 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   for (const size_t lane : lanes) entrants.push_back(plan.manifest.contenders[lane].id);
   const int64_t begin = monotonic_clock().now_ns();
   const double budget_s = plan.recipe.budget.minutes * 60;
-  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   int heat = 0;
   for (const Trial& trial : trials) heat = std::max(heat, trial.heat);
   Happening now{.stage = "race", .contenders = static_cast<int>(plan.lanes.size())};
@@ -323,10 +331,11 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     std::vector<size_t> heat_lanes;
     for (const size_t m : members) heat_lanes.push_back(lanes[m]);
     const int64_t heat_begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, as_is && heat == 1, watch, now);
+    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, false, watch, now);
     last_heat_s = seconds_since(heat_begin);
     if (proc::interrupted()) break;  // a heat cut short is void
     for (Trial& trial : fresh) {
+      trial.cold = first_of_its_kind(trial, trials, parities);
       CHECK_OK(plan.directory.append(trial));
       trials.push_back(std::move(trial));
     }
@@ -352,6 +361,8 @@ Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const
     plan.manifest.referee_losses = reference.losses32;
     CHECK_OK(plan.directory.write(plan.manifest));
   }
+  const ProofStore proofs(plan.proofs);
+  const std::string machine = plan.manifest.host.cpu + plan.manifest.host.kernel;
   now.stage = "parity";
   now.total = static_cast<int>(todo.size());
   for (const size_t i : todo) {
@@ -360,12 +371,22 @@ Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const
     now.detail = entry.contender.id;
     watch(now);
     entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate64.log");
+    TRY(const std::string key, proof_key(plan.gate, entry, machine + plan.lanes[i].identity));
+    if (std::optional<Parity> known = proofs.find(key)) {
+      known->contender = entry.contender.id;
+      CHECK_OK(plan.directory.append(*known));
+      done.push_back(std::move(*known));
+      ++now.done;
+      continue;
+    }
     Parity parity = prove_float64(plan.gate, reference, entry);
     if (!parity.failure && plan.recipe.training.track == ir::Track::kEqualised && !proc::interrupted()) {
       entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate32.log");
       prove_float32(plan.gate, reference, entry, parity);
     }
     if (proc::interrupted()) break;
+    parity.proven = utc_now();
+    CHECK_OK(proofs.keep(key, parity));
     CHECK_OK(plan.directory.append(parity));
     done.push_back(std::move(parity));
     ++now.done;

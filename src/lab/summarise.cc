@@ -282,6 +282,12 @@ class Summariser {
                       "machine would decide; `bakeoff run --resume` goes on.",
                       s.heats));
     }
+    if (const auto reused = std::count_if(parities_.begin(), parities_.end(), [](const Parity& p) { return p.reused; });
+        reused > 0) {
+      s.notes.push_back(fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
+                                    "data, packages and machine; `bakeoff run --prove-again` repeats them.",
+                                    reused, parities_.size()));
+    }
     if (as_is()) {
       s.notes.push_back(
           "As-is track: every framework with its own defaults. The rows do different work where the "

@@ -81,6 +81,8 @@ struct Parity {
   int64_t first_step_cold_ns = 0;   // of the float32 process: 0 where it was not measured
   Texts effective = {};
   Texts versions = {};
+  std::string proven = {};   // UTC
+  bool reused = false;       // by an earlier run, from exactly the same inputs (lab/proofs.h)
   bool passed() const { return !failure && diverges_at.empty(); }
   bool operator==(const Parity&) const = default;
 };

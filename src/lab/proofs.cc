@@ -1,0 +1,61 @@
+#include "lab/proofs.h"
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/version.h"
+#include "ir/text.h"
+#include "lab/records.h"
+
+namespace bakeoff::lab {
+namespace {
+
+std::string text_of(const ir::Training& t) {
+  const ir::Optimizer& o = t.optimizer;
+  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.track), t.batch, t.precision,
+                     t.input_divisor, t.seed, ir::name(o.kind), o.lr, o.momentum, o.nesterov, o.rho, o.beta1,
+                     o.beta2, o.eps, ir::name(o.eps_form), o.weight_decay, ir::name(o.decay_form));
+}
+
+}  // namespace
+
+Result<std::string> proof_key(const GateJob& job, const GateContender& contender, const std::string& identity) {
+  Sha256 hash;
+  const auto add = [&hash](std::string_view part) {
+    hash.add(std::to_string(part.size()) + ":");
+    hash.add(part);
+  };
+  TRY(const std::string script, read_file(contender.script));
+  TRY(const std::string data, sha256_file(job.data));
+  std::string layout;
+  if (!contender.layout.empty()) {
+    TRY(layout, read_file(contender.layout));
+  }
+  for (const std::string& part :
+       {std::string(kVersion), ir::dump(job.workload), text_of(job.training), std::to_string(job.steps), data, script,
+        layout, identity, contender.worker.runner.filename().string(), std::to_string(contender.worker.threads)}) {
+    add(part);
+  }
+  for (const auto& [name, value] : contender.worker.options) add(name + "=" + value);
+  return hash.hex();
+}
+
+std::optional<Parity> ProofStore::find(const std::string& key) const {
+  if (folder_.empty()) return std::nullopt;
+  const auto text = read_file(folder_ / (key + ".json"));
+  if (!text) return std::nullopt;
+  auto parity = parity_from_json(*text, "proof");
+  if (!parity || !parity->passed() || parity->checks.empty()) return std::nullopt;
+  parity->reused = true;
+  parity->first_step_cold_ns = 0;   // of another run's cache
+  return std::move(*parity);
+}
+
+Status ProofStore::keep(const std::string& key, const Parity& parity) const {
+  if (folder_.empty() || !parity.passed()) return Done{};
+  return write_file(folder_ / (key + ".json"), to_json(parity) + "\n");
+}
+
+}  // namespace bakeoff::lab

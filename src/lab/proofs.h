@@ -1,0 +1,32 @@
+#pragma once
+
+// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and machine
+// are what they were when it passed the gate need not pass it again; anything else is another key.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "lab/gate.h"
+
+namespace bakeoff::lab {
+
+// SHA-256 over everything that the proof depends on. `identity` stands for environment and machine.
+Result<std::string> proof_key(const GateJob& job, const GateContender& contender, const std::string& identity);
+
+class ProofStore {
+ public:
+  // An empty folder keeps nothing.
+  explicit ProofStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // A passed proof under this key, marked as reused; nothing if there is none or it is damaged.
+  std::optional<Parity> find(const std::string& key) const;
+  // Keeps a passed proof; others are not kept.
+  Status keep(const std::string& key, const Parity& parity) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace bakeoff::lab

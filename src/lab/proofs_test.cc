@@ -1,0 +1,71 @@
+#include "lab/proofs.h"
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "lab/testing.h"
+#include "zoo/zoo.h"
+
+namespace bakeoff::lab {
+namespace {
+
+class ProofsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    job_.workload = *zoo::build("mlp_small");
+    job_.data = folder_.path() / "data";
+    entry_.script = folder_.path() / "train.py";
+    entry_.layout = folder_.path() / "train.layout.json";
+    entry_.worker.runner = "/somewhere/abc";
+    for (const auto& file : {job_.data, entry_.script, entry_.layout}) ASSERT_TRUE(write_file(file, file.string()));
+  }
+  std::string key(const std::string& identity = "torch 2.13") { return *proof_key(job_, entry_, identity); }
+
+  TestFolder folder_;
+  GateJob job_;
+  GateContender entry_;
+};
+
+TEST_F(ProofsTest, AnyInputOfTheProofChangesTheKey) {
+  const std::string before = key();
+  EXPECT_EQ(key(), before);
+  EXPECT_NE(key("torch 2.14"), before);
+  job_.training.optimizer.eps = 1e-8;
+  EXPECT_NE(key(), before);
+  job_.training.optimizer.eps = ir::Optimizer{}.eps;
+  EXPECT_EQ(key(), before);
+  entry_.worker.options["compile"] = "default";
+  EXPECT_NE(key(), before);
+  entry_.worker.options.clear();
+  for (const auto& file : {job_.data, entry_.script, entry_.layout}) {
+    ASSERT_TRUE(write_file(file, "changed"));
+    EXPECT_NE(key(), before) << file;
+    ASSERT_TRUE(write_file(file, file.string()));
+  }
+  fs::remove(entry_.script);
+  EXPECT_FALSE(proof_key(job_, entry_, ""));
+}
+
+TEST_F(ProofsTest, OnlyPassedProofsAreKeptAndFoundAgain) {
+  const ProofStore store(folder_.path() / "proofs");
+  Parity passed{.contender = "torch", .first_step_cold_ns = 5, .proven = "2026-11-21T08:00:00Z"};
+  passed.checks.push_back({"float64 loss", "loss", 1e-16, 1e-10, true});
+  ASSERT_TRUE(store.keep("one", passed));
+  const auto found = store.find("one");
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->reused);
+  EXPECT_EQ(found->proven, passed.proven);
+  EXPECT_EQ(found->checks, passed.checks);
+  EXPECT_EQ(found->first_step_cold_ns, 0) << "of another run's compilation cache";
+
+  Parity failed = passed;
+  failed.diverges_at = "loss";
+  ASSERT_TRUE(store.keep("two", failed));
+  EXPECT_FALSE(store.find("two"));
+  ASSERT_TRUE(write_file(folder_.path() / "proofs/three.json", "{\"contender\": "));
+  EXPECT_FALSE(store.find("three"));
+  EXPECT_FALSE(ProofStore({}).find("one"));
+}
+
+}  // namespace
+}  // namespace bakeoff::lab
