@@ -51,7 +51,8 @@ void add_run_commands(CLI::App& app, Targets& t) {
           },
           "MINUTES"));
   add_format(run, t.run.format);
-  run->add_flag("--prove-again", t.run.prove_again, "do not reuse parity proofs of earlier runs with the same inputs");
+  run->add_flag("--prove-again", t.run.prove_again,
+                "do not reuse parity proofs of earlier runs with the same inputs");
   recipe->excludes(resume);
 
   CLI::App* parity = command(app, "parity", "Run the parity gate alone: do all contenders compute the same?",

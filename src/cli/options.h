@@ -17,7 +17,7 @@ struct RunOptions {
   std::filesystem::path resume = {};  // go on with this run instead
   double minutes = 0;                 // > 0: instead of the recipe's budget
   std::string format = "text";
-  bool prove_again = false;           // do not reuse proofs of earlier runs
+  bool prove_again = false;  // do not reuse proofs of earlier runs
 };
 struct ParityOptions {
   std::filesystem::path recipe = {};

@@ -14,14 +14,16 @@ namespace {
 
 std::string text_of(const ir::Training& t) {
   const ir::Optimizer& o = t.optimizer;
-  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.track), t.batch, t.precision,
-                     t.input_divisor, t.seed, ir::name(o.kind), o.lr, o.momentum, o.nesterov, o.rho, o.beta1,
-                     o.beta2, o.eps, ir::name(o.eps_form), o.weight_decay, ir::name(o.decay_form));
+  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.track), t.batch,
+                     t.precision, t.input_divisor, t.seed, ir::name(o.kind), o.lr, o.momentum, o.nesterov,
+                     o.rho, o.beta1, o.beta2, o.eps, ir::name(o.eps_form), o.weight_decay,
+                     ir::name(o.decay_form));
 }
 
 }  // namespace
 
-Result<std::string> proof_key(const GateJob& job, const GateContender& contender, const std::string& identity) {
+Result<std::string> proof_key(const GateJob& job, const GateContender& contender,
+                              const std::string& identity) {
   Sha256 hash;
   const auto add = [&hash](std::string_view part) {
     hash.add(std::to_string(part.size()) + ":");
@@ -34,8 +36,9 @@ Result<std::string> proof_key(const GateJob& job, const GateContender& contender
     TRY(layout, read_file(contender.layout));
   }
   for (const std::string& part :
-       {std::string(kVersion), ir::dump(job.workload), text_of(job.training), std::to_string(job.steps), data, script,
-        layout, identity, contender.worker.runner.filename().string(), std::to_string(contender.worker.threads)}) {
+       {std::string(kVersion), ir::dump(job.workload), text_of(job.training), std::to_string(job.steps), data,
+        script, layout, identity, contender.worker.runner.filename().string(),
+        std::to_string(contender.worker.threads)}) {
     add(part);
   }
   for (const auto& [name, value] : contender.worker.options) add(name + "=" + value);
@@ -49,7 +52,7 @@ std::optional<Parity> ProofStore::find(const std::string& key) const {
   auto parity = parity_from_json(*text, "proof");
   if (!parity || !parity->passed() || parity->checks.empty()) return std::nullopt;
   parity->reused = true;
-  parity->first_step_cold_ns = 0;   // of another run's cache
+  parity->first_step_cold_ns = 0;  // of another run's cache
   return std::move(*parity);
 }
 

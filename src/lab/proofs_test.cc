@@ -17,11 +17,12 @@ class ProofsTest : public ::testing::Test {
     entry_.script = folder_.path() / "train.py";
     entry_.layout = folder_.path() / "train.layout.json";
     entry_.worker.runner = "/somewhere/abc";
-    for (const auto& file : {job_.data, entry_.script, entry_.layout}) ASSERT_TRUE(write_file(file, file.string()));
+    for (const auto& file : {job_.data, entry_.script, entry_.layout})
+      ASSERT_TRUE(write_file(file, file.string()));
   }
   std::string key(const std::string& identity = "torch 2.13") { return *proof_key(job_, entry_, identity); }
 
-  TestFolder folder_;
+  ::bakeoff::lab::testing::TestFolder folder_;
   GateJob job_;
   GateContender entry_;
 };

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -112,7 +114,8 @@ void shuffle(std::vector<T>& items, tensor::Rng& rng) {
 }
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
-bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before, const std::vector<Parity>& parities) {
+bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before,
+                       const std::vector<Parity>& parities) {
   const auto same = [&](const auto& record) { return record.contender == trial.contender; };
   const auto proof = std::find_if(parities.begin(), parities.end(), same);
   return std::none_of(before.begin(), before.end(), same) &&
@@ -343,6 +346,42 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   return Done{};
 }
 
+namespace {
+
+// One contender on its way through the gate.
+struct GateTask {
+  GateContender entry = {};
+  std::string key = {};
+  Parity parity = {};
+};
+
+// Nothing is timed here, and most of it is importing and compiling on one core: two contenders side by side.
+void prove_all_float64(const Plan& plan, const Reference& reference, std::vector<GateTask>& tasks,
+                       const Watch& watch, const Happening& now) {
+  std::atomic<size_t> next{0};
+  std::mutex watching;
+  const auto work = [&] {
+    for (size_t i = next++; i < tasks.size() && !proc::interrupted(); i = next++) {
+      GateTask& task = tasks[i];
+      if (task.parity.reused) continue;
+      {
+        const std::lock_guard lock(watching);
+        Happening here = now;
+        here.detail = task.entry.contender.id + " in float64";
+        watch(here);
+      }
+      task.entry.worker.log_file =
+          plan.directory.logs() / (task.entry.script.stem().string() + ".gate64.log");
+      task.parity = prove_float64(plan.gate, reference, task.entry);
+    }
+  };
+  std::thread beside(work);
+  work();
+  beside.join();
+}
+
+}  // namespace
+
 Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
   std::vector<size_t> todo;
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
@@ -363,33 +402,37 @@ Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const
   }
   const ProofStore proofs(plan.proofs);
   const std::string machine = plan.manifest.host.cpu + plan.manifest.host.kernel;
-  now.stage = "parity";
-  now.total = static_cast<int>(todo.size());
+  std::vector<GateTask> tasks;
   for (const size_t i : todo) {
-    if (proc::interrupted()) break;
-    GateContender entry = plan.lanes[i].entry;
-    now.detail = entry.contender.id;
+    GateTask task{.entry = plan.lanes[i].entry};
+    if (!plan.proofs.empty()) {
+      TRY(task.key, proof_key(plan.gate, task.entry, machine + plan.lanes[i].identity));
+      if (auto known = proofs.find(task.key)) {
+        task.parity = std::move(*known);
+        task.parity.contender = task.entry.contender.id;
+      }
+    }
+    tasks.push_back(std::move(task));
+  }
+  now.stage = "parity";
+  now.total = static_cast<int>(tasks.size());
+  prove_all_float64(plan, reference, tasks, watch, now);
+  for (GateTask& task : tasks) {
+    now.detail = task.entry.contender.id + " in float32";
     watch(now);
-    entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate64.log");
-    TRY(const std::string key, proof_key(plan.gate, entry, machine + plan.lanes[i].identity));
-    if (std::optional<Parity> known = proofs.find(key)) {
-      known->contender = entry.contender.id;
-      CHECK_OK(plan.directory.append(*known));
-      done.push_back(std::move(*known));
-      ++now.done;
-      continue;
-    }
-    Parity parity = prove_float64(plan.gate, reference, entry);
-    if (!parity.failure && plan.recipe.training.track == ir::Track::kEqualised && !proc::interrupted()) {
-      entry.worker.log_file = plan.directory.logs() / (entry.script.stem().string() + ".gate32.log");
-      prove_float32(plan.gate, reference, entry, parity);
+    Parity& parity = task.parity;
+    const bool train = plan.recipe.training.track == ir::Track::kEqualised;
+    if (!parity.reused && !parity.failure && train && !proc::interrupted()) {
+      task.entry.worker.log_file =
+          plan.directory.logs() / (task.entry.script.stem().string() + ".gate32.log");
+      prove_float32(plan.gate, reference, task.entry, parity);
     }
     if (proc::interrupted()) break;
-    parity.proven = utc_now();
-    CHECK_OK(proofs.keep(key, parity));
+    if (!parity.reused) parity.proven = utc_now();
+    if (!parity.reused) CHECK_OK(proofs.keep(task.key, parity));
     CHECK_OK(plan.directory.append(parity));
     done.push_back(std::move(parity));
-    ++now.done;
+    if (now.done < now.total - 1) ++now.done;
   }
   return done;
 }

@@ -59,8 +59,8 @@ std::string verdict_word(stats::Verdict verdict) {
   return "undecided";
 }
 
-// Step times for the picture. Where a framework dispatches asynchronously its marks are times of dispatch, not
-// of work, and do not add up to the bursts: then the bursts' means stand for the steps.
+// Step times for the picture. Where a framework dispatches asynchronously its marks are times of dispatch,
+// not of work, and do not add up to the bursts: then the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial) {
   std::vector<double> steps, bursts;
   for (const int64_t ns : trial.step_ns) steps.push_back(ms(ns));
@@ -176,9 +176,7 @@ class Summariser {
       if (t->failure) return t->failure;
       if (t->invalid) return Failure{"run", *t->invalid, {}};
     }
-    if (!row.proof)
-      return Failure{
-          "environment", "was not run: the run ended before its turn", {}};
+    if (!row.proof) return Failure{"environment", "was not run: the run ended before its turn", {}};
     if (row.heats == 0)
       return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
     return std::nullopt;
@@ -282,11 +280,13 @@ class Summariser {
                       "machine would decide; `bakeoff run --resume` goes on.",
                       s.heats));
     }
-    if (const auto reused = std::count_if(parities_.begin(), parities_.end(), [](const Parity& p) { return p.reused; });
+    if (const auto reused =
+            std::count_if(parities_.begin(), parities_.end(), [](const Parity& p) { return p.reused; });
         reused > 0) {
-      s.notes.push_back(fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
-                                    "data, packages and machine; `bakeoff run --prove-again` repeats them.",
-                                    reused, parities_.size()));
+      s.notes.push_back(
+          fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
+                      "data, packages and machine; `bakeoff run --prove-again` repeats them.",
+                      reused, parities_.size()));
     }
     if (as_is()) {
       s.notes.push_back(
