@@ -214,7 +214,11 @@ def test_bursts_end_with_an_execution(
         ("def fit(", "def train(", "mine.py defines no fit(model, x, y, epochs"),
         ("BATCH_SIZE = 4", "BATCH_SIZE = None", "mine.py defines no BATCH_SIZE"),
         ('name="out"', 'name="other"', "the model of mine.py has no 'out/bias'"),
-        ("Dense(2,", "Dense(3,", "'out/bias' of mine.py has shape [3], the workload's has [2]"),
+        (
+            "Dense(2,",
+            "Dense(3,",
+            "'out/bias' of mine.py has shape [3], the workload's has [2]",
+        ),
     ],
 )
 def test_says_what_a_script_lacks(

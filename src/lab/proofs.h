@@ -1,7 +1,7 @@
 #pragma once
 
-// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and
-// machine are what they were when it passed the gate need not pass it again; anything else is another key.
+// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and machine
+// are what they were when it passed the gate need not pass it again; anything else is another key.
 
 #include <filesystem>
 #include <optional>
@@ -13,8 +13,7 @@
 namespace bakeoff::lab {
 
 // SHA-256 over everything that the proof depends on. `identity` stands for environment and machine.
-Result<std::string> proof_key(const GateJob& job, const GateContender& contender,
-                              const std::string& data_sha256, const std::string& identity);
+Result<std::string> proof_key(const GateJob& job, const GateContender& contender, const std::string& identity);
 
 class ProofStore {
  public:
