@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "lab/prove_all.h"
 #include "lab/race.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "lab/environments.h"
 #include "lab/plan.h"
+#include "lab/prove_all.h"
 #include "lab/race.h"
 #include "lab/summarise.h"
 #include "proc/interrupt.h"

@@ -20,17 +20,6 @@ struct Answer {
   std::vector<double> losses64 = {};
 };
 
-// A recipe with one thing changed.
-struct Variant {
-  std::string words = {};  // "epsilon inside the root: sqrt(v + eps)"
-  ir::Workload workload = {};
-  ir::Training training = {};
-};
-
-// Variants that differ from the recipe and apply to it.
-std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training);
-std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::Training& training);
-
 // "matches: epsilon inside the root: sqrt(v + eps)"; empty if no variant matches.
 std::string explain_model(const GateJob& job, const Reference& reference, const Answer& answer);
 std::string explain_update(const GateJob& job, const Reference& reference, const Answer& answer);

@@ -9,6 +9,7 @@
 #include "ir/op_table.h"
 #include "lab/inputs.h"
 #include "lab/testing.h"
+#include "lab/variants.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"
 

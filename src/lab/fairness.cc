@@ -11,7 +11,7 @@ FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& tra
   FairnessDiff diff;
   ir::Training as_is = training;
   as_is.track = ir::Track::kAsIs;
-  as_is.optimizer.stated = {"kind", "lr"};   // what would hold if the recipe said nothing more
+  as_is.optimizer.stated = {"kind", "lr"};  // what would hold if the recipe said nothing more
   for (const Contender& contender : contenders) {
     const auto backend = contender.settings.find("backend");
     const std::string column = backend == contender.settings.end()

@@ -79,6 +79,7 @@ class Before {
 
 struct Written {
   int64_t rows = 0;
+  std::string data_sha256;
   std::string data_description;
   std::string weights_sha256;
   std::vector<std::optional<Failure>> failures;  // by contender
@@ -96,6 +97,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                                    .seed = recipe.training.seed},
                                   recipe.workload, bakeoff_home() / "data", progress));
   written.rows = data.rows;
+  written.data_sha256 = data.sha256;
   written.data_description = data.description;
   if (data.rows < recipe.training.batch) {
     return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch,
@@ -222,6 +224,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .recipe_text = recipe.text,
                     .workload_text = ir::dump(recipe.workload),
                     .weights_sha256 = written.weights_sha256,
+                    .data_sha256 = written.data_sha256,
                     .data_description = written.data_description,
                     .host = read_host(),
                     .contenders = {},

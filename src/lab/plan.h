@@ -30,7 +30,7 @@ struct Plan {
   RunDirectory directory;
   Manifest manifest = {};
   GateJob gate = {};
-  std::vector<Lane> lanes = {};  // in the recipe's order
+  std::vector<Lane> lanes = {};       // in the recipe's order
   std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 

@@ -20,29 +20,37 @@ std::string text_of(const ir::Training& t) {
                      ir::name(o.decay_form));
 }
 
-}  // namespace
-
-Result<std::string> proof_key(const GateJob& job, const GateContender& contender,
-                              const std::string& identity) {
+std::string key_of(const std::vector<std::string>& parts) {
   Sha256 hash;
-  const auto add = [&hash](std::string_view part) {
+  for (const std::string& part : parts) {
     hash.add(std::to_string(part.size()) + ":");
     hash.add(part);
-  };
-  TRY(const std::string script, read_file(contender.script));
-  TRY(const std::string data, sha256_file(job.data));
+  }
+  return hash.hex();
+}
+
+}  // namespace
+
+std::string job_key(const GateJob& job, const std::string& data_sha256) {
+  return key_of({std::string(kVersion), ir::dump(job.workload), text_of(job.training),
+                 std::to_string(job.steps), data_sha256});
+}
+
+Result<std::string> proof_key(const std::string& job, const GateContender& contender,
+                              const std::string& identity) {
+  TRY(std::string script, read_file(contender.script));
   std::string layout;
   if (!contender.layout.empty()) {
     TRY(layout, read_file(contender.layout));
   }
-  for (const std::string& part :
-       {std::string(kVersion), ir::dump(job.workload), text_of(job.training), std::to_string(job.steps), data,
-        script, layout, identity, contender.worker.runner.filename().string(),
-        std::to_string(contender.worker.threads)}) {
-    add(part);
-  }
-  for (const auto& [name, value] : contender.worker.options) add(name + "=" + value);
-  return hash.hex();
+  std::vector<std::string> parts = {job,
+                                    std::move(script),
+                                    std::move(layout),
+                                    identity,
+                                    contender.worker.runner.filename().string(),
+                                    std::to_string(contender.worker.threads)};
+  for (const auto& [name, value] : contender.worker.options) parts.push_back(name + "=" + value);
+  return key_of(parts);
 }
 
 std::optional<Parity> ProofStore::find(const std::string& key) const {

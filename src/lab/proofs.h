@@ -1,7 +1,7 @@
 #pragma once
 
-// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and machine
-// are what they were when it passed the gate need not pass it again; anything else is another key.
+// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and
+// machine are what they were when it passed the gate need not pass it again; anything else is another key.
 
 #include <filesystem>
 #include <optional>
@@ -12,8 +12,12 @@
 
 namespace bakeoff::lab {
 
-// SHA-256 over everything that the proof depends on. `identity` stands for environment and machine.
-Result<std::string> proof_key(const GateJob& job, const GateContender& contender, const std::string& identity);
+// SHA-256 over all that the contenders of a run share; `data_sha256` is that of job.data.
+std::string job_key(const GateJob& job, const std::string& data_sha256);
+// SHA-256 over everything that the proof depends on: the job's key, script and layout, settings; `identity`
+// stands for environment and machine.
+Result<std::string> proof_key(const std::string& job, const GateContender& contender,
+                              const std::string& identity);
 
 class ProofStore {
  public:

@@ -13,17 +13,18 @@ class ProofsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     job_.workload = *zoo::build("mlp_small");
-    job_.data = folder_.path() / "data";
     entry_.script = folder_.path() / "train.py";
     entry_.layout = folder_.path() / "train.layout.json";
     entry_.worker.runner = "/somewhere/abc";
-    for (const auto& file : {job_.data, entry_.script, entry_.layout})
-      ASSERT_TRUE(write_file(file, file.string()));
+    for (const auto& file : {entry_.script, entry_.layout}) ASSERT_TRUE(write_file(file, file.string()));
   }
-  std::string key(const std::string& identity = "torch 2.13") { return *proof_key(job_, entry_, identity); }
+  std::string key(const std::string& identity = "torch 2.13") {
+    return *proof_key(job_key(job_, data_), entry_, identity);
+  }
 
   ::bakeoff::lab::testing::TestFolder folder_;
   GateJob job_;
+  std::string data_ = "sha256 of the data";
   GateContender entry_;
 };
 
@@ -38,13 +39,15 @@ TEST_F(ProofsTest, AnyInputOfTheProofChangesTheKey) {
   entry_.worker.options["compile"] = "default";
   EXPECT_NE(key(), before);
   entry_.worker.options.clear();
-  for (const auto& file : {job_.data, entry_.script, entry_.layout}) {
+  for (const auto& file : {entry_.script, entry_.layout}) {
     ASSERT_TRUE(write_file(file, "changed"));
     EXPECT_NE(key(), before) << file;
     ASSERT_TRUE(write_file(file, file.string()));
   }
+  data_ = "other rows";
+  EXPECT_NE(key(), before);
   fs::remove(entry_.script);
-  EXPECT_FALSE(proof_key(job_, entry_, ""));
+  EXPECT_FALSE(proof_key("job", entry_, ""));
 }
 
 TEST_F(ProofsTest, OnlyPassedProofsAreKeptAndFoundAgain) {

@@ -7,13 +7,10 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <mutex>
-#include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/host.h"
-#include "lab/proofs.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
 #include "stats/trimmed.h"
@@ -344,97 +341,6 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     }
   }
   return Done{};
-}
-
-namespace {
-
-// One contender on its way through the gate.
-struct GateTask {
-  GateContender entry = {};
-  std::string key = {};
-  Parity parity = {};
-};
-
-// Nothing is timed here, and most of it is importing and compiling on one core: two contenders side by side.
-void prove_all_float64(const Plan& plan, const Reference& reference, std::vector<GateTask>& tasks,
-                       const Watch& watch, const Happening& now) {
-  std::atomic<size_t> next{0};
-  std::mutex watching;
-  const auto work = [&] {
-    for (size_t i = next++; i < tasks.size() && !proc::interrupted(); i = next++) {
-      GateTask& task = tasks[i];
-      if (task.parity.reused) continue;
-      {
-        const std::lock_guard lock(watching);
-        Happening here = now;
-        here.detail = task.entry.contender.id + " in float64";
-        watch(here);
-      }
-      task.entry.worker.log_file =
-          plan.directory.logs() / (task.entry.script.stem().string() + ".gate64.log");
-      task.parity = prove_float64(plan.gate, reference, task.entry);
-    }
-  };
-  std::thread beside(work);
-  work();
-  beside.join();
-}
-
-}  // namespace
-
-Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
-  std::vector<size_t> todo;
-  for (size_t i = 0; i < plan.lanes.size(); ++i) {
-    const bool known = std::any_of(done.begin(), done.end(), [&](const Parity& p) {
-      return p.contender == plan.manifest.contenders[i].id;
-    });
-    if (!known && !plan.lanes[i].failure) todo.push_back(i);
-  }
-  if (todo.empty()) return done;
-  Happening now{.stage = "referee",
-                .detail = "computing losses and gradients in float64",
-                .contenders = static_cast<int>(plan.lanes.size())};
-  watch(now);
-  TRY(const Reference reference, make_reference(plan.gate));
-  if (plan.manifest.referee_losses != reference.losses32) {
-    plan.manifest.referee_losses = reference.losses32;
-    CHECK_OK(plan.directory.write(plan.manifest));
-  }
-  const ProofStore proofs(plan.proofs);
-  const std::string machine = plan.manifest.host.cpu + plan.manifest.host.kernel;
-  std::vector<GateTask> tasks;
-  for (const size_t i : todo) {
-    GateTask task{.entry = plan.lanes[i].entry};
-    if (!plan.proofs.empty()) {
-      TRY(task.key, proof_key(plan.gate, task.entry, machine + plan.lanes[i].identity));
-      if (auto known = proofs.find(task.key)) {
-        task.parity = std::move(*known);
-        task.parity.contender = task.entry.contender.id;
-      }
-    }
-    tasks.push_back(std::move(task));
-  }
-  now.stage = "parity";
-  now.total = static_cast<int>(tasks.size());
-  prove_all_float64(plan, reference, tasks, watch, now);
-  for (GateTask& task : tasks) {
-    now.detail = task.entry.contender.id + " in float32";
-    watch(now);
-    Parity& parity = task.parity;
-    const bool train = plan.recipe.training.track == ir::Track::kEqualised;
-    if (!parity.reused && !parity.failure && train && !proc::interrupted()) {
-      task.entry.worker.log_file =
-          plan.directory.logs() / (task.entry.script.stem().string() + ".gate32.log");
-      prove_float32(plan.gate, reference, task.entry, parity);
-    }
-    if (proc::interrupted()) break;
-    if (!parity.reused) parity.proven = utc_now();
-    if (!parity.reused) CHECK_OK(proofs.keep(task.key, parity));
-    CHECK_OK(plan.directory.append(parity));
-    done.push_back(std::move(parity));
-    if (now.done < now.total - 1) ++now.done;
-  }
-  return done;
 }
 
 }  // namespace bakeoff::lab

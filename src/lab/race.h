@@ -5,7 +5,6 @@
 // running at a time, all others frozen. Each heat gives every member one value, the log of its trimmed mean
 // step time, and every pair of members one paired difference.
 
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,24 +13,11 @@
 #include "base/result.h"
 #include "lab/plan.h"
 #include "lab/trial.h"
+#include "lab/watch.h"
 #include "stats/pair_table.h"
 #include "stats/ranking.h"
 
 namespace bakeoff::lab {
-
-// What is going on, for whoever shows it.
-struct Happening {
-  std::string stage = {};   // "referee", "parity", "race"
-  std::string detail = {};  // contender or step under way
-  int done = 0, total = 0;  // parts of the stage; total 0: not known
-  int heat = 0;
-  double elapsed_s = 0;  // of the race
-  std::optional<double> left_s = {};
-  std::string leader = {};
-  double leader_ms = 0;
-  int survivors = 0, contenders = 0, failed = 0;
-};
-using Watch = std::function<void(const Happening&)>;
 
 // Contenders that may be raced, by index into the plan's lanes, from the records so far.
 std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& parities);
@@ -64,8 +50,5 @@ std::vector<size_t> next_members(const stats::PairTable& table, const stats::Rac
 // directory.
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const Watch& watch);
-
-// The gate for all lanes not in `done` yet; appends to the run directory.
-Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch);
 
 }  // namespace bakeoff::lab

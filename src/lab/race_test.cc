@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "lab/prove_all.h"
 #include "lab/testing.h"
 #include "proc/interrupt.h"
 

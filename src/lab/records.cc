@@ -49,7 +49,7 @@ BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(Burst, ns, steps)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
-               first_step_cold_ns, effective, versions, proven, reused)
+               referee_losses, first_step_cold_ns, effective, versions, proven, reused)
 BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, start_ns, import_ns, build_ns,
                first_step_ns, cold, warmup_ns, bursts, step_ns, last_loss, user_s, system_s, peak_rss_bytes,
                involuntary_switches, effective, versions)
@@ -58,8 +58,8 @@ BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
-               workload_text, weights_sha256, data_description, host, contenders, not_started, referee_losses,
-               fairness, worker_environment)
+               workload_text, weights_sha256, data_sha256, data_description, host, contenders, not_started,
+               referee_losses, fairness, worker_environment)
 
 namespace {
 

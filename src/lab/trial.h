@@ -77,12 +77,13 @@ struct Parity {
   // Which known variant of the recipe reproduces what the contender did, e.g. "matches epsilon inside the
   // root".
   std::string explanation = {};
-  std::vector<double> losses = {};  // float32, one a step
-  int64_t first_step_cold_ns = 0;   // of the float32 process: 0 where it was not measured
+  std::vector<double> losses = {};          // float32, one a step
+  std::vector<double> referee_losses = {};  // what they were compared with, float64
+  int64_t first_step_cold_ns = 0;           // of the float32 process: 0 where it was not measured
   Texts effective = {};
   Texts versions = {};
-  std::string proven = {};   // UTC
-  bool reused = false;       // by an earlier run, from exactly the same inputs (lab/proofs.h)
+  std::string proven = {};  // UTC
+  bool reused = false;      // by an earlier run, from exactly the same inputs (lab/proofs.h)
   bool passed() const { return !failure && diverges_at.empty(); }
   bool operator==(const Parity&) const = default;
 };
@@ -129,6 +130,7 @@ struct Manifest {
   std::string recipe_text = {};
   std::string workload_text = {};  // IR
   std::string weights_sha256 = {};
+  std::string data_sha256 = {};
   std::string data_description = {};  // "MNIST, 60,000 train images"
   Host host = {};
   std::vector<Contender> contenders = {};

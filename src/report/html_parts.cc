@@ -178,6 +178,7 @@ void add_host(const lab::Summary& s, View& page) {
   add("started", m.started);
   add("recipe", m.recipe_file);
   add("data", m.data_description);
+  add("data, SHA-256", m.data_sha256);
   add("initial weights, SHA-256", m.weights_sha256);
   for (const auto& [key, value] : m.worker_environment)
     add(("set for every worker: " + key).c_str(), value.empty() ? "(empty)" : value);

@@ -124,6 +124,7 @@ Json manifest(const lab::Manifest& m) {
           {"workload_text", m.workload_text},
           {"weights_sha256", m.weights_sha256},
           {"data", m.data_description},
+          {"data_sha256", m.data_sha256},
           {"host", host(m.host)},
           {"contenders", contenders},
           {"not_started", not_started},

@@ -75,7 +75,7 @@ bool taken_by_torch(std::string_view key) {
 // True for what can follow a dot in Python.
 bool is_attribute(const std::string& key) { return Namer().name(key, key) == key; }
 
-std::string quoted(std::string_view text) { return fmt::format("\"{}\"", text); }
+std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
 
 std::string member(const std::string& owner, const std::string& key) {
   return is_attribute(key) ? owner + "." + key : fmt::format("getattr({}, \"{}\")", owner, key);
@@ -305,7 +305,7 @@ void Modules::print(CodeWriter& out) const {
 }
 
 void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
-  std::string head = quoted(entry.key) + ": ";
+  std::string head = quote(entry.key) + ": ";
   std::string tail = ",";
   if (top) {
     const bool plain = is_attribute(entry.key);
@@ -316,7 +316,7 @@ void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
     if (top && !tail.empty()) {
       const std::string layer =
           fmt::format("{}({})", entry.layer.head, fmt::join(entry.layer.arguments, ", "));
-      return out.call("self.add_module", {quoted(entry.key), layer});
+      return out.call("self.add_module", {quote(entry.key), layer});
     }
     return out.call(head + entry.layer.head, entry.layer.arguments, tail);
   }
@@ -359,11 +359,11 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
                                                   : "empty",
                                           fmt::join(p.shape, ", "));
     if (!ir::trainable(p)) {
-      out.call(owner + ".register_buffer", {quoted(leaf), value});
+      out.call(owner + ".register_buffer", {quote(leaf), value});
     } else if (owner == "self" && is_attribute(leaf)) {
       out.call(fmt::format("self.{} = nn.Parameter", leaf), {value});
     } else {
-      out.call(owner + ".register_parameter", {quoted(leaf), fmt::format("nn.Parameter({})", value)});
+      out.call(owner + ".register_parameter", {quote(leaf), fmt::format("nn.Parameter({})", value)});
     }
     if (request_->training.track == ir::Track::kAsIs) print_own_init(out, held_.at(id), p);
   }

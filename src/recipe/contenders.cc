@@ -1,0 +1,218 @@
+#include "recipe/contenders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "base/files.h"
+#include "base/nearest.h"
+#include "emit/all/frameworks.h"
+#include "emit/code_writer.h"
+
+namespace bakeoff::recipe {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The framework that a script imports: the first import line that names one decides; Keras wins over its
+// backends.
+std::string framework_of(std::string_view source) {
+  bool torch = false, jax = false, tensorflow = false;
+  for (size_t begin = 0; begin < source.size();) {
+    const size_t end = std::min(source.find('\n', begin), source.size());
+    const std::string_view line = source.substr(begin, end - begin);
+    const auto imports = [line](std::string_view module) {
+      for (const std::string_view word : {"import ", "from "}) {
+        if (!line.starts_with(word) || !line.substr(word.size()).starts_with(module)) continue;
+        const std::string_view rest = line.substr(word.size() + module.size());
+        if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r')
+          return true;
+      }
+      return false;
+    };
+    if (imports("keras")) return "keras";
+    torch = torch || imports("torch");
+    jax = jax || imports("jax");
+    tensorflow = tensorflow || imports("tensorflow");
+    begin = end + 1;
+  }
+  return torch ? "torch" : jax ? "jax" : tensorflow ? "tensorflow" : "";
+}
+
+// Text of a setting's value as TOML has it: "default", true, 8.
+Result<std::string> setting_value(const Reader& reader, const emit::Framework& framework,
+                                  const emit::Setting& setting, const toml::node& node) {
+  std::string text;
+  if (node.is_string())
+    text = *node.value<std::string>();
+  else if (node.is_boolean())
+    text = *node.value<bool>() ? "true" : "false";
+  else if (node.is_integer())
+    text = std::to_string(*node.value<int64_t>());
+  else
+    return reader.error(node.source(),
+                        fmt::format("setting '{}' must be text, a number, true or false", setting.name));
+  if (setting.values.empty()) {
+    int64_t number = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (code != std::errc() || end != text.data() + text.size() || number < 1) {
+      return reader.error(node.source(), fmt::format("setting '{}' of {} must be a positive integer, is '{}'",
+                                                     setting.name, framework.name, text));
+    }
+  } else if (std::find(setting.values.begin(), setting.values.end(), text) == setting.values.end()) {
+    return reader.error(node.source(),
+                        fmt::format("setting '{}' of {} cannot be '{}'", setting.name, framework.name, text),
+                        suggest(text, setting.values));
+  }
+  return text;
+}
+
+Result<const emit::Framework*> read_framework(const Reader& reader, const toml::table& table,
+                                              const fs::path& script) {
+  std::vector<std::string> names;
+  for (const emit::Framework* f : emit::frameworks()) names.push_back(f->name);
+  std::string name = table["framework"].value_or(std::string());
+  if (const toml::node* node = table.get("framework"); node != nullptr && !node->is_string()) {
+    return reader.error(node->source(), "'framework' must be text", suggest("", names));
+  }
+  if (name.empty() && script.empty()) {
+    return reader.error(table.source(), "a contender needs a framework or a script",
+                        "for example { framework = \"torch\" }");
+  }
+  if (name.empty()) {
+    auto source = read_file(script);
+    if (!source && reader.recorded()) return emit::frameworks().front();  // the record has its own list
+    if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
+    name = framework_of(*source);
+    if (name.empty()) {
+      return reader.error(table.get("script")->source(), "no import in the script names a framework",
+                          "add framework = \"...\"");
+    }
+  }
+  if (const emit::Framework* framework = emit::find_framework(name)) return framework;
+  return reader.error(table.get("framework")->source(), fmt::format("unknown framework '{}'", name),
+                      suggest(name, names));
+}
+
+std::string script_file(const emit::Framework& framework,
+                        const std::map<std::string, std::string>& settings) {
+  std::string name = "train_" + framework.name;
+  for (const emit::Setting& setting : framework.settings) {
+    const std::string& value = settings.at(setting.name);
+    if (value == setting.fallback && setting.name != "backend") continue;
+    name += "_" + (setting.name == "backend" ? value
+                   : value == "true"         ? setting.name
+                                             : setting.name + "_" + value);
+  }
+  return emit::identifier(name) + ".py";
+}
+
+// One table of `contenders`: all combinations of its lists.
+Status expand(const Reader& reader, const toml::table& table, std::vector<Contender>& out) {
+  fs::path script;
+  if (const toml::node* node = table.get("script")) {
+    if (!node->is_string()) return reader.error(node->source(), "'script' must be text");
+    script = reader.path(*node->value<std::string>());
+    if (!fs::is_regular_file(script) && !reader.recorded()) {
+      return reader.error(node->source(), fmt::format("there is no script '{}'", script.string()),
+                          "paths are relative to the recipe's folder");
+    }
+  }
+  TRY(const emit::Framework* framework, read_framework(reader, table, script));
+  std::vector<std::string> known = {"framework", "script"};
+  for (const emit::Setting& s : framework->settings) known.push_back(s.name);
+  for (const auto& [key, node] : table) {
+    const std::string text(key.str());
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+      return reader.error(key.source(), fmt::format("{} has no setting '{}'", framework->name, text),
+                          suggest(text, known));
+    }
+  }
+  std::vector<std::map<std::string, std::string>> combinations = {{}};
+  for (const emit::Setting& setting : framework->settings) {
+    std::vector<std::string> values;
+    const toml::node* node = table.get(setting.name);
+    if (node == nullptr) {
+      values = {setting.fallback};
+    } else if (const toml::array* list = node->as_array()) {
+      if (list->empty())
+        return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
+      for (const toml::node& element : *list) {
+        TRY(std::string value, setting_value(reader, *framework, setting, element));
+        values.push_back(std::move(value));
+      }
+    } else {
+      TRY(std::string value, setting_value(reader, *framework, setting, *node));
+      values.push_back(std::move(value));
+    }
+    std::vector<std::map<std::string, std::string>> crossed;
+    for (const auto& base : combinations) {
+      for (const std::string& value : values) {
+        auto one = base;
+        one[setting.name] = value;
+        crossed.push_back(std::move(one));
+      }
+    }
+    combinations = std::move(crossed);
+  }
+  for (auto& settings : combinations) {
+    Contender c{.framework = framework->name,
+                .settings = settings,
+                .script = script,
+                .id = contender_id(framework->name, settings),
+                .file = script_file(*framework, settings)};
+    if (!script.empty()) {
+      c.id += ":" + script.filename().string();
+      c.file =
+          "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
+    }
+    out.push_back(std::move(c));
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root) {
+  const toml::node* node = root.get("contenders");
+  const std::string example = "contenders = [{ framework = \"torch\" }, { framework = \"jax\" }]";
+  if (node == nullptr) {
+    return Error{.message = "'contenders' is missing",
+                 .where = reader.file().string() + ":1",
+                 .remedy = "for example " + example};
+  }
+  const toml::array* list = node->as_array();
+  if (list == nullptr || list->empty())
+    return reader.error(node->source(), "'contenders' must be a list of tables", "for example " + example);
+  std::vector<Contender> all;
+  for (const toml::node& element : *list) {
+    if (!element.is_table())
+      return reader.error(element.source(), "a contender must be a table", "for example " + example);
+    const size_t before = all.size();
+    CHECK_OK(expand(reader, *element.as_table(), all));
+    for (size_t i = before; i < all.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (all[j].id == all[i].id) {
+          return reader.error(element.source(), fmt::format("contender '{}' is named twice", all[i].id),
+                              "remove one");
+        }
+      }
+    }
+  }
+  return all;
+}
+
+std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings) {
+  const emit::Framework* info = emit::find_framework(framework);
+  std::vector<std::string> parts;
+  for (const emit::Setting& setting : info->settings) {
+    const std::string& value = settings.at(setting.name);
+    if (value == setting.fallback && setting.name != "backend") continue;
+    parts.push_back(value == "true" ? setting.name : setting.name + "=" + value);
+  }
+  return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
+}
+
+}  // namespace bakeoff::recipe

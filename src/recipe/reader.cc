@@ -1,0 +1,98 @@
+#include "recipe/reader.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/nearest.h"
+
+namespace bakeoff::recipe {
+namespace {
+
+std::string dotted(const Key& key) { return key.section.empty() ? key.name : key.section + "." + key.name; }
+
+}  // namespace
+
+Status Reader::check() const {
+  CHECK_OK(check_names(root_, ""));
+  for (const Key& key : keys()) CHECK_OK(check_key(key));
+  return Done{};
+}
+
+Status Reader::check_names(const toml::table& table, const std::string& section) const {
+  std::vector<std::string> known = names_in(section);
+  if (section.empty()) {
+    for (const std::string& s : sections()) {
+      if (!s.empty()) known.push_back(s);
+    }
+    known.push_back("contenders");
+  }
+  for (const auto& [name, node] : table) {
+    const std::string text(name.str());
+    if (std::find(known.begin(), known.end(), text) == known.end()) {
+      return error(
+          name.source(),
+          fmt::format("unknown key '{}'{}", text, section.empty() ? "" : fmt::format(" in [{}]", section)),
+          suggest(text, known));
+    }
+    const std::vector<std::string> all = sections();
+    const bool is_section = section.empty() && std::find(all.begin(), all.end(), text) != all.end();
+    if (is_section) {
+      if (!node.is_table())
+        return error(node.source(), fmt::format("'{}' must be a table", text),
+                     fmt::format("write [{}] on a line of its own", text));
+      CHECK_OK(check_names(*node.as_table(), text));
+    }
+  }
+  return Done{};
+}
+
+Status Reader::check_key(const Key& key) const {
+  const toml::node* node = find(key.section, key.name);
+  if (node == nullptr) {
+    if (!key.required) return Done{};
+    return Error{
+        .message = fmt::format("'{}' is missing", dotted(key)),
+        .where = file_.string() + ":1",
+        .remedy = fmt::format("add `{} = ...`{}: {}", key.name,
+                              key.section.empty() ? "" : fmt::format(" under [{}]", key.section), key.doc)};
+  }
+  CHECK_OK(check_kind(key, *node));
+  if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
+    const double value = node->value<double>().value();
+    // Not (value in range), so that NaN is refused too.
+    if (!(value >= key.least && value <= key.most) || (key.least_excluded && value == key.least)) {
+      return error(node->source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
+                   fmt::format("it must be {} {}{}", key.least_excluded ? "above" : "at least", key.least,
+                               key.most < 1e300 ? fmt::format(" and at most {}", key.most) : ""));
+    }
+  }
+  if (!key.words.empty()) {
+    const std::string text = node->value<std::string>().value();
+    if (std::find(key.words.begin(), key.words.end(), text) == key.words.end()) {
+      return error(node->source(), fmt::format("'{}' cannot be '{}'", dotted(key), text),
+                   suggest(text, key.words));
+    }
+  }
+  return Done{};
+}
+
+Status Reader::check_kind(const Key& key, const toml::node& node) const {
+  const auto wrong = [&](std::string_view wanted) {
+    return error(node.source(), fmt::format("'{}' must be {}", dotted(key), wanted),
+                 fmt::format("for example {} = {}", key.name, wanted == "text" ? "\"...\"" : key.fallback));
+  };
+  switch (key.kind) {
+    case Kind::kWord:
+    case Kind::kPath:
+      return node.is_string() ? Status(Done{}) : wrong("text");
+    case Kind::kInt:
+      return node.is_integer() ? Status(Done{}) : wrong("an integer");
+    case Kind::kReal:
+      return node.is_number() ? Status(Done{}) : wrong("a number");
+    case Kind::kFlag:
+      return node.is_boolean() ? Status(Done{}) : wrong("true or false");
+  }
+  return Done{};
+}
+
+}  // namespace bakeoff::recipe

@@ -1,0 +1,72 @@
+#pragma once
+
+// Reads a TOML table through the schema (recipe/schema.h) and remembers where things stand. Internal to this
+// room: nothing outside src/recipe sees TOML.
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include "base/result.h"
+#include "recipe/schema.h"
+
+namespace bakeoff::recipe {
+
+class Reader {
+ public:
+  // `recorded`: files named by the recipe need not exist.
+  Reader(const toml::table& root, std::filesystem::path file, bool recorded)
+      : root_(root), file_(std::move(file)), recorded_(recorded) {}
+
+  Error error(const toml::source_region& at, std::string message, std::string remedy = {}) const {
+    return {std::move(message), fmt::format("{}:{}", file_.string(), at.begin.line), std::move(remedy)};
+  }
+
+  // Unknown sections and keys, wrong types, values out of range.
+  Status check() const;
+
+  const toml::node* find(std::string_view section, std::string_view name) const {
+    const toml::table* home = &root_;
+    if (!section.empty()) home = root_[section].as_table();
+    return home == nullptr ? nullptr : home->get(name);
+  }
+
+  // Values of keys that `check` has accepted, or `fallback`.
+  std::string word(std::string_view section, std::string_view name, std::string fallback) const {
+    const toml::node* node = find(section, name);
+    return node == nullptr ? fallback : node->value<std::string>().value();
+  }
+  int64_t integer(std::string_view section, std::string_view name, int64_t fallback) const {
+    const toml::node* node = find(section, name);
+    return node == nullptr ? fallback : node->value<int64_t>().value();
+  }
+  double real(std::string_view section, std::string_view name, double fallback) const {
+    const toml::node* node = find(section, name);
+    return node == nullptr ? fallback : node->value<double>().value();
+  }
+  bool flag(std::string_view section, std::string_view name, bool fallback) const {
+    const toml::node* node = find(section, name);
+    return node == nullptr ? fallback : node->value<bool>().value();
+  }
+  std::filesystem::path path(const std::string& text) const {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file_).parent_path() / text);
+  }
+  const std::filesystem::path& file() const { return file_; }
+  bool recorded() const { return recorded_; }
+
+ private:
+  Status check_names(const toml::table& table, const std::string& section) const;
+  Status check_key(const Key& key) const;
+  Status check_kind(const Key& key, const toml::node& node) const;
+
+  const toml::table& root_;
+  std::filesystem::path file_;
+  bool recorded_;
+};
+
+}  // namespace bakeoff::recipe
