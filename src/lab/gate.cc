@@ -179,16 +179,6 @@ void compare_buffers(const GateJob& job, const Reference& reference, const Answe
   }
 }
 
-// Compiling the float64 step anew costs inductor 20 s and proves nothing more.
-bool compiles_slowly(const Contender& contender) {
-  const auto compile = contender.settings.find("compile");
-  if (compile != contender.settings.end() && compile->second != "off") return true;
-  const auto backend = contender.settings.find("backend");
-  const auto jit = contender.settings.find("jit_compile");
-  return backend != contender.settings.end() && backend->second == "torch" &&
-         jit != contender.settings.end() && jit->second == "true";
-}
-
 void compare_all(const GateJob& job, const Reference& reference, const GateContender& contender,
                  const Dump& dump, const Answer& answer, Parity& parity, const Tolerances& t) {
   bool model = true, update = true, buffers = true;
@@ -226,6 +216,15 @@ void compare_all(const GateJob& job, const Reference& reference, const GateConte
 }
 
 }  // namespace
+
+bool keeps_compilations(const Contender& contender) {
+  const auto compile = contender.settings.find("compile");
+  if (compile != contender.settings.end() && compile->second != "off") return true;
+  const auto backend = contender.settings.find("backend");
+  const auto jit = contender.settings.find("jit_compile");
+  return backend != contender.settings.end() && backend->second == "torch" &&
+         jit != contender.settings.end() && jit->second == "true";
+}
 
 Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
                                                const fs::path& file) {
@@ -306,7 +305,8 @@ Parity prove_float64(const GateJob& job, const Reference& reference, const GateC
   if (const auto imported = worker->import()) {
     parity.effective = imported->effective, parity.versions = imported->versions;
   }
-  const bool train = job.training.track == ir::Track::kEqualised && !compiles_slowly(contender.contender);
+  // Compiling the float64 step anew would cost such a one 20 s and prove nothing more.
+  const bool train = job.training.track == ir::Track::kEqualised && !keeps_compilations(contender.contender);
   prove_in(*worker, job, reference, contender, train, parity, tolerances);
   worker->close();
   return parity;

@@ -75,6 +75,9 @@ struct GateContender {
   bool unbiased_running_var = false;
 };
 
+// Whether it compiles through a cache on disk (inductor): slowly the first time, quickly in later processes.
+bool keeps_compilations(const Contender& contender);
+
 // Steps 1 and 2 in a worker that has imported its framework in float64; it may serve several proofs. With
 // `train` false step 2 is left out. What it finds is added to `parity`.
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,

@@ -21,30 +21,72 @@ struct GateTask {
   Parity parity = {};
 };
 
-// Nothing is timed here, and most of it is importing and compiling on one core: two contenders side by side.
-void prove_all_float64(const Plan& plan, const Reference& reference, std::vector<GateTask>& tasks,
-                       const Watch& watch, const Happening& now) {
-  std::atomic<size_t> next{0};
-  std::mutex watching;
-  const auto work = [&] {
-    for (size_t i = next++; i < tasks.size() && !proc::interrupted(); i = next++) {
-      GateTask& task = tasks[i];
-      if (task.parity.reused) continue;
-      {
-        const std::lock_guard lock(watching);
-        Happening here = now;
-        here.detail = task.entry.contender.id + " in float64";
-        watch(here);
+// The proofs of one plan, two contenders side by side: nothing is timed, and most of it is importing and
+// compiling on one core.
+class Proving {
+ public:
+  Proving(const Plan& plan, const Reference& reference, const Watch& watch, Happening now)
+      : plan_(plan), reference_(reference), watch_(watch), now_(std::move(now)) {}
+
+  void run(std::vector<GateTask>& tasks) {
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t i = next++; i < tasks.size(); i = next++) {
+        if (tasks[i].parity.reused) continue;
+        float64(tasks[i]);
+        // The first step of a process with an empty cache is to be known: that one later, alone.
+        if (!keeps_compilations(tasks[i].entry.contender)) {
+          float32(tasks[i]);
+          tasks[i].parity.first_step_cold_ns = 0;
+          finish(tasks[i]);
+        }
       }
-      task.entry.worker.log_file =
-          plan.directory.logs() / (task.entry.script.stem().string() + ".gate64.log");
-      task.parity = prove_float64(plan.gate, reference, task.entry);
+    };
+    std::thread beside(work);
+    work();
+    beside.join();
+    for (GateTask& task : tasks) {
+      if (task.parity.reused || !keeps_compilations(task.entry.contender)) continue;
+      float32(task);
+      finish(task);
     }
-  };
-  std::thread beside(work);
-  work();
-  beside.join();
-}
+  }
+
+ private:
+  void float64(GateTask& task) {
+    if (!tell(task, "in float64", "gate64")) return;
+    task.parity = prove_float64(plan_.gate, reference_, task.entry);
+    task.parity.referee_losses = reference_.losses32;
+  }
+  void float32(GateTask& task) {
+    if (task.parity.failure || plan_.recipe.training.track != ir::Track::kEqualised) return;
+    if (!tell(task, "in float32", "gate32")) return;
+    prove_float32(plan_.gate, reference_, task.entry, task.parity);
+  }
+
+  static void finish(GateTask& task) {
+    if (!proc::interrupted()) task.parity.proven = utc_now();
+  }
+
+  // False: interrupted.
+  bool tell(GateTask& task, const std::string& what, const std::string& log) {
+    if (proc::interrupted()) return false;
+    const std::lock_guard lock(telling_);
+    Happening here = now_;
+    here.detail = task.entry.contender.id + " " + what;
+    watch_(here);
+    if (now_.done < now_.total - 1) ++now_.done;
+    const std::string stem = task.entry.script.stem().string();
+    task.entry.worker.log_file = plan_.directory.logs() / (stem + "." + log + ".log");
+    return true;
+  }
+
+  const Plan& plan_;
+  const Reference& reference_;
+  const Watch& watch_;
+  Happening now_;
+  std::mutex telling_;
+};
 
 // Finds the proofs of earlier runs.
 Status reuse(const Plan& plan, std::vector<GateTask>& tasks) {
@@ -77,25 +119,11 @@ Status prove(Plan& plan, std::vector<GateTask>& tasks, const Watch& watch) {
   TRY(const Reference reference, make_reference(plan.gate));
   CHECK_OK(note_referee_losses(plan, reference.losses32));
   now.stage = "parity";
-  now.total = static_cast<int>(tasks.size());
-  prove_all_float64(plan, reference, tasks, watch, now);
-  const bool train = plan.recipe.training.track == ir::Track::kEqualised;
-  for (GateTask& task : tasks) {
-    Parity& parity = task.parity;
-    if (now.done < now.total - 1) ++now.done;
-    if (parity.reused) continue;
-    if (proc::interrupted()) break;
-    parity.referee_losses = reference.losses32;
-    if (!parity.failure && train) {
-      now.detail = task.entry.contender.id + " in float32";
-      watch(now);
-      task.entry.worker.log_file =
-          plan.directory.logs() / (task.entry.script.stem().string() + ".gate32.log");
-      prove_float32(plan.gate, reference, task.entry, parity);
-    }
-    if (proc::interrupted()) break;
-    parity.proven = utc_now();
-    CHECK_OK(ProofStore(plan.proofs).keep(task.key, parity));
+  now.total = 2 * static_cast<int>(tasks.size());
+  Proving(plan, reference, watch, now).run(tasks);
+  for (const GateTask& task : tasks) {
+    if (task.parity.reused || task.parity.proven.empty()) continue;
+    CHECK_OK(ProofStore(plan.proofs).keep(task.key, task.parity));
   }
   return Done{};
 }

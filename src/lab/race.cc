@@ -7,6 +7,9 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -55,7 +58,7 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
   if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
 }
 
-// Import, build, first step, warm-up; ends frozen.
+// Import, build, first step; ends frozen.
 void start_member(const Plan& plan, const GateContender& entry, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
@@ -83,13 +86,20 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
                    trial.effective);
   if (built) trial.build_ns = *built;
   if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
-  if (const auto warm = worker.run(plan.recipe.race.warmup_steps, "warmup")) {
-    trial.warmup_ns = warm->burst.ns;
-    note_loss(trial, warm->loss);
+  worker.freeze();
+  take_failure(member);
+}
+
+// The further steps before the bursts, with the machine to itself; they also tell how long a burst is.
+void warm_up(const Plan& plan, Member& member) {
+  member.worker->thaw();
+  if (const auto warm = member.worker->run(plan.recipe.race.warmup_steps, "warmup")) {
+    member.trial.warmup_ns = warm->burst.ns;
+    note_loss(member.trial, warm->loss);
     const double step_s = warm->burst.ms_per_step() / 1e3;
     member.burst_steps = std::max<int64_t>(2, std::llround(plan.recipe.race.burst_seconds / step_s));
   }
-  worker.freeze();
+  member.worker->freeze();
   take_failure(member);
 }
 
@@ -204,50 +214,116 @@ Status check_budget(const recipe::Recipe& recipe) {
   return Done{};
 }
 
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, bool cold,
-                            const Watch& watch, Happening happening) {
-  tensor::Rng rng(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(heat));
-  std::vector<size_t> order(lanes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  shuffle(order, rng);
-  std::vector<Member> members(lanes.size());
-  happening.total = static_cast<int>(lanes.size() * (1 + static_cast<size_t>(plan.recipe.race.bursts)));
-  happening.done = 0;
-  const int64_t begin = monotonic_clock().now_ns();
-  const double elapsed_before = happening.elapsed_s;
-  const std::optional<double> left_before = happening.left_s;
-  const auto tell = [&](const std::string& what, size_t member) {
-    happening.elapsed_s = elapsed_before + seconds_since(begin);
-    if (left_before) happening.left_s = std::max(0.0, *left_before - seconds_since(begin));
-    happening.detail = what + " " + plan.lanes[lanes[member]].entry.contender.id;
-    watch(happening);
-    ++happening.done;
-  };
-  for (const size_t i : order) {
-    members[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
-    members[i].trial.heat = heat;
-    members[i].trial.cold = cold;
-    if (proc::interrupted()) break;
-    tell("starting", i);
-    start_member(plan, plan.lanes[lanes[i]].entry, members[i]);
-  }
-  for (int64_t round = 0; round < plan.recipe.race.bursts; ++round) {
-    shuffle(order, rng);
-    for (const size_t i : order) {
-      if (proc::interrupted() || !members[i].worker || !members[i].worker->ok()) continue;
-      tell("timing", i);
-      run_burst(members[i]);
+namespace {
+
+// A heat under way.
+class Heat {
+ public:
+  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const Watch& watch,
+       Happening happening)
+      : plan_(plan),
+        lanes_(lanes),
+        watch_(watch),
+        now_(std::move(happening)),
+        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
+        members_(lanes.size()),
+        order_(lanes.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    now_.total = static_cast<int>(lanes.size() * (2 + static_cast<size_t>(plan.recipe.race.bursts)));
+    now_.done = 0;
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
+      members_[i].trial.heat = number;
     }
   }
-  std::vector<Trial> trials;
-  for (Member& member : members) {
-    if (member.worker && member.worker->ok()) end_member(member);
-    trials.push_back(std::move(member.trial));
+
+  void start(size_t at_once) {
+    shuffle(order_, rng_);
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
+        Member& member = members_[order_[k]];
+        member.trial.alone = at_once == 1;
+        tell("starting", order_[k]);
+        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, member);
+      }
+    };
+    std::vector<std::thread> beside;
+    for (size_t i = 1; i < at_once; ++i) beside.emplace_back(work);
+    work();
+    for (std::thread& thread : beside) thread.join();
   }
-  return trials;
+
+  void time() {
+    each("warming up", [&](Member& member) { warm_up(plan_, member); });
+    for (int64_t round = 0; round < plan_.recipe.race.bursts; ++round) {
+      shuffle(order_, rng_);
+      each("timing", run_burst);
+    }
+  }
+
+  std::vector<Trial> end() {
+    std::vector<Trial> trials;
+    for (Member& member : members_) {
+      if (member.worker && member.worker->ok()) end_member(member);
+      trials.push_back(std::move(member.trial));
+    }
+    return trials;
+  }
+
+ private:
+  template <typename Act>
+  void each(const std::string& what, Act act) {
+    for (const size_t i : order_) {
+      if (proc::interrupted() || !members_[i].worker || !members_[i].worker->ok()) continue;
+      tell(what, i);
+      act(members_[i]);
+    }
+  }
+
+  void tell(const std::string& what, size_t member) {
+    const std::lock_guard lock(telling_);
+    Happening here = now_;
+    here.elapsed_s += seconds_since(begin_);
+    if (here.left_s) here.left_s = std::max(0.0, *here.left_s - seconds_since(begin_));
+    here.detail = what + " " + members_[member].trial.contender;
+    watch_(here);
+    ++now_.done;
+  }
+
+  const Plan& plan_;
+  const std::vector<size_t>& lanes_;
+  const Watch& watch_;
+  Happening now_;
+  std::mutex telling_;
+  tensor::Rng rng_;
+  std::vector<Member> members_;
+  std::vector<size_t> order_;
+  int64_t begin_ = monotonic_clock().now_ns();
+};
+
+}  // namespace
+
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, size_t at_once,
+                            const Watch& watch, Happening happening) {
+  Heat running(plan, lanes, heat, watch, std::move(happening));
+  running.start(at_once);
+  running.time();
+  return running.end();
 }
 
 namespace {
+
+// Starting is mostly importing and compiling on one core: members start two at a time, except where some
+// contender runs for the first time, whose start-up is to be known.
+size_t starts_at_once(const std::vector<size_t>& members, const std::vector<std::string>& entrants,
+                      const std::vector<Trial>& trials) {
+  const auto ran = [&](size_t m) {
+    return std::any_of(trials.begin(), trials.end(),
+                       [&](const Trial& t) { return t.contender == entrants[m] && t.alone; });
+  };
+  return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
+}
 
 // Nobody to compare with: one contender is left, and has not run often enough to have a time of its own.
 std::vector<size_t> lone_member(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
@@ -330,8 +406,9 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     }
     std::vector<size_t> heat_lanes;
     for (const size_t m : members) heat_lanes.push_back(lanes[m]);
+    const size_t at_once = starts_at_once(members, entrants, trials);
     const int64_t heat_begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, false, watch, now);
+    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, at_once, watch, now);
     last_heat_s = seconds_since(heat_begin);
     if (proc::interrupted()) break;  // a heat cut short is void
     for (Trial& trial : fresh) {

@@ -1,9 +1,9 @@
 #pragma once
 
 // The race: heats of fresh processes on one CPU set. In a heat every member starts, takes its first step
-// (timed: compilation included), warms up and is frozen; then bursts alternate in random order, one worker
-// running at a time, all others frozen. Each heat gives every member one value, the log of its trimmed mean
-// step time, and every pair of members one paired difference.
+// (timed: compilation included) and is frozen; each warms up, alone; then bursts alternate in random order,
+// one worker running at a time, all others frozen. Each heat gives every member one value, the log of its
+// trimmed mean step time, and every pair of members one paired difference.
 
 #include <optional>
 #include <set>
@@ -38,7 +38,9 @@ int64_t least_heats(double alpha, size_t contenders);
 Status check_budget(const recipe::Recipe& recipe);
 
 // Runs one heat; trials in the order of `members` (indices of lanes). Members that fail have their reason.
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members, int heat, bool cold,
+// `at_once` members start beside each other: their start-up times are then not times of their own
+// (Trial::alone).
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members, int heat, size_t at_once,
                             const Watch& watch, Happening happening);
 
 // Who runs in the next heat: the leader and those not yet decided against it, fewest heats first; at most

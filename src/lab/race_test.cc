@@ -241,12 +241,12 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
     EXPECT_LT(now.done, now.total);
     last_done = now.done;
   };
-  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, true, watch, {});
+  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, 1, watch, {});
   ASSERT_EQ(trials.size(), 7u);
   for (size_t i = 0; i < 7; ++i) {
     EXPECT_EQ(trials[i].contender, plan.manifest.contenders[i].id) << "in the order of the members";
     EXPECT_EQ(trials[i].heat, 3);
-    EXPECT_TRUE(trials[i].cold);
+    EXPECT_TRUE(trials[i].alone);
     EXPECT_NE(trials[i].started, "");
     EXPECT_GT(trials[i].start_ns, 0);
     EXPECT_GT(trials[i].peak_rss_bytes, 1 << 20) << trials[i].contender;

@@ -62,6 +62,7 @@ struct HandMade {
                       .import_ns = 1000 * kMs,
                       .build_ns = 100 * kMs,
                       .first_step_ns = 300 * kMs,
+                      .alone = true,
                       .warmup_ns = 20 * kMs,
                       .bursts = {{burst, 10}, {burst, 10}},
                       .step_ns = {burst / 10, burst / 10},

@@ -44,6 +44,7 @@ struct Trial {
   int64_t build_ns = 0;                               // script, model, weights, data
   int64_t first_step_ns = 0;  // first training step up to the barrier: compilation included
   bool cold = false;          // no compilation cache of this run existed before
+  bool alone = false;         // start, import, build and first step had the machine to themselves
   int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};
   std::vector<int64_t> step_ns = {};  // pipelined step times from the marks, bursts only
