@@ -1,8 +1,8 @@
 """Paired blocks, their statistics, and the one line in which a benchmark ends.
 
 A block is two fresh processes that live at the same time. After a burst of each for
-warm-up their bursts alternate in random order, one running at a time. The value of a
-block is d = log of the ratio of their mean ms/step, each mean without the slowest tenth
+warm-up their bursts alternate in random order, one running at a time, the other stopped.
+The value of a block is d = log of the ratio of their mean ms/step, each mean without the slowest tenth
 of its bursts. The interval is Student's over the blocks (95%).
 """
 
@@ -13,7 +13,6 @@ import math
 import os
 import random
 import statistics
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -140,9 +139,13 @@ def _difference(
 def _block(sides: list[Side], bursts: int) -> tuple[float, float]:
     for side in sides:
         side.burst()
+        side.freeze()
     times: list[list[float]] = [[], []]
     for _ in range(bursts):
         for index in random.sample((0, 1), 2):
-            time.sleep(0.02)  # the other's thread pool stops spinning
+            sides[index].thaw()
             times[index].append(sides[index].burst())
+            sides[index].freeze()
+    for side in sides:
+        side.thaw()
     return trimmed_mean(times[0]), trimmed_mean(times[1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,7 +64,15 @@ def emit(bakeoff: Path, recipe: str, folder: Path) -> Path:
 
 
 class Side:
-    """A process that trains in bursts."""
+    """A process that trains in bursts, and uses no processor time in between."""
+
+    _process: subprocess.Popen[Any]
+
+    def freeze(self) -> None:
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
 
     def first(self) -> dict[str, float]:
         """The first burst of all: losses by the names of `Bursts.done`."""

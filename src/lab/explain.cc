@@ -93,11 +93,27 @@ class Best {
   std::string words_;
 };
 
+// Training is the recipe's, what the model predicts is not: a loss may undo what the model ends in.
+std::string explain_prediction(const GateJob& job, const Reference& reference, const Answer& answer) {
+  const auto off = [&](const tensor::Tensor& expected) {
+    return distance(answer.prediction, expected, tensor::norm(expected));
+  };
+  if (off(reference.at.prediction) < kMatch) return "";
+  Best best;
+  for (const Variant& v : model_variants(job.workload, job.training)) {
+    const auto e = referee::evaluate(v.workload, reference.weights, reference.batch, {.gradients = false});
+    if (e) best.offer(off(e->prediction), v.words);
+  }
+  return best.text("loss and gradients are the recipe's, the prediction matches: ");
+}
+
 }  // namespace
 
 std::string explain_model(const GateJob& job, const Reference& reference, const Answer& answer) {
   const bool loss_differs = !(far(answer.loss, reference.at.loss) < kMatch);
-  if (!loss_differs && gradients_off(job.workload, reference.at.gradients, answer) < kMatch) return "";
+  if (!loss_differs && gradients_off(job.workload, reference.at.gradients, answer) < kMatch) {
+    return explain_prediction(job, reference, answer);
+  }
   Best all, loss_alone;
   for (const Variant& v : model_variants(job.workload, job.training)) {
     // The loss is cheap to know and rules most variants out.

@@ -14,6 +14,7 @@ namespace bakeoff::lab {
 // What a contender answered in float64, by ParamId; tensors without data where it did not answer.
 struct Answer {
   double loss = 0;
+  tensor::Tensor prediction = {};
   referee::Weights gradients = {};
   referee::Weights updated = {};
   referee::Weights buffers = {};

@@ -41,7 +41,7 @@ Answer answer_of(const GateJob& job, const Reference& reference, const ir::Workl
                  const Optimizer& optimizer, bool unbiased = false) {
   const referee::Weights weights = by_name(job.workload, reference.weights, workload);
   const auto e = referee::evaluate(workload, weights, reference.batch).value();
-  Answer answer{.loss = e.loss};
+  Answer answer{.loss = e.loss, .prediction = e.prediction};
   answer.gradients = by_name(workload, e.gradients, job.workload);
   answer.buffers = by_name(workload, unbiased ? e.running.unbiased : e.running.biased, job.workload);
   answer.updated = reference.weights;
@@ -106,6 +106,20 @@ TEST(Explain, NamesTheModelThatWasComputedInstead) {
     const Answer answer = answer_of(job, reference, c.build(), job.training.optimizer);
     EXPECT_EQ(explain_model(job, reference, answer), c.expected);
   }
+}
+
+TEST(Explain, NamesAPredictionThatIsWrongAlone) {
+  const TestFolder folder;
+  const GateJob job = gate_job(folder.path());
+  const Reference reference = make_reference(job).value();
+  Answer answer = answer_of(job, reference, job.workload, job.training.optimizer);
+  const Answer softmax = answer_of(job, reference, network({.softmax = true}), job.training.optimizer);
+  answer.prediction = softmax.prediction;
+  EXPECT_EQ(
+      explain_model(job, reference, answer),
+      "loss and gradients are the recipe's, the prediction matches: softmax before a loss that takes logits");
+  answer.prediction.data[0] += 0.1;
+  EXPECT_EQ(explain_model(job, reference, answer), "");
 }
 
 TEST(Explain, ACorrectAnswerIsExplainedByNothing) {
