@@ -1,7 +1,9 @@
 #include "cli/options.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
+#include <optional>
 
 #include "base/nearest.h"
 #include "base/version.h"
@@ -36,20 +38,32 @@ void add_format(CLI::App* sub, std::string& format) {
       ->capture_default_str();
 }
 
+// "6", "6min", "20pairs".
+std::optional<Budget> parse_budget(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const std::string unit = end;
+  if (end == text.c_str() || !(number > 0 && number < 1e9)) return std::nullopt;
+  if (unit.empty() || unit == "min") return Budget{.minutes = number};
+  if (unit != "pairs" || number != std::floor(number)) return std::nullopt;
+  return Budget{.pairs = static_cast<int64_t>(number)};
+}
+
 void add_run_commands(CLI::App& app, Targets& t) {
   CLI::App* run = command(app, "run", "Prove the contenders of a recipe equal, race them, report",
                           "bakeoff run recipes/mnist_cnn.toml --budget 6");
   auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "go on with an interrupted or undecided run");
-  run->add_option("--budget", t.run.minutes, "minutes of racing, instead of the recipe's")
+  run->add_option_function<std::string>(
+         "--budget", [&t](const std::string& text) { t.run.budget = *parse_budget(text); },
+         "minutes of racing (6, 6min) or paired blocks (20pairs), instead of the recipe's")
       ->check(CLI::Validator(
           [](const std::string& text) {
-            char* end = nullptr;
-            const double minutes = std::strtod(text.c_str(), &end);
-            return *end == '\0' && minutes > 0 ? std::string() : "must be a number above 0";
+            return parse_budget(text) ? std::string()
+                                      : "must be a number above 0, or whole pairs: 6, 6min, 20pairs";
           },
-          "MINUTES"));
+          "MINUTES|PAIRS"));
   add_format(run, t.run.format);
   run->add_flag("--prove-again", t.run.prove_again,
                 "do not reuse parity proofs of earlier runs with the same inputs");

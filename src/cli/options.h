@@ -2,6 +2,7 @@
 
 // What a command line asks for, as plain values; parsed in options.cc, carried out by one file per command.
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <variant>
@@ -11,11 +12,16 @@
 
 namespace bakeoff::cli {
 
+// Of one of them, instead of the recipe's [budget]; 0: as the recipe says.
+struct Budget {
+  double minutes = 0;
+  int64_t pairs = 0;  // heats: each gives every two of its members a pair
+};
 struct RunOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};     // empty: runs/<recipe>-<date>
   std::filesystem::path resume = {};  // go on with this run instead
-  double minutes = 0;                 // > 0: instead of the recipe's budget
+  Budget budget = {};
   std::string format = "text";
   bool prove_again = false;  // do not reuse proofs of earlier runs
 };

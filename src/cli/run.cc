@@ -27,15 +27,24 @@ fs::path dated_folder(const std::string& name) {
   return fs::path("runs") / (name + "-" + date);
 }
 
+// A budget in pairs has no limit in time, and on a resumed run counts from where that run stands.
+void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
+  if (wanted.minutes > 0) budget.minutes = wanted.minutes;
+  if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
+}
+
 Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Progress& progress) {
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
     TRY(lab::Plan plan, lab::reopen_plan(options.resume, interpreters));
-    if (options.minutes > 0) plan.recipe.budget.minutes = options.minutes;
+    TRY(const std::vector<lab::Trial> trials, plan.directory.trials());
+    int64_t ran = 0;
+    for (const lab::Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
+    apply(options.budget, ran, plan.recipe.budget);
     return plan;
   }
   TRY(recipe::Recipe recipe, recipe::load(options.recipe));
-  if (options.minutes > 0) recipe.budget.minutes = options.minutes;
+  apply(options.budget, 0, recipe.budget);
   CHECK_OK(lab::check_budget(recipe));
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
   return lab::make_plan(recipe, folder, interpreters, progress.lines());

@@ -339,6 +339,14 @@ std::vector<size_t> lone_member(const std::vector<Trial>& trials, const std::vec
   return heats < kLoneHeats ? left : std::vector<size_t>{};
 }
 
+// Nothing where only heats are limited and none has run yet.
+std::optional<double> time_left(const recipe::Budget& budget, int heat, double elapsed_s,
+                                double last_heat_s) {
+  if (!budget.unlimited_time()) return std::max(0.0, budget.minutes * 60 - elapsed_s);
+  if (last_heat_s == 0) return std::nullopt;
+  return last_heat_s * static_cast<double>(budget.heats - heat + 1);
+}
+
 }  // namespace
 
 std::vector<size_t> next_members(const stats::PairTable& table, const stats::Race& race,
@@ -391,7 +399,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     if (members.empty() || (heat > 0 && seconds_since(begin) + last_heat_s / 2 > budget_s)) break;
     now.heat = ++heat;
     now.elapsed_s = seconds_since(begin);
-    now.left_s = std::max(0.0, budget_s - now.elapsed_s);
+    now.left_s = time_left(plan.recipe.budget, heat, now.elapsed_s, last_heat_s);
     now.failed = static_cast<int>(plan.lanes.size() - lanes.size() +
                                   static_cast<size_t>(std::count(failed.begin(), failed.end(), true)));
     now.survivors = static_cast<int>(entrants.size() - state.eliminated.size()) -

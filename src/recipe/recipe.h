@@ -35,6 +35,8 @@ struct Contender {
 struct Budget {
   double minutes = 10;
   int64_t heats = 40;
+  static constexpr double kNoLimit = 1e7;  // minutes, where only heats are counted
+  bool unlimited_time() const { return minutes >= kNoLimit; }
   bool operator==(const Budget&) const = default;
 };
 

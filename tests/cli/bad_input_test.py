@@ -303,7 +303,11 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "no.toml", says=[r"no\.toml", r"\n  \S"])
         self.refuse("run", "race.toml", "--frob", says=["--frob"])
         self.refuse("run", "race.toml", "--format", "xml", says=["xml", "markdown"])
-        self.refuse("run", "race.toml", "--budget", "-1", says=["--budget"])
+        for budget in ("-1", "2.5pairs", "3weeks", "pairs"):
+            self.refuse("run", "race.toml", "--budget", budget, says=["--budget"])
+        self.place.write("good.toml", GOOD)
+        few = ["budget.heats = 2", "allow at least"]
+        self.refuse("run", "good.toml", "--budget", "2pairs", says=few)
         self.refuse("run", "race.toml", "--resume", "x", says=["--resume"])
         self.refuse("env", "create", "troch", says=["'troch'", "torch"])
         self.refuse("show", "mnist_cn", says=["'mnist_cn'", "mnist_cnn"])
