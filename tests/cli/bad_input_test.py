@@ -305,9 +305,10 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "race.toml", "--format", "xml", says=["xml", "markdown"])
         for budget in ("-1", "2.5pairs", "3weeks", "pairs"):
             self.refuse("run", "race.toml", "--budget", budget, says=["--budget"])
-        self.place.write("good.toml", GOOD)
+        two = support.recipe(['framework = "torch"', 'framework = "jax"'])
+        self.place.write("two.toml", two)
         few = ["budget.heats = 2", "allow at least"]
-        self.refuse("run", "good.toml", "--budget", "2pairs", says=few)
+        self.refuse("run", "two.toml", "--budget", "2pairs", says=few)
         self.refuse("run", "race.toml", "--resume", "x", says=["--resume"])
         self.refuse("env", "create", "troch", says=["'troch'", "torch"])
         self.refuse("show", "mnist_cn", says=["'mnist_cn'", "mnist_cnn"])
