@@ -169,6 +169,7 @@ void t7(const Options& options, Report& report) {
   for (const Model& model : models()) {
     const Tally tally = run(options, model, engine_for(options, model), n, 7, {.slowdown = 0.03, .most = 60});
     Claim claim = at_most("T7", "intervals that miss, " + titled(model), tally.uncovered, n, 0.015);
+    claim.barred = !model.needs_backup;  // the backup guards three points, not the whole interval
     report.add(claim);
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Simulated heats with known truth, for the tests of error rates and for the proof (prove/). Seeded, so that a
-// test always sees the same.
+// Simulated heats with known truth, for the tests of error rates and for the proof (prove/). Seeded, so that
+// a test always sees the same.
 
 #include <algorithm>
 #include <cmath>

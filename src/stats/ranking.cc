@@ -88,7 +88,7 @@ std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& or
     if (race.standings[i].eliminated_by) continue;
     if (!leader) least = *effects[i];
     if (*effects[i] > least + band) break;
-    if (!leader || table.heats(i) > table.heats(*leader)) leader = i;
+    if (!leader || (band > 0 && table.heats(i) > table.heats(*leader))) leader = i;
   }
   if (leader) return leader;
   // Everyone beaten by someone: evidence in a circle, of probability below alpha. The best estimate leads.

@@ -27,6 +27,9 @@
 // same; else the bound moves out to the point that is in doubt. So a verdict needs *both* kinds of evidence,
 // and is wrong with probability <= alpha when *either* assumption holds: normal d, or symmetric d.
 //
+// That is a promise about verdicts. What the interval says about points other than these three still rests on
+// normal d.
+//
 // What it costs. n signs are worth at most 2^n: 9 pairs are the fewest for alpha = 1%, 15 for 1%/45, where
 // the t e-process needs 4 and 5. No test that trusts in symmetry alone can do with fewer than 8. Hence it is
 // an option (PairTable's second argument): for machines whose A/A blocks show two modes or an order effect.
