@@ -1,9 +1,9 @@
 # Thin: everything is done by scripts/. `make help` lists the commands.
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench prove verdicts clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
 demo:  ## install what is missing, build, race the MNIST CNN in every framework, write the report
 	@scripts/demo
@@ -16,6 +16,12 @@ check:  ## format, floors, lints, types, headers that compile alone, clang-tidy
 
 bench:  ## the benchmarks (on a quiet machine)
 	@scripts/bench
+
+prove:  ## the whole statistical proof: error rates, power and cost of verdicts (about 20 minutes)
+	@scripts/prove --full
+
+verdicts:  ## the same, and rewrite the tables and the plot of docs/verdicts.md
+	@scripts/prove --full --document docs/verdicts.md $(if $(TRACES),--traces $(TRACES))
 
 clean:  ## remove what was built; environments and data stay (see `bakeoff env list`)
 	rm -rf build

@@ -49,6 +49,15 @@ double critical_ratio(size_t n, double alpha) {
   return std::exp(above);
 }
 
+double ceiling_half_width(size_t n, double ceiling, double alpha) {
+  if (n == 0) return kInfinity;
+  constexpr double kPriorPrecision = 1.0 / 25;
+  const double count = static_cast<double>(n);
+  const double information = count + kPriorPrecision;
+  const double target = 2 * std::log(1 / alpha) + std::log(information / kPriorPrecision);
+  return ceiling / count * std::sqrt(information * target);
+}
+
 void EProcess::add(double d) {
   assert(std::isfinite(d));
   ++n_;

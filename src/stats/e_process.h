@@ -58,6 +58,13 @@ double log_mixture(size_t n, double ratio);
 // Depends on n and alpha alone, so many intervals of equal n need it once.
 double critical_ratio(size_t n, double alpha);
 
+// Half-width of the confidence sequence for the mean of d when its noise is known to be sub-Gaussian with
+// parameter at most `ceiling` (normal with sd <= ceiling; anything within +-ceiling of its centre): Robbins'
+// normal mixture with prior variance 25 ceiling^2,
+// ceiling sqrt((n + r)/n^2 (2 log(1/alpha) + log((n + r)/r))), r = 1/25. Holds at all n >= 1 together, at two
+// sides alpha in all. One pair is enough for a gap of 3.6 ceilings at alpha = 1%. Infinite for n = 0.
+double ceiling_half_width(size_t n, double ceiling, double alpha);
+
 // Streaming state: O(1) per observation and per look.
 class EProcess {
  public:

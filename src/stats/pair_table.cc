@@ -63,9 +63,10 @@ std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const 
 
 }  // namespace
 
-PairTable::PairTable(size_t contenders)
+PairTable::PairTable(size_t contenders, std::optional<double> epsilon)
     : heats_(contenders, 0),
       pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
+      backups_(epsilon ? pairs_.size() : 0, SymmetricBackup(epsilon.value_or(0))),
       laplacian_(contenders * contenders, 0.0),
       right_(contenders, 0.0) {}
 
@@ -89,6 +90,7 @@ Status PairTable::add(const HeatResult& heat) {
       if (a == b) continue;
       const double d = *heat.log_ms[a] - *heat.log_ms[b];
       if (a < b) pairs_[slot(a, b)].add(d);
+      if (a < b && !backups_.empty()) backups_[slot(a, b)].add(d);
       right_[a] += share * d;
       laplacian_[a * contenders() + a] += share;
       laplacian_[a * contenders() + b] -= share;
@@ -104,6 +106,12 @@ double PairTable::gap(size_t a, size_t b) const {
 Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution) const {
   const Interval forward = evidence(a, b).interval_at(ratio, resolution);
   return a < b ? forward : forward.mirrored();
+}
+
+Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
+  if (backups_.empty()) return d;
+  if (a < b) return backups_[slot(a, b)].widen(d, alpha);
+  return backups_[slot(b, a)].widen(d.mirrored(), alpha).mirrored();
 }
 
 std::vector<bool> PairTable::largest_linked_set() const {

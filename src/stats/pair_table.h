@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "stats/e_process.h"
+#include "stats/sign_flip.h"
 
 namespace bakeoff::stats {
 
@@ -29,7 +30,9 @@ struct HeatResult {
 
 class PairTable {
  public:
-  explicit PairTable(size_t contenders);
+  // With `epsilon` (log1p of the margin of the verdicts) every interval needs the sign-flip backup's consent
+  // (stats/sign_flip.h), in what is derived from this table: dearer, but sound for any symmetric noise.
+  explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt);
 
   // O(members^2). Error, and nothing added, when the heat has another number of contenders or a time that is
   // not finite. A heat with fewer than two members is accepted and changes nothing.
@@ -44,6 +47,8 @@ class PairTable {
   size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
   double gap(size_t a, size_t b) const;
   Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
+  // `d` of a against b as far as the backup confirms it at level alpha; `d` itself without a backup.
+  Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
 
   // Least-squares estimates of the contenders in log_ms = heat + contender + noise, summing to 0: one scale
   // for contenders that ran in different heats. For choosing a leader and an order, not for deciding. Empty
@@ -59,8 +64,9 @@ class PairTable {
   std::vector<bool> largest_linked_set() const;
 
   std::vector<size_t> heats_;
-  std::vector<EProcess> pairs_;    // slot(a, b), a < b: d = log(a / b)
-  std::vector<double> laplacian_;  // normal equations of effects(), contenders x contenders, row-major
+  std::vector<EProcess> pairs_;           // slot(a, b), a < b: d = log(a / b)
+  std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
+  std::vector<double> laplacian_;         // normal equations of effects(), contenders x contenders, row-major
   std::vector<double> right_;
 };
 

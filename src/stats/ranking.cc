@@ -11,25 +11,45 @@ namespace {
 
 using Matrix = std::vector<std::vector<bool>>;
 
+constexpr double kCeilingShare = 0.1;  // of alpha, where a ceiling is promised
+
 // Intervals of one level; the critical ratio of each count of heats is found once.
 class Level {
  public:
-  Level(const PairTable& table, double alpha, double resolution)
-      : table_(table), alpha_(alpha), resolution_(resolution) {}
+  Level(const PairTable& table, double alpha, const RankingOptions& options)
+      : table_(table),
+        alpha_(options.ceiling > 0 ? (1 - kCeilingShare) * alpha : alpha),
+        ceiling_alpha_(kCeilingShare * alpha),
+        ceiling_(options.ceiling),
+        resolution_(options.resolution) {}
 
   Interval of(size_t a, size_t b) {
     const size_t n = table_.met(a, b);
     if (n < 2) return {};
     if (n >= ratios_.size()) ratios_.resize(n + 1);
     if (!ratios_[n]) ratios_[n] = critical_ratio(n, alpha_);
-    return table_.interval(a, b, *ratios_[n], resolution_);
+    return table_.confirmed(a, b, table_.interval(a, b, *ratios_[n], resolution_), alpha_);
+  }
+
+  // Lower bound of d of a against b, by either kind of evidence.
+  double low(size_t a, size_t b) {
+    const double low = of(a, b).low;
+    if (ceiling_ <= 0) return low;
+    const size_t n = table_.met(a, b);
+    if (n == 0) return low;
+    if (n >= halves_.size()) halves_.resize(n + 1);
+    if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
+    return std::max(low, table_.gap(a, b) - *halves_[n]);
   }
 
  private:
   const PairTable& table_;
   double alpha_;
+  double ceiling_alpha_;
+  double ceiling_;
   double resolution_;
   std::vector<std::optional<double>> ratios_;  // index = heats
+  std::vector<std::optional<double>> halves_;  // the same
 };
 
 double share(double alpha, size_t comparisons) {
@@ -52,7 +72,7 @@ void eliminate(Level& level, const std::vector<size_t>& order, double above, Rac
     Standing& standing = race.standings[i];
     for (const size_t j : order) {
       if (i == j) continue;
-      const double low = level.of(i, j).low;
+      const double low = level.low(i, j);
       if (low <= above || (standing.eliminated_by && low <= standing.behind)) continue;
       standing.eliminated_by = j;
       standing.behind = low;
@@ -60,10 +80,17 @@ void eliminate(Level& level, const std::vector<size_t>& order, double above, Rac
   }
 }
 
-std::optional<size_t> first_alive(const std::vector<size_t>& order, const Race& race) {
+std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& order,
+                           const std::vector<std::optional<double>>& effects, double band, const Race& race) {
+  std::optional<size_t> leader;
+  double least = 0;
   for (const size_t i : order) {
-    if (!race.standings[i].eliminated_by) return i;
+    if (race.standings[i].eliminated_by) continue;
+    if (!leader) least = *effects[i];
+    if (*effects[i] > least + band) break;
+    if (!leader || (band > 0 && table.heats(i) > table.heats(*leader))) leader = i;
   }
+  if (leader) return leader;
   // Everyone beaten by someone: evidence in a circle, of probability below alpha. The best estimate leads.
   if (!order.empty()) return order.front();
   return std::nullopt;
@@ -148,9 +175,9 @@ Race race_state(const PairTable& table, const RankingOptions& options) {
   const std::vector<std::optional<double>> effects = table.effects();
   const std::vector<size_t> order = by_effect(effects);
   const size_t comparisons = options.family == Family::kBest ? contenders - 1 : all_pairs(contenders);
-  Level level(table, share(options.alpha, comparisons), options.resolution);
+  Level level(table, share(options.alpha, comparisons), options);
   eliminate(level, order, std::log1p(options.eliminate_above), race);
-  race.leader = first_alive(order, race);
+  race.leader = lead(table, order, effects, std::log1p(options.leader_band), race);
   if (!race.leader) return race;
   for (const size_t i : order) {
     Standing& standing = race.standings[i];
@@ -173,7 +200,7 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
   ranking.race = race_state(table, options);
   ranking.order = by_effect(table.effects());
   ranking.places.resize(contenders);
-  Level level(table, share(options.alpha, all_pairs(contenders)), options.resolution);
+  Level level(table, share(options.alpha, all_pairs(contenders)), options);
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;

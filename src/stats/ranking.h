@@ -45,6 +45,15 @@ struct RankingOptions {
   double eliminate_above = 0;  // relative: out when surely slower than somebody by more than this
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
   Family family = Family::kAllPairs;
+  // A promise that the noise of d is no wider than this (log scale; ceiling_half_width of stats/e_process.h),
+  // 0: none. Then a contender many ceilings behind is eliminated after one heat instead of the 4 to 8 that an
+  // unknown variance asks for. A tenth of alpha is set aside for it; the rest holds as said above.
+  // Promise several times what A/A blocks show: .1 where the worst of them differ by .075.
+  double ceiling = 0;
+  // Relative. The leader is whoever ran in most heats among those not eliminated whose effect lies within
+  // this of the least, and not simply the least: so the lead among equals does not change from heat to heat,
+  // and evidence against one leader adds up. 0: the least.
+  double leader_band = 0;
   bool operator==(const RankingOptions&) const = default;
 };
 
@@ -64,8 +73,8 @@ struct Standing {
 };
 
 struct Race {
-  // Least effect among those not eliminated; empty until two contenders have met. Equal effects: lowest
-  // index.
+  // Least effect among those not eliminated (but see leader_band); empty until two contenders have met.
+  // Equal effects: lowest index.
   std::optional<size_t> leader;
   std::vector<Standing> standings;      // index = contender
   std::vector<size_t> still_undecided;  // fastest first: alive, verdict UNDECIDED; run them with the leader

@@ -1,0 +1,29 @@
+#pragma once
+
+// The noise that the claims are tried on.
+
+#include <string>
+#include <vector>
+
+#include "stats/noise_testing.h"
+
+namespace bakeoff::prove {
+
+struct Model {
+  std::string name;
+  stats::testing::NoiseModel noise;
+  double resolution = 0;  // of d, where the clock is coarse (stats/e_process.h)
+  // d is two values or three: symmetric, but as far from normal as can be. Here the backup is the claim.
+  bool needs_backup = false;
+};
+
+// Those of the design and some nastier ones: heavy tails, a neighbour that comes half-way, an order effect.
+const std::vector<Model>& models();
+
+// sd(d) 1.4%: identical workers with a tuned allocator, as measured.
+stats::testing::NoiseModel usual();
+
+// sd(d) over simulated pairs.
+double sd_of(const Model& model, int pairs = 2000);
+
+}  // namespace bakeoff::prove

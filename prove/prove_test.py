@@ -1,0 +1,79 @@
+"""The proof must notice wrong statistics, and refuse bad input.
+
+Run alone: python3 prove/prove_test.py build/dev/prove/bakeoff_prove
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PROGRAM = ""
+
+
+def prove(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [PROGRAM, "--quick", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def missed(output: str, claim: str) -> list[str]:
+    lines = [line for line in output.splitlines() if line.startswith(claim + " ")]
+    return [line for line in lines if line.endswith("MISSED")]
+
+
+class Mutants(unittest.TestCase):
+    def test_each_turns_the_suite_red(self) -> None:
+        for mutant in ("iid", "pooled", "peeking"):
+            with self.subTest(mutant):
+                done = prove("--only", "T1", "--mutant", mutant)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                usual = [x for x in missed(done.stdout, "T1") if "usual" in x]
+                self.assertTrue(usual, done.stdout)
+
+    def test_without_one_it_is_green(self) -> None:
+        done = prove("--only", "T1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Seeds(unittest.TestCase):
+    def test_figures_follow_from_the_seed(self) -> None:
+        def lines(seed: str) -> list[str]:
+            done = prove("--only", "T3", "--seed", seed)
+            return done.stdout.splitlines()[:-1]  # the last one holds the time
+
+        self.assertEqual(lines("5"), lines("5"))
+        self.assertNotEqual(lines("5"), lines("6"))
+
+
+class BadInput(unittest.TestCase):
+    def refused(self, expected: str, *arguments: str) -> None:
+        done = prove(*arguments)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn(expected, done.stdout + done.stderr)
+
+    def test_is_refused(self) -> None:
+        self.refused("no such claim", "--only", "T99")
+        self.refused("sideways", "--mutant", "sideways")
+        self.refused("cannot be read", "--only", "T1", "--traces", "/no/such/file")
+
+    def test_of_recorded_blocks_is_named_by_line(self) -> None:
+        good = '{"a": [1.0, 2.0], "b": [1.5]}\n'
+        for bad, expected in (
+            ("{oops\n", ":2: not JSON"),
+            ('{"a": [1.0]}\n', ':2: no list "b"'),
+            ('{"a": [1.0], "b": []}\n', ':2: "b" is empty'),
+            ('{"a": [-1.0], "b": [1.0]}\n', ':2: "a" holds what is no positive'),
+            ("\n", "1 blocks; the fewest are 4"),
+        ):
+            with self.subTest(expected), tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "blocks.jsonl"
+                file.write_text(good + bad, encoding="utf-8")
+                self.refused(expected, "--only", "T1", "--traces", str(file))
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,218 @@
+// T8, T9: many contenders, raced in heats, against running all of them equally often with the same guarantee
+// (the same intervals, family and stopping rule). Cost = processes started, whatever they take: the worst
+// case for the race, as those it drops early are the slow ones.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "prove/models.h"
+#include "prove/parallel.h"
+#include "prove/report.h"
+#include "stats/racing.h"
+
+namespace bakeoff::prove {
+namespace {
+
+using stats::testing::Machine;
+using stats::testing::NoiseModel;
+
+// sd(d) 1.4% in two bursts of two steps: the same d as `usual`, for an eighth of the time.
+NoiseModel brisk() {
+  return {.process = 0.0092, .machine = 0.02, .machine_phi = 0.9, .step = 0.007, .rounds = 2, .steps = 2};
+}
+
+stats::RacingOptions racing() {
+  stats::RacingOptions options = {.confirm_heats = 0};
+  options.ranking.alpha = kAlpha;
+  options.ranking.margin = kMargin;
+  options.ranking.ceiling = 0.1;
+  return options;
+}
+
+struct Cost {
+  double race = 0;
+  double uniform = 0;
+  bool wrong = false;
+  bool winner = false;
+  bool all_tied = false;
+  bool finished = true;
+};
+
+// The best lost, or a verdict against the leader that the truth denies.
+bool wrong(const stats::Race& race, const std::vector<double>& effects) {
+  if (!race.leader) return true;
+  const double best = *std::min_element(effects.begin(), effects.end());
+  const double epsilon = std::log1p(kMargin);
+  for (size_t i = 0; i < effects.size(); ++i) {
+    const double gap = effects[i] - effects[*race.leader];
+    const stats::Standing& standing = race.standings[i];
+    if (standing.eliminated_by && effects[i] == best) return true;
+    if (standing.verdict == stats::Verdict::kSame && std::abs(gap) > epsilon) return true;
+    if (standing.verdict == stats::Verdict::kFaster && gap >= 0) return true;
+    if (standing.verdict == stats::Verdict::kMateriallySlower && gap <= epsilon) return true;
+    if (standing.verdict == stats::Verdict::kSlower && gap < 0) return true;
+  }
+  return false;
+}
+
+stats::Race race_to_the_end(Machine& machine, size_t k, const stats::RacingOptions& options, Cost& cost) {
+  stats::PairTable table(k);
+  const std::vector<stats::Entrant> entrants(k);
+  const double most = 2000.0 * static_cast<double>(k);
+  for (;;) {
+    stats::Race state = race_state(table, options.ranking);
+    const stats::Heat heat = next_heat(table, state, entrants, 0, 0, options);
+    if (heat.phase != stats::Phase::kRace) return state;
+    cost.race += static_cast<double>(heat.members.size());
+    if (cost.race > most || !table.add(machine.heat(heat.members))) {
+      cost.finished = false;
+      return state;
+    }
+  }
+}
+
+double uniform_cost(Machine& machine, size_t k, const stats::RankingOptions& options) {
+  stats::PairTable table(k);
+  for (size_t heats = 1; heats < 2000; ++heats) {
+    if (!table.add(machine.heat())) break;
+    if (heats < 3) continue;
+    if (race_state(table, options).still_undecided.empty()) return static_cast<double>(heats * k);
+  }
+  return 2000.0 * static_cast<double>(k);
+}
+
+std::vector<double> shuffled(std::vector<double> effects, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::shuffle(effects.begin(), effects.end(), random);
+  return effects;
+}
+
+// One rival half a margin behind the best, the others evenly (in logs) from 10% to four times slower.
+std::vector<double> wide(size_t k) {
+  std::vector<double> effects(k, 0.0);
+  effects[1] = std::log1p(kMargin / 2);
+  for (size_t i = 2; i < k; ++i) {
+    effects[i] = std::log(1.1) +
+                 (std::log(4.0) - std::log(1.1)) * static_cast<double>(i - 2) / static_cast<double>(k - 3);
+  }
+  return effects;
+}
+
+// Ever denser towards the best: log 2 (i/(K-1))^2; one in six lies within the margin.
+std::vector<double> crowded(size_t k) {
+  std::vector<double> effects(k);
+  for (size_t i = 0; i < k; ++i) {
+    const double place = static_cast<double>(i) / static_cast<double>(k - 1);
+    effects[i] = std::log(2.0) * place * place;
+  }
+  return effects;
+}
+
+void t8(const Options& options, Report& report) {
+  const struct {
+    size_t k;
+    int quick, full;
+    double wide, crowded;
+  } kRows[] = {{16, 200, 2000, 0.35, 0.40}, {64, 24, 500, 0.12, 0.30}, {256, 4, 100, 0.07, 0.25}};
+  for (const auto& row : kRows) {
+    for (const bool dense : {false, true}) {
+      const int n = tier(options, row.quick, row.full);
+      const auto costs = for_each_seed(n, [&](int i) {
+        const uint64_t seed = options.seed * 104729 + row.k * 1009 + static_cast<uint64_t>(i);
+        const std::vector<double> effects = shuffled(dense ? crowded(row.k) : wide(row.k), seed);
+        Cost cost;
+        Machine machine(brisk(), effects, seed);
+        cost.wrong = wrong(race_to_the_end(machine, row.k, racing(), cost), effects);
+        Machine again(brisk(), effects, seed + 500000000);
+        cost.uniform = uniform_cost(again, row.k, racing().ranking);
+        return cost;
+      });
+      double raced = 0, uniform = 0;
+      int mistakes = 0, unfinished = 0;
+      for (const Cost& cost : costs) {
+        raced += cost.race;
+        uniform += cost.uniform;
+        mistakes += cost.wrong;
+        unfinished += !cost.finished;
+      }
+      const std::string what = fmt::format("K = {}, {}", row.k, dense ? "crowded" : "wide gaps");
+      const double bar = dense ? row.crowded : row.wide;
+      report.add({.id = "T8",
+                  .what = what + ": starts",
+                  .bar = fmt::format("<= {:g}% of uniform", 100 * bar),
+                  .seen = fmt::format("{:.1f}% ({:.0f} of {:.0f} a race)", 100 * raced / uniform, raced / n,
+                                      uniform / n),
+                  .held = raced <= bar * uniform && unfinished == 0});
+      report.add(at_most("T8", what + ": wrong", mistakes, n, 0.01));
+    }
+  }
+}
+
+void t9(const Options& options, Report& report) {
+  const struct {
+    size_t k;
+    int quick, full;
+  } kRows[] = {{4, 500, 4000}, {8, 300, 3000}, {16, 120, 1000}, {64, 0, 200}};
+  for (const auto& row : kRows) {
+    const int n = tier(options, row.quick, row.full);
+    if (n == 0) continue;
+    const auto costs = for_each_seed(n, [&](int i) {
+      Cost cost;
+      Machine machine(brisk(), std::vector<double>(row.k, 0.0),
+                      options.seed * 15485863 + row.k * 1009 + static_cast<uint64_t>(i));
+      const stats::Race race = race_to_the_end(machine, row.k, racing(), cost);
+      cost.winner = race.winner.has_value();
+      cost.wrong = !race.eliminated.empty();
+      cost.all_tied = std::all_of(race.standings.begin(), race.standings.end(),
+                                  [](const stats::Standing& s) { return s.within_margin; });
+      return cost;
+    });
+    int winners = 0, eliminated = 0, tied = 0;
+    for (const Cost& cost : costs) {
+      winners += cost.winner;
+      eliminated += cost.wrong;
+      tied += cost.all_tied;
+    }
+    const std::string what = fmt::format("K = {}, all tied: ", row.k);
+    report.add(at_most("T9", what + "a single winner", winners, n, 0.01));
+    report.add(at_least("T9", what + "all within the margin", tied, n, 0.97));
+    Claim claim = at_most("T9", what + "somebody eliminated", eliminated, n, 0.01);
+    claim.barred = false;
+    report.add(claim);
+  }
+}
+
+// The promise behind the ceiling kept with room to spare, and just kept: A/A as wide as it was ever seen.
+void t9_wide_noise(const Options& options, Report& report) {
+  const int n = tier(options, 300, 3000);
+  const auto lost = for_each_seed(n, [&](int i) {
+    NoiseModel noise = {.process = 0.07, .rounds = 2, .steps = 2};
+    Machine machine(noise, std::vector<double>(8, 0.0), options.seed * 32452843 + static_cast<uint64_t>(i));
+    stats::PairTable table(8);
+    const std::vector<stats::Entrant> entrants(8);
+    for (int heat = 0; heat < 40; ++heat) {
+      const stats::Race state = race_state(table, racing().ranking);
+      if (!state.eliminated.empty() || !table.add(machine.heat())) return 1;
+    }
+    return 0;
+  });
+  const int hits = static_cast<int>(std::count(lost.begin(), lost.end(), 1));
+  Claim claim = at_most("T9", "K = 8, sd(d) 9.9%: somebody eliminated", hits, n, 0.01);
+  report.add(claim);
+}
+
+}  // namespace
+
+void prove_races(const Options& options, Report& report) {
+  if (wanted(options, "T8")) t8(options, report);
+  if (wanted(options, "T9")) {
+    t9(options, report);
+    t9_wide_noise(options, report);
+  }
+}
+
+}  // namespace bakeoff::prove

@@ -1,0 +1,101 @@
+#include "stats/racing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace bakeoff::stats {
+namespace {
+
+double cost(const Entrant& entrant) {
+  return entrant.heat_s > 0 ? entrant.heat_s : std::numeric_limits<double>::infinity();
+}
+
+void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
+                  const std::vector<Entrant>& entrants) {
+  std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
+    if (table.heats(a) != table.heats(b)) return table.heats(a) < table.heats(b);
+    return cost(entrants[a]) < cost(entrants[b]);
+  });
+}
+
+void drop_the_hopeless(const PairTable& table, const std::vector<Entrant>& entrants, double leader_block_s,
+                       std::vector<size_t>& waiting, Heat& heat) {
+  std::erase_if(waiting, [&](size_t i) {
+    if (table.heats(i) > 0 || !entrants[i].first_step_s) return false;
+    const auto reason = drop_reason(*entrants[i].first_step_s, leader_block_s);
+    if (reason) heat.dropped.push_back({i, *reason});
+    return reason.has_value();
+  });
+}
+
+// The leader and who is not eliminated, nearest first.
+std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
+  std::vector<size_t> top;
+  for (size_t i = 0; i < race.standings.size(); ++i) {
+    const Standing& standing = race.standings[i];
+    if (i != race.leader && standing.effect && !standing.eliminated_by && !entrants[i].out) top.push_back(i);
+  }
+  std::stable_sort(top.begin(), top.end(),
+                   [&](size_t a, size_t b) { return *race.standings[a].effect < *race.standings[b].effect; });
+  return top;
+}
+
+void fill(const std::vector<size_t>& from, size_t live, std::vector<size_t>& members) {
+  for (const size_t i : from) {
+    if (members.size() < live) members.push_back(i);
+  }
+}
+
+Heat confirmation(const Race& race, const std::vector<Entrant>& entrants, size_t confirmed,
+                  const RacingOptions& options, Heat heat) {
+  if (!race.leader || entrants[*race.leader].out || confirmed >= options.confirm_heats) return heat;
+  heat.members = {*race.leader};
+  fill(at_the_top(race, entrants), options.live, heat.members);
+  heat.phase = Phase::kConfirm;
+  return heat;
+}
+
+}  // namespace
+
+Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
+               size_t confirmed, double leader_block_s, const RacingOptions& options) {
+  Heat heat;
+  std::vector<size_t> unlinked;
+  std::vector<size_t> undecided;
+  for (size_t i = 0; i < table.contenders(); ++i) {
+    if (!entrants[i].out && !race.standings[i].effect) unlinked.push_back(i);
+  }
+  for (const size_t i : race.still_undecided) {
+    if (!entrants[i].out && i != race.leader) undecided.push_back(i);
+  }
+  drop_the_hopeless(table, entrants, leader_block_s, unlinked, heat);
+  sort_by_turn(unlinked, table, entrants);
+  sort_by_turn(undecided, table, entrants);
+  if (race.leader && !entrants[*race.leader].out) heat.members.push_back(*race.leader);
+  fill(unlinked, options.live, heat.members);
+  fill(undecided, options.live, heat.members);
+  if (heat.members.size() >= 2) {
+    heat.phase = Phase::kRace;
+    return heat;
+  }
+  heat.members.clear();
+  return confirmation(race, entrants, confirmed, options, std::move(heat));
+}
+
+std::optional<std::string> drop_reason(double step_s, double leader_block_s) {
+  if (leader_block_s <= 0 || step_s <= leader_block_s) return std::nullopt;
+  return fmt::format("one step takes {:.3g} s, the leader's whole block {:.3g} s", step_s, leader_block_s);
+}
+
+int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s) {
+  if (!(step_s > 0)) return 2;
+  const double wanted = std::max(2.0, std::round(burst_s / step_s));
+  double most = 1e9;
+  if (cap_s > 0) most = std::max(1.0, std::floor(cap_s / (static_cast<double>(bursts) * step_s)));
+  return static_cast<int64_t>(std::min(wanted, most));
+}
+
+}  // namespace bakeoff::stats

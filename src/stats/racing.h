@@ -1,0 +1,82 @@
+#pragma once
+
+// The policy of a race of up to 256 contenders: who runs in the next heat, who is not worth another one, how
+// long a block may be, when to stop. Pure: state in, decision out; the lab runs what it says, after a kill
+// too, because all of it follows from the records.
+//
+//   for (;;) {
+//     const Race race = race_state(table, options.ranking);
+//     const Heat heat = next_heat(table, race, entrants, confirmed, leader_block_s, options);
+//     for (const Dropped& gone : heat.dropped) entrants[gone.contender].out = true;   // and tell why
+//     if (heat.phase == Phase::kDone) break;
+//     run heat.members;  add the heat to `table`, or in Phase::kConfirm to a table of its own (++confirmed);
+//   }
+//
+// - The leader meets everyone who is not yet decided against it, fewest heats first, of equal ones the
+//   cheapest first; so a heat of `live` costs one start of the leader for live - 1 differences. Those who are
+//   surely slower than anyone (eliminated) or tied with the leader (SAME) cost nothing more.
+// - Everybody's first heat: cheapest first, so that a fast leader stands early.
+// - Then the winner's curse is taken off: the leader, and those tied with it, run `confirm_heats` heats more,
+//   from which alone their times are reported. The verdicts stay those of the race.
+//
+// The first heat of a contender ends at its first steps when these alone take longer than a whole block of
+// the leader: drop_reason().
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stats/pair_table.h"
+#include "stats/ranking.h"
+
+namespace bakeoff::stats {
+
+struct RacingOptions {
+  RankingOptions ranking = {.family = Family::kBest, .leader_band = 0.005};
+  size_t live = 8;           // members of a heat, at least 2
+  size_t confirm_heats = 3;  // 0: no confirmation
+  bool operator==(const RacingOptions&) const = default;
+};
+
+// What the policy knows of a contender beyond the table; index = contender.
+struct Entrant {
+  bool out = false;  // failed, broke a rule, or dropped
+  // Seconds of a heat of this contender alone, start included, measured or estimated; 0: unknown, last.
+  double heat_s = 0;
+  // Seconds of its fastest step so far while it has no heat: its first step, and where that compiles, the
+  // next.
+  std::optional<double> first_step_s;
+  bool operator==(const Entrant&) const = default;
+};
+
+enum class Phase { kRace, kConfirm, kDone };
+
+struct Dropped {
+  size_t contender = 0;
+  std::string reason;
+  bool operator==(const Dropped&) const = default;
+};
+
+struct Heat {
+  Phase phase = Phase::kDone;
+  std::vector<size_t> members;   // the leader first; empty when done
+  std::vector<Dropped> dropped;  // not in `members`
+  bool operator==(const Heat&) const = default;
+};
+
+// `leader_block_s`: seconds of one block of the leader without its start; 0: not yet known, nobody is
+// dropped. `confirmed`: heats of the confirmation that are done. O(K log K).
+Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
+               size_t confirmed, double leader_block_s, const RacingOptions& options);
+
+// Why a contender needs no heat: one step of it takes longer than the leader's whole block. Nothing: it may
+// run. A block averages many steps, so no noise that leaves a verdict possible makes up for that.
+std::optional<std::string> drop_reason(double step_s, double leader_block_s);
+
+// Steps of a burst: what fills `burst_s`, at least 2, but not so many that `bursts` of them pass `cap_s` (the
+// block's cap in seconds, 0: none); 1 when even two steps each would.
+int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s);
+
+}  // namespace bakeoff::stats

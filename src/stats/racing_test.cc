@@ -1,0 +1,170 @@
+#include "stats/racing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "stats/noise_testing.h"
+
+namespace bakeoff::stats {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Machine;
+using testing::NoiseModel;
+
+NoiseModel quiet() { return {.process = 0.01, .machine = 0.02, .machine_phi = 0.9, .rounds = 2, .steps = 2}; }
+
+Heat next(const PairTable& table, const std::vector<Entrant>& entrants, const RacingOptions& options = {},
+          size_t confirmed = 0, double leader_block_s = 0) {
+  return next_heat(table, race_state(table, options.ranking), entrants, confirmed, leader_block_s, options);
+}
+
+TEST(NextHeat, CheapOnesRunFirst) {
+  std::vector<Entrant> entrants(5);
+  for (size_t i = 0; i < 5; ++i) entrants[i].heat_s = 10.0 - static_cast<double>(i);
+  entrants[2].heat_s = 0;  // unknown: last
+  const Heat heat = next(PairTable(5), entrants, {.live = 4});
+  EXPECT_EQ(heat.phase, Phase::kRace);
+  EXPECT_THAT(heat.members, ElementsAre(4, 3, 1, 0));
+}
+
+TEST(NextHeat, WhoIsOutNeverRuns) {
+  std::vector<Entrant> entrants(3);
+  entrants[1].out = true;
+  EXPECT_THAT(next(PairTable(3), entrants).members, ElementsAre(0, 2));
+  entrants[2].out = true;
+  const Heat lone = next(PairTable(3), entrants);
+  EXPECT_EQ(lone.phase, Phase::kDone);
+  EXPECT_THAT(lone.members, IsEmpty());
+}
+
+TEST(NextHeat, OneStepLongerThanTheLeadersBlockIsEnough) {
+  PairTable table(3);
+  ASSERT_TRUE(table.add({{0.0, 0.1, std::nullopt}}));
+  std::vector<Entrant> entrants(3);
+  entrants[2].first_step_s = 7;
+  EXPECT_THAT(next(table, entrants, {}, 0, 0).members, ElementsAre(0, 2, 1)) << "no block known";
+  EXPECT_THAT(next(table, entrants, {}, 0, 8).members, ElementsAre(0, 2, 1));
+  const Heat heat = next(table, entrants, {}, 0, 6);
+  EXPECT_THAT(heat.members, ElementsAre(0, 1));
+  ASSERT_EQ(heat.dropped.size(), 1u);
+  EXPECT_EQ(heat.dropped[0].contender, 2u);
+  EXPECT_THAT(heat.dropped[0].reason, HasSubstr("one step takes 7 s"));
+}
+
+// A race to its end, as the lab runs it.
+struct Outcome {
+  Race race;
+  size_t starts = 0;
+  size_t confirmed = 0;
+  std::vector<size_t> last;
+};
+
+Outcome run_race(const std::vector<double>& effects, const RacingOptions& options, uint64_t seed,
+                 size_t most = 4000) {
+  Machine machine(quiet(), effects, seed);
+  PairTable table(effects.size());
+  const std::vector<Entrant> entrants(effects.size());
+  Outcome seen;
+  while (seen.starts < most) {
+    seen.race = race_state(table, options.ranking);
+    const Heat heat = next_heat(table, seen.race, entrants, seen.confirmed, 0, options);
+    if (heat.phase == Phase::kDone) break;
+    EXPECT_LE(heat.members.size(), options.live);
+    seen.starts += heat.members.size();
+    seen.last = heat.members;
+    const HeatResult result = machine.heat(heat.members);
+    if (heat.phase == Phase::kConfirm) {
+      ++seen.confirmed;
+    } else {
+      EXPECT_TRUE(table.add(result));
+    }
+  }
+  return seen;
+}
+
+TEST(NextHeat, EndsWithTheWinnerMeasuredAgain) {
+  const Outcome seen = run_race({0.3, 0, 0.2, 0.5, 0.1}, {}, 3);
+  EXPECT_EQ(seen.race.winner, 1u);
+  EXPECT_EQ(seen.confirmed, 3u);
+  EXPECT_THAT(seen.last, ElementsAre(1));
+}
+
+TEST(NextHeat, ATieIsConfirmedTogether) {
+  const Outcome seen = run_race({0.3, 0, 0, 0.4}, {}, 4);
+  EXPECT_EQ(seen.race.winner, std::nullopt);
+  EXPECT_THAT(seen.last, AnyOf(ElementsAre(1, 2), ElementsAre(2, 1)));
+  const Outcome brief = run_race({0.3, 0, 0, 0.4}, {.confirm_heats = 0}, 4);
+  EXPECT_EQ(brief.confirmed, 0u);
+  EXPECT_EQ(brief.starts + 3 * 2, seen.starts);
+}
+
+// 64 contenders, one of them close to the best: nearly all the cost of equal shares is saved.
+TEST(NextHeat, ManyContendersCostLittle) {
+  std::vector<double> effects(64);
+  for (size_t i = 0; i < effects.size(); ++i) effects[i] = 0.1 + 0.02 * static_cast<double>(i);
+  effects[40] = 0;
+  effects[7] = 0.01;
+  RacingOptions options = {.confirm_heats = 0};
+  const Outcome plain = run_race(effects, options, 5);
+  EXPECT_EQ(plain.race.leader, 40u);
+  options.ranking.ceiling = 0.1;
+  const Outcome promised = run_race(effects, options, 5);
+  EXPECT_EQ(promised.race.leader, 40u);
+  EXPECT_LT(promised.starts, plain.starts * 7 / 10);
+  EXPECT_GE(promised.race.eliminated.size(), 62u);
+}
+
+TEST(Race, AmongEqualsTheLeadStaysWhereTheHeatsAre) {
+  PairTable table(3);
+  ASSERT_TRUE(table.add({{0.001, 0.0, 0.5}}));
+  ASSERT_TRUE(table.add({{0.001, std::nullopt, 0.5}}));
+  EXPECT_EQ(race_state(table, {}).leader, 1u);
+  EXPECT_EQ(race_state(table, {.leader_band = 0.005}).leader, 0u);
+  EXPECT_EQ(race_state(table, {.leader_band = 0.0005}).leader, 1u);
+}
+
+TEST(Race, APromisedCeilingEliminatesAfterOneHeat) {
+  PairTable table(3);
+  ASSERT_TRUE(table.add({{0.0, 0.6, 0.2}}));
+  EXPECT_THAT(race_state(table, {}).eliminated, IsEmpty());
+  const Race race = race_state(table, {.ceiling = 0.1});
+  EXPECT_THAT(race.eliminated, ElementsAre(1));
+  EXPECT_EQ(race.standings[1].verdict, Verdict::kSlower);
+}
+
+TEST(CeilingHalfWidth, CoversAtAllLooksTogether) {
+  EXPECT_EQ(ceiling_half_width(0, 0.1, 0.01), std::numeric_limits<double>::infinity());
+  EXPECT_NEAR(ceiling_half_width(1, 0.1, 0.01), 0.3601, 0.0005);
+  int missed = 0;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal(0, 0.1);
+    double sum = 0;
+    bool out = false;
+    for (size_t n = 1; n <= 60; ++n) {
+      sum += normal(random);
+      out = out || std::abs(sum) / static_cast<double>(n) > ceiling_half_width(n, 0.1, 0.05);
+    }
+    missed += out;
+  }
+  EXPECT_LE(missed, 133);  // 5%, and what chance adds once in 1,000 times
+  EXPECT_GE(missed, 5);
+}
+
+TEST(BurstSteps, FillTheBurstWithinTheCap) {
+  EXPECT_EQ(burst_steps(0.1, 1, 8, 0), 10);
+  EXPECT_EQ(burst_steps(5, 1, 8, 0), 2);
+  EXPECT_EQ(burst_steps(5, 1, 8, 60), 1);
+  EXPECT_EQ(burst_steps(1, 10, 8, 40), 5);
+  EXPECT_EQ(burst_steps(0, 1, 8, 40), 2);
+}
+
+}  // namespace
+}  // namespace bakeoff::stats
