@@ -7,12 +7,14 @@
 
 #include "base/clock.h"
 #include "sample/process_sampler.h"
+#include "stats/trimmed.h"
 
 namespace bakeoff::lab {
 namespace {
 
 constexpr int64_t kWindow = 1'000'000;
 constexpr int64_t kLeastLate = 20'000'000;
+constexpr int64_t kNoPoolSpins = 900'000'000;
 
 void sleep_ns(int64_t ns) {
   const timespec time{ns / 1'000'000'000, ns % 1'000'000'000};
@@ -41,14 +43,17 @@ bool is_late(const Burst& burst) { return burst.late_ns > std::max(kLeastLate, b
 std::optional<std::string> answers_early(const std::vector<Burst>& bursts) {
   const auto late = std::count_if(bursts.begin(), bursts.end(), is_late);
   if (late < 2 || 2 * late <= static_cast<int64_t>(bursts.size())) return std::nullopt;
-  const Burst& worst = *std::max_element(bursts.begin(), bursts.end(), [](const Burst& a, const Burst& b) {
-    return a.late_ns < b.late_ns;
-  });
+  const Burst& worst = *std::max_element(
+      bursts.begin(), bursts.end(), [](const Burst& a, const Burst& b) { return a.late_ns < b.late_ns; });
   return fmt::format(
       "answers before its work is done: {} of {} bursts; one claims {:.1f} ms and works on for {:.1f} ms",
       late, bursts.size(), static_cast<double>(worst.ns) / 1e6, static_cast<double>(worst.late_ns) / 1e6);
 }
 
-bool shrinks_with_steps(int64_t many, int64_t one) { return one < many - many / 4; }
+bool is_outstanding_work(const std::vector<Burst>& bursts, int64_t one_ns) {
+  std::vector<double> late;
+  for (const Burst& burst : bursts) late.push_back(static_cast<double>(burst.late_ns));
+  return one_ns >= kNoPoolSpins || static_cast<double>(one_ns) < 0.75 * stats::median(late);
+}
 
 }  // namespace bakeoff::lab

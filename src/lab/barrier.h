@@ -9,8 +9,8 @@
 // 2. The answer comes at once, but the worker's processor time goes on growing.
 //
 // late_ns is what both come to. A worker whose thread pool spins for a while after its work looks like the
-// second; outstanding work shrinks with the number of steps, spinning does not: confirm_work() tells them
-// apart.
+// second; outstanding work shrinks with the number of steps, spinning does not: a burst of a single step
+// tells them apart (is_outstanding_work).
 //
 // Not seen from here: work left on another device whose result nobody reads.
 
@@ -35,8 +35,8 @@ bool is_late(const Burst& burst);
 // The rule: more than half of the bursts (two at least) are late. In words for the table, else nothing.
 std::optional<std::string> answers_early(const std::vector<Burst>& bursts);
 
-// Whether lateness `one` of a single step, after lateness `many` of a whole burst, speaks of outstanding work
-// rather than of threads that spin for a fixed time.
-bool shrinks_with_steps(int64_t many, int64_t one);
+// Whether lateness `one_ns` of a single step beside that of whole bursts speaks of outstanding work rather
+// than of threads that spin for a fixed time, which no pool does for a second.
+bool is_outstanding_work(const std::vector<Burst>& bursts, int64_t one_ns);
 
 }  // namespace bakeoff::lab

@@ -139,8 +139,8 @@ HostTally tally(const std::vector<Trial>& trials) {
 
 std::optional<std::string> HostTally::refusal(const recipe::HostRule& rule) const {
   if (judged < kLeastJudged || busy <= rule.max_busy * judged) return std::nullopt;
-  return fmt::format("this host was busy throughout: {} of {} rounds were disturbed, for example {}", busy, judged,
-                     worst);
+  return fmt::format("this host was busy throughout: {} of {} rounds were disturbed, for example {}", busy,
+                     judged, worst);
 }
 
 }  // namespace bakeoff::lab

@@ -34,11 +34,11 @@ HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnaps
 
 // All rounds of a run together. Members of a heat carry the same rounds: each is counted once.
 struct HostTally {
-  int rounds = 0;    // that count
-  int judged = 0;    // of them: long enough, and with counters, to be judged
-  int busy = 0;      // of them: disturbed all the same
-  int reruns = 0;    // rounds that were run again
-  std::string worst = {};          // what disturbed most often, in words
+  int rounds = 0;                        // that count
+  int judged = 0;                        // of them: long enough, and with counters, to be judged
+  int busy = 0;                          // of them: disturbed all the same
+  int reruns = 0;                        // rounds that were run again
+  std::string worst = {};                // what disturbed most often, in words
   std::vector<std::string> absent = {};  // "cpu pressure: there is no readable /proc/pressure/cpu"
   // Why no verdict can be had: more than rule.max_busy of at least 4 judged rounds were disturbed.
   std::optional<std::string> refusal(const recipe::HostRule& rule) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stats/e_process.h"
 #include "stats/steady.h"
 #include "stats/trimmed.h"
 
@@ -12,6 +13,8 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr int kLeastHeats = 3;
+constexpr double kLeastTolerance = 0.02;
+constexpr double kAlpha = 0.005;
 
 double total_ns(const std::vector<Burst>& bursts, int64_t Burst::*field) {
   double sum = 0;
@@ -57,9 +60,8 @@ bool usable(const Trial& trial) {
 
 // -1, 0, 1: faster and faster, no drift, slower and slower.
 int direction(const Trial& trial, double tolerance) {
-  if (!usable(trial)) return 0;
-  const bool seen = trial.steadiness == "not steady" || trial.steadiness == "too short";
-  if (!seen || std::abs(trial.drift) <= tolerance) return 0;
+  if (!usable(trial) || trial.steadiness != name(stats::Steadiness::kDrifting)) return 0;
+  if (std::abs(trial.drift) <= tolerance) return 0;
   return trial.drift > 0 ? 1 : -1;
 }
 
@@ -72,6 +74,24 @@ bool machine_drifts(const std::vector<Trial>& trials, const Trial& trial, double
     alike += direction(other, tolerance) == direction(trial, tolerance);
   }
   return others > 0 && 2 * alike >= others;
+}
+
+// Median drift of the other members of a trial's heat: the machine's.
+double drift_of_others(const std::vector<Trial>& trials, const Trial& trial) {
+  std::vector<double> drifts;
+  for (const Trial& other : trials) {
+    if (other.heat == trial.heat && other.contender != trial.contender && usable(other))
+      drifts.push_back(std::log1p(burst_drift(other.bursts)));
+  }
+  return drifts.empty() ? 0 : stats::median(drifts);
+}
+
+bool bursts_drift(const std::vector<Trial>& trials, const std::vector<const Trial*>& mine, double tolerance) {
+  stats::EProcess evidence;
+  for (const Trial* trial : mine)
+    evidence.add(std::log1p(burst_drift(trial->bursts)) - drift_of_others(trials, *trial));
+  const stats::Interval drift = evidence.interval(kAlpha);
+  return drift.low > std::log1p(tolerance) || drift.high < -std::log1p(tolerance);
 }
 
 NotSteady describe(const std::vector<const Trial*>& drifting, int heats) {
@@ -89,6 +109,7 @@ NotSteady describe(const std::vector<const Trial*>& drifting, int heats) {
 
 void find_warm_up(Trial& trial, double tolerance) {
   if (!usable(trial)) return;
+  tolerance = std::max(tolerance, kLeastTolerance);
   trial.steadiness = name(stats::Steadiness::kTooShort);
   trial.drift = burst_drift(trial.bursts);
   if (!marks_show_work(trial)) return;
@@ -116,13 +137,15 @@ std::string NotSteady::text() const {
 std::map<std::string, NotSteady> not_steady(const std::vector<Trial>& trials, double tolerance) {
   struct Seen {
     int heats = 0;
-    std::vector<const Trial*> up, down;
+    std::vector<const Trial*> up, down, brief;
   };
+  tolerance = std::max(tolerance, kLeastTolerance);
   std::map<std::string, Seen> seen;
   for (const Trial& trial : trials) {
     if (!usable(trial)) continue;
     Seen& mine = seen[trial.contender];
     ++mine.heats;
+    if (trial.steadiness == name(stats::Steadiness::kTooShort)) mine.brief.push_back(&trial);
     const int way = direction(trial, tolerance);
     if (way == 0 || machine_drifts(trials, trial, tolerance)) continue;
     (way > 0 ? mine.up : mine.down).push_back(&trial);
@@ -133,6 +156,8 @@ std::map<std::string, NotSteady> not_steady(const std::vector<Trial>& trials, do
       const int count = static_cast<int>(drifting.size());
       if (count >= kLeastHeats && 2 * count > mine.heats) found[contender] = describe(drifting, mine.heats);
     }
+    if (2 * static_cast<int>(mine.brief.size()) > mine.heats && bursts_drift(trials, mine.brief, tolerance))
+      found[contender] = describe(mine.brief, mine.heats);
   }
   return found;
 }
