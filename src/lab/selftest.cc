@@ -100,10 +100,10 @@ Status try_barriers(const fs::path& folder, const Interpreters& interpreters, co
 }
 
 Result<std::string> choose_framework(const std::string& wanted, const Interpreters& interpreters) {
-  for (const std::string& name : {"torch", "tensorflow", "jax"}) {
+  for (const std::string name : {"torch", "tensorflow", "jax"}) {
     if (!wanted.empty() && wanted != name) continue;
     const auto found = interpreters.find(name);
-    if (found != interpreters.end() && found->second.why_not.empty()) return std::string(name);
+    if (found != interpreters.end() && found->second.why_not.empty()) return name;
     if (wanted.empty()) continue;
     return Error{.message = fmt::format("there is no environment for {}", name),
                  .remedy = "create it: bakeoff env create " + name};

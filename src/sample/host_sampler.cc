@@ -145,7 +145,7 @@ HostChange change(const HostSnapshot& before, const HostSnapshot& after, double 
   if (!before.clock_ghz || !after.clock_ghz) {
     seen.clock_change = before.clock_ghz ? after.clock_ghz : before.clock_ghz;
   } else {
-    const auto [slow, fast] = std::minmax(*before.clock_ghz, *after.clock_ghz);
+    const auto [slow, fast] = std::minmax({*before.clock_ghz, *after.clock_ghz});
     seen.clock_change = fast / slow - 1;
   }
   seen.slept_s = share(before.uptime_s, after.uptime_s, 1);
