@@ -11,6 +11,7 @@
 namespace bakeoff::cli {
 
 inline constexpr int kBadInput = 2;
+inline constexpr int kRefused = 3;  // the host was busy throughout: no verdict can be had
 inline constexpr int kInterrupted = 130;
 
 // Prints "bakeoff: file:line: message" and the remedy; gives kBadInput, or kInterrupted after Ctrl-C.

@@ -14,6 +14,7 @@ namespace {
 // The parser's targets: one of each command's options, filled by CLI11.
 struct Targets {
   RunOptions run;
+  SelfTestOptions selftest;
   ParityOptions parity;
   EmitOptions emit;
   ShowOptions show;
@@ -47,6 +48,20 @@ std::optional<Budget> parse_budget(const std::string& text) {
   if (unit.empty() || unit == "min") return Budget{.minutes = number};
   if (unit != "pairs" || number != std::floor(number)) return std::nullopt;
   return Budget{.pairs = static_cast<int64_t>(number)};
+}
+
+void add_selftest(CLI::App& app, Targets& t) {
+  CLI::App* sub = command(
+      app, "selftest", "Race identical contenders and planted faults on this machine: is the verdict right?",
+      "bakeoff selftest --minutes 8");
+  sub->add_option("--minutes", t.selftest.minutes, "time to take")
+      ->check(CLI::Range(0.1, 100000.0))
+      ->capture_default_str();
+  sub->add_option("--framework", t.selftest.framework,
+                  "torch, jax or tensorflow; default: the first installed")
+      ->check(CLI::IsMember({"torch", "jax", "tensorflow"}));
+  sub->add_option("--record", t.selftest.record,
+                  "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
 }
 
 void add_run_commands(CLI::App& app, Targets& t) {
@@ -139,6 +154,7 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 Command chosen(const CLI::App& app, const Targets& t) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "run") return t.run;
+  if (name == "selftest") return t.selftest;
   if (name == "parity") return t.parity;
   if (name == "emit") return t.emit;
   if (name == "show") return t.show;
@@ -155,12 +171,16 @@ Command chosen(const CLI::App& app, const Targets& t) {
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   CLI::App app{"Same recipe, every framework, one honest verdict.", "bakeoff"};
   app.set_version_flag("--version", std::string("bakeoff ") + kVersion);
-  app.footer("Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml");
+  app.footer(
+      "Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml\n\n"
+      "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input,\n"
+      "3 no verdict because the host was busy throughout, 130 Ctrl-C.");
   app.require_subcommand(1);
   Targets targets;
   app.add_option("--config", targets.config,
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
+  add_selftest(app, targets);
   add_source_commands(app, targets);
   add_setup_commands(app, targets);
   if (argc < 2) {

@@ -25,6 +25,11 @@ struct RunOptions {
   std::string format = "text";
   bool prove_again = false;  // do not reuse proofs of earlier runs
 };
+struct SelfTestOptions {
+  double minutes = 8;
+  std::string framework = {};         // empty: the first that is installed
+  std::filesystem::path record = {};  // step times of identical contenders, a line a block
+};
 struct ParityOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};  // empty: a temporary folder
@@ -59,8 +64,8 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions,
-                             EnvOptions, DataOptions, ReportOptions>;
+using Command = std::variant<RunOptions, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions,
+                             RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -70,8 +75,10 @@ struct CommandLine {
 // Either a command, or an exit code after help, version or an error has been printed.
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 
-// Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 130 Ctrl-C.
+// Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
+// verdict (a busy host), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
+int selftest(const SelfTestOptions&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);

@@ -26,6 +26,10 @@ int present(const lab::Summary& summary, const std::string& format, const fs::pa
   if (!written) return fail(written.error());
   if (format == "text") print(fmt::format("{}\n", html.string()));
   if (summary.interrupted) return kInterrupted;
+  if (!summary.refusal.empty()) {
+    std::fprintf(stderr, "bakeoff: no verdict: %s\n", summary.refusal.c_str());
+    return kRefused;
+  }
   return summary.ranked.empty() ? 1 : 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "lab/gate.h"
+#include "lab/host_watch.h"
 #include "lab/progress.h"
 #include "lab/records.h"
 #include "lab/trial.h"
@@ -31,6 +32,7 @@ struct Plan {
   Manifest manifest = {};
   GateJob gate = {};
   std::vector<Lane> lanes = {};       // in the recipe's order
+  HostEye host = {};                  // what is looked at around every round; empty: this machine
   std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 

@@ -1,23 +1,16 @@
 #include "lab/race.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <memory>
-#include <mutex>
-#include <numeric>
-#include <thread>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "lab/host.h"
+#include "lab/warm_up.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
 #include "stats/trimmed.h"
-#include "tensor/rng.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -28,96 +21,6 @@ constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker
 
 double seconds_since(int64_t begin) {
   return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
-}
-
-// A member of a heat while it lives.
-struct Member {
-  std::unique_ptr<Worker> worker;
-  Trial trial;
-  int64_t burst_steps = 2;
-};
-
-void end_member(Member& member) {
-  const proc::ResourceUsage usage = member.worker->close();
-  member.trial.user_s = usage.user_s;
-  member.trial.system_s = usage.system_s;
-  member.trial.peak_rss_bytes = usage.max_rss_bytes;
-  member.trial.involuntary_switches = usage.involuntary_switches;
-}
-
-// A worker that hangs would go on beside the others' bursts: it ends here.
-void take_failure(Member& member) {
-  if (member.trial.failure || member.worker->ok()) return;
-  member.trial.failure = member.worker->failure();
-  end_member(member);
-}
-
-void note_loss(Trial& trial, const std::optional<double>& loss) {
-  if (!loss) return;
-  trial.last_loss = loss;
-  if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
-}
-
-// Import, build, first step; ends frozen.
-void start_member(const Plan& plan, const GateContender& entry, Member& member) {
-  Trial& trial = member.trial;
-  trial.started = utc_now();
-  WorkerSpec spec = entry.worker;
-  spec.log_file =
-      plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
-  static std::atomic<int> rings{0};
-  spec.ring_file = fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), rings++);
-  if (!fs::is_directory("/dev/shm")) spec.ring_file = plan.directory.path() / spec.ring_file.filename();
-  member.worker = Worker::start(spec);
-  Worker& worker = *member.worker;
-  trial.start_ns = worker.start_ns();
-  if (const auto imported = worker.import()) {
-    trial.import_ns = imported->ns;
-    trial.versions = imported->versions;
-    trial.effective = imported->effective;
-  }
-  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
-  const auto built =
-      worker.build({.script = entry.script,
-                    .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
-                    .data = plan.gate.data,
-                    .layout = entry.layout,
-                    .dropout = true},
-                   trial.effective);
-  if (built) trial.build_ns = *built;
-  if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
-  worker.freeze();
-  take_failure(member);
-}
-
-// The further steps before the bursts, with the machine to itself; they also tell how long a burst is.
-void warm_up(const Plan& plan, Member& member) {
-  member.worker->thaw();
-  if (const auto warm = member.worker->run(plan.recipe.race.warmup_steps, "warmup")) {
-    member.trial.warmup_ns = warm->burst.ns;
-    note_loss(member.trial, warm->loss);
-    const double step_s = warm->burst.ms_per_step() / 1e3;
-    member.burst_steps = std::max<int64_t>(2, std::llround(plan.recipe.race.burst_seconds / step_s));
-  }
-  member.worker->freeze();
-  take_failure(member);
-}
-
-void run_burst(Member& member) {
-  member.worker->thaw();
-  if (const auto ran = member.worker->run(member.burst_steps)) {
-    member.trial.bursts.push_back(ran->burst);
-    member.trial.step_ns.insert(member.trial.step_ns.end(), ran->step_ns.begin(), ran->step_ns.end());
-    note_loss(member.trial, ran->loss);
-  }
-  member.worker->freeze();
-  take_failure(member);
-}
-
-template <typename T>
-void shuffle(std::vector<T>& items, tensor::Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i)
-    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
 }
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
@@ -155,15 +58,22 @@ std::set<std::string> failed_in(const std::vector<Trial>& trials) {
 std::optional<double> heat_value(const Trial& trial) {
   if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
   std::vector<double> ms;
-  for (const Burst& burst : trial.bursts) ms.push_back(burst.ms_per_step());
+  for (size_t i = static_cast<size_t>(trial.warmup_bursts); i < trial.bursts.size(); ++i)
+    ms.push_back(trial.bursts[i].ms_per_step());
   const auto value = stats::log_trimmed_mean(ms);
   return value ? std::optional<double>(*value) : std::nullopt;
 }
 
-Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
-                                  const std::vector<std::string>& entrants) {
+std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
+  std::set<std::string> out = failed_in(trials);
+  for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);
+  return out;
+}
+
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
+                                  double tolerance) {
   stats::PairTable table(entrants.size());
-  const std::set<std::string> out = failed_in(trials);
+  const std::set<std::string> out = out_of_race(trials, tolerance);
   std::set<int> heats;
   for (const Trial& trial : trials) heats.insert(trial.heat);
   for (const int heat : heats) {
@@ -212,104 +122,6 @@ Status check_budget(const recipe::Recipe& recipe) {
                               minutes)};
   }
   return Done{};
-}
-
-namespace {
-
-// A heat under way.
-class Heat {
- public:
-  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const Watch& watch,
-       Happening happening)
-      : plan_(plan),
-        lanes_(lanes),
-        watch_(watch),
-        now_(std::move(happening)),
-        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
-        members_(lanes.size()),
-        order_(lanes.size()) {
-    std::iota(order_.begin(), order_.end(), size_t{0});
-    now_.total = static_cast<int>(lanes.size() * (2 + static_cast<size_t>(plan.recipe.race.bursts)));
-    now_.done = 0;
-    for (size_t i = 0; i < lanes.size(); ++i) {
-      members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
-      members_[i].trial.heat = number;
-    }
-  }
-
-  void start(size_t at_once) {
-    shuffle(order_, rng_);
-    std::atomic<size_t> next{0};
-    const auto work = [&] {
-      for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
-        Member& member = members_[order_[k]];
-        member.trial.alone = at_once == 1;
-        tell("starting", order_[k]);
-        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, member);
-      }
-    };
-    std::vector<std::thread> beside;
-    for (size_t i = 1; i < at_once; ++i) beside.emplace_back(work);
-    work();
-    for (std::thread& thread : beside) thread.join();
-  }
-
-  void time() {
-    each("warming up", [&](Member& member) { warm_up(plan_, member); });
-    for (int64_t round = 0; round < plan_.recipe.race.bursts; ++round) {
-      shuffle(order_, rng_);
-      each("timing", run_burst);
-    }
-  }
-
-  std::vector<Trial> end() {
-    std::vector<Trial> trials;
-    for (Member& member : members_) {
-      if (member.worker && member.worker->ok()) end_member(member);
-      trials.push_back(std::move(member.trial));
-    }
-    return trials;
-  }
-
- private:
-  template <typename Act>
-  void each(const std::string& what, Act act) {
-    for (const size_t i : order_) {
-      if (proc::interrupted() || !members_[i].worker || !members_[i].worker->ok()) continue;
-      tell(what, i);
-      act(members_[i]);
-    }
-  }
-
-  void tell(const std::string& what, size_t member) {
-    const std::lock_guard lock(telling_);
-    Happening here = now_;
-    here.elapsed_s += seconds_since(begin_);
-    if (here.left_s) here.left_s = std::max(0.0, *here.left_s - seconds_since(begin_));
-    here.detail = what + " " + members_[member].trial.contender;
-    watch_(here);
-    ++now_.done;
-  }
-
-  const Plan& plan_;
-  const std::vector<size_t>& lanes_;
-  const Watch& watch_;
-  Happening now_;
-  std::mutex telling_;
-  tensor::Rng rng_;
-  std::vector<Member> members_;
-  std::vector<size_t> order_;
-  int64_t begin_ = monotonic_clock().now_ns();
-};
-
-}  // namespace
-
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, size_t at_once,
-                            const Watch& watch, Happening happening) {
-  Heat running(plan, lanes, heat, watch, std::move(happening));
-  running.start(at_once);
-  running.time();
-  return running.end();
 }
 
 namespace {
@@ -383,10 +195,10 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   Happening now{.stage = "race", .contenders = static_cast<int>(plan.lanes.size())};
   double last_heat_s = 0;
   while (!proc::interrupted() && heat < plan.recipe.budget.heats) {
-    TRY(const stats::PairTable table, tabulate(trials, entrants));
+    TRY(const stats::PairTable table, tabulate(trials, entrants, plan.recipe.margin));
     const stats::Race state =
         stats::race_state(table, {.alpha = plan.recipe.alpha, .margin = plan.recipe.margin});
-    const std::set<std::string> out = failed_in(trials);
+    const std::set<std::string> out = out_of_race(trials, plan.recipe.margin);
     std::vector<bool> failed;
     for (const std::string& id : entrants) failed.push_back(out.contains(id));
     size_t live = static_cast<size_t>(plan.recipe.race.live);

@@ -4,6 +4,10 @@
 // (timed: compilation included) and is frozen; each warms up, alone; then bursts alternate in random order,
 // one worker running at a time, all others frozen. Each heat gives every member one value, the log of its
 // trimmed mean step time, and every pair of members one paired difference.
+//
+// The host is looked at before and after every round, one burst of each member; a round that was disturbed by
+// the recipe's rule is run again, whole (lab/host_watch.h). A worker that answers before its work is done
+// breaks a rule (lab/barrier.h). Bursts that were still warm-up do not count (lab/warm_up.h).
 
 #include <optional>
 #include <set>
@@ -28,9 +32,14 @@ std::optional<double> heat_value(const Trial& trial);
 // Contenders that failed, or broke a rule, in some heat: they are out, and none of their heats counts.
 std::set<std::string> failed_in(const std::vector<Trial>& trials);
 
+// These, and those that never become steady (lab/warm_up.h): not ranked, and in no further heat. `tolerance`:
+// the recipe's margin.
+std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance);
+
 // The paired table of all heats over `entrants` (contenders' ids; its indices are positions in them), without
-// those of failed_in().
-Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants);
+// those of out_of_race().
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
+                                  double tolerance = 0.03);
 
 // Heats without which nothing can be decided between `contenders` at `alpha`, however wide the gaps.
 int64_t least_heats(double alpha, size_t contenders);

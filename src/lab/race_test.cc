@@ -11,6 +11,7 @@
 
 #include "lab/prove_all.h"
 #include "lab/testing.h"
+#include "lab/warm_up.h"
 #include "proc/interrupt.h"
 
 namespace bakeoff::lab {
@@ -27,13 +28,27 @@ using Options = std::map<std::string, std::string>;
 
 const Watch kNobody = [](const Happening&) {};
 
-// A run whose lanes are fakes, a name and the fake's options each.
+// A machine on which nothing else ever happens: its counters stand still.
+sample::HostSnapshot quiet() {
+  sample::HostSnapshot snapshot;
+  snapshot.ns = monotonic_clock().now_ns();
+  snapshot.cpus = 2;
+  snapshot.uptime_s = static_cast<double>(snapshot.ns) / 1e9;
+  for (sample::Reading* r : {&snapshot.busy_s, &snapshot.steal_s, &snapshot.memory_pressure_s,
+                             &snapshot.io_pressure_s, &snapshot.throttled_s, &snapshot.cpu_pressure_s})
+    *r = 0.0;
+  snapshot.clock_ghz = 3.0;
+  return snapshot;
+}
+
+// A run whose lanes are fakes, a name and the fake's options each; on a quiet machine.
 Plan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Options>>& lanes) {
   Plan plan{.recipe = {}, .directory = RunDirectory::create(folder).value()};
   plan.recipe.alpha = 0.05;
   plan.recipe.race.warmup_steps = 2;
   plan.recipe.race.bursts = 2;
   plan.recipe.race.burst_seconds = 0.03;
+  plan.host = quiet;
   for (const auto& [id, options] : lanes) {
     const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
     plan.manifest.contenders.push_back(contender);
@@ -287,6 +302,132 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   for (const auto& file : fs::directory_iterator("/dev/shm")) {
     EXPECT_THAT(file.path().string(), ::testing::Not(HasSubstr("bakeoff-" + std::to_string(::getpid()))));
   }
+}
+
+// The machine sleeps during the first and the third round that are run.
+TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
+  int looks = 0;
+  plan.host = [&] {
+    sample::HostSnapshot snapshot = quiet();
+    ++looks;
+    if (looks == 2 || looks == 6) snapshot.uptime_s = *snapshot.uptime_s + 60;
+    return snapshot;
+  };
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  EXPECT_EQ(looks, 8) << "two rounds, and two run again";
+  for (const Trial& trial : trials) {
+    EXPECT_EQ(trial.bursts.size(), 2u);
+    EXPECT_EQ(trial.void_bursts.size(), 2u) << "both arms";
+    EXPECT_EQ(trial.step_ns.size(), static_cast<size_t>(trial.bursts[0].steps + trial.bursts[1].steps - 2));
+    ASSERT_EQ(trial.rounds.size(), 4u);
+    for (const size_t i : {0u, 2u}) {
+      EXPECT_TRUE(trial.rounds[i].rerun);
+      EXPECT_THAT(trial.rounds[i].busy, HasSubstr("suspended for 60"));
+    }
+    for (const size_t i : {1u, 3u}) {
+      EXPECT_FALSE(trial.rounds[i].rerun);
+      EXPECT_EQ(trial.rounds[i].busy, "");
+      EXPECT_EQ(trial.rounds[i].seen.at("memory pressure"), 0);
+      EXPECT_EQ(trial.rounds[i].absent.at("load"), "not read");
+    }
+    EXPECT_TRUE(heat_value(trial));
+  }
+  EXPECT_EQ(trials[0].rounds, trials[1].rounds);
+}
+
+TEST_F(RaceTest, NoMoreRoundsThanAllowedAreRunAgain) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  plan.recipe.race.bursts = 4;
+  plan.recipe.race.host.max_reruns = 3;
+  double slept = 0;
+  plan.host = [&] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.uptime_s = *snapshot.uptime_s + (slept += 60);
+    return snapshot;
+  };
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  EXPECT_EQ(trials[0].bursts.size(), 4u) << "the last attempt counts, whatever it was like";
+  EXPECT_EQ(trials[0].void_bursts.size(), 3u);
+  const HostTally seen = tally(trials);
+  EXPECT_EQ(seen.rounds, 4);
+  EXPECT_EQ(seen.busy, 4);
+  EXPECT_EQ(seen.reruns, 3);
+  EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("4 of 4 rounds were disturbed"));
+}
+
+// Steps: 1 first, 2 and 3 warm-up, 4 and more the bursts.
+TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
+  Plan plan =
+      make_plan_of(folder_ / "run", {{"jumps", {{"step_ms", "2"}, {"jump_step", "5"}, {"jump_ms", "5000"}}},
+                                     {"steady", {{"step_ms", "2"}}}});
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  for (const Trial& trial : trials) {
+    EXPECT_FALSE(trial.failure) << trial.failure->reason;
+    EXPECT_EQ(trial.bursts.size(), 2u);
+    ASSERT_EQ(trial.void_bursts.size(), 1u);
+    ASSERT_EQ(trial.rounds.size(), 3u);
+    EXPECT_TRUE(trial.rounds[0].rerun);
+    EXPECT_THAT(trial.rounds[0].busy, HasSubstr("the clock jumped: a burst claims"));
+    EXPECT_LT(std::exp(heat_value(trial).value()), 100) << "five seconds are not in it";
+  }
+  plan.recipe.race.host.max_reruns = 0;
+  for (const Trial& trial : run_heat(plan, {0, 1}, 2, 1, kNobody, {})) {
+    EXPECT_EQ(trial.bursts.size(), 1u) << "void all the same, for both";
+    EXPECT_EQ(trial.void_bursts.size(), 1u);
+  }
+}
+
+TEST_F(RaceTest, AWorkerThatDiesInTheMiddleVoidsThePair) {
+  Plan plan =
+      make_plan_of(folder_ / "run", {{"dies", {{"step_ms", "2"}, {"crash_step", "6"}, {"crash_how", "kill"}}},
+                                     {"lives", {{"step_ms", "2"}}}});
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  ASSERT_TRUE(trials[0].failure);
+  EXPECT_THAT(trials[0].failure->reason, HasSubstr("SIGKILL"));
+  EXPECT_EQ(heat_value(trials[0]), std::nullopt);
+  EXPECT_TRUE(heat_value(trials[1]));
+  const auto table = tabulate(trials, {"dies", "lives"}).value();
+  EXPECT_EQ(table.met(0, 1), 0u) << "no half pair";
+  EXPECT_EQ(table.heats(0), 0u);
+}
+
+TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
+  Plan plan = make_plan_of(folder_ / "run", {{"honest", {{"step_ms", "10"}, {"busy", "1"}}},
+                                             {"late", {{"step_ms", "10"}, {"barrier", "late"}}},
+                                             {"none", {{"step_ms", "10"}, {"barrier", "none"}}},
+                                             {"spins", {{"step_ms", "10"}, {"pool_spin_ms", "60"}}}});
+  plan.recipe.race.burst_seconds = 0.1;
+  plan.recipe.race.bursts = 3;
+  const auto trials = run_heat(plan, {0, 1, 2, 3}, 1, 1, kNobody, {});
+  EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
+  for (const size_t i : {1u, 2u}) {
+    ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
+    EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done: 3 of 3 bursts"));
+    EXPECT_EQ(heat_value(trials[i]), std::nullopt);
+    EXPECT_LT(trials[i].bursts[0].steps, 50) << "bursts are sized by the work, not by the claim";
+  }
+  EXPECT_FALSE(trials[3].invalid) << "threads that spin for a while are no outstanding work: "
+                                  << *trials[3].invalid;
+}
+
+TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
+  Plan plan = make_plan_of(folder_ / "run", {{"steady", {{"step_ms", "3"}}},
+                                             {"drifts", {{"step_ms", "2"}, {"drift", "0.03"}}},
+                                             {"also", {{"step_ms", "3"}}}});
+  plan.recipe.race.bursts = 4;
+  plan.recipe.margin = 0.1;
+  std::vector<Trial> trials;
+  for (int heat = 1; heat <= 4; ++heat) {
+    for (Trial& trial : run_heat(plan, {0, 1, 2}, heat, 1, kNobody, {})) trials.push_back(std::move(trial));
+  }
+  const auto unsteady = not_steady(trials, 0.1);
+  ASSERT_TRUE(unsteady.contains("drifts"));
+  EXPECT_GT(unsteady.at("drifts").drift, 0.3);
+  EXPECT_FALSE(unsteady.contains("steady"));
+  EXPECT_FALSE(unsteady.contains("also"));
+  EXPECT_EQ(out_of_race(trials, 0.1), std::set<std::string>{"drifts"});
+  EXPECT_EQ(tabulate(trials, {"steady", "drifts"}, 0.1)->heats(1), 0u);
 }
 
 TEST_F(RaceTest, EndsWhenEverythingIsDecided) {

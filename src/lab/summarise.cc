@@ -10,6 +10,7 @@
 #include "ir/cost.h"
 #include "ir/text.h"
 #include "lab/race.h"
+#include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
 #include "stats/trimmed.h"
@@ -83,7 +84,7 @@ class Summariser {
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
       if (may_race(i)) entrants.push_back(manifest_.contenders[i].id);
     }
-    TRY(const stats::PairTable table, tabulate(trials_, entrants));
+    TRY(const stats::PairTable table, tabulate(trials_, entrants, recipe_.margin));
     const stats::Ranking ranking = stats::rank(table, {.alpha = recipe_.alpha, .margin = recipe_.margin});
     Summary s = header(std::move(sources));
     fill_rows(s, ranking, entrants);
@@ -91,6 +92,7 @@ class Summariser {
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = sentence(s);
+    judge_host(s);
     add_notes(s);
     return s;
   }
@@ -161,6 +163,8 @@ class Summariser {
       row.versions = t->versions;
     }
     row.heats = static_cast<int>(sound.size());
+    if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
+      row.drift = unsteady->second.drift;
     return row;
   }
 
@@ -179,6 +183,8 @@ class Summariser {
       if (t->failure) return t->failure;
       if (t->invalid) return Failure{"run", *t->invalid, {}};
     }
+    if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
+      return Failure{"warmup", unsteady->second.text(), {}};
     if (!row.proof) return Failure{"environment", "was not run: the run ended before its turn", {}};
     if (row.heats == 0)
       return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
@@ -277,7 +283,8 @@ class Summariser {
   }
 
   void add_notes(Summary& s) const {
-    if (!s.decided && s.ranked.size() > 1) {
+    add_host_notes(s);
+    if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
       s.notes.push_back(
           fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
                       "machine would decide; `bakeoff run --resume` goes on.",
@@ -302,11 +309,48 @@ class Summariser {
     }
   }
 
+  // A host that disturbed most rounds, runs again or not, allows no verdict: nobody leads.
+  void judge_host(Summary& s) const {
+    s.host = tally(trials_);
+    const auto refusal = s.host.refusal(recipe_.race.host);
+    if (!refusal) return;
+    s.refusal = *refusal;
+    s.decided = false;
+    s.sentence = fmt::format("No verdict: {}.", *refusal);
+    for (Row& row : s.ranked) {
+      row.verdict = "refused";
+      row.ties.clear();
+      row.rank_best = 1;
+      row.rank_worst = static_cast<int>(s.ranked.size());
+    }
+  }
+
+  void add_host_notes(Summary& s) const {
+    const HostTally& host = s.host;
+    if (!s.refusal.empty()) {
+      s.notes.push_back(
+          "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
+          "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
+          "max_busy.");
+    } else if (host.busy > 0) {
+      s.notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.",
+                                    host.busy, host.judged, host.worst));
+    }
+    if (host.reruns > 0) {
+      s.notes.push_back(fmt::format(
+          "{} of {} rounds of bursts were disturbed and run again, whole, by the recipe's rule: {}.",
+          host.reruns, host.rounds + host.reruns, host.worst));
+    }
+    if (!host.absent.empty())
+      s.notes.push_back(fmt::format("Not watched here: {}.", fmt::join(host.absent, "; ")));
+  }
+
   const Manifest& manifest_;
   const std::vector<Parity>& parities_;
   const std::vector<Trial>& trials_;
   recipe::Recipe recipe_;
   ir::Cost cost_;
+  std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
 };
 
 }  // namespace

@@ -126,6 +126,73 @@ TEST(Summarise, RanksByTimeWithTiesVerdictsAndIntervals) {
   EXPECT_THAT(s.notes, IsEmpty());
 }
 
+TEST(Summarise, AHostThatWasBusyThroughoutAllowsNoVerdict) {
+  HandMade run({"slow", "fast"});
+  run.race({{"slow", 8}, {"fast", 4}}, 10);
+  const HostRound busy{.wall_ns = 1, .seen = {{"others", 0.6}}, .busy = "other processes used 60%"};
+  for (Trial& trial : run.trials) {
+    trial.rounds = {busy, busy};
+    trial.rounds[0].rerun = true;
+  }
+  const Summary s = run.summary();
+  EXPECT_THAT(s.refusal, HasSubstr("busy throughout: 10 of 10 rounds"));
+  EXPECT_FALSE(s.decided);
+  EXPECT_THAT(s.sentence, HasSubstr("No verdict: this host was busy throughout"));
+  ASSERT_EQ(s.ranked.size(), 2u) << "the times are shown";
+  for (const Row& row : s.ranked) {
+    EXPECT_EQ(row.verdict, "refused");
+    EXPECT_EQ(row.rank_best, 1);
+    EXPECT_EQ(row.rank_worst, 2);
+  }
+  EXPECT_THAT(s.notes,
+              ::testing::Contains(HasSubstr("10 of 20 rounds of bursts were disturbed and run again")));
+  EXPECT_EQ(s.host.reruns, 10);
+}
+
+TEST(Summarise, AFewDisturbedRoundsAreNotedAndTheVerdictStands) {
+  HandMade run({"slow", "fast"});
+  run.race({{"slow", 8}, {"fast", 4}}, 10);
+  for (Trial& trial : run.trials) {
+    trial.rounds = {{.wall_ns = 1, .seen = {{"others", 0.0}}, .absent = {{"cpu pressure", "no such file"}}}};
+    if (trial.heat == 3) trial.rounds[0].busy = "other processes used 60%";
+  }
+  const Summary s = run.summary();
+  EXPECT_EQ(s.refusal, "");
+  EXPECT_TRUE(s.decided);
+  EXPECT_THAT(s.notes, ElementsAre(HasSubstr("The host disturbed 1 of 10 rounds that count"),
+                                   "Not watched here: cpu pressure: no such file."));
+}
+
+TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
+  HandMade run({"a", "b", "warming"});
+  run.race({{"a", 4}, {"b", 5}, {"warming", 3}}, 8);
+  for (Trial& trial : run.trials) {
+    if (trial.contender != "warming") continue;
+    trial.steadiness = "not steady";
+    trial.drift = -0.2;
+  }
+  const Summary s = run.summary();
+  EXPECT_THAT(ids(s.ranked), ElementsAre("a", "b"));
+  EXPECT_EQ(s.ranked[0].verdict, "leader") << "the fastest of those that are steady";
+  ASSERT_THAT(ids(s.unranked), ElementsAre("warming"));
+  EXPECT_EQ(s.unranked[0].failure->stage, "warmup");
+  EXPECT_THAT(s.unranked[0].failure->reason, HasSubstr("never became steady: in 8 of 8 heats"));
+  EXPECT_EQ(s.unranked[0].drift, -0.2);
+}
+
+TEST(Summarise, BurstsThatWereStillWarmUpDoNotCount) {
+  HandMade run({"a", "b"});
+  run.race({{"a", 4}, {"b", 5}}, 8);
+  for (Trial& trial : run.trials) {
+    if (trial.contender != "a") continue;
+    trial.bursts[0].ns *= 3;
+    trial.warmup_bursts = 1;
+  }
+  const Summary s = run.summary();
+  EXPECT_EQ(s.ranked[0].contender.id, "a");
+  EXPECT_NEAR(s.ranked[0].ms_per_step.value, 4, 0.4);
+}
+
 TEST(Summarise, ValuesOfARow) {
   HandMade run({"a", "b"}, "alpha = 0.05\nmargin = 0.1");
   run.race({{"a", 4}, {"b", 6}}, 11);

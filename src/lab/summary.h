@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/host_watch.h"
 #include "lab/trial.h"
 
 namespace bakeoff::lab {
@@ -50,6 +51,7 @@ struct Row {
   ParityState parity = ParityState::kNotRun;
   std::optional<Parity> proof = {};
   std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason
+  std::optional<double> drift = {};     // it never became steady: 0.1 = a heat's second half takes 10% longer
   std::vector<double> step_ms = {};     // pooled steps of all heats, for the picture only
   std::vector<double> heat_ms = {};     // one a heat: the values that the verdict rests on
   Texts effective = {};
@@ -69,6 +71,8 @@ struct Summary {
   std::string sentence = {};  // the verdict in one or two plain sentences
   bool decided = false;       // every contender told apart from the leader or within the margin
   bool interrupted = false;
+  std::string refusal = {};  // why no verdict is given at all: the host was busy throughout
+  HostTally host = {};       // how often it disturbed the race, and what was run again
   double margin = 0;  // 0.03
   double alpha = 0;   // error rate of all statements together
   int64_t batch = 0;

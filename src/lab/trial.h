@@ -28,8 +28,20 @@ struct Failure {
 struct Burst {
   int64_t ns = 0;
   int64_t steps = 0;
+  int64_t late_ns = 0;   // went on working for so long after the end it claims (lab/barrier.h)
+  int64_t switches = 0;  // involuntary context switches of its threads meanwhile
   double ms_per_step() const { return static_cast<double>(ns) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;
+};
+
+// What the host did during one round of bursts, one burst of each member of a heat (lab/host_watch.h).
+struct HostRound {
+  int64_t wall_ns = 0;
+  std::map<std::string, double> seen = {};  // "steal", "others", ...: HostChange's numbers, by name
+  Texts absent = {};                        // the others: why there is no number
+  std::string busy = {};                    // which rule was broken, in words; empty: none
+  bool rerun = false;                       // its bursts do not count: the whole round was run again
+  bool operator==(const HostRound&) const = default;
 };
 
 // One contender in one heat, in one fresh process.
@@ -47,7 +59,13 @@ struct Trial {
   bool alone = false;         // start, import, build and first step had the machine to themselves
   int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};
-  std::vector<int64_t> step_ns = {};  // pipelined step times from the marks, bursts only
+  std::vector<int64_t> step_ns = {};         // pipelined step times from the marks, bursts only
+  std::vector<int64_t> warmup_step_ns = {};  // the same of the warm-up
+  int64_t warmup_bursts = 0;                 // leading bursts that were still warm-up (lab/warm_up.h)
+  std::string steadiness = {};               // of what follows: "steady", "not steady", "too short"
+  double drift = 0;                          // second half over first half, less 1
+  std::vector<HostRound> rounds = {};        // in the order they were run; one for each burst and rerun
+  std::vector<Burst> void_bursts = {};       // of the rounds that were run again
   std::optional<double> last_loss = std::nullopt;
   double user_s = 0;  // rusage of the worker and its children
   double system_s = 0;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "lab/barrier.h"
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
 
@@ -18,6 +19,8 @@ using Json = nlohmann::json;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
+constexpr int64_t kLongestWatch = kSecond;
+constexpr int64_t kJump = 1'000'000;  // clocks of one machine do not differ by this much
 
 // Losses that are not finite travel as text.
 double number(const Json& value) {
@@ -114,6 +117,8 @@ struct Worker::Impl {
 
 Worker::Worker() : impl_(std::make_unique<Impl>()) {}
 Worker::~Worker() = default;
+
+pid_t Worker::pid() const { return impl_->child ? impl_->child->pid() : -1; }
 
 namespace {
 
@@ -227,7 +232,9 @@ std::optional<Losses> Worker::losses(int64_t steps) {
 
 std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
+  const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, {{"op", "run"}, {"steps", steps}});
+  const int64_t went_by = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
   ran.burst = {integer(*answer, "ns"), integer(*answer, "steps")};
@@ -236,6 +243,8 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
         Failure{stage, fmt::format("impossible burst: {} steps in {} ns", ran.burst.steps, ran.burst.ns), {}};
     return std::nullopt;
   }
+  if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;
+  ran.burst.late_ns = std::max<int64_t>(0, went_by - ran.burst.ns) + busy_after(pid(), kLongestWatch);
   if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
     ran.loss = number(*loss);
   if (impl_->ring) {

@@ -4,6 +4,8 @@
 // blocks until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a
 // failure the worker is of no further use and failure() says why.
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -55,6 +57,7 @@ struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
   std::vector<int64_t> step_ns = {};  // from the marks: one fewer than steps
+  int64_t jump_ns = 0;                // more than went by here: a clock jumped
 };
 
 class Worker {
@@ -66,6 +69,7 @@ class Worker {
   bool ok() const { return !failure_; }
   const std::optional<Failure>& failure() const { return failure_; }
   int64_t start_ns() const { return start_ns_; }
+  pid_t pid() const;  // -1: it was never started
 
   std::optional<Imported> import();
   // Gives the nanoseconds; effective settings are added to `effective`.
@@ -74,6 +78,7 @@ class Worker {
   bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
               const std::filesystem::path& out);
   std::optional<Losses> losses(int64_t steps);
+  // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
 
   void freeze();  // no thread of it runs

@@ -109,6 +109,17 @@ Result<ir::Optimizer> read_optimizer(const Reader& reader) {
   return o;
 }
 
+HostRule read_host_rule(const Reader& reader) {
+  HostRule rule;
+  rule.max_steal = reader.real("race", "max_steal", rule.max_steal);
+  rule.max_others = reader.real("race", "max_others", rule.max_others);
+  rule.max_pressure = reader.real("race", "max_pressure", rule.max_pressure);
+  rule.max_clock_change = reader.real("race", "max_clock_change", rule.max_clock_change);
+  rule.max_reruns = reader.integer("race", "max_reruns", rule.max_reruns);
+  rule.max_busy = reader.real("race", "max_busy", rule.max_busy);
+  return rule;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -133,6 +144,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.tuned_allocator = reader.word("race", "allocator", "default") == "tuned";
   race.parity_steps = reader.integer("race", "parity_steps", race.parity_steps);
   race.stage_seconds = reader.real("race", "stage_seconds", race.stage_seconds);
+  race.host = read_host_rule(reader);
 }
 
 Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool recorded) {

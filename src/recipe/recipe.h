@@ -40,6 +40,17 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
+// When a round of bursts was disturbed, and what follows (lab/host_watch.h). Shares, 0.05 = 5%.
+struct HostRule {
+  double max_steal = 0.05;         // of the processors' time, taken by the hypervisor or a quota
+  double max_others = 0.10;        // of the processors' time, used by other processes
+  double max_pressure = 0.10;      // of wall time in which a task waited for memory or a disk
+  double max_clock_change = 0.10;  // of the processor's speed from the round's start to its end
+  int64_t max_reruns = 2;          // rounds of a heat that may be run again
+  double max_busy = 0.5;           // share of disturbed rounds above which the verdict is refused
+  bool operator==(const HostRule&) const = default;
+};
+
 struct Race {
   int64_t threads = 0;  // 0: the CPUs allowed
   int64_t live = 8;
@@ -49,6 +60,7 @@ struct Race {
   bool tuned_allocator = false;
   int64_t parity_steps = 10;
   double stage_seconds = 300;
+  HostRule host = {};
   bool operator==(const Race&) const = default;
 };
 

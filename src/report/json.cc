@@ -84,6 +84,7 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["break_even_step"] = number(r.break_even_step);
   out["peak_rss_bytes"] = r.peak_rss_bytes;
   out["heats"] = r.heats;
+  out["drift"] = number(r.drift);
   out["parity"] = parity_word(r.parity);
   out["proof"] = r.proof ? parity(*r.proof) : Json(nullptr);
   out["failure"] = r.failure ? failure(*r.failure) : Json(nullptr);
@@ -99,6 +100,16 @@ Json host(const lab::Host& h) {
   return {{"name", h.name},       {"kernel", h.kernel}, {"cpu", h.cpu},
           {"os", h.os},           {"cpus", h.cpus},     {"memory_bytes", h.memory_bytes},
           {"more", texts(h.more)}};
+}
+
+Json host_watch(const lab::Summary& s) {
+  return {{"rounds", s.host.rounds},
+          {"judged", s.host.judged},
+          {"disturbed", s.host.busy},
+          {"run_again", s.host.reruns},
+          {"example", s.host.worst},
+          {"not_watched", s.host.absent},
+          {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
 }
 
 Json fairness(const lab::FairnessDiff& diff) {
@@ -160,6 +171,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["sources"] = Json::array();
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
+  out["host"] = host_watch(s);
   out["notes"] = s.notes;
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {

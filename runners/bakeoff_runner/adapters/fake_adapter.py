@@ -27,6 +27,11 @@ close; faults happen at the start of their stage):
 ``eat_memory_at``  stage in which memory is allocated and touched until killed
 ``spin``           "1": a thread burns processor time for ever, idle or not
 ``load_script``    "1": `build` runs the script file
+``barrier``        "late": `run` reads its clock before its work is done, and waits for
+                   the work after that; "none": it never waits. The work is a thread
+                   that takes ``step_ms`` a step of processor time
+``pool_spin_ms``   after each `run` a thread burns processor time for so long
+``jump_step``      at this step the worker's clock jumps ahead by ``jump_ms``, for good
 =================  ==================================================================
 """
 
@@ -58,7 +63,7 @@ _LEARNING_RATE = 0.1
 _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
-    "eat_memory_at spin load_script".split()
+    "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms".split()
 )
 
 
@@ -123,15 +128,30 @@ class FakeAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         self._trouble("run")
+        if "barrier" in self._options:
+            return self._run_without_barrier(steps, mark)
         loss = 0.0
         start = time.monotonic_ns()
         for _ in range(steps):
             loss = self._train_step()
             mark()
-        return RunResult(time.monotonic_ns() - start, loss)
+        end = time.monotonic_ns()
+        if "pool_spin_ms" in self._options:
+            _start_burning(self._number("pool_spin_ms") / 1e3)
+        return RunResult(end - start, loss)
 
     def close(self) -> None:
         self._trouble("close")
+
+    def _run_without_barrier(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        start = time.monotonic_ns()
+        for _ in range(steps):
+            mark()
+        work = _start_burning(steps * self._number("step_ms") / 1e3)
+        end = time.monotonic_ns()
+        if self._options["barrier"] == "late":
+            work.join()
+        return RunResult(end - start, 1.0)
 
     def _reset(self) -> None:
         self._weight, self._step = 0.0, 0
@@ -142,6 +162,8 @@ class FakeAdapter(Adapter):
             self._crash()
         if self._options.get("hang_step") == str(self._step):
             _hang()
+        if self._options.get("jump_step") == str(self._step):
+            _jump(round(self._number("jump_ms") * 1e6))
         self._take_time()
         error = self._weight - _TARGET
         self._weight -= _LEARNING_RATE * error
@@ -204,6 +226,25 @@ def make() -> Adapter:
 def _hang() -> NoReturn:
     while True:
         time.sleep(3600)
+
+
+def _start_burning(seconds: float) -> threading.Thread:
+    """A thread that uses a processor for so long, and lets others run as well."""
+
+    def burn() -> None:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+    thread = threading.Thread(target=burn, daemon=True)
+    thread.start()
+    return thread
+
+
+def _jump(nanoseconds: int) -> None:
+    """From now on this process's monotonic clock is ahead of everybody else's."""
+    original = time.monotonic_ns
+    time.monotonic_ns = lambda: original() + nanoseconds
 
 
 def _spin() -> NoReturn:

@@ -1,0 +1,84 @@
+#include "lab/selftest.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+
+namespace bakeoff::cli {
+namespace {
+
+std::string_view word(lab::Claim::Outcome outcome) {
+  if (outcome == lab::Claim::Outcome::kHeld) return "held";
+  return outcome == lab::Claim::Outcome::kMissed ? "MISSED" : "not tried";
+}
+
+void print_table(const std::vector<lab::Claim>& claims) {
+  size_t claim = 5, bar = 3;
+  for (const lab::Claim& c : claims) {
+    claim = std::max(claim, c.claim.size());
+    bar = std::max(bar, c.bar.size());
+  }
+  print(fmt::format("{:<9}  {:<{}}  {:<{}}  seen\n", "", "claim", claim, "bar", bar));
+  for (const lab::Claim& c : claims)
+    print(fmt::format("{:<9}  {:<{}}  {:<{}}  {}\n", word(c.outcome), c.claim, claim, c.bar, bar, c.seen));
+}
+
+// A folder of its own, removed with the object.
+class Workspace {
+ public:
+  Workspace() {
+    std::string name = (fs::temp_directory_path() / "bakeoff-selftest-XXXXXX").string();
+    if (const char* made = ::mkdtemp(name.data())) path_ = made;
+  }
+  ~Workspace() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Result<lab::SelfTestEvidence> measure(const SelfTestOptions& options, const fs::path& config,
+                                      const fs::path& folder) {
+  TRY(const auto interpreters, find_interpreters(config));
+  Progress progress;
+  const lab::SelfTestOptions wanted{
+      .minutes = options.minutes, .framework = options.framework, .record = options.record, .folder = folder};
+  return lab::selftest(wanted, interpreters, progress.lines(), progress.race());
+}
+
+}  // namespace
+
+int selftest(const SelfTestOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  const Workspace workspace;
+  if (workspace.path().empty())
+    return fail({.message = "no temporary folder can be made", .remedy = "set TMPDIR to a folder with room"});
+  const auto evidence = measure(options, config, workspace.path());
+  if (!evidence) return fail(evidence.error());
+  const std::vector<lab::Claim> claims = lab::judge(*evidence);
+  print_table(claims);
+  if (proc::interrupted()) return kInterrupted;
+  if (const auto refusal = evidence->host.refusal({})) {
+    std::fprintf(stderr, "bakeoff: no verdict: %s\n", refusal->c_str());
+    return kRefused;
+  }
+  const bool missed = std::any_of(claims.begin(), claims.end(), [](const lab::Claim& c) {
+    return c.outcome == lab::Claim::Outcome::kMissed;
+  });
+  return missed ? 1 : 0;
+}
+
+}  // namespace bakeoff::cli

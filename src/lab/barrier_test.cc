@@ -1,0 +1,66 @@
+#include "lab/barrier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sample/clock_probe.h"
+#include "sample/process_sampler.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMs = 1'000'000;
+
+Burst burst(int64_t ms, int64_t late_ms) { return {.ns = ms * kMs, .steps = 10, .late_ns = late_ms * kMs}; }
+
+TEST(IsLate, NeedsATenthOfTheBurstAndTwentyMilliseconds) {
+  EXPECT_FALSE(is_late(burst(500, 0)));
+  EXPECT_FALSE(is_late(burst(500, 50)));
+  EXPECT_TRUE(is_late(burst(500, 51)));
+  EXPECT_FALSE(is_late(burst(30, 20))) << "a preemption";
+  EXPECT_TRUE(is_late(burst(30, 21)));
+}
+
+TEST(AnswersEarly, IsWhatMostBurstsDo) {
+  EXPECT_EQ(answers_early({}), std::nullopt);
+  EXPECT_EQ(answers_early({burst(10, 300)}), std::nullopt) << "one burst is an accident";
+  EXPECT_EQ(answers_early({burst(100, 300), burst(100, 300), burst(100, 0), burst(100, 0)}), std::nullopt);
+  const auto early = answers_early({burst(100, 300), burst(100, 310), burst(100, 0)});
+  ASSERT_TRUE(early);
+  EXPECT_EQ(*early,
+            "answers before its work is done: 2 of 3 bursts; one claims 100.0 ms and works on for 310.0 ms");
+}
+
+TEST(OutstandingWork, ShrinksWithTheStepsAndSpinningDoesNot) {
+  const std::vector<Burst> bursts = {burst(100, 300), burst(100, 320), burst(100, 0)};
+  EXPECT_TRUE(is_outstanding_work(bursts, 30 * kMs));
+  EXPECT_FALSE(is_outstanding_work(bursts, 290 * kMs));
+  EXPECT_TRUE(is_outstanding_work({burst(1000, 1000), burst(1000, 1000)}, 1000 * kMs))
+      << "no pool spins so long";
+}
+
+TEST(BusyAfter, LooksAsLongAsTheProcessWorksAndNoLonger) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (sample::dependent_chain(1000) != 0) {
+    }
+  }
+  ASSERT_GT(child, 0);
+  for (int i = 0; i < 500 && sample::cpu_time_ns(child).value() < 5 * kMs; ++i) ::usleep(1000);
+  EXPECT_GT(busy_after(child, 40 * kMs), 0);
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_EQ(busy_after(child, 40 * kMs), 0) << "frozen";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(busy_after(child, 40 * kMs), 0) << "gone";
+}
+
+}  // namespace
+}  // namespace bakeoff::lab

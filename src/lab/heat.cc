@@ -1,0 +1,289 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "lab/barrier.h"
+#include "lab/host_watch.h"
+#include "lab/race.h"
+#include "lab/warm_up.h"
+#include "proc/interrupt.h"
+#include "sample/process_sampler.h"
+#include "tensor/rng.h"
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+
+double seconds_since(int64_t begin) {
+  return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
+}
+
+// A member of a heat while it lives.
+struct Member {
+  std::unique_ptr<Worker> worker;
+  Trial trial;
+  int64_t burst_steps = 2;
+  // Of the round under way.
+  int64_t cpu_ns = 0;
+  int64_t jump_ns = 0;
+  size_t bursts = 0, marks = 0;  // when it began
+};
+
+void end_member(Member& member) {
+  const proc::ResourceUsage usage = member.worker->close();
+  member.trial.user_s = usage.user_s;
+  member.trial.system_s = usage.system_s;
+  member.trial.peak_rss_bytes = usage.max_rss_bytes;
+  member.trial.involuntary_switches = usage.involuntary_switches;
+}
+
+// A worker that hangs would go on beside the others' bursts: it ends here.
+void take_failure(Member& member) {
+  if (member.trial.failure || member.worker->ok()) return;
+  member.trial.failure = member.worker->failure();
+  end_member(member);
+}
+
+void note_loss(Trial& trial, const std::optional<double>& loss) {
+  if (!loss) return;
+  trial.last_loss = loss;
+  if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
+}
+
+// Import, build, first step; ends frozen.
+void start_member(const Plan& plan, const GateContender& entry, Member& member) {
+  Trial& trial = member.trial;
+  trial.started = utc_now();
+  WorkerSpec spec = entry.worker;
+  spec.log_file =
+      plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
+  static std::atomic<int> rings{0};
+  spec.ring_file = fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), rings++);
+  if (!fs::is_directory("/dev/shm")) spec.ring_file = plan.directory.path() / spec.ring_file.filename();
+  member.worker = Worker::start(spec);
+  Worker& worker = *member.worker;
+  trial.start_ns = worker.start_ns();
+  if (const auto imported = worker.import()) {
+    trial.import_ns = imported->ns;
+    trial.versions = imported->versions;
+    trial.effective = imported->effective;
+  }
+  const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
+  const auto built =
+      worker.build({.script = entry.script,
+                    .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
+                    .data = plan.gate.data,
+                    .layout = entry.layout,
+                    .dropout = true},
+                   trial.effective);
+  if (built) trial.build_ns = *built;
+  if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
+  worker.freeze();
+  take_failure(member);
+}
+
+// The further steps before the bursts, with the machine to itself; they also tell how long a burst is.
+void warm_up(const Plan& plan, Member& member) {
+  member.worker->thaw();
+  if (const auto warm = member.worker->run(plan.recipe.race.warmup_steps, "warmup")) {
+    member.trial.warmup_ns = warm->burst.ns;
+    member.trial.warmup_step_ns = warm->step_ns;
+    note_loss(member.trial, warm->loss);
+    // What comes after the claimed end counts, too: else a worker that does not wait gets huge bursts.
+    const double step_s = Burst{warm->burst.ns + warm->burst.late_ns, warm->burst.steps}.ms_per_step() / 1e3;
+    member.burst_steps = std::max<int64_t>(2, std::llround(plan.recipe.race.burst_seconds / step_s));
+  }
+  member.worker->freeze();
+  take_failure(member);
+}
+
+void run_burst(Member& member) {
+  const pid_t pid = member.worker->pid();
+  const auto cpu_before = sample::cpu_time_ns(pid);
+  const auto before = sample::sample_process(pid).involuntary_switches;
+  member.worker->thaw();
+  if (auto ran = member.worker->run(member.burst_steps)) {
+    member.worker->freeze();
+    const auto after = sample::sample_process(pid).involuntary_switches;
+    if (before && after) ran->burst.switches = std::max<int64_t>(0, std::llround(*after - *before));
+    member.jump_ns = ran->jump_ns;
+    member.trial.bursts.push_back(ran->burst);
+    member.trial.step_ns.insert(member.trial.step_ns.end(), ran->step_ns.begin(), ran->step_ns.end());
+    note_loss(member.trial, ran->loss);
+  }
+  const auto cpu_after = sample::cpu_time_ns(pid);
+  member.cpu_ns = cpu_before && cpu_after ? *cpu_after - *cpu_before : 0;
+  take_failure(member);
+}
+
+// A single step more tells outstanding work from threads that only spin.
+void judge_barrier(Member& member) {
+  const auto early = answers_early(member.trial.bursts);
+  if (!early || member.trial.invalid) return;
+  member.worker->thaw();
+  const auto one = member.worker->run(1);
+  member.worker->freeze();
+  if (one && is_outstanding_work(member.trial.bursts, one->burst.late_ns)) member.trial.invalid = early;
+  take_failure(member);
+}
+
+template <typename T>
+void shuffle(std::vector<T>& items, tensor::Rng& rng) {
+  for (size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
+}
+
+// A heat under way.
+class Heat {
+ public:
+  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const Watch& watch,
+       Happening happening)
+      : plan_(plan),
+        lanes_(lanes),
+        watch_(watch),
+        now_(std::move(happening)),
+        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
+        members_(lanes.size()),
+        order_(lanes.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    now_.total = static_cast<int>(lanes.size() * (2 + static_cast<size_t>(plan.recipe.race.bursts)));
+    now_.done = 0;
+    host_ = plan.host ? plan.host : machine_eye(plan.lanes[lanes.front()].entry.worker.cpus);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
+      members_[i].trial.heat = number;
+    }
+  }
+
+  void start(size_t at_once) {
+    shuffle(order_, rng_);
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
+        Member& member = members_[order_[k]];
+        member.trial.alone = at_once == 1;
+        tell("starting", order_[k]);
+        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, member);
+      }
+    };
+    std::vector<std::thread> beside;
+    for (size_t i = 1; i < at_once; ++i) beside.emplace_back(work);
+    work();
+    for (std::thread& thread : beside) thread.join();
+  }
+
+  void time() {
+    each("warming up", [&](Member& member) { warm_up(plan_, member); });
+    int64_t reruns = plan_.recipe.race.host.max_reruns;
+    for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
+      const HostRound seen = run_round();
+      const bool jumped = seen.busy.starts_with(kClockJump);
+      const bool again = !seen.busy.empty() && reruns-- > 0;
+      if (again) now_.total += static_cast<int>(order_.size());
+      settle(seen, again, again || jumped);
+      if (!again) ++round;
+    }
+  }
+
+  std::vector<Trial> end() {
+    std::vector<Trial> trials;
+    for (Member& member : members_) {
+      if (member.worker && member.worker->ok() && !proc::interrupted()) judge_barrier(member);
+      find_warm_up(member.trial, plan_.recipe.margin);
+      if (member.worker && member.worker->ok()) end_member(member);
+      trials.push_back(std::move(member.trial));
+    }
+    return trials;
+  }
+
+ private:
+  static constexpr const char* kClockJump = "the clock jumped";
+
+  // One burst of everybody, with the host looked at before and after.
+  HostRound run_round() {
+    shuffle(order_, rng_);
+    for (Member& member : members_) {
+      member.cpu_ns = member.jump_ns = 0;
+      member.marks = member.trial.step_ns.size();
+      member.bursts = member.trial.bursts.size();
+    }
+    const sample::HostSnapshot before = host_();
+    each("timing", run_burst);
+    double cpu_s = 0;
+    for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
+    HostRound seen = host_round(before, host_(), cpu_s, plan_.recipe.race.host);
+    for (const Member& member : members_) {
+      if (member.jump_ns == 0) continue;
+      seen.busy = fmt::format("{}: a burst claims {:.3f} s more than went by", kClockJump,
+                              static_cast<double>(member.jump_ns) / kNsPerSecond);
+    }
+    return seen;
+  }
+
+  // Records a round; all its bursts together are void, or count.
+  void settle(HostRound round, bool again, bool is_void) {
+    round.rerun = again;
+    for (Member& member : members_) {
+      Trial& trial = member.trial;
+      if (member.bursts == trial.bursts.size()) continue;  // had no part in it
+      trial.rounds.push_back(round);
+      if (!is_void) continue;
+      trial.void_bursts.insert(trial.void_bursts.end(),
+                               trial.bursts.begin() + static_cast<long>(member.bursts), trial.bursts.end());
+      trial.bursts.resize(member.bursts);
+      trial.step_ns.resize(member.marks);
+    }
+  }
+
+  template <typename Act>
+  void each(const std::string& what, Act act) {
+    for (const size_t i : order_) {
+      if (proc::interrupted() || !members_[i].worker || !members_[i].worker->ok()) continue;
+      tell(what, i);
+      act(members_[i]);
+    }
+  }
+
+  void tell(const std::string& what, size_t member) {
+    const std::lock_guard lock(telling_);
+    Happening here = now_;
+    here.elapsed_s += seconds_since(begin_);
+    if (here.left_s) here.left_s = std::max(0.0, *here.left_s - seconds_since(begin_));
+    here.detail = what + " " + members_[member].trial.contender;
+    watch_(here);
+    ++now_.done;
+  }
+
+  const Plan& plan_;
+  const std::vector<size_t>& lanes_;
+  const Watch& watch_;
+  Happening now_;
+  std::mutex telling_;
+  tensor::Rng rng_;
+  std::vector<Member> members_;
+  std::vector<size_t> order_;
+  HostEye host_;
+  int64_t begin_ = monotonic_clock().now_ns();
+};
+
+}  // namespace
+
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, size_t at_once,
+                            const Watch& watch, Happening happening) {
+  Heat running(plan, lanes, heat, watch, std::move(happening));
+  running.start(at_once);
+  running.time();
+  return running.end();
+}
+
+}  // namespace bakeoff::lab

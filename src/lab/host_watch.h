@@ -1,0 +1,49 @@
+#pragma once
+
+// Looks at the host around every round of bursts, and says by the recipe's rule ([race] max_steal,
+// max_others, ...) whether something disturbed it. The rule knows nothing of the bursts' times: whoever runs
+// a disturbed round again runs it again whole, every member of the heat, and at most max_reruns rounds a
+// heat. The last attempt counts, whatever it shows.
+//
+// Pressure on the processors is recorded, but not judged: a contender with more threads than processors makes
+// its own. What others use is judged in its place (sample::HostChange::others).
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/trial.h"
+#include "recipe/recipe.h"
+#include "sample/host_sampler.h"
+
+namespace bakeoff::lab {
+
+// Where snapshots come from: the machine, or a test's script.
+using HostEye = std::function<sample::HostSnapshot()>;
+// This machine, over `cpus` (empty: all).
+HostEye machine_eye(const std::vector<int>& cpus);
+
+// Which rule was broken, in words; empty: none. What is absent breaks none, but a machine that slept and a
+// clock that went backwards always do.
+std::string disturbance(const sample::HostChange& change, const recipe::HostRule& rule);
+
+// The record of one round.
+HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnapshot& after, double own_cpu_s,
+                     const recipe::HostRule& rule);
+
+// All rounds of a run together. Members of a heat carry the same rounds: each is counted once.
+struct HostTally {
+  int rounds = 0;                        // that count
+  int judged = 0;                        // of them: long enough, and with counters, to be judged
+  int busy = 0;                          // of them: disturbed all the same
+  int reruns = 0;                        // rounds that were run again
+  std::string worst = {};                // what disturbed most often, in words
+  std::vector<std::string> absent = {};  // "cpu pressure: there is no readable /proc/pressure/cpu"
+  // Why no verdict can be had: more than rule.max_busy of at least 4 judged rounds were disturbed.
+  std::optional<std::string> refusal(const recipe::HostRule& rule) const;
+  bool operator==(const HostTally&) const = default;
+};
+HostTally tally(const std::vector<Trial>& trials);
+
+}  // namespace bakeoff::lab

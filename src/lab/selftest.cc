@@ -1,0 +1,212 @@
+#include "lab/selftest.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "lab/race.h"
+#include "lab/selftest_scripts.h"
+#include "proc/interrupt.h"
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr int kEvery[] = {50, 20, 10};  // 2%, 5%, 10%
+constexpr double kPlantedShare = 0.6;   // of the time, at most
+
+double seconds_since(int64_t begin) { return static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9; }
+
+// A contender of the self-test: the emitted script and what is done to it.
+struct Variant {
+  std::string name;
+  std::string source;
+};
+
+std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants) {
+  std::string rows;
+  for (const Variant& v : variants)
+    rows += fmt::format("  {{ framework = \"{}\", script = \"{}.py\" }},\n", framework, v.name);
+  if (variants.empty()) rows = fmt::format("  {{ framework = \"{}\" }},\n", framework);
+  return fmt::format(
+      "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
+      "contenders = [\n{}]\n"
+      "[data]\nsamples = 1024\n[optimizer]\nkind = \"sgd\"\nlr = 0.01\n"
+      "[race]\nthreads = 1\nwarmup_steps = 40\nbursts = 4\nburst_seconds = 0.25\nallocator = \"tuned\"\n"
+      "stage_seconds = 120\n",
+      kSelfTestMargin, kSelfTestAlpha, rows);
+}
+
+Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& file, const std::string& text) {
+  CHECK_OK(write_file(folder / file, text));
+  return recipe::load(folder / file);
+}
+
+// The script as it is emitted for everybody; its layout lies beside it.
+Result<std::string> emitted_source(const fs::path& folder, const std::string& framework,
+                                   const Progress& progress) {
+  CHECK_OK(write_file(folder / "selftest.ir", selftest_workload()));
+  TRY(const auto recipe, load_recipe(folder, "emit_" + framework + ".toml", recipe_text(framework, {})));
+  CHECK_OK(write_scripts(recipe, folder / ("emitted_" + framework), progress));
+  return read_file(folder / ("emitted_" + framework) / recipe.contenders[0].file);
+}
+
+// A plan of these variants, in its own run directory.
+Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std::string& framework,
+                     const std::vector<Variant>& variants, const Interpreters& interpreters,
+                     const Progress& progress) {
+  const fs::path layout = folder / ("emitted_" + framework) / ("train_" + framework + ".layout.json");
+  for (const Variant& v : variants) {
+    CHECK_OK(write_file(folder / (v.name + ".py"), v.source));
+    if (!fs::exists(layout)) continue;
+    TRY(const std::string text, read_file(layout));
+    CHECK_OK(write_file(folder / (v.name + ".layout.json"), text));
+  }
+  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants)));
+  TRY(Plan plan, make_plan(recipe, folder / name, interpreters, progress));
+  for (const Lane& lane : plan.lanes) {
+    if (lane.failure) return Error{.message = framework + ": " + lane.failure->reason};
+  }
+  return plan;
+}
+
+std::string outcome_of(const Trial& trial) {
+  if (trial.invalid) return *trial.invalid;
+  return trial.failure ? trial.failure->stage + ": " + trial.failure->reason : "";
+}
+
+// One heat of an honest jax and of two that do not wait.
+Status try_barriers(const fs::path& folder, const Interpreters& interpreters, const Progress& progress,
+                    const Watch& watch, SelfTestEvidence& evidence, std::vector<Trial>& trials) {
+  const auto jax = interpreters.find("jax");
+  if (jax == interpreters.end() || !jax->second.why_not.empty()) {
+    evidence.no_barriers = "jax, which dispatches asynchronously on a CPU too, is not installed";
+    return Done{};
+  }
+  TRY(const std::string source, emitted_source(folder, "jax", progress));
+  const std::vector<Variant> variants = {{"jax_honest", source},
+                                         {"jax_read_late", without_barrier(source, true)},
+                                         {"jax_never_read", without_barrier(source, false)}};
+  TRY(const Plan plan, plan_of(folder, "barrier", "jax", variants, interpreters, progress));
+  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, 2, watch, {.stage = "race"});
+  if (proc::interrupted()) return Done{};
+  const char* const what[] = {"jax as emitted", "jax, waited for after the clock was read",
+                              "jax, never waited for"};
+  for (size_t i = 0; i < heat.size(); ++i) evidence.barriers.push_back({what[i], i > 0, outcome_of(heat[i])});
+  trials.insert(trials.end(), heat.begin(), heat.end());
+  return Done{};
+}
+
+Result<std::string> choose_framework(const std::string& wanted, const Interpreters& interpreters) {
+  for (const std::string name : {"torch", "tensorflow", "jax"}) {
+    if (!wanted.empty() && wanted != name) continue;
+    const auto found = interpreters.find(name);
+    if (found != interpreters.end() && found->second.why_not.empty()) return name;
+    if (wanted.empty()) continue;
+    return Error{.message = fmt::format("there is no environment for {}", name),
+                 .remedy = "create it: bakeoff env create " + name};
+  }
+  return Error{.message = "no framework is installed that can be raced against itself",
+               .remedy = "create one: bakeoff env create torch"};
+}
+
+// Member 0 is the reference, member 1 its twin, the others are planted.
+class Duel {
+ public:
+  Duel(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
+       SelfTestEvidence& evidence)
+      : plan_(plan), options_(options), begin_(begin), watch_(watch), evidence_(evidence) {}
+
+  // Blocks until time is up.
+  Status run(std::vector<Trial>& trials) {
+    for (int heat = 1; !proc::interrupted() && left_s() > last_s_ / 2; ++heat) {
+      const std::vector<size_t> members = next_members();
+      const int64_t begin = monotonic_clock().now_ns();
+      const auto fresh = run_heat(plan_, members, heat, 2, watch_,
+                                  {.stage = "race",
+                                   .heat = heat,
+                                   .elapsed_s = seconds_since(begin_),
+                                   .left_s = std::max(0.0, left_s()),
+                                   .contenders = static_cast<int>(plan_.lanes.size())});
+      last_s_ = seconds_since(begin);
+      if (proc::interrupted()) break;
+      CHECK_OK(take(members, fresh));
+      trials.insert(trials.end(), fresh.begin(), fresh.end());
+    }
+    return Done{};
+  }
+
+ private:
+  double left_s() const { return options_.minutes * 60 - seconds_since(begin_); }
+
+  std::vector<size_t> next_members() const {
+    std::vector<size_t> members = {0, 1};
+    if (left_s() < (1 - kPlantedShare) * options_.minutes * 60) return members;
+    for (size_t i = 0; i < evidence_.planted.size(); ++i) {
+      if (!pairs_to_decide(evidence_.planted[i].d, kSelfTestAlpha)) members.push_back(2 + i);
+    }
+    return members;
+  }
+
+  Status take(const std::vector<size_t>& members, const std::vector<Trial>& fresh) {
+    for (const Trial& trial : fresh) {
+      if (const std::string fault = outcome_of(trial); !fault.empty())
+        return Error{.message = fmt::format("{} cannot be raced: {}", trial.contender, fault)};
+    }
+    const auto reference = heat_value(fresh[0]);
+    if (!reference) return Done{};
+    for (size_t m = 1; m < fresh.size(); ++m) {
+      const auto value = heat_value(fresh[m]);
+      if (!value) continue;
+      (members[m] == 1 ? evidence_.identical : evidence_.planted[members[m] - 2].d)
+          .push_back(*value - *reference);
+    }
+    if (options_.record.empty()) return Done{};
+    return append_line(options_.record, block_line(fresh[0], fresh[1]));
+  }
+
+  const Plan& plan_;
+  const SelfTestOptions& options_;
+  int64_t begin_;
+  const Watch& watch_;
+  SelfTestEvidence& evidence_;
+  double last_s_ = 0;
+};
+
+}  // namespace
+
+std::string block_line(const Trial& a, const Trial& b) {
+  nlohmann::ordered_json line;
+  for (const auto& [key, trial] : {std::pair{"a", &a}, {"b", &b}}) {
+    line[key] = nlohmann::ordered_json::array();
+    for (const int64_t ns : trial->step_ns) line[key].push_back(static_cast<double>(ns) / 1e6);
+    if (!trial->step_ns.empty()) continue;
+    for (const Burst& burst : trial->bursts) line[key].push_back(burst.ms_per_step());
+  }
+  return line.dump();
+}
+
+Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,
+                                  const Progress& progress, const Watch& watch) {
+  const int64_t begin = monotonic_clock().now_ns();
+  SelfTestEvidence evidence;
+  TRY(evidence.framework, choose_framework(options.framework, interpreters));
+  CHECK_OK(make_folder(options.folder));
+  std::vector<Trial> trials;
+  CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
+  TRY(const std::string source, emitted_source(options.folder, evidence.framework, progress));
+  std::vector<Variant> variants = {{"reference", source}, {"twin", source}};
+  for (const int every : kEvery) {
+    TRY(std::string planted, with_repeated_steps(evidence.framework, source, every));
+    variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
+    evidence.planted.push_back({.every = every});
+  }
+  TRY(const Plan plan, plan_of(options.folder, "duel", evidence.framework, variants, interpreters, progress));
+  CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
+  evidence.host = tally(trials);
+  return evidence;
+}
+
+}  // namespace bakeoff::lab

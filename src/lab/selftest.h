@@ -1,0 +1,69 @@
+#pragma once
+
+// `bakeoff selftest`: races on this machine whose truth is known, through the very heats, rules and
+// statistics of `bakeoff run`. Identical contenders must not be told apart; a planted slowdown of real extra
+// work must be found, with its size in the interval; a missing completion barrier must be caught, and an
+// honest worker of the same framework must not be accused.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/host_watch.h"
+#include "lab/plan.h"
+#include "lab/watch.h"
+
+namespace bakeoff::lab {
+
+struct SelfTestOptions {
+  double minutes = 8;
+  std::string framework = {};         // torch, jax, tensorflow; empty: the first that is installed
+  std::filesystem::path record = {};  // appended to; empty: nothing is kept
+  std::filesystem::path folder = {};  // for scripts and logs: empty or new
+};
+
+// What was measured. d: log of the ratio of step times, one a block.
+struct Planted {
+  int every = 0;  // one step in so many was done twice: the truth is log(1 + 1/every)
+  std::vector<double> d = {};
+};
+struct BarrierCase {
+  std::string what = {};     // "jax, loss read late"
+  bool missing = false;      // the barrier
+  std::string outcome = {};  // the rule it broke, in the lab's words; empty: none
+};
+struct SelfTestEvidence {
+  std::string framework = {};
+  std::vector<double> identical = {};  // d of two identical contenders
+  std::vector<Planted> planted = {};
+  std::vector<BarrierCase> barriers = {};
+  std::string no_barriers = {};  // why there are none
+  HostTally host = {};
+};
+
+// A line of the table.
+struct Claim {
+  enum class Outcome { kHeld, kMissed, kNotTried };
+  std::string claim = {}, bar = {}, seen = {};
+  Outcome outcome = Outcome::kNotTried;
+  bool operator==(const Claim&) const = default;
+};
+
+inline constexpr double kSelfTestMargin = 0.03;
+inline constexpr double kSelfTestAlpha = 0.01;
+
+// Pure: the table from the evidence. Identical contenders race again and again, each race ending with a look
+// that decides: the blocks are cut into races in the order in which they were measured.
+std::vector<Claim> judge(const SelfTestEvidence& evidence);
+
+// How many pairs a look after every pair takes to tell d from 0; nothing: all of them do not.
+std::optional<size_t> pairs_to_decide(const std::vector<double>& d, double alpha);
+
+// "{"a":[1.2,1.3],"b":[...]}": the step times of one block of two identical contenders, in ms.
+std::string block_line(const Trial& a, const Trial& b);
+
+Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,
+                                  const Progress& progress, const Watch& watch);
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,58 @@
+#pragma once
+
+// The kernel's text files, parsed. Pure; errors name what is wrong with the text. Formats: proc(5),
+// Documentation/accounting/psi.rst and Documentation/admin-guide/cgroup-v2.rst of Linux.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace bakeoff::sample {
+
+// Seconds since the start of the machine.
+struct CpuSeconds {
+  double busy = 0;   // user + nice + system + irq + softirq
+  double steal = 0;  // wanted to run, but the hypervisor ran somebody else
+  bool operator==(const CpuSeconds&) const = default;
+};
+
+// /proc/stat.
+struct Stat {
+  std::map<int, CpuSeconds> cpus = {};  // by number; those that are online
+  int64_t running = 0;                  // runnable now, those on a processor included
+  bool operator==(const Stat&) const = default;
+};
+// ticks_per_s: sysconf(_SC_CLK_TCK).
+Result<Stat> parse_stat(std::string_view text, double ticks_per_s);
+
+// /proc/pressure/<resource>, or a cgroup's <resource>.pressure: seconds in which some task was held up.
+Result<double> parse_pressure_some_s(std::string_view text);
+
+// cpu.stat of a cgroup, v2 (throttled_usec) or v1 (throttled_time, ns): seconds for which its CPU quota held
+// it back.
+Result<double> parse_throttled_s(std::string_view text);
+
+// /proc/loadavg: the mean of the last minute.
+Result<double> parse_load(std::string_view text);
+
+// /proc/uptime: seconds since boot, sleep included.
+Result<double> parse_uptime_s(std::string_view text);
+
+// "nonvoluntary_ctxt_switches" of /proc/<pid>/task/<tid>/status.
+Result<int64_t> parse_involuntary_switches(std::string_view text);
+
+// /proc/<pid>/task/<tid>/schedstat: nanoseconds on a processor, and runnable but waiting for one.
+struct SchedStat {
+  int64_t run_ns = 0;
+  int64_t wait_ns = 0;
+  bool operator==(const SchedStat&) const = default;
+};
+Result<SchedStat> parse_schedstat(std::string_view text);
+
+// Where /proc/self/cgroup puts this process: hierarchy ("" for v2, "cpu" for v1's controller) -> path.
+std::map<std::string, std::string> parse_cgroups(std::string_view text);
+
+}  // namespace bakeoff::sample

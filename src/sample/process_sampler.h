@@ -1,0 +1,29 @@
+#pragma once
+
+// What one process is doing, seen from outside: processor time, and how often it was pushed off a processor.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+
+#include "base/result.h"
+#include "sample/reading.h"
+
+namespace bakeoff::sample {
+
+// Sums over the threads that live now.
+struct ProcessSnapshot {
+  Reading involuntary_switches;
+  Reading wait_s;  // runnable, but waiting for a processor
+  bool operator==(const ProcessSnapshot&) const = default;
+};
+
+// From <root>/proc/<pid>/task/*/. Absent where the process is gone, or where the kernel keeps no schedstat.
+ProcessSnapshot sample_process(pid_t pid, const std::filesystem::path& root = "/");
+
+// Nanoseconds of processor time of all threads, past ones included, exact to the moment (the process's CPU
+// clock, clock_getcpuclockid(3)). Error where the process is gone.
+Result<int64_t> cpu_time_ns(pid_t pid);
+
+}  // namespace bakeoff::sample

@@ -1,0 +1,74 @@
+#include "sample/process_sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "sample/clock_probe.h"
+
+namespace bakeoff::sample {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ProcessSamplerTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "bakeoff-process-XXXXXX";
+    root_ = ::mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void thread(const std::string& id, const std::string& status, const std::string& schedstat) {
+    ASSERT_TRUE(write_file(root_ / "proc/7/task" / id / "status", status));
+    if (schedstat.empty()) return;
+    ASSERT_TRUE(write_file(root_ / "proc/7/task" / id / "schedstat", schedstat));
+  }
+  fs::path root_;
+};
+
+TEST_F(ProcessSamplerTest, SumsOverThreads) {
+  thread("7", "nonvoluntary_ctxt_switches:\t3\n", "100 2000000000 1\n");
+  thread("8", "nonvoluntary_ctxt_switches:\t4\n", "100 500000000 1\n");
+  const ProcessSnapshot seen = sample_process(7, root_);
+  EXPECT_EQ(*seen.involuntary_switches, 7);
+  EXPECT_DOUBLE_EQ(*seen.wait_s, 2.5);
+}
+
+TEST_F(ProcessSamplerTest, AbsentWithItsReason) {
+  EXPECT_EQ(sample_process(7, root_).wait_s.reason(), "there is no process 7");
+  thread("7", "nonvoluntary_ctxt_switches:\t3\n", "");
+  const ProcessSnapshot seen = sample_process(7, root_);
+  EXPECT_EQ(*seen.involuntary_switches, 3);
+  EXPECT_EQ(seen.wait_s.reason(), "there is no readable schedstat");
+  thread("7", "Name:\tx\n", "garbage\n");
+  const ProcessSnapshot odd = sample_process(7, root_);
+  EXPECT_THAT(odd.involuntary_switches.reason(), HasSubstr("no line 'nonvoluntary_ctxt_switches'"));
+  EXPECT_THAT(odd.wait_s.reason(), HasSubstr("schedstat is not as expected"));
+}
+
+TEST(CpuTime, GrowsWithWorkAloneAndEndsWithTheProcess) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::raise(SIGSTOP);
+    while (dependent_chain(1000) != 0) {
+    }
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  const int64_t stopped = cpu_time_ns(child).value();
+  ::usleep(20'000);
+  EXPECT_EQ(cpu_time_ns(child).value(), stopped) << "a frozen process uses none";
+  ::kill(child, SIGCONT);
+  for (int i = 0; i < 500 && cpu_time_ns(child).value() < stopped + 5'000'000; ++i) ::usleep(10'000);
+  EXPECT_GE(cpu_time_ns(child).value(), stopped + 5'000'000);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  EXPECT_FALSE(cpu_time_ns(child));
+  EXPECT_FALSE(cpu_time_ns(0)) << "not ourselves";
+}
+
+}  // namespace
+}  // namespace bakeoff::sample

@@ -1,0 +1,31 @@
+#pragma once
+
+// A number read from the machine, or the reason why there is none. What is absent never becomes a zero.
+
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace bakeoff::sample {
+
+class Reading {
+ public:
+  Reading() = default;                                 // absent, "not read"
+  Reading(double value) : value_(value), reason_() {}  // NOLINT: implicit on purpose
+  static Reading absent(std::string reason) {
+    Reading reading;
+    reading.reason_ = std::move(reason);
+    return reading;
+  }
+
+  explicit operator bool() const { return value_.has_value(); }
+  double operator*() const { return *value_; }
+  const std::string& reason() const { return reason_; }  // of its absence; empty where there is a value
+  bool operator==(const Reading&) const = default;
+
+ private:
+  std::optional<double> value_ = {};
+  std::string reason_ = "not read";
+};
+
+}  // namespace bakeoff::sample
