@@ -86,12 +86,18 @@ double drift_of_others(const std::vector<Trial>& trials, const Trial& trial) {
   return drifts.empty() ? 0 : stats::median(drifts);
 }
 
+// It drifts beside the others, and by itself: beside one that drifts, its only companion drifts the other way.
 bool bursts_drift(const std::vector<Trial>& trials, const std::vector<const Trial*>& mine, double tolerance) {
-  stats::EProcess evidence;
-  for (const Trial* trial : mine)
-    evidence.add(std::log1p(burst_drift(trial->bursts)) - drift_of_others(trials, *trial));
-  const stats::Interval drift = evidence.interval(kAlpha);
-  return drift.low > std::log1p(tolerance) || drift.high < -std::log1p(tolerance);
+  stats::EProcess beside;
+  std::vector<double> own;
+  for (const Trial* trial : mine) {
+    own.push_back(std::log1p(burst_drift(trial->bursts)));
+    beside.add(own.back() - drift_of_others(trials, *trial));
+  }
+  const double least = std::log1p(tolerance);
+  const double typical = stats::median(own);
+  const stats::Interval drift = beside.interval(kAlpha);
+  return (drift.low > least && typical > least) || (drift.high < -least && typical < -least);
 }
 
 NotSteady describe(const std::vector<const Trial*>& drifting, int heats) {
