@@ -24,6 +24,16 @@ struct RunOptions {
   Budget budget = {};
   std::string format = "text";
   bool prove_again = false;  // do not reuse proofs of earlier runs
+  std::string profile =
+      {};  // of `bakeoff calibrate`; empty: that of the bakeoff home if there is one; "none"
+};
+struct CalibrateCommand {
+  double minutes = 0;  // 0: 10, with `quick` 2
+  bool quick = false;
+  std::string framework = {};         // empty: the first whose environment is ready
+  std::filesystem::path output = {};  // empty: profile.json in the bakeoff home
+  bool serve_kernel = false;          // be the built-in worker
+  std::string ring = {};              // given to every worker; the kernel makes no use of it
 };
 struct ParityOptions {
   std::filesystem::path recipe = {};
@@ -59,8 +69,8 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions, RecipeOptions,
-                             EnvOptions, DataOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, ParityOptions, EmitOptions, ShowOptions,
+                             OpsOptions, RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -72,6 +82,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 
 // Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
+int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);

@@ -1,6 +1,7 @@
 #include "lab/race.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "lab/controls.h"
 #include "lab/host.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
@@ -76,6 +78,9 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
     trial.versions = imported->versions;
     trial.effective = imported->effective;
   }
+  trial.effective.merge(observe(worker.pid()));
+  if (plan.recipe.race.cooldown_seconds > 0)
+    trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,
@@ -112,6 +117,13 @@ void run_burst(Member& member) {
   }
   member.worker->freeze();
   take_failure(member);
+}
+
+// Nothing runs; Ctrl-C ends it.
+void pause_for(double seconds) {
+  if (seconds <= 0) return;
+  pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
 }
 
 template <typename T>
@@ -258,7 +270,10 @@ class Heat {
     each("warming up", [&](Member& member) { warm_up(plan_, member); });
     for (int64_t round = 0; round < plan_.recipe.race.bursts; ++round) {
       shuffle(order_, rng_);
-      each("timing", run_burst);
+      each("timing", [&](Member& member) {
+        pause_for(plan_.recipe.race.cooldown_seconds);
+        run_burst(member);
+      });
     }
   }
 

@@ -4,6 +4,8 @@
 // blocks until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a
 // failure the worker is of no further use and failure() says why.
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -19,6 +21,7 @@
 namespace bakeoff::lab {
 
 struct WorkerSpec {
+  std::vector<std::string> command = {};  // instead of python -m bakeoff_runner: program and first arguments
   std::filesystem::path python = {};
   std::filesystem::path runner = {};  // folder that holds the package bakeoff_runner
   std::string framework = {};
@@ -26,7 +29,9 @@ struct WorkerSpec {
   std::string dtype = "float32";
   int threads = 1;
   std::vector<int> cpus = {};  // affinity; empty: inherited
-  Texts environment = {};      // variables, on top of ours
+  bool huge_pages = true;
+  bool randomise_addresses = true;
+  Texts environment = {};  // variables, on top of ours
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;
@@ -66,6 +71,7 @@ class Worker {
   bool ok() const { return !failure_; }
   const std::optional<Failure>& failure() const { return failure_; }
   int64_t start_ns() const { return start_ns_; }
+  pid_t pid() const;  // -1: it was never started
 
   std::optional<Imported> import();
   // Gives the nanoseconds; effective settings are added to `effective`.

@@ -20,6 +20,17 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
+constexpr const char* kAllocatorDoc =
+    "tuned: glibc's malloc keeps freed pages. jemalloc, mimalloc, tcmalloc: preloaded, where the system has "
+    "the "
+    "library";
+constexpr const char* kPinDoc =
+    "CPUs to run on. auto: as many as there are threads, the first of those allowed. none: any. Or a list "
+    "such "
+    "as 0,2-3";
+
+std::vector<std::string> allocators() { return {"default", "tuned", "jemalloc", "mimalloc", "tcmalloc"}; }
+
 std::vector<Key> make_keys() {
   return {
       {.section = "",
@@ -230,8 +241,28 @@ std::vector<Key> make_keys() {
        .name = "allocator",
        .kind = Kind::kWord,
        .fallback = "default",
-       .words = {"default", "tuned"},
-       .doc = "tuned: glibc's malloc keeps freed pages (the same for every contender)"},
+       .words = allocators(),
+       .doc = kAllocatorDoc},
+      {.section = "race", .name = "pin", .kind = Kind::kWord, .fallback = "auto", .doc = kPinDoc},
+      {.section = "race",
+       .name = "huge_pages",
+       .kind = Kind::kWord,
+       .fallback = "default",
+       .words = {"default", "off", "malloc"},
+       .doc = "transparent huge pages. default: as the system has it. off: none for the workers. malloc: "
+              "glibc's malloc asks for them"},
+      {.section = "race",
+       .name = "randomise_addresses",
+       .kind = Kind::kFlag,
+       .fallback = "true",
+       .doc = "false: every worker has the same memory layout"},
+      {.section = "race",
+       .name = "cooldown_seconds",
+       .kind = Kind::kReal,
+       .fallback = "0",
+       .least = 0,
+       .most = 60,
+       .doc = "pause before every burst"},
       {.section = "race",
        .name = "parity_steps",
        .kind = Kind::kInt,
@@ -275,7 +306,9 @@ nlohmann::ordered_json schema_of(const Key& key) {
 
 nlohmann::ordered_json schema_of(const emit::Setting& setting) {
   nlohmann::ordered_json one;
-  if (setting.values.empty()) {
+  if (setting.name == "pin") {
+    one = {{"type", "string"}};
+  } else if (setting.values.empty()) {
     one = {{"type", "integer"}, {"minimum", 1}};
   } else if (setting.values == std::vector<std::string>{"false", "true"} ||
              setting.values == std::vector<std::string>{"true", "false"}) {
@@ -301,6 +334,7 @@ nlohmann::ordered_json contender_schema() {
     properties["script"] = {{"type", "string"},
                             {"description", "a script of your own in the emitted one's idiom"}};
     for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
+    for (const emit::Setting& setting : common_settings()) properties[setting.name] = schema_of(setting);
     alternatives.push_back({{"type", "object"},
                             {"title", framework->title},
                             {"properties", properties},
@@ -325,7 +359,29 @@ std::string limits(const Key& key) {
   return text;
 }
 
+std::string settings_table(const std::vector<emit::Setting>& settings) {
+  if (settings.empty()) return "";
+  std::string text = "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
+  for (const emit::Setting& setting : settings) {
+    const std::string values = setting.name == "pin" ? "text"
+                               : setting.values.empty()
+                                   ? "positive integer"
+                                   : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback, setting.doc);
+  }
+  return text;
+}
+
 }  // namespace
+
+const std::vector<emit::Setting>& common_settings() {
+  static const std::vector<emit::Setting> all = {
+      {"allocator", allocators(), "race.allocator", kAllocatorDoc},
+      {"threads", {}, "race.threads", "threads of this contender"},
+      {"pin", {}, "race.pin", kPinDoc},
+  };
+  return all;
+}
 
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = make_keys();
@@ -392,15 +448,13 @@ std::string markdown() {
       "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
-    if (framework->settings.empty()) continue;
-    text += "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
-    for (const emit::Setting& setting : framework->settings) {
-      text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name,
-                          setting.values.empty() ? "positive integer"
-                                                 : fmt::format("`{}`", fmt::join(setting.values, "`, `")),
-                          setting.fallback, setting.doc);
-    }
+    text += settings_table(framework->settings);
   }
+  text +=
+      "\n### Any framework\n\nWhat the contender's process runs under; the source is the same. A contender "
+      "that states "
+      "none has those of [race]. They may be crossed, in either track.\n" +
+      settings_table(common_settings());
   return text;
 }
 
