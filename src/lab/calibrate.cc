@@ -15,8 +15,9 @@ namespace {
 
 constexpr size_t kLeastBlocks = 5;  // of a group before anything is decided: p can be 1/252
 constexpr double kCooldown = 0.05;
-// Ends of the steps, as fractions of the time; --quick has no third.
+// Ends of the first two steps, as fractions of the time.
 constexpr double kAllocatorsUntil = 0.45, kOthersUntil = 0.88;
+constexpr double kQuickAllocatorsUntil = 0.6, kQuickOthersUntil = 1;
 
 struct Group {
   Measured entry = {};
@@ -45,14 +46,15 @@ class Calibration {
     const auto allocators = allocator_candidates(base, machine_, options_.quick);
     const auto others = other_candidates(base, machine_, options_.quick);
     for (const auto* list : {&allocators, &others}) {
-      tried_ += static_cast<double>(
-          std::count_if(list->begin(), list->end(), [](const Candidate& c) { return c.why_not.empty(); }));
+      tried_ += static_cast<double>(std::count_if(list->begin(), list->end(), [&](const Candidate& c) {
+        return c.why_not.empty() && c.controls.threads == base.threads;
+      }));
     }
-    CHECK_OK(step(0, allocators, kAllocatorsUntil));
+    CHECK_OK(step(0, allocators, options_.quick ? kQuickAllocatorsUntil : kAllocatorsUntil));
     size_t kept = keep_narrowest(0);
     if (!over()) {
-      CHECK_OK(
-          step(kept, other_candidates(groups_[kept].entry.controls, machine_, options_.quick), kOthersUntil));
+      CHECK_OK(step(kept, other_candidates(groups_[kept].entry.controls, machine_, options_.quick),
+                    options_.quick ? kQuickOthersUntil : kOthersUntil));
       kept = keep_together(kept);
     }
     return profile(kept);
@@ -268,7 +270,7 @@ std::vector<Candidate> other_candidates(const Controls& base, const Machine& mac
                    : quick && !in_quick ? "left out by --quick"
                                         : ""});
   };
-  add("no address randomisation", true, refused(machine, {.randomise_addresses = false}),
+  add("no address randomisation", false, refused(machine, {.randomise_addresses = false}),
       [](Controls& c) { c.randomise_addresses = false; });
   add("no transparent huge pages", false, refused(machine, {.huge_pages = false}),
       [](Controls& c) { c.huge_pages = "off"; });

@@ -72,11 +72,11 @@ TEST(VarianceOf, FindsTheProcessesAndSaysWhatDecides) {
 
 TEST(VarianceOf, SaysSoWhereStepsAreTheNoise) {
   const auto found =
-      variance_of(race_of(8, {.process = 0, .burst = 0.1, .step = 0.05}), {"a", "b"}, true, 0.03, 0.01);
+      variance_of(race_of(60, {.process = 0, .burst = 0.1, .step = 0.05}), {"a", "b"}, true, 0.03, 0.01);
   ASSERT_TRUE(found);
   EXPECT_THAT(found->sentence, HasSubstr("and so would longer bursts"));
   const auto unmarked =
-      variance_of(race_of(8, {.burst = 0.1, .step = 0.05}, false), {"a", "b"}, true, 0.03, 0.01);
+      variance_of(race_of(60, {.burst = 0.1, .step = 0.05}, false), {"a", "b"}, true, 0.03, 0.01);
   EXPECT_THAT(unmarked->sentence, HasSubstr("repeating a burst by"));
   EXPECT_EQ(unmarked->steps, std::nullopt);
 }
