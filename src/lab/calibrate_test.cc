@@ -47,6 +47,7 @@ struct Simulated {
       const double ms = std::exp(3 + heat + sd(controls) / std::sqrt(2.0) * random.normal());
       Trial trial{.contender = id, .heat = number};
       trial.start_ns = kSecond;
+      trial.alone = true;
       for (int i = 0; i < 4; ++i) {
         const double burst = ms * std::exp(0.001 * random.normal());
         trial.bursts.push_back({static_cast<int64_t>(burst * 1e7), 10});

@@ -160,7 +160,8 @@ Result<std::vector<Trial>> CalibrationWork::run(const Controls& controls, int bl
     shown.left_s = now.left_s;
     watch(shown);
   };
-  std::vector<Trial> trials = run_heat(*plan_, {0, 1}, block, false, quiet, happening);
+  const size_t at_once = machine.cpus.size() > 1 ? 2 : 1;  // as in a race after its first heat
+  std::vector<Trial> trials = run_heat(*plan_, {0, 1}, block, at_once, quiet, happening);
   for (const Trial& trial : trials) {
     if (trial.failure) {
       return Error{.message = fmt::format("{} failed in stage {}: {}", trial.contender, trial.failure->stage,

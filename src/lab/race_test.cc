@@ -295,7 +295,7 @@ TEST_F(RaceTest, WhatAWorkerRunsUnderIsAnEffectiveSetting) {
   plan.recipe.race.cooldown_seconds = 0.001;
   const Machine machine = this_machine();
   ASSERT_TRUE(apply({.allocator = "tuned", .threads = 1}, machine, plan.lanes[1].entry.worker));
-  const auto trials = run_heat(plan, {0, 1}, 1, true, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
   EXPECT_EQ(trials[0].effective.at("allocator"), "default");
   EXPECT_EQ(trials[1].effective.at("allocator"), "tuned");
   EXPECT_EQ(trials[1].effective.at("cpus"), std::to_string(machine.cpus.front()));

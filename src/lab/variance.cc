@@ -102,7 +102,7 @@ ProcessCost process_cost(const std::vector<Trial>& trials) {
   for (const Trial& t : trials) {
     if (!heat_value(t)) continue;
     const int64_t ns = t.start_ns + t.import_ns + t.build_ns + t.first_step_ns + t.warmup_ns;
-    starts.push_back(static_cast<double>(ns) / 1e9);
+    starts.push_back(static_cast<double>(ns) / 1e9 / (t.alone ? 1 : 2));
     for (const Burst& burst : t.bursts) bursts.push_back(static_cast<double>(burst.ns) / 1e9);
   }
   if (starts.empty()) return {};

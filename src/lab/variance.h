@@ -16,7 +16,8 @@ namespace bakeoff::lab {
 std::vector<stats::ProcessRecord> process_records(const std::vector<Trial>& trials,
                                                   const std::vector<std::string>& entrants);
 
-// Medians over sound trials, in seconds: process start up to the end of the warm-up, and one burst.
+// Medians over sound trials, in seconds of the race's time: process start up to the end of the warm-up (of
+// two that start beside each other, half), and one burst.
 struct ProcessCost {
   double start_s = 0, burst_s = 0;
 };
