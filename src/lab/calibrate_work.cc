@@ -29,8 +29,8 @@ kind = "rmsprop"
 lr = 1e-4
 [race]
 warmup_steps = 2
-bursts = 4
-burst_seconds = 0.15
+bursts = 8
+burst_seconds = 0.2
 stage_seconds = 120
 )";
 
@@ -61,8 +61,8 @@ Result<Plan> kernel_plan(const fs::path& folder) {
   TRY(RunDirectory directory, RunDirectory::create(folder));
   Plan plan{.recipe = {}, .directory = std::move(directory)};
   plan.recipe.race.warmup_steps = 3;
-  plan.recipe.race.bursts = 4;
-  plan.recipe.race.burst_seconds = 0.15;
+  plan.recipe.race.bursts = 8;
+  plan.recipe.race.burst_seconds = 0.2;
   const Contender contender{.id = kKernel, .framework = kKernel, .environment = kKernel, .script = "kernel"};
   plan.manifest.contenders.push_back(contender);
   plan.manifest.not_started.emplace_back();
