@@ -160,7 +160,13 @@ class BadInput(unittest.TestCase):
         self.place.write("p.json", "{}")
         self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
         made = self.place.run(
-            "calibrate", "--framework", "kernel", "--minutes", "0.02", "--output", "m.json"
+            "calibrate",
+            "--framework",
+            "kernel",
+            "--minutes",
+            "0.02",
+            "--output",
+            "m.json",
         )
         self.assertEqual(made.code, 0, made.err)
         whole = (self.place.path / "m.json").read_text()
