@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/barrier.h"
+#include "lab/controls.h"
 #include "lab/host_watch.h"
 #include "lab/race.h"
 #include "lab/warm_up.h"
@@ -78,6 +80,9 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
     trial.versions = imported->versions;
     trial.effective = imported->effective;
   }
+  trial.effective.merge(observe(worker.pid()));
+  if (plan.recipe.race.cooldown_seconds > 0)
+    trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,
@@ -105,6 +110,13 @@ void warm_up(const Plan& plan, Member& member) {
   }
   member.worker->freeze();
   take_failure(member);
+}
+
+// Nothing runs; Ctrl-C ends it.
+void pause_for(double seconds) {
+  if (seconds <= 0) return;
+  pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
 }
 
 void run_burst(Member& member) {
@@ -218,7 +230,10 @@ class Heat {
       member.bursts = member.trial.bursts.size();
     }
     const sample::HostSnapshot before = host_();
-    each("timing", run_burst);
+    each("timing", [&](Member& member) {
+      pause_for(plan_.recipe.race.cooldown_seconds);
+      run_burst(member);
+    });
     double cpu_s = 0;
     for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
     HostRound seen = host_round(before, host_(), cpu_s, plan_.recipe.race.host);

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <thread>
 
+#include "lab/controls.h"
 #include "lab/prove_all.h"
 #include "lab/testing.h"
 #include "lab/warm_up.h"
@@ -428,6 +429,19 @@ TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
   EXPECT_FALSE(unsteady.contains("also"));
   EXPECT_EQ(out_of_race(trials, 0.1), std::set<std::string>{"drifts"});
   EXPECT_EQ(tabulate(trials, {"steady", "drifts"}, 0.1)->heats(1), 0u);
+}
+
+TEST_F(RaceTest, WhatAWorkerRunsUnderIsAnEffectiveSetting) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  plan.recipe.race.cooldown_seconds = 0.001;
+  const Machine machine = this_machine();
+  ASSERT_TRUE(apply({.allocator = "tuned", .threads = 1}, machine, plan.lanes[1].entry.worker));
+  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  EXPECT_EQ(trials[0].effective.at("allocator"), "default");
+  EXPECT_EQ(trials[1].effective.at("allocator"), "tuned");
+  EXPECT_EQ(trials[1].effective.at("cpus"), std::to_string(machine.cpus.front()));
+  EXPECT_EQ(trials[1].effective.at("cooldown"), "0.001 s");
+  EXPECT_EQ(trials[1].bursts.size(), 2u);
 }
 
 TEST_F(RaceTest, EndsWhenEverythingIsDecided) {

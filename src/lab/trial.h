@@ -115,6 +115,8 @@ struct Contender {
   std::map<std::string, std::string> settings = {};  // every setting of the framework
   std::string script = {};                           // file name in RUN/scripts
   std::string own_script = {};                       // the user's file, where one is named
+  Texts controls = {};  // every control of lab/controls.h that its process is to run under
+  Texts stated = {};    // those of them that the recipe states for this contender
   bool operator==(const Contender&) const = default;
 };
 
@@ -156,7 +158,10 @@ struct Manifest {
   std::vector<Failure> not_started = {};    // parallel to contenders; empty reason = fine
   std::vector<double> referee_losses = {};  // float64, one a step
   FairnessDiff fairness = {};
-  Texts worker_environment = {};  // variables set for every worker
+  Texts worker_environment = {};        // variables set for every worker
+  Texts controls = {};                  // of all contenders that state none of their own (lab/controls.h)
+  Texts calibration = {};               // what was used of the machine's profile (lab/profile.h), for people
+  std::vector<std::string> notes = {};  // what the machine refused, said before the race
   bool operator==(const Manifest&) const = default;
 };
 
