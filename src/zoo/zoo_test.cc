@@ -42,6 +42,31 @@ TEST(Zoo, ResNetsAreThePublishedOnes) {
   EXPECT_NEAR(static_cast<double>(macs(*build("resnet50"))), 4.09e9, 0.01e9);
 }
 
+// 60,965,224 is the sum over the layers of the paper's figure 2 ("60 million parameters").
+// Multiply-accumulates: 724 M, Sze et al. 2017, "Efficient Processing of Deep Neural Networks", table II.
+TEST(Zoo, AlexNetIsTheOneOfThePaper) {
+  const auto net = *build("alexnet");
+  EXPECT_EQ(net.parameter_count(), 60'965'224);
+  EXPECT_EQ(macs(net), 724'406'816);
+}
+
+// 109,514,298: BertForMaskedLM of the published bert-base-uncased (Devlin et al.: "110M"). Forward FLOPs of
+// the encoder at 128 tokens: 22.5e9, Sun et al. 2020, "MobileBERT", table 4, there with the elementwise work.
+TEST(Zoo, BertIsTheBaseModel) {
+  const auto net = *build("bert");
+  EXPECT_EQ(net.parameter_count(), 109'514'298);
+  const int64_t head = int64_t{128} * 768 * (768 + 30522);
+  EXPECT_NEAR(static_cast<double>(2 * (macs(net) - head)), 22.5e9, 0.2e9);
+}
+
+// Zaremba et al. name the sizes alone; "20M" is in Merity et al. 2016, "Pointer Sentinel Mixture Models",
+// table 2.
+TEST(Zoo, LstmLanguageModelIsTheMediumOne) {
+  EXPECT_EQ(build("lstm_lm")->parameter_count(), 19'775'200);
+  EXPECT_EQ(build("lstm_lm_tied")->parameter_count(), 19'775'200 - 650 * 10'000);
+  EXPECT_EQ(macs(*build("lstm_lm")), int64_t{35} * (2 * 4 * 650 * (650 + 650) + 650 * 10'000));
+}
+
 TEST(Zoo, SmallPresetsAreSmall) {
   for (const Entry& entry : entries()) {
     if (!entry.name.ends_with("_small")) continue;
