@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace bakeoff::emit::keras {
 namespace {
 
@@ -45,6 +47,15 @@ constexpr const char* kAttention = R"(def attention(q, k, v, mask=None, is_causa
     return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
 )";
 
+// 1 / sqrt(width). On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it
+// keeps.
+std::string scale(int64_t width, const std::string& backend) {
+  const std::string plain = fmt::format("{}**-0.5", width);
+  const double value = 1 / std::sqrt(static_cast<double>(width));
+  const bool exact = value == static_cast<double>(static_cast<float>(value));
+  return exact || backend != "tensorflow" ? plain : fmt::format("np.float64({})", plain);
+}
+
 }  // namespace
 
 void lrn(Printer& p, const ir::Node& node) {
@@ -71,7 +82,7 @@ void attention(Printer& p, const ir::Node& node) {
   if (p.backend == "jax") {
     p.need_helper(kAttention);
   } else {
-    arguments.push_back(fmt::format("scale={}**-0.5", p.shape(node.inputs[0])[3]));
+    arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
   }
   if (node.flag("causal")) arguments.push_back("is_causal=True");
   p.assign(p.backend == "jax" ? "attention" : "ops.dot_product_attention", arguments);

@@ -27,8 +27,8 @@ def load_data(path):
     """The inputs as numpy arrays."""
     data = load_file(path)
     tokens = data["tokens"].astype(np.int32)
-    next_2 = data["next"].astype(np.int32)
-    return tokens, next_2
+    labels = data["labels"].astype(np.int32)
+    return tokens, labels
 
 
 def load_weights(path):
@@ -99,9 +99,9 @@ def forward(params, tokens, key):
     return logits
 
 
-def loss_fn(params, tokens, next_2, key):
+def loss_fn(params, tokens, labels, key):
     logits = forward(params, tokens, key)
-    losses = optax.softmax_cross_entropy_with_integer_labels(logits, next_2)
+    losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
     loss = losses.mean()
     return loss
 
@@ -126,10 +126,10 @@ def init_state(weights):
 
 
 @partial(jax.jit, donate_argnums=0)
-def train_step(state, tokens, next_2):
+def train_step(state, tokens, labels):
     key, dropout_key = jax.random.split(state.key)
     grad_fn = jax.value_and_grad(loss_fn)
-    loss, grads = grad_fn(state.params, tokens, next_2, dropout_key)
+    loss, grads = grad_fn(state.params, tokens, labels, dropout_key)
     updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)
     params = optax.apply_updates(state.params, updates)
     return TrainState(params, opt_state, key), loss

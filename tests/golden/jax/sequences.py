@@ -83,7 +83,9 @@ def lstm(x, weight_ih, weight_hh, bias=0.0):
 
 def forward(params, x, last):
     placed = x + params["place.weight"][:6]
-    own = lstm(placed, params["rnn.input"], params["rnn.recurrent"], params["rnn.bias"])
+    own = lstm(
+        placed, params["rnn.kernel"], params["rnn.recurrent"], params["rnn.bias"]
+    )
     bare = lstm(own, params["bare.weight_ih_l0"], params["bare.weight_hh_l0"])
     full = lstm(
         bare,

@@ -23,8 +23,8 @@ def load_data(path):
     """Returns the model's input and the targets."""
     tensors = load_file(path)
     tokens = tensors["tokens"].astype(np.int32)
-    next_2 = tensors["next"].astype(np.int32)
-    return tokens, next_2
+    labels = tensors["labels"].astype(np.int32)
+    return tokens, labels
 
 
 class DenseTiedToEmbedding(layers.Layer):

@@ -36,8 +36,9 @@ class PositionEmbedding(layers.Layer):
         self.rows = rows
 
     def build(self, input_shape):
-        shape = (self.rows, input_shape[-1])
-        self.embeddings = self.add_weight(shape, initializer="uniform", name="embeddings")
+        self.embeddings = self.add_weight(
+            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+        )
 
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]
@@ -58,11 +59,13 @@ def build_model():
     full = layers.LSTM(4, return_sequences=True, name="deep_full")(bare)
     q = ops.reshape(full, (-1, 6, 2, 2))
     mask = padding_mask(last, 6)
-    a1 = ops.dot_product_attention(q, q, q, mask=mask, scale=2**-0.5, is_causal=True)
-    a2 = ops.dot_product_attention(a1, q, a1, scale=2**-0.5, is_causal=True)
-    a3 = ops.dot_product_attention(a2, q, q, mask=mask, scale=2**-0.5)
-    a4 = ops.dot_product_attention(a3, q, a3, mask=mask, scale=2**-0.5)
-    a5 = ops.dot_product_attention(a4, a3, q, scale=2**-0.5)
+    a1 = ops.dot_product_attention(
+        q, q, q, mask=mask, scale=np.float64(2**-0.5), is_causal=True
+    )
+    a2 = ops.dot_product_attention(a1, q, a1, scale=np.float64(2**-0.5), is_causal=True)
+    a3 = ops.dot_product_attention(a2, q, q, mask=mask, scale=np.float64(2**-0.5))
+    a4 = ops.dot_product_attention(a3, q, a3, mask=mask, scale=np.float64(2**-0.5))
+    a5 = ops.dot_product_attention(a4, a3, q, scale=np.float64(2**-0.5))
     f = layers.Flatten()(a5)
     logits = layers.Dense(3, name="head")(f)
     inputs = [x, last]

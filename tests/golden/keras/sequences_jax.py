@@ -36,8 +36,9 @@ class PositionEmbedding(layers.Layer):
         self.rows = rows
 
     def build(self, input_shape):
-        shape = (self.rows, input_shape[-1])
-        self.embeddings = self.add_weight(shape, initializer="uniform", name="embeddings")
+        self.embeddings = self.add_weight(
+            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+        )
 
     def call(self, x):
         return x + self.embeddings[: x.shape[1]]

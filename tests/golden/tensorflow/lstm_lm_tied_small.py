@@ -24,8 +24,8 @@ def load_data(path):
     """The inputs as numpy arrays."""
     data = load_file(path)
     tokens = data["tokens"].astype(np.int32)
-    next_2 = data["next"].astype(np.int32)
-    return tokens, next_2
+    labels = data["labels"].astype(np.int32)
+    return tokens, labels
 
 
 def load_weights(path):
@@ -98,9 +98,9 @@ class LstmLmTiedSmall(tf.Module):
         return logits
 
 
-def loss_fn(logits, next_2):
+def loss_fn(logits, labels):
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-        labels=next_2, logits=logits
+        labels=labels, logits=logits
     )
     return tf.reduce_mean(losses)
 
@@ -136,10 +136,10 @@ class Adam(tf.Module):
 
 
 @tf.function
-def train_step(model, optimizer, tokens, next_2):
+def train_step(model, optimizer, tokens, labels):
     with tf.GradientTape() as tape:
         prediction = model(tokens)
-        loss = loss_fn(prediction, next_2)
+        loss = loss_fn(prediction, labels)
     gradients = tape.gradient(loss, optimizer.targets)
     optimizer.apply_gradients(gradients)
     return loss

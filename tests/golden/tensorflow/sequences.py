@@ -79,7 +79,7 @@ class Sequences(tf.Module):
     def __init__(self, weights):
         super().__init__()
         self.place_weight = tf.Variable(weights["place_weight"])
-        self.rnn_input = tf.Variable(weights["rnn_input"])
+        self.rnn_kernel = tf.Variable(weights["rnn_kernel"])
         self.rnn_recurrent = tf.Variable(weights["rnn_recurrent"])
         self.rnn_bias = tf.Variable(weights["rnn_bias"])
         self.bare_weight_ih_l0 = tf.Variable(weights["bare_weight_ih_l0"])
@@ -92,7 +92,7 @@ class Sequences(tf.Module):
 
     def __call__(self, x, last):
         placed = x + self.place_weight[:6]
-        own = lstm(placed, self.rnn_input, self.rnn_recurrent, self.rnn_bias)
+        own = lstm(placed, self.rnn_kernel, self.rnn_recurrent, self.rnn_bias)
         bare = lstm(own, self.bare_weight_ih_l0, self.bare_weight_hh_l0)
         full = lstm(
             bare,

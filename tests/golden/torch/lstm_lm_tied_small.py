@@ -59,11 +59,11 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def train_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tokens: Tensor, next_2: Tensor
+    model: nn.Module, optimizer: torch.optim.Optimizer, tokens: Tensor, labels: Tensor
 ) -> Tensor:
     optimizer.zero_grad(set_to_none=True)
     prediction = model(tokens)
-    loss = F.cross_entropy(prediction.flatten(0, 1), next_2.flatten())
+    loss = F.cross_entropy(prediction.flatten(0, 1), labels.flatten())
     loss.backward()
     optimizer.step()
     return loss.detach()
@@ -72,18 +72,18 @@ def train_step(
 def load_data(path: Path) -> tuple[Tensor, Tensor]:
     tensors = load_file(path)
     tokens = tensors["tokens"].long()
-    next_2 = tensors["next"].long()
-    return tokens.to(device), next_2.to(device)
+    labels = tensors["labels"].long()
+    return tokens.to(device), labels.to(device)
 
 
-def batches(tokens: Tensor, next_2: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(tokens: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Endless batches in the order of the file; a partial last one is left out."""
     if len(tokens) < BATCH_SIZE:
         raise ValueError("the data has fewer rows than one batch")
     while True:
         for first in range(0, len(tokens) - BATCH_SIZE + 1, BATCH_SIZE):
             rows = slice(first, first + BATCH_SIZE)
-            yield tokens[rows], next_2[rows]
+            yield tokens[rows], labels[rows]
 
 
 def main() -> None:

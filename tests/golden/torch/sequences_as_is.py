@@ -34,7 +34,9 @@ def lstm(x: Tensor, weight_ih: Tensor, weight_hh: Tensor, *bias: Tensor) -> Tens
     state = x.new_zeros(1, len(x), weight_hh.shape[1])
     weights = [weight_ih, weight_hh, *bias]
     weights += [torch.zeros_like(b) for b in bias]  # torch has two biases
-    return torch.lstm(x, (state, state), weights, len(bias) > 0, 1, 0.0, True, False, True)[0]
+    return torch.lstm(
+        x, (state, state), weights, len(bias) > 0, 1, 0.0, True, False, True
+    )[0]
 
 
 class Sequences(nn.Module):
@@ -42,8 +44,8 @@ class Sequences(nn.Module):
         super().__init__()
         self.place = nn.Embedding(8, 4)
         self.rnn = nn.ModuleDict()
-        self.rnn.register_parameter("input", nn.Parameter(torch.empty(16, 4)))
-        nn.init.kaiming_uniform_(getattr(self.rnn, "input"), a=5**0.5)
+        self.rnn.register_parameter("kernel", nn.Parameter(torch.empty(16, 4)))
+        nn.init.kaiming_uniform_(self.rnn.kernel, a=5**0.5)
         self.rnn.register_parameter("recurrent", nn.Parameter(torch.empty(16, 4)))
         nn.init.kaiming_uniform_(self.rnn.recurrent, a=5**0.5)
         self.rnn.register_parameter("bias", nn.Parameter(torch.empty(16)))
@@ -60,7 +62,7 @@ class Sequences(nn.Module):
 
     def forward(self, x: Tensor, last: Tensor) -> Tensor:
         x = x + self.place.weight[:6]
-        x = lstm(x, getattr(self.rnn, "input"), self.rnn.recurrent, self.rnn.bias)
+        x = lstm(x, self.rnn.kernel, self.rnn.recurrent, self.rnn.bias)
         x = self.bare(x)[0]
         x = self.deep["full"](x)[0]
         x = x.reshape(-1, 6, 2, 2)
