@@ -90,8 +90,7 @@ class Calibration {
       if (elapsed() + longest > (enough ? until : 1.0) * budget() && longest > 0) break;
       const double before = elapsed();
       std::vector<size_t> order = members;
-      for (size_t i = order.size(); i > 1; --i)
-        std::swap(order[i - 1], order[static_cast<size_t>(random_.integer(0, static_cast<int64_t>(i) - 1))]);
+      tensor::shuffle(order, random_);
       for (const size_t g : order) {
         if (over() || groups_[g].broken) continue;
         CHECK_OK(block(g));
@@ -149,12 +148,18 @@ class Calibration {
     return kept;
   }
 
-  size_t keep_narrowest(size_t against) {
-    const std::vector<size_t> found = passed(against);
+  // Of `found`; `against` where nothing was.
+  size_t narrowest(size_t against, const std::vector<size_t>& found) const {
     size_t best = against;
     for (const size_t g : found) {
       if (best == against || groups_[g].entry.spread().sd < groups_[best].entry.spread().sd) best = g;
     }
+    return best;
+  }
+
+  size_t keep_narrowest(size_t against) {
+    const std::vector<size_t> found = passed(against);
+    const size_t best = narrowest(against, found);
     for (const size_t g : found) {
       if (g != best) groups_[g].entry.why += ", but " + groups_[best].entry.name + " is better still";
     }
@@ -164,14 +169,7 @@ class Calibration {
   // Several controls that each help: do they together?
   size_t keep_together(size_t against) {
     const std::vector<size_t> found = passed(against);
-    const size_t best = [&] {
-      size_t narrowest = against;
-      for (const size_t g : found) {
-        if (narrowest == against || groups_[g].entry.spread().sd < groups_[narrowest].entry.spread().sd)
-          narrowest = g;
-      }
-      return narrowest;
-    }();
+    const size_t best = narrowest(against, found);
     if (found.size() < 2 || over()) return best;
     Controls all = groups_[against].entry.controls;
     for (const size_t g : found) {

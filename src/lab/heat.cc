@@ -26,10 +26,6 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-double seconds_since(int64_t begin) {
-  return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
-}
-
 // A member of a heat while it lives.
 struct Member {
   std::unique_ptr<Worker> worker;
@@ -154,12 +150,6 @@ void judge_barrier(Member& member) {
   take_failure(member);
 }
 
-template <typename T>
-void shuffle(std::vector<T>& items, tensor::Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i)
-    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
-}
-
 // A heat under way.
 class Heat {
  public:
@@ -183,7 +173,7 @@ class Heat {
   }
 
   void start(size_t at_once) {
-    shuffle(order_, rng_);
+    tensor::shuffle(order_, rng_);
     std::atomic<size_t> next{0};
     const auto work = [&] {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
@@ -228,7 +218,7 @@ class Heat {
 
   // One burst of everybody, with the host looked at before and after.
   HostRound run_round() {
-    shuffle(order_, rng_);
+    tensor::shuffle(order_, rng_);
     for (Member& member : members_) {
       member.cpu_ns = member.jump_ns = 0;
       member.marks = member.trial.step_ns.size();

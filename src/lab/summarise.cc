@@ -63,14 +63,13 @@ std::string verdict_word(stats::Verdict verdict) {
   return "undecided";
 }
 
-// Step times for the picture. Where a framework dispatches asynchronously its marks are times of dispatch,
-// not of work, and do not add up to the bursts: then the bursts' means stand for the steps.
+// Step times for the picture; where marks do not show work the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial) {
   std::vector<double> steps, bursts;
   for (const int64_t ns : trial.step_ns) steps.push_back(ms(ns));
   for (const Burst& b : trial.bursts) bursts.push_back(b.ms_per_step());
   const double work = stats::mean(bursts);
-  return !steps.empty() && std::abs(stats::mean(steps) - work) <= 0.2 * work ? steps : bursts;
+  return !steps.empty() && marks_show_work(stats::mean(steps), work) ? steps : bursts;
 }
 
 // The records of a run, with what follows from them for every row.

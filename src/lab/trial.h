@@ -4,6 +4,7 @@
 // parity records and the trials. Times are nanoseconds of CLOCK_MONOTONIC, measured inside the worker where
 // it runs.
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,6 +44,12 @@ struct HostRound {
   bool rerun = false;                       // its bursts do not count: the whole round was run again
   bool operator==(const HostRound&) const = default;
 };
+
+// Where a framework dispatches asynchronously its marks are times of dispatch, not of work: marks show work
+// only if their mean lies within a fifth of a burst's time a step. Both in one unit.
+inline bool marks_show_work(double mean_mark, double step) {
+  return std::abs(mean_mark - step) <= 0.2 * step;
+}
 
 // One contender in one heat, in one fresh process.
 struct Trial {

@@ -25,9 +25,8 @@ void add_steps(const Trial& trial, const Burst& burst, size_t at, stats::BurstRe
     sum_ms += ms;
   }
   if (logs.size() < 2) return;
-  constexpr double kAsynchronous = 0.2;
   const double mean = sum_ms / static_cast<double>(logs.size());
-  if (std::abs(mean - burst.ms_per_step()) > kAsynchronous * burst.ms_per_step()) return;
+  if (!marks_show_work(mean, burst.ms_per_step())) return;
   record.seen = static_cast<int64_t>(logs.size());
   record.step_variance = stats::variance(logs);
 }

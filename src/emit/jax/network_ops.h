@@ -1,14 +1,12 @@
 #pragma once
 
-// The functions of the op table for the ops of particular networks, and the helpers that their calls need.
+// What is this framework's own in the ops of particular networks (see emit/network_ops.h).
 
-#include "emit/forward_printer.h"
+#include "emit/network_ops.h"
 
 namespace bakeoff::emit::jax {
 
-void lrn(ForwardPrinter& p, const ir::Node& node);
 void position_embedding(ForwardPrinter& p, const ir::Node& node);
-void attention(ForwardPrinter& p, const ir::Node& node);
 void lstm(ForwardPrinter& p, const ir::Node& node);
 
 void print_network_helpers(CodeWriter& out, const Graph& graph);
