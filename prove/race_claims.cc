@@ -65,7 +65,7 @@ stats::Race race_to_the_end(Machine& machine, size_t k, const stats::RacingOptio
   const double most = 2000.0 * static_cast<double>(k);
   for (;;) {
     stats::Race state = race_state(table, options.ranking);
-    const stats::Heat heat = next_heat(table, state, entrants, 0, 0, options);
+    const stats::Heat heat = next_heat(table, state, entrants, 0, options);
     if (heat.phase != stats::Phase::kRace) return state;
     cost.race += static_cast<double>(heat.members.size());
     if (cost.race > most || !table.add(machine.heat(heat.members))) {

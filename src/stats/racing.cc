@@ -21,16 +21,6 @@ void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
   });
 }
 
-void drop_the_hopeless(const PairTable& table, const std::vector<Entrant>& entrants, double leader_block_s,
-                       std::vector<size_t>& waiting, Heat& heat) {
-  std::erase_if(waiting, [&](size_t i) {
-    if (table.heats(i) > 0 || !entrants[i].first_step_s) return false;
-    const auto reason = drop_reason(*entrants[i].first_step_s, leader_block_s);
-    if (reason) heat.dropped.push_back({i, *reason});
-    return reason.has_value();
-  });
-}
-
 // The leader and who is not eliminated, nearest first.
 std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
   std::vector<size_t> top;
@@ -61,7 +51,7 @@ Heat confirmation(const Race& race, const std::vector<Entrant>& entrants, size_t
 }  // namespace
 
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
-               size_t confirmed, double leader_block_s, const RacingOptions& options) {
+               size_t confirmed, const RacingOptions& options) {
   Heat heat;
   std::vector<size_t> unlinked;
   std::vector<size_t> undecided;
@@ -71,7 +61,6 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entra
   for (const size_t i : race.still_undecided) {
     if (!entrants[i].out && i != race.leader) undecided.push_back(i);
   }
-  drop_the_hopeless(table, entrants, leader_block_s, unlinked, heat);
   sort_by_turn(unlinked, table, entrants);
   sort_by_turn(undecided, table, entrants);
   if (race.leader && !entrants[*race.leader].out) heat.members.push_back(*race.leader);
