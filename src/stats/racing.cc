@@ -21,16 +21,19 @@ void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
   });
 }
 
-// The leader and who is not eliminated, nearest first.
+// Who may still be the leader's equal, nearest first; the nearest of all where there is nobody: the gap is
+// measured again, too, and a lone process cannot tell its own drift from the machine's.
 std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
-  std::vector<size_t> top;
+  std::vector<size_t> rivals;
   for (size_t i = 0; i < race.standings.size(); ++i) {
-    const Standing& standing = race.standings[i];
-    if (i != race.leader && standing.effect && !standing.eliminated_by && !entrants[i].out) top.push_back(i);
+    if (i != race.leader && race.standings[i].effect && !entrants[i].out) rivals.push_back(i);
   }
-  std::stable_sort(top.begin(), top.end(),
+  std::stable_sort(rivals.begin(), rivals.end(),
                    [&](size_t a, size_t b) { return *race.standings[a].effect < *race.standings[b].effect; });
-  return top;
+  const auto eliminated = std::stable_partition(rivals.begin(), rivals.end(),
+                                                [&](size_t i) { return !race.standings[i].eliminated_by; });
+  rivals.erase(std::max(eliminated, std::min(rivals.begin() + 1, rivals.end())), rivals.end());
+  return rivals;
 }
 
 void fill(const std::vector<size_t>& from, size_t live, std::vector<size_t>& members) {

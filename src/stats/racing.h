@@ -15,8 +15,10 @@
 //   cheapest first; so a heat of `live` costs one start of the leader for live - 1 differences. Those who are
 //   surely slower than anyone (eliminated) or tied with the leader (SAME) cost nothing more.
 // - Everybody's first heat: cheapest first, so that a fast leader stands early.
-// - Then the winner's curse is taken off: the leader, and those tied with it, run `confirm_heats` heats more,
-//   from which alone their times are reported. The verdicts stay those of the race.
+// - Then the winner's curse is taken off: the leader, and those tied with it (or the next, where nobody is),
+// run
+//   `confirm_heats` heats more, from which alone their times are reported. The verdicts stay those of the
+//   race.
 //
 // A contender's first heat ends at its first steps when one of these alone takes longer than a whole block of
 // the leader (drop_reason); it is out then.
