@@ -1,12 +1,11 @@
 """A host that is busy throughout is named, and the verdict refused with exit code 3.
 
-The test makes it busy itself: a process that spins for every processor.
+The test makes it busy itself: a process that spins.
 Real PyTorch: python3 -m tests.cli.busy_host_test build/dev/bakeoff
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import unittest
@@ -17,15 +16,15 @@ RACE = """
 parity_steps = 3
 bursts = 4
 burst_seconds = 1
-max_busy = {max_busy}
+max_busy = 0
 max_reruns = 1
 """
 
 
-def recipe(max_busy: float) -> str:
+def recipe() -> str:
     return support.recipe(
         ['framework = "torch"', 'framework = "torch", channels_last = true'],
-        race=RACE.format(max_busy=max_busy),
+        race=RACE,
         budget="minutes = 0.5\n",
     )
 
@@ -36,13 +35,12 @@ class BusyHost(unittest.TestCase):
         self.place = support.Place(["torch"])
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
-        for _ in range(len(os.sched_getaffinity(0))):
-            neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            self.addCleanup(neighbour.wait)
-            self.addCleanup(neighbour.kill)
+        neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        self.addCleanup(neighbour.wait)
+        self.addCleanup(neighbour.kill)
 
     def test_the_verdict_is_refused_and_the_host_named(self) -> None:
-        self.place.write("busy.toml", recipe(0))
+        self.place.write("busy.toml", recipe())
         outcome = self.place.run("run", "busy.toml", "--out", "run", "--format", "json")
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn("no verdict: this host was busy throughout", outcome.err)
@@ -55,15 +53,6 @@ class BusyHost(unittest.TestCase):
         self.assertTrue(any("run again, whole" in note for note in report["notes"]))
         again = self.place.run("report", "run")
         self.assertIn("No verdict: this host was busy throughout", again.out)
-
-    def test_a_recipe_may_allow_it(self) -> None:
-        self.place.write("allowed.toml", recipe(1))
-        outcome = self.place.run("run", "allowed.toml", "--format", "json")
-        self.assertEqual(outcome.code, 0, outcome.err)
-        report = outcome.json()
-        self.assertIsNone(report["host"]["refusal"])
-        self.assertGreater(report["host"]["disturbed"], 0)
-        self.assertTrue(any("The host disturbed" in n for n in report["notes"]))
 
 
 if __name__ == "__main__":
