@@ -267,7 +267,7 @@ std::vector<Key> make_keys() {
       {.section = "race",
        .name = "noise_ceiling",
        .kind = Kind::kReal,
-       .fallback = "0.25",
+       .fallback = "0.15",
        .least = 0,
        .most = 10,
        .doc =
