@@ -58,6 +58,11 @@ struct EnvOptions {
 struct DataOptions {
   std::string name = {};
 };
+struct MachineOptions {
+  bool json = false;
+  bool again = false;                             // measure although there is a record
+  std::filesystem::path before = {}, after = {};  // two records to compare
+};
 struct ReportOptions {
   std::filesystem::path run = {};
   std::string format = "text";
@@ -65,7 +70,7 @@ struct ReportOptions {
 };
 
 using Command = std::variant<RunOptions, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions,
-                             RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
+                             RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -86,6 +91,7 @@ int ops(const OpsOptions&);
 int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
+int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 
 }  // namespace bakeoff::cli

@@ -46,7 +46,7 @@ using Json = nlohmann::ordered_json;
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "ir/cost.h"
 #include "ir/text.h"
+#include "lab/machine_use.h"
 #include "lab/race.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
@@ -76,8 +77,13 @@ std::vector<double> step_times(const Trial& trial) {
 class Summariser {
  public:
   Summariser(const Manifest& manifest, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-             recipe::Recipe recipe, ir::Cost cost)
-      : manifest_(manifest), parities_(parities), trials_(trials), recipe_(std::move(recipe)), cost_(cost) {}
+             recipe::Recipe recipe, ir::Cost cost, std::optional<Roofline> roofline)
+      : manifest_(manifest),
+        parities_(parities),
+        trials_(trials),
+        recipe_(std::move(recipe)),
+        cost_(cost),
+        roofline_(std::move(roofline)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
     std::vector<std::string> entrants;  // those that ever passed the gate, in the recipe's order
@@ -140,6 +146,7 @@ class Summariser {
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.manifest = manifest_;
+    s.roofline = roofline_;
     s.sources = std::move(sources);
     return s;
   }
@@ -245,6 +252,7 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
+      if (roofline_ && row.contender.own_script.empty()) fill_use(row);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -254,6 +262,13 @@ class Summariser {
         row.break_even_step = static_cast<double>(*even.leader_cheaper_from);
       }
     }
+  }
+
+  // An own script may do other work than the model's.
+  void fill_use(Row& row) const {
+    row.flop_use = row.gflops * 1e9 / roofline_->peak_flops;
+    if (roofline_->bytes_per_s > 0)
+      row.byte_use = roofline_->bytes / (row.ms_per_step.value / 1e3) / roofline_->bytes_per_s;
   }
 
   std::string sentence(const Summary& s) const {
@@ -351,16 +366,39 @@ class Summariser {
   recipe::Recipe recipe_;
   ir::Cost cost_;
   std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
+  std::optional<Roofline> roofline_;
 };
+
+// What every contender's trials are held against.
+std::map<std::string, TrialBounds> all_bounds(const Manifest& manifest, const std::vector<Parity>& parities,
+                                              const recipe::Recipe& recipe, const MachineReport* machine) {
+  std::map<std::string, TrialBounds> bounds;
+  for (const Contender& contender : manifest.contenders) {
+    const auto proof = std::find_if(parities.begin(), parities.end(),
+                                    [&](const Parity& p) { return p.contender == contender.id; });
+    bounds[contender.id] =
+        trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, recipe.workload, recipe.training,
+                     manifest.host.cpus, machine != nullptr ? &machine->limits : nullptr);
+  }
+  return bounds;
+}
 
 }  // namespace
 
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
-                          const std::vector<Trial>& trials, std::vector<Source> sources) {
+                          const std::vector<Trial>& trials, std::vector<Source> sources,
+                          const MachineReport* machine) {
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
   TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
-  return Summariser(manifest, parities, trials, std::move(recipe), cost).summary(std::move(sources));
+  const std::vector<Trial> checked = mark_broken(trials, all_bounds(manifest, parities, recipe, machine));
+  std::optional<Roofline> roofline;
+  if (machine != nullptr) {
+    roofline = roofline_of(machine->limits, recipe.workload, recipe.training, recipe.race.threads);
+    if (roofline) roofline->measured = machine->measured;
+  }
+  return Summariser(manifest, parities, checked, std::move(recipe), cost, std::move(roofline))
+      .summary(std::move(sources));
 }
 
 Result<Summary> summarise(const RunDirectory& directory) {
@@ -374,7 +412,12 @@ Result<Summary> summarise(const RunDirectory& directory) {
     auto text = read_file(directory.scripts() / contender.script);
     if (!known && text) sources.push_back({contender.script, std::move(*text)});
   }
-  return summarise(manifest, parities, trials, std::move(sources));
+  std::string note;
+  const auto machine = machine_of_run(directory.path(), manifest.host, note);
+  TRY(Summary summary,
+      summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
+  if (!note.empty()) summary.notes.push_back(note);
+  return summary;
 }
 
 }  // namespace bakeoff::lab

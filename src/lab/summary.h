@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/host_watch.h"
+#include "lab/roofline.h"
 #include "lab/trial.h"
 
 namespace bakeoff::lab {
@@ -42,6 +43,9 @@ struct Row {
   Estimate ratio = {};  // to the leader; 1 for the leader itself
   double samples_per_second = 0;
   double gflops = 0;  // model FLOPs of a step / time
+  // Shares of the machine's measured limits, 1 = all of it: the model's FLOPs, and the bytes that its ops
+  // move where nothing is fused (above 1: the framework moves fewer).
+  std::optional<double> flop_use = {}, byte_use = {};
   StartUp start_up = {};
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
   // until which it stays below; empty: the leader is ahead from the first step on.
@@ -84,7 +88,8 @@ struct Summary {
   std::vector<Row> unranked = {};       // parity failed, crashed, not installed ...
   std::vector<std::string> notes = {};  // stated once, below the table
   Manifest manifest = {};
-  std::vector<Source> sources = {};  // emitted scripts
+  std::optional<Roofline> roofline = {};  // where the machine's limits were known when the race was run
+  std::vector<Source> sources = {};       // emitted scripts
   bool operator==(const Summary&) const = default;
 };
 

@@ -34,6 +34,8 @@ std::string break_even(const lab::Row& row, const lab::Row& leader) {
 
 std::string positive(double value, std::string (*show)(double)) { return value > 0 ? show(value) : kNone; }
 
+std::string use(double share) { return std::isfinite(share) ? significant(100 * share, 2) + "%" : kNone; }
+
 void append_sentence(std::string& text, const std::string& more) {
   if (more.empty() || text.find(more) != std::string::npos) return;
   if (!text.empty()) text += "; ";
@@ -55,6 +57,8 @@ Cells cells(const lab::Row& row, const lab::Row& leader) {
   c.ratio_interval = leads ? kNone : interval(row.ratio, ratio);
   c.rate = positive(row.samples_per_second, count);
   c.gflops = row.gflops > 0 ? significant(row.gflops, 3) : kNone;
+  c.flop_use = row.flop_use ? use(*row.flop_use) : kNone;
+  c.byte_use = row.byte_use ? use(*row.byte_use) : kNone;
   c.start = duration(row.start_up.total());
   c.first_step = duration(row.start_up.first_step);
   c.first_step_cold = row.start_up.first_step_cold ? duration(*row.start_up.first_step_cold) : kNone;
@@ -157,6 +161,22 @@ bool has_ties(const lab::Summary& summary) {
     }
   }
   return false;
+}
+
+std::string roofline_statement(const lab::Roofline& r) {
+  std::string text =
+      fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that were measured here ({})",
+                  significant(r.peak_flops / 1e9, 3), one_line(r.peak_of));
+  if (r.gemm_flops > 0)
+    text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
+                        one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);
+  if (r.bytes_per_s > 0) {
+    text += fmt::format(
+        ". Of bandwidth: what its ops read and write, nothing fused, over the {} GB/s of {}; above "
+        "100% the framework moves less",
+        significant(r.bytes_per_s / 1e9, 3), one_line(r.level));
+  }
+  return text + fmt::format(". Limits measured {}.", one_line(r.measured));
 }
 
 std::string error_statement(const lab::Summary& s) {

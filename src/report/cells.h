@@ -20,6 +20,8 @@ struct Cells {
   std::string ratio_interval;   // "[0.998, 1.027]"; "–" for the leader
   std::string rate;             // samples/s, "3,386"
   std::string gflops;           // "165"
+  std::string flop_use;         // "72%": of the measured peak
+  std::string byte_use;         // "38%": of the measured bandwidth
   std::string start;            // process start up to the end of the first step, "2.31 s"
   std::string first_step;       // "352 ms"
   std::string first_step_cold;  // "20.7 s", "–" where it was not measured
@@ -53,6 +55,9 @@ std::string headline(const lab::Summary& summary);
 bool has_ties(const lab::Summary& summary);
 inline constexpr const char* kTieLegend =
     "Contenders that share a letter are not told apart by the evidence.";
+
+// "Of peak: model FLOPs over the measured 190 GFLOP/s (f32, avx2) ...": what the two shares are of.
+std::string roofline_statement(const lab::Roofline& roofline);
 
 // "error rate 1% over all statements together, margin 3%".
 std::string error_statement(const lab::Summary& summary);

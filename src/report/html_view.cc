@@ -102,6 +102,8 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"ratio_interval", c.ratio_interval == kNone ? "" : c.ratio_interval},
              {"verdict", c.verdict},
              {"rate", c.rate},
+             {"flop_use", c.flop_use},
+             {"byte_use", c.byte_use == kNone ? "" : c.byte_use + " of bandwidth"},
              {"first_step", c.first_step},
              {"break_even", c.break_even},
              {"memory", c.memory},
@@ -161,6 +163,15 @@ const std::vector<Picture>& pictures() {
        "compilation; the "
        "outline is what a cold compilation cache adds.",
        start_up_chart, "start_key"},
+      {"roofline", "Distance from the machine's limits",
+       "The model's arithmetic per second against its arithmetic per byte that its ops move. No contender "
+       "can be "
+       "above the flat line, the measured peak of the processor; the sloped lines are the measured "
+       "bandwidths of "
+       "the memory levels. Marks below are the kinds of layers of the workload: those left of the kink wait "
+       "for "
+       "memory.",
+       roofline_chart, "roofline_key"},
   };
   return all;
 }
@@ -171,7 +182,7 @@ std::vector<View> charts(const lab::Summary& s) {
     const std::string wide = p.draw(s, kWide);
     if (wide.empty()) continue;
     out.push_back(chart(p.title, p.id, p.text, wide, p.draw(s, kNarrow)));
-    for (const char* key : {"margin_key", "steps_key", "start_key"}) {
+    for (const char* key : {"margin_key", "steps_key", "start_key", "roofline_key"}) {
       out.back().flags[key] = std::string(key) == p.key;
     }
   }
@@ -249,6 +260,7 @@ View page_view(const lab::Summary& s, bool sources) {
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},
                 {"facts", fmt::format("{}", fmt::join(facts(s), " · "))},
+                {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""},
                 {"tie_legend", kTieLegend}};
   page.lists["tiles"] = tiles(s);
   for (const Series& series : all_series(s)) {
@@ -259,6 +271,7 @@ View page_view(const lab::Summary& s, bool sources) {
   page.flags = {{"has_ranked", !s.ranked.empty()},
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},
+                {"has_roofline", s.roofline.has_value()},
                 {"has_ties", has_ties(s)}};
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);

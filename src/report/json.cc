@@ -75,6 +75,8 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
   out["samples_per_second"] = ranked ? number(r.samples_per_second) : Json(nullptr);
   out["gflops"] = ranked ? number(r.gflops) : Json(nullptr);
+  out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
+  out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
                         {"import", number(r.start_up.import)},
                         {"build", number(r.start_up.build)},
@@ -144,6 +146,24 @@ Json manifest(const lab::Manifest& m) {
           {"worker_environment", texts(m.worker_environment)}};
 }
 
+Json roofline(const lab::Roofline& r) {
+  Json roofs = Json::array(), kinds = Json::array();
+  for (const auto& roof : r.roofs)
+    roofs.push_back({{"name", roof.name}, {"bytes_per_s", number(roof.bytes_per_s)}});
+  for (const auto& kind : r.kinds)
+    kinds.push_back({{"op", kind.op}, {"flops", number(kind.flops)}, {"bytes", number(kind.bytes)}});
+  return {{"peak_flops", number(r.peak_flops)},
+          {"peak_of", r.peak_of},
+          {"gemm_flops", r.gemm_flops > 0 ? number(r.gemm_flops) : Json(nullptr)},
+          {"gemm_of", r.gemm_of},
+          {"roofs", roofs},
+          {"level", r.level},
+          {"flops_per_step", number(r.flops)},
+          {"bytes_per_step", number(r.bytes)},
+          {"kinds", kinds},
+          {"measured", r.measured}};
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -173,6 +193,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["notes"] = s.notes;
+  out["roofline"] = s.roofline ? roofline(*s.roofline) : Json(nullptr);
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {
     Json entry = {{"file", source.file}};

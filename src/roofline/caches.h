@@ -16,8 +16,8 @@ struct Cache {
   bool operator==(const Cache&) const = default;
 };
 
-// Of `cpu`, ascending, from ROOT/sys/devices/system/cpu; where that says nothing, from sysconf (for the root "/"
-// only). Sizes that make no sense are left out.
+// Of `cpu`, ascending, from ROOT/sys/devices/system/cpu; where that says nothing, from sysconf (for the root
+// "/" only). Sizes that make no sense are left out.
 std::vector<Cache> read_caches(const std::filesystem::path& root, int cpu);
 
 // "0-3,8" -> 0 1 2 3 8; empty where it is not such a list.

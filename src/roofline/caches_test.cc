@@ -67,7 +67,8 @@ TEST(ParseSize, Units) {
   EXPECT_EQ(parse_size("32K"), 32 << 10);
   EXPECT_EQ(parse_size("1G"), 1 << 30);
   EXPECT_EQ(parse_size("100"), 100);
-  for (const char* bad : {"", "K", "-1K", "1KB", "1.5M", "99999999999999999999G"}) EXPECT_EQ(parse_size(bad), 0) << bad;
+  for (const char* bad : {"", "K", "-1K", "1KB", "1.5M", "99999999999999999999G"})
+    EXPECT_EQ(parse_size(bad), 0) << bad;
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #pragma once
 
-// The few calls of the CUDA driver and of cuBLASLt that the measurement needs, found at run time: nothing of CUDA is
-// needed to build. Types and numbers follow cuda.h and cublasLt.h, whose interfaces keep them over versions.
+// The few calls of the CUDA driver and of cuBLASLt that the measurement needs, found at run time: nothing of
+// CUDA is needed to build. Types and numbers follow cuda.h and cublasLt.h, whose interfaces keep them over
+// versions.
 
 #include <cstddef>
 #include <cstdint>
@@ -53,8 +54,9 @@ struct CublasLt {
   int (*heuristic)(void* handle, void* desc, void* a, void* b, void* c, void* d, void* preference, int wanted,
                    LtHeuristic* results, int* found) = nullptr;
   int (*matmul)(void* handle, void* desc, const void* alpha, DevicePointer a, void* a_layout, DevicePointer b,
-                void* b_layout, const void* beta, DevicePointer c, void* c_layout, DevicePointer d, void* d_layout,
-                const uint64_t* algorithm, DevicePointer workspace, size_t bytes, void* stream) = nullptr;
+                void* b_layout, const void* beta, DevicePointer c, void* c_layout, DevicePointer d,
+                void* d_layout, const uint64_t* algorithm, DevicePointer workspace, size_t bytes,
+                void* stream) = nullptr;
 
   // Tries `path`, or where it is empty the names of the versions in use, newest first.
   std::string load(const std::string& path);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The loop of instructions that multiply narrow numbers and add up products in wider lanes. Internal linkage (see
-// kernels.h).
+// The loop of instructions that multiply narrow numbers and add up products in wider lanes. Internal linkage
+// (see kernels.h).
 
 #include <cstdint>
 

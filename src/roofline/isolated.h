@@ -1,6 +1,7 @@
 #pragma once
 
-// Work with libraries that nobody vouches for: in a forked child, which may crash, hang or print what it likes.
+// Work with libraries that nobody vouches for: in a forked child, which may crash, hang or print what it
+// likes.
 
 #include <functional>
 #include <string>
@@ -11,8 +12,9 @@
 
 namespace bakeoff::roofline {
 
-// Gives the text that `work` returns in the child. Fails where the child crashes, ends without answering, or is not
-// done within `seconds`; it is killed then, and when `stop` says so. To be called without other threads.
+// Gives the text that `work` returns in the child. Fails where the child crashes, ends without answering, or
+// is not done within `seconds`; it is killed then, and when `stop` says so. To be called without other
+// threads.
 Result<std::string> in_child(const std::function<std::string()>& work, double seconds, const Stop& stop);
 
 // Fields separated by tabs.

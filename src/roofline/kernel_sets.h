@@ -22,9 +22,9 @@ struct Processor {
 };
 Processor this_processor();
 
-// Instructions of multiply-accumulate that a core starts in one cycle, for vectors of 256 or 512 bits in "f32" and
-// "f64", by its family and model; 0 where that is not known. Sources: the vendors' optimisation manuals, and
-// Agner Fog, Instruction tables.
+// Instructions of multiply-accumulate that a core starts in one cycle, for vectors of 256 or 512 bits in
+// "f32" and "f64", by its family and model; 0 where that is not known. Sources: the vendors' optimisation
+// manuals, and Agner Fog, Instruction tables.
 int fma_units(const Processor& processor, int bits);
 
 }  // namespace bakeoff::roofline

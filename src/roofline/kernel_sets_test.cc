@@ -26,7 +26,8 @@ TEST(KernelSets, EveryKernelRuns) {
 
 struct Arrays {
   explicit Arrays(int64_t n) : size(n) {
-    for (double*& p : at) p = static_cast<double*>(std::aligned_alloc(64, static_cast<size_t>(n) * sizeof(double)));
+    for (double*& p : at)
+      p = static_cast<double*>(std::aligned_alloc(64, static_cast<size_t>(n) * sizeof(double)));
     for (int64_t i = 0; i < n; ++i) {
       at[0][i] = -1;
       at[1][i] = static_cast<double>(i);

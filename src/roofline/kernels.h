@@ -1,8 +1,8 @@
 #pragma once
 
-// The innermost loops of the measurements, compiled once for each instruction set (kernels_*.cc) and chosen at
-// run time. Those files include this header, loops.h and compiler intrinsics alone, and their code has internal
-// linkage: no function compiled for a newer processor can be picked by the linker for an older one.
+// The innermost loops of the measurements, compiled once for each instruction set (kernels_*.cc) and chosen
+// at run time. Those files include this header, loops.h and compiler intrinsics alone, and their code has
+// internal linkage: no function compiled for a newer processor can be picked by the linker for an older one.
 
 #include <cstdint>
 
@@ -21,11 +21,11 @@ struct FmaKernel {
 // Each goes over its arrays `times` times. `n` counts doubles and is a multiple of 512; arrays are aligned to
 // 64 bytes. Bytes are counted as STREAM does: every array once, without the reads that a store causes.
 struct StreamKernels {
-  void (*read)(const double* a, int64_t n, int64_t times);                                   // 8 bytes
-  void (*write)(double* a, int64_t n, int64_t times);                                        // 8
-  void (*copy)(double* to, const double* from, int64_t n, int64_t times);                    // 16
-  void (*triad)(double* a, const double* b, const double* c, int64_t n, int64_t times);      // 24: a = b + s c
-  void (*triad_nt)(double* a, const double* b, const double* c, int64_t n, int64_t times);   // past the caches
+  void (*read)(const double* a, int64_t n, int64_t times);                                  // 8 bytes
+  void (*write)(double* a, int64_t n, int64_t times);                                       // 8
+  void (*copy)(double* to, const double* from, int64_t n, int64_t times);                   // 16
+  void (*triad)(double* a, const double* b, const double* c, int64_t n, int64_t times);     // 24: a = b + s c
+  void (*triad_nt)(double* a, const double* b, const double* c, int64_t n, int64_t times);  // past the caches
 };
 
 // One instruction set.

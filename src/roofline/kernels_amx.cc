@@ -2,8 +2,8 @@
 
 #include "roofline/kernels.h"
 
-// Compiled with -mamx-tile -mamx-int8 -mamx-bf16. Four sums of 16 x 16, two tiles of left and two of right factors.
-// The operating system must have granted the tiles to this process (kernel_sets.cc).
+// Compiled with -mamx-tile -mamx-int8 -mamx-bf16. Four sums of 16 x 16, two tiles of left and two of right
+// factors. The operating system must have granted the tiles to this process (kernel_sets.cc).
 
 namespace bakeoff::roofline {
 namespace {

@@ -1,5 +1,5 @@
-// Compiled for any processor, without vectorisation: one number an instruction, multiplication and addition apart
-// where the instruction set has no fused one.
+// Compiled for any processor, without vectorisation: one number an instruction, multiplication and addition
+// apart where the instruction set has no fused one.
 
 #include "roofline/kernels.h"
 #include "roofline/loops.h"

@@ -1,7 +1,7 @@
 #pragma once
 
-// What this machine can do, measured: the most arithmetic and the most memory traffic that hand-made loops get out of
-// it, and what the libraries at hand reach. Rates are per second, the best of many short windows.
+// What this machine can do, measured: the most arithmetic and the most memory traffic that hand-made loops
+// get out of it, and what the libraries at hand reach. Rates are per second, the best of many short windows.
 
 #include <cstdint>
 #include <string>
@@ -23,8 +23,9 @@ struct Peak {
   Rate ops = {};           // operations per second
   int64_t lanes = 0;       // multiply-accumulates of an instruction
   int units = 0;           // such instructions that a core starts in a cycle
-  std::string units_from = {};  // "model": by processor model; "inferred": the nearest whole number; "": not known
-  double clock_hz = 0;          // right after the same loop, on one core
+  std::string units_from =
+      {};               // "model": by processor model; "inferred": the nearest whole number; "": not known
+  double clock_hz = 0;  // right after the same loop, on one core
   // ops.one over 2 x lanes x units x clock_hz; 0 where units are not known.
   double of_width() const;
   bool operator==(const Peak&) const = default;
@@ -32,10 +33,10 @@ struct Peak {
 
 // Bytes per second, counted as STREAM does (see kernels.h).
 struct Level {
-  std::string name = {};    // "L1", "L2", "L3", "DRAM"
-  int64_t capacity = 0;     // of one such cache; 0 for DRAM
-  int64_t caches = 0;       // how many of them the CPUs have together; 0: not known
-  Rate touched = {};        // bytes that the loops went over, on each core
+  std::string name = {};  // "L1", "L2", "L3", "DRAM"
+  int64_t capacity = 0;   // of one such cache; 0 for DRAM
+  int64_t caches = 0;     // how many of them the CPUs have together; 0: not known
+  Rate touched = {};      // bytes that the loops went over, on each core
   Rate read = {}, write = {}, copy = {}, triad = {};
   Rate triad_nt = {};  // DRAM only: stores past the caches
   Rate best() const;
@@ -78,11 +79,12 @@ struct Limits {
   std::vector<Level> levels = {};  // nearest first
   std::vector<Gemm> gemms = {};
   std::vector<Gpu> gpus = {};
-  double plain_triad = 0;           // one core, DRAM: the compiler's own loop over plain arrays, as STREAM's is
-  Rate scalar_hz = {}, vector_hz = {};  // frequency under scalar, and right after vector load; all: the slowest core
-  double page_fault_s = 0;          // first touch of a 4 KiB page
-  double process_start_s = 0;       // posix_spawn of a program that does nothing, until it is reaped
-  double seconds = 0;               // that the measurement took
+  double plain_triad = 0;  // one core, DRAM: the compiler's own loop over plain arrays, as STREAM's is
+  Rate scalar_hz = {},
+       vector_hz = {};         // frequency under scalar, and right after vector load; all: the slowest core
+  double page_fault_s = 0;     // first touch of a 4 KiB page
+  double process_start_s = 0;  // posix_spawn of a program that does nothing, until it is reaped
+  double seconds = 0;          // that the measurement took
   std::vector<Absent> absent = {};
 
   // The highest peak for a dtype; null where it was not measured.

@@ -2,10 +2,11 @@
 
 // Measures the limits of the CPUs that this process may run on, in well under a minute.
 //
-//   Limits limits = measure({.cpus = allowed_cpus(), .gemms = {{"OpenBLAS", "/usr/lib/.../libopenblas.so.0"}}});
+//   Limits limits = measure({.cpus = allowed_cpus(), .gemms = {{"OpenBLAS",
+//   "/usr/lib/.../libopenblas.so.0"}}});
 //
-// Foreign libraries (BLAS, CUDA) are loaded in a child process each, which may crash or hang without harm. The caller
-// must not have other threads at the time.
+// Foreign libraries (BLAS, CUDA) are loaded in a child process each, which may crash or hang without harm.
+// The caller must not have other threads at the time.
 
 #include <cstdint>
 #include <filesystem>
@@ -24,8 +25,8 @@ struct GemmLibrary {
 };
 
 struct MeasureOptions {
-  std::vector<int> cpus = {0};        // the first stands for "one core"
-  std::filesystem::path root = "/";   // of /sys
+  std::vector<int> cpus = {0};       // the first stands for "one core"
+  std::filesystem::path root = "/";  // of /sys
   std::vector<GemmLibrary> gemms = {};
   std::string cuda = "libcuda.so.1";  // found by the loader
   std::string cublas = {};            // path of libcublasLt; empty: the loader's

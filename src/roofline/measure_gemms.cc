@@ -65,14 +65,15 @@ Product<T> find_product(void* library, char letter) {
   for (const char* name : {"cblas_{}gemm", "scipy_cblas_{}gemm"}) {
     if (void* found = symbol(name)) return cblas<T, int>(found);
   }
-  for (const std::string& name : {fmt::format("{}gemm_", letter),
-                                  fmt::format("{}GEMM", static_cast<char>(letter - 'a' + 'A'))}) {
+  for (const std::string& name :
+       {fmt::format("{}gemm_", letter), fmt::format("{}GEMM", static_cast<char>(letter - 'a' + 'A'))}) {
     if (void* found = ::dlsym(library, name.c_str())) return fortran<T>(found);
   }
   return {};
 }
 
-// "f32<TAB>size<TAB>operations per second", the best of all; empty where the product is wrong or there is none.
+// "f32<TAB>size<TAB>operations per second", the best of all; empty where the product is wrong or there is
+// none.
 template <typename T>
 std::string best_line(const Product<T>& product, const char* dtype) {
   if (!product) return "";
@@ -129,9 +130,10 @@ std::string take(const std::string& answer, const GemmLibrary& library, double R
 // Empty, or why there is nothing of it.
 std::string measure_library(const MeasureOptions& options, const GemmLibrary& library, Limits& limits) {
   std::vector<Gemm> found;
-  for (const auto& [cpus, which] : {std::pair(std::vector<int>{options.cpus[0]}, &Rate::one),
-                                    std::pair(options.cpus, &Rate::all)}) {
-    const auto answer = in_child([&, c = cpus] { return try_library(library.path, c); }, kSeconds, options.stop);
+  for (const auto& [cpus, which] :
+       {std::pair(std::vector<int>{options.cpus[0]}, &Rate::one), std::pair(options.cpus, &Rate::all)}) {
+    const auto answer =
+        in_child([&, c = cpus] { return try_library(library.path, c); }, kSeconds, options.stop);
     if (!answer) return answer.error().message;
     if (const std::string why = take(*answer, library, which, found); !why.empty()) return why;
   }

@@ -87,7 +87,8 @@ class Device {
     DevicePointer at[3] = {};
     const size_t bytes = kSize * kSize * type.bytes;
     bool ready = true;
-    for (DevicePointer& p : at) ready = ready && cuda_.allocate(&p, bytes) == 0 && cuda_.fill(p, 0x3c, bytes) == 0;
+    for (DevicePointer& p : at)
+      ready = ready && cuda_.allocate(&p, bytes) == 0 && cuda_.fill(p, 0x3c, bytes) == 0;
     const double rate = ready ? product(type, at) : 0;
     for (const DevicePointer p : at) {
       if (p != 0) cuda_.release(p);
@@ -102,9 +103,11 @@ class Device {
     int found = 0;
     const size_t workspace = kWorkspace;
     if (lt_.desc_create(&desc, type.compute, type.scale) != 0 ||
-        lt_.layout_create(&layout, type.data, kSize, kSize, kSize) != 0 || lt_.preference_create(&preference) != 0 ||
+        lt_.layout_create(&layout, type.data, kSize, kSize, kSize) != 0 ||
+        lt_.preference_create(&preference) != 0 ||
         lt_.preference_set(preference, kMaxWorkspace, &workspace, sizeof workspace) != 0 ||
-        lt_.heuristic(handle_, desc, layout, layout, layout, layout, preference, 1, &plan, &found) != 0 || found == 0)
+        lt_.heuristic(handle_, desc, layout, layout, layout, layout, preference, 1, &plan, &found) != 0 ||
+        found == 0)
       return 0;
     const double one_d = 1, zero_d = 0;
     const float one_f = 1, zero_f = 0;
@@ -156,7 +159,8 @@ void take_line(const std::vector<std::string>& fields, Limits& limits) {
 
 void measure_gpus(const MeasureOptions& options, Limits& limits) {
   tell(options, "GPU");
-  const auto answer = in_child([&] { return try_devices(options.cuda, options.cublas); }, kSeconds, options.stop);
+  const auto answer =
+      in_child([&] { return try_devices(options.cuda, options.cublas); }, kSeconds, options.stop);
   if (!answer) {
     limits.absent.push_back({"GPU", answer.error().message});
     return;

@@ -17,7 +17,8 @@ constexpr int64_t kGrain = 512;  // doubles; arrays are multiples of that
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kHugePage = 2 * kMiB;
 
-// Memory of one thread, in huge pages where the system gives them: address translation is not what is measured.
+// Memory of one thread, in huge pages where the system gives them: address translation is not what is
+// measured.
 class Block {
  public:
   Block() = default;
@@ -84,8 +85,8 @@ Spot cache_spot(const MeasureOptions& options, const Cache& cache, int64_t inner
   spot.all = std::max(spot.one / sharers, first ? 0 : 2 * inner);
   spot.one = std::max(spot.one, spot.all);
   if (!first && spot.all * sharers > cache.bytes * 3 / 4)
-    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be told from the level before", cache.bytes >> 10,
-                               sharers);
+    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be told from the level before",
+                               cache.bytes >> 10, sharers);
   return spot;
 }
 
@@ -95,7 +96,8 @@ Spot memory_spot(const MeasureOptions& options, const Spot* last) {
   const int64_t total = std::min(std::clamp<int64_t>(4 * cached, 256 * kMiB, 1024 * kMiB), allowed);
   Spot spot{.name = "DRAM", .one = total, .all = total / static_cast<int64_t>(options.cpus.size())};
   if (total < 2 * cached)
-    spot.why_not = fmt::format("only {} MiB may be touched, the caches hold {} MiB", total / kMiB, cached / kMiB);
+    spot.why_not =
+        fmt::format("only {} MiB may be touched, the caches hold {} MiB", total / kMiB, cached / kMiB);
   return spot;
 }
 
@@ -119,19 +121,23 @@ struct Traffic {
 };
 
 // Doubles of each of `arrays` arrays within `bytes`.
-int64_t length(int64_t bytes, int arrays) { return std::max(bytes / 8 / arrays / kGrain, int64_t{1}) * kGrain; }
+int64_t length(int64_t bytes, int arrays) {
+  return std::max(bytes / 8 / arrays / kGrain, int64_t{1}) * kGrain;
+}
 
 std::vector<Traffic> traffics() {
   const StreamKernels& k = best_streams();
   return {{&Level::read, 1, false, [&k](double* a, int64_t n, int64_t t) { k.read(a, n, t); }},
           {&Level::write, 1, false, [&k](double* a, int64_t n, int64_t t) { k.write(a, n, t); }},
           {&Level::copy, 2, false, [&k](double* a, int64_t n, int64_t t) { k.copy(a, a + n, n, t); }},
-          {&Level::triad, 3, false, [&k](double* a, int64_t n, int64_t t) { k.triad(a, a + n, a + 2 * n, n, t); }},
+          {&Level::triad, 3, false,
+           [&k](double* a, int64_t n, int64_t t) { k.triad(a, a + n, a + 2 * n, n, t); }},
           {&Level::triad_nt, 3, true,
            [&k](double* a, int64_t n, int64_t t) { k.triad_nt(a, a + n, a + 2 * n, n, t); }}};
 }
 
-double rate(const MeasureOptions& options, const std::vector<int>& cpus, int64_t bytes, const Traffic& traffic) {
+double rate(const MeasureOptions& options, const std::vector<int>& cpus, int64_t bytes,
+            const Traffic& traffic) {
   const Stopwatch watch{.windows = 12, .window_s = 0.008 * options.effort, .stop = options.stop};
   const int64_t n = length(bytes, traffic.arrays);
   std::vector<Block> blocks(cpus.size());

@@ -11,9 +11,9 @@
 namespace bakeoff::roofline {
 namespace {
 
-constexpr double kWindow = 0.008;   // seconds
-constexpr double kBurst = 0.001;    // of vector load before each look at the clock
-constexpr double kLook = 20e-6;     // far shorter than a processor takes to change its frequency back
+constexpr double kWindow = 0.008;  // seconds
+constexpr double kBurst = 0.001;   // of vector load before each look at the clock
+constexpr double kLook = 20e-6;    // far shorter than a processor takes to change its frequency back
 constexpr int kLooks = 40;
 
 // The clock while `kernel` runs: median over looks, each right after a burst of it.
@@ -42,12 +42,14 @@ double loaded_hz_all(const std::vector<int>& cpus, const FmaKernel& kernel, doub
 
 void find_units(const KernelSet& set, Peak& peak) {
   const std::string_view isa = set.isa;
-  if (isa == "scalar" || isa == "amx" || peak.clock_hz <= 0) return;  // no fused instruction; takes many cycles
+  if (isa == "scalar" || isa == "amx" || peak.clock_hz <= 0)
+    return;  // no fused instruction; takes many cycles
   const bool plain = peak.dtype == "f32" || peak.dtype == "f64";
   peak.units = plain ? fma_units(this_processor(), isa == "avx512" ? 512 : 256) : 0;
   peak.units_from = "model";
   if (peak.units > 0) return;
-  peak.units = static_cast<int>(std::lround(peak.ops.one / (2.0 * static_cast<double>(peak.lanes) * peak.clock_hz)));
+  peak.units =
+      static_cast<int>(std::lround(peak.ops.one / (2.0 * static_cast<double>(peak.lanes) * peak.clock_hz)));
   peak.units_from = peak.units > 0 ? "inferred" : "";
 }
 
@@ -58,8 +60,7 @@ Peak measure_peak(const MeasureOptions& options, const KernelSet& set, const Fma
   Peak peak{.dtype = kernel.dtype, .isa = set.isa, .lanes = kernel.lanes};
   peak.ops.one = watch.best({options.cpus[0]}, operations, work);
   peak.ops.all = options.cpus.size() > 1 ? watch.best(options.cpus, operations, work) : peak.ops.one;
-  if (peak.ops.one > 0)
-    on_cpu(options.cpus[0], [&] { peak.clock_hz = loaded_hz(kernel, peak.ops.one); });
+  if (peak.ops.one > 0) on_cpu(options.cpus[0], [&] { peak.clock_hz = loaded_hz(kernel, peak.ops.one); });
   find_units(set, peak);
   return peak;
 }
@@ -68,7 +69,8 @@ void measure_scalar_clock(const MeasureOptions& options, Limits& limits) {
   const Stopwatch watch{.windows = 10, .window_s = kWindow * options.effort, .stop = options.stop};
   const auto chain = [](size_t, int64_t times) { dependent_additions(times); };
   limits.scalar_hz.one = watch.best({options.cpus[0]}, kChainLength, chain);
-  limits.scalar_hz.all = watch.best(options.cpus, kChainLength, chain) / static_cast<double>(options.cpus.size());
+  limits.scalar_hz.all =
+      watch.best(options.cpus, kChainLength, chain) / static_cast<double>(options.cpus.size());
 }
 
 void measure_vector_clock(const MeasureOptions& options, Limits& limits) {
@@ -83,9 +85,11 @@ void measure_vector_clock(const MeasureOptions& options, Limits& limits) {
 
 void state_absent(Limits& limits) {
   if (limits.peak("bf16") == nullptr)
-    limits.absent.push_back({"bf16 peak", "the processor has neither AVX512_BF16 nor AMX (or the system hides them)"});
+    limits.absent.push_back(
+        {"bf16 peak", "the processor has neither AVX512_BF16 nor AMX (or the system hides them)"});
   if (limits.peak("int8") == nullptr)
-    limits.absent.push_back({"int8 peak", "the processor has neither VNNI nor AMX (or the system hides them)"});
+    limits.absent.push_back(
+        {"int8 peak", "the processor has neither VNNI nor AMX (or the system hides them)"});
 }
 
 }  // namespace
@@ -100,7 +104,8 @@ void measure_peaks(const MeasureOptions& options, Limits& limits) {
       if (peak.ops.one > 0)
         limits.peaks.push_back(std::move(peak));
       else
-        limits.absent.push_back({fmt::format("{} peak, {}", kernel->dtype, set->isa), "no thread could be pinned"});
+        limits.absent.push_back(
+            {fmt::format("{} peak, {}", kernel->dtype, set->isa), "no thread could be pinned"});
     }
   }
   measure_vector_clock(options, limits);

@@ -42,7 +42,9 @@ TEST(Stopwatch, CountsTheWorkOfAllThreads) {
 
 TEST(Stopwatch, StopsAndRefusesACpuThatIsNotThere) {
   const auto work = [](size_t, int64_t) { now_s(); };
-  EXPECT_EQ((Stopwatch{.windows = 1000000, .window_s = 1e-4, .stop = [] { return true; }}.best(cpus(), 1, work)), 0);
+  EXPECT_EQ(
+      (Stopwatch{.windows = 1000000, .window_s = 1e-4, .stop = [] { return true; }}.best(cpus(), 1, work)),
+      0);
   EXPECT_EQ((Stopwatch{.windows = 1, .window_s = 1e-4}.best({cpus()[0], 1000}, 1, work)), 0);
   EXPECT_EQ(Stopwatch{}.best({}, 1, work), 0);
 }
@@ -90,7 +92,8 @@ TEST(MeasureCosts, PageFaultAndProcessStart) {
 
 TEST(MeasureGemms, LibrariesThatAreNoneAreReasons) {
   Limits limits;
-  measure_gemms({.cpus = cpus(), .gemms = {{"Missing", "/nonexistent/libblas.so"}, {"libc", "libc.so.6"}}}, limits);
+  measure_gemms({.cpus = cpus(), .gemms = {{"Missing", "/nonexistent/libblas.so"}, {"libc", "libc.so.6"}}},
+                limits);
   EXPECT_TRUE(limits.gemms.empty());
   EXPECT_THAT(why(limits, "Missing matrix product"), HasSubstr("No such file"));
   EXPECT_THAT(why(limits, "libc matrix product"), HasSubstr("no matrix product"));

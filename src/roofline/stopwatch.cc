@@ -21,8 +21,8 @@ bool pin(int cpu) {
   return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
-// All threads meet before anyone goes on. Spins: a sleeping thread would wake late. Yields: there may be fewer CPUs
-// than it seems.
+// All threads meet before anyone goes on. Spins: a sleeping thread would wake late. Yields: there may be
+// fewer CPUs than it seems.
 class Meeting {
  public:
   explicit Meeting(size_t members) : members_(members) {}

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "base/version.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "lab/environments.h"
+#include "lab/host.h"
+#include "lab/machine_report.h"
+#include "proc/interrupt.h"
+#include "proc/launcher.h"
+#include "report/machine_page.h"
+
+namespace bakeoff::cli {
+namespace {
+
+lab::MachineReport measure(const lab::Workshop& shop, const lab::Host& host, const lab::Progress& line) {
+  lab::MachineReport report{.bakeoff_version = kVersion, .measured = utc_now(), .host = host};
+  report.limits = roofline::measure({.cpus = lab::allowed_cpus(),
+                                     .gemms = lab::find_gemms("/", shop),
+                                     .memory_bytes = lab::available_memory_bytes() / 4,
+                                     .stop = [] { return proc::interrupted(); },
+                                     .progress = line});
+  if (proc::interrupted()) return report;
+  report.facts = lab::read_facts("/", [](const char* name) -> const char* { return std::getenv(name); });
+  report.facts.merge(lab::read_framework_facts(shop, line));
+  if (lab::find_gemms("/", shop).empty())
+    report.limits.absent.push_back({"matrix product", "neither oneDNN, OpenBLAS nor MKL is installed"});
+  return report;
+}
+
+// The record of this machine: the one that is kept, or a new one.
+Result<lab::MachineReport> this_machine(bool again, const lab::Workshop& shop) {
+  const lab::Host host = lab::read_host();
+  const fs::path file = lab::machine_file(shop.home, host);
+  Progress progress;
+  const lab::Progress line = progress.lines();
+  if (!again && fs::exists(file)) {
+    const auto kept = lab::read_machine(file);
+    const std::string why = kept ? lab::stale(*kept, host) : kept.error().message;
+    if (why.empty()) return kept;
+    line(fmt::format("{}: {}; measuring again", file.string(), why));
+  }
+  lab::MachineReport report = measure(shop, host, line);
+  if (proc::interrupted()) return Error{"interrupted"};
+  CHECK_OK(write_file(file, lab::to_json(report)));
+  line(file.string());
+  return report;
+}
+
+int compare(const MachineOptions& options) {
+  const auto before = lab::read_machine(options.before);
+  if (!before) return fail(before.error());
+  const auto after = lab::read_machine(options.after);
+  if (!after) return fail(after.error());
+  const auto changes = lab::diff(*before, *after);
+  print(
+      report::render_machine_diff(changes, options.before.string(), options.after.string(), output_width()));
+  return changes.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int machine(const MachineOptions& options, const fs::path& config) {
+  if (!options.before.empty()) return compare(options);
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  const fs::path home = bakeoff_home();
+  const auto loaded = lab::load_config(config, home, lab::environment_names());
+  if (!loaded) return fail(loaded.error());
+  const auto report = this_machine(options.again, {.home = home, .config = *loaded});
+  if (!report) return fail(report.error());
+  print(options.json ? lab::to_json(*report) : report::render_machine(*report, output_width()));
+  return 0;
+}
+
+}  // namespace bakeoff::cli

@@ -1,0 +1,29 @@
+#pragma once
+
+// How far a contender is from what the machine can do: model FLOPs and compulsory traffic of a step, from the
+// op table, against the measured limits (roofline/limits.h). Pure functions.
+
+#include <optional>
+
+#include "base/result.h"
+#include "ir/cost.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+#include "lab/invariants.h"
+#include "lab/roofline.h"
+#include "lab/trial.h"
+#include "roofline/limits.h"
+
+namespace bakeoff::lab {
+
+// `threads` of a worker; 0: all CPUs. Nothing where the limits lack the peak.
+std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Workload& workload,
+                                    const ir::Training& training, int64_t threads);
+
+// What a contender's trials may not exceed. `limits` may be null: then the rules that need them are left out.
+// `proof`: of the same contender, whose losses its race must repeat; null, or a workload that draws random
+// numbers: not compared.
+TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const ir::Workload& workload,
+                         const ir::Training& training, int cores, const roofline::Limits* limits);
+
+}  // namespace bakeoff::lab
