@@ -119,7 +119,7 @@ std::string render_machine(const lab::MachineReport& report, int width) {
   if (!report.limits.absent.empty()) out += '\n';
   out += "What else shapes a number\n";
   for (const auto& [topic, value] : report.facts)
-    out += paragraph(fmt::format("{}: {}", one_line(topic), one_line(value)), width, "  ", "      ");
+    out += paragraph(fmt::format("{}: {}", one_line(topic), one_line(value)), width, "  ", "      ") + '\n';
   return out;
 }
 
@@ -137,8 +137,9 @@ std::string render_machine_diff(const std::vector<lab::MachineChange>& changes, 
       if (c.matters.empty() == matters) continue;
       const std::string why = c.matters.empty() ? "" : fmt::format(" ({})", c.matters);
       out += paragraph(
-          fmt::format("{}: {} -> {}{}", one_line(c.what), one_line(c.before), one_line(c.after), why), width,
-          "  ", "      ");
+                 fmt::format("{}: {} -> {}{}", one_line(c.what), one_line(c.before), one_line(c.after), why),
+                 width, "  ", "      ") +
+             '\n';
     }
   };
   section(true, "Known to change step times");

@@ -101,8 +101,8 @@ class Screen {
     add("verdict", 7, true, text(&Cells::verdict));
     add("samples/s", 5, false, text(&Cells::rate));
     add("GFLOP/s", kLuxury + 1, false, text(&Cells::gflops, Ink::kDim));
-    add("of peak", kLuxury + 2, false, text(&Cells::flop_use, Ink::kDim));
-    add("of bandwidth", kLuxury + 3, false, text(&Cells::byte_use, Ink::kDim));
+    add("of peak", 11, false, text(&Cells::flop_use, Ink::kDim));
+    add("of bandwidth", 12, false, text(&Cells::byte_use, Ink::kDim));
     add("first step", 2, false, text(&Cells::first_step));
     add("cold", 8, false, text(&Cells::first_step_cold));
     add("start-up", kLuxury, false, text(&Cells::start));

@@ -32,16 +32,23 @@ struct Streams {
   using Bits = typename Machine::Bits;
   static constexpr int64_t kLanes = sizeof(Vector) / sizeof(double);
   static constexpr int64_t kUnroll = 8;
+  static constexpr int64_t kBeside =
+      64 / sizeof(Vector);  // a cache line of each array at a time: few open pages
 
   static Vector load(const double* from) { return *reinterpret_cast<const Vector*>(from); }
   static void store(double* to, Vector value) { *reinterpret_cast<Vector*>(to) = value; }
 
+  // Two halves at once: a prefetcher follows each.
   static void read(const double* a, int64_t n, int64_t times) {
     Bits sums[kUnroll] = {};
+    const int64_t half = n / 2;
     for (int64_t t = 0; t < times; ++t) {
-      for (int64_t i = 0; i < n; i += kLanes * kUnroll) {
+      for (int64_t i = 0; i < half; i += kLanes * kUnroll / 2) {
 #pragma GCC unroll 8
-        for (int64_t u = 0; u < kUnroll; ++u) sums[u] ^= *reinterpret_cast<const Bits*>(a + i + u * kLanes);
+        for (int64_t u = 0; u < kUnroll / 2; ++u) {
+          sums[u] ^= *reinterpret_cast<const Bits*>(a + i + u * kLanes);
+          sums[u + kUnroll / 2] ^= *reinterpret_cast<const Bits*>(a + half + i + u * kLanes);
+        }
       }
       asm volatile("" : : : "memory");
     }
@@ -62,9 +69,9 @@ struct Streams {
 
   static void copy(double* to, const double* from, int64_t n, int64_t times) {
     for (int64_t t = 0; t < times; ++t) {
-      for (int64_t i = 0; i < n; i += kLanes * kUnroll) {
+      for (int64_t i = 0; i < n; i += kLanes * kBeside) {
 #pragma GCC unroll 8
-        for (int64_t u = 0; u < kUnroll; ++u) store(to + i + u * kLanes, load(from + i + u * kLanes));
+        for (int64_t u = 0; u < kBeside; ++u) store(to + i + u * kLanes, load(from + i + u * kLanes));
       }
       asm volatile("" : : : "memory");
     }
@@ -74,9 +81,9 @@ struct Streams {
   static void triad(double* a, const double* b, const double* c, int64_t n, int64_t times) {
     const Vector scale = Vector{} + 0.5;
     for (int64_t t = 0; t < times; ++t) {
-      for (int64_t i = 0; i < n; i += kLanes * kUnroll) {
+      for (int64_t i = 0; i < n; i += kLanes * kBeside) {
 #pragma GCC unroll 8
-        for (int64_t u = 0; u < kUnroll; ++u) {
+        for (int64_t u = 0; u < kBeside; ++u) {
           const int64_t at = i + u * kLanes;
           const Vector value = load(b + at) + scale * load(c + at);
           if constexpr (kPastCaches)

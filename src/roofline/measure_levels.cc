@@ -125,8 +125,7 @@ int64_t length(int64_t bytes, int arrays) {
   return std::max(bytes / 8 / arrays / kGrain, int64_t{1}) * kGrain;
 }
 
-std::vector<Traffic> traffics() {
-  const StreamKernels& k = best_streams();
+std::vector<Traffic> traffics(const StreamKernels& k) {
   return {{&Level::read, 1, false, [&k](double* a, int64_t n, int64_t t) { k.read(a, n, t); }},
           {&Level::write, 1, false, [&k](double* a, int64_t n, int64_t t) { k.write(a, n, t); }},
           {&Level::copy, 2, false, [&k](double* a, int64_t n, int64_t t) { k.copy(a, a + n, n, t); }},
@@ -162,12 +161,17 @@ void measure_level(const MeasureOptions& options, const Spot& spot, Limits& limi
   Level level{.name = spot.name, .capacity = spot.capacity, .caches = spot.caches};
   level.touched = {static_cast<double>(spot.one), static_cast<double>(spot.all)};
   const bool memory = spot.capacity == 0;
-  for (const Traffic& traffic : traffics()) {
-    if (stopped(options)) return;
-    if (traffic.memory_only && !memory) continue;
-    Rate& to = level.*traffic.to;
-    to.one = rate(options, {options.cpus[0]}, spot.one, traffic);
-    to.all = options.cpus.size() > 1 ? rate(options, options.cpus, spot.all, traffic) : to.one;
+  // Narrow loads and stores sometimes leave the memory controllers a better order than wide ones.
+  for (const StreamKernels* kernels : {&best_streams(), kScalar.streams}) {
+    if (kernels == kScalar.streams && !memory) continue;
+    for (const Traffic& traffic : traffics(*kernels)) {
+      if (stopped(options)) return;
+      if (traffic.memory_only && !memory) continue;
+      Rate& to = level.*traffic.to;
+      to.one = std::max(to.one, rate(options, {options.cpus[0]}, spot.one, traffic));
+      const bool many = options.cpus.size() > 1;
+      to.all = many ? std::max(to.all, rate(options, options.cpus, spot.all, traffic)) : to.one;
+    }
   }
   if (memory) {
     const Traffic plain{nullptr, 3, true, [](double* a, int64_t n, int64_t times) {
