@@ -26,7 +26,7 @@
 namespace bakeoff::lab {
 
 // Nanoseconds for which process `pid` goes on using a processor from now on: at least a quarter of every
-// millisecond. Looks for a millisecond where it is idle, and no longer than `limit_ns`.
+// 4 ms. Looks for 4 ms where it is idle, and no longer than `limit_ns`.
 int64_t busy_after(pid_t pid, int64_t limit_ns);
 
 // Late enough to shift a result: more than a tenth of the burst and than 20 ms.

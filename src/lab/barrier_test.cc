@@ -52,7 +52,9 @@ TEST(BusyAfter, LooksAsLongAsTheProcessWorksAndNoLonger) {
   }
   ASSERT_GT(child, 0);
   for (int i = 0; i < 500 && sample::cpu_time_ns(child).value() < 5 * kMs; ++i) ::usleep(1000);
-  EXPECT_GT(busy_after(child, 40 * kMs), 0);
+  int64_t busy = 0;  // the machine may have others to run
+  for (int i = 0; i < 50 && busy == 0; ++i) busy = busy_after(child, 40 * kMs);
+  EXPECT_GT(busy, 0);
   ::kill(child, SIGSTOP);
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);

@@ -9,6 +9,7 @@
 #include "lab/host_watch.h"
 #include "lab/roofline.h"
 #include "lab/trial.h"
+#include "lab/variance.h"
 
 namespace bakeoff::lab {
 
@@ -84,8 +85,9 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};         // best first
-  std::vector<Row> unranked = {};       // parity failed, crashed, not installed ...
+  std::vector<Row> ranked = {};    // best first
+  std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
+  std::optional<Variance> variance = {};
   std::vector<std::string> notes = {};  // stated once, below the table
   Manifest manifest = {};
   std::optional<Roofline> roofline = {};  // where the machine's limits were known when the race was run
