@@ -5,7 +5,10 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 
+#include "ir/cost.h"
 #include "lab/machine_use.h"
 #include "lab/race.h"
 #include "lab/testing.h"
@@ -214,6 +217,30 @@ TEST(RooflineOf, PutsTheWorkloadUnderTheRoofOfItsLevel) {
   EXPECT_FALSE(roofline_of({}, cnn, training, 0));
 }
 
+TEST(ThreadsOf, AreThoseThatTheProcessSaysAndMayUse) {
+  EXPECT_EQ(threads_of({}, 8), 8) << "nothing is known but the machine";
+  EXPECT_EQ(threads_of({{"threads", "4"}}, 8), 4);
+  EXPECT_EQ(threads_of({{"threads", "0"}}, 8), 8) << "the framework's word for all";
+  EXPECT_EQ(threads_of({{"threads", "many"}}, 8), 8);
+  EXPECT_EQ(threads_of({{"threads", "64"}}, 8), 8);
+  EXPECT_EQ(threads_of({{"threads", "4"}, {"cpus", "0,5"}}, 8), 2) << "four threads on two processors";
+  EXPECT_EQ(threads_of({{"cpus", "2-4"}}, 8), 3);
+  EXPECT_EQ(threads_of({{"cpus", "garbage"}}, 8), 8);
+}
+
+TEST(RooflineOf, HasTheCachesOfItsThreadsOnly) {
+  const auto mlp = zoo::build("mlp_small").value();
+  const ir::Training training{.optimizer = {}, .batch = 50};
+  auto known = limits();
+  const auto cost = ir::step_cost(mlp, training.optimizer, training.batch).value();
+  // Two caches hold what a step touches, one does not.
+  known.levels[0].capacity = (cost.bytes_forward + cost.bytes_optimizer) * 2 / 3;
+  EXPECT_EQ(roofline_of(known, mlp, training, 2)->level, "L1");
+  EXPECT_EQ(roofline_of(known, mlp, training, 1)->level, "DRAM");
+  EXPECT_EQ(roofline_of(known, mlp, training, 1)->bytes_per_s, 15e9);
+  EXPECT_EQ(roofline_of(known, mlp, training, 1)->threads, 1);
+}
+
 TEST(TrialBounds, FollowTheContender) {
   const auto mlp = zoo::build("mlp_small").value();
   const ir::Training training{.optimizer = {}, .batch = 50};
@@ -235,7 +262,8 @@ TEST(TrialBounds, FollowTheContender) {
   EXPECT_THAT(trial_bounds(c, &proof, mlp, as_is, 2, &known).losses, IsEmpty());
 }
 
-// A race of the fake framework, one honest contender among liars of three kinds.
+// A race of the fake framework, one honest contender among liars of three kinds: the race itself finds them
+// out, stores them as invalid, and runs no second heat with them.
 TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
   proc::clear_interrupt();
   const TestFolder folder;
@@ -243,11 +271,17 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
   plan.recipe.race.warmup_steps = 3;
   plan.recipe.race.bursts = 2;
   plan.recipe.race.burst_seconds = 0.03;
-  std::map<std::string, TrialBounds> bounds;
+  plan.recipe.race.live = 4;
+  plan.recipe.race.host.max_reruns = 0;
+  std::vector<Parity> parities;
+  // What the gate sees of all of them: w moves a tenth of its way to 3 in every step.
+  std::vector<double> losses;
+  for (int k = 0; k < 10; ++k) losses.push_back(0.5 * std::pow(3 * std::pow(0.9, k), 2));
   for (const std::string lie : {"honest", "skip", "half", "twice"}) {
     const Contender contender{.id = lie, .framework = "fake", .environment = "fake", .script = lie + ".py"};
     plan.manifest.contenders.push_back(contender);
     plan.manifest.not_started.emplace_back();
+    parities.push_back({.contender = lie, .losses = losses});
     Lane lane;
     lane.entry.contender = contender;
     lane.entry.script = plan.directory.scripts() / contender.script;
@@ -255,21 +289,28 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
         fake_spec(lie == "honest" ? std::map<std::string, std::string>{{"step_ms", "2"}}
                                   : std::map<std::string, std::string>{{"step_ms", "2"}, {"lie", lie}});
     plan.lanes.push_back(std::move(lane));
-    // What the gate sees of all of them: w moves a tenth of its way to 3 in every step.
-    for (int64_t k = 1; k <= 10; ++k)
-      bounds[lie].losses[k] = 0.5 * std::pow(3 * std::pow(0.9, static_cast<double>(k - 1)), 2);
   }
-  const auto trials = mark_broken(run_heat(plan, {0, 1, 2, 3}, 1, 1, [](const Happening&) {}, {}), bounds);
-  ASSERT_EQ(trials.size(), 4u);
-  for (const Trial& trial : trials) ASSERT_FALSE(trial.failure) << trial.failure->reason;
-  EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
-  ASSERT_EQ(trials[0].bursts.size(), 2u);
-  EXPECT_NEAR(trials[0].bursts[0].losses.at(4), bounds["honest"].losses[4], 1e-9) << "after the warm-up";
-  for (size_t i = 1; i < 4; ++i) ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
-  EXPECT_THAT(*trials[1].invalid, HasSubstr("equal losses for equal work, here 4 steps"));
-  EXPECT_THAT(*trials[2].invalid, HasSubstr("equal losses for equal work, here 4 steps"));
-  EXPECT_THAT(*trials[3].invalid, HasSubstr("steps answered = steps asked for"));
-  EXPECT_EQ(failed_in(trials), (std::set<std::string>{"skip", "half", "twice"})) << "none of them is ranked";
+  ASSERT_TRUE(race(plan, parities, {}, [](const Happening&) {}));
+  const auto stored = plan.directory.trials();
+  ASSERT_TRUE(stored) << stored.error().text();
+  std::map<std::string, std::vector<Trial>> by_id;
+  for (const Trial& trial : *stored) {
+    ASSERT_FALSE(trial.failure) << trial.contender << ": " << trial.failure->reason;
+    by_id[trial.contender].push_back(trial);
+  }
+  ASSERT_EQ(by_id.size(), 4u);
+  for (const Trial& trial : by_id["honest"]) EXPECT_FALSE(trial.invalid) << *trial.invalid;
+  EXPECT_GE(by_id["honest"].size(), 2u) << "it goes on alone";
+  ASSERT_EQ(by_id["honest"][0].bursts.size(), 2u);
+  EXPECT_NEAR(by_id["honest"][0].bursts[0].losses.at(4), losses[3], 1e-9) << "after the warm-up";
+  for (const auto& [lie, rule] : {std::pair{"skip", "equal losses for equal work, here 4 steps"},
+                                  {"half", "equal losses for equal work, here 4 steps"},
+                                  {"twice", "steps answered = steps asked for"}}) {
+    ASSERT_EQ(by_id[lie].size(), 1u) << lie << " is out after its first heat";
+    ASSERT_TRUE(by_id[lie][0].invalid) << lie;
+    EXPECT_THAT(*by_id[lie][0].invalid, HasSubstr(rule));
+  }
+  EXPECT_EQ(failed_in(*stored), (std::set<std::string>{"skip", "half", "twice"})) << "none of them is ranked";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "ir/op_table.h"
 #include "ir/verify.h"
+#include "recipe/recipe.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -28,14 +29,16 @@ double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   return bytes;
 }
 
-double capacity_of(const roofline::Level& level) {
-  return static_cast<double>(level.capacity * std::max<int64_t>(level.caches, 1));
+// Of the caches that so many threads reach, one each at most; 0 threads: all of them.
+double capacity_of(const roofline::Level& level, int64_t threads) {
+  const int64_t all = std::max<int64_t>(level.caches, 1);
+  return static_cast<double>(level.capacity * (threads > 0 ? std::min(all, threads) : all));
 }
 
 // The nearest level that holds `bytes`; the last one otherwise.
-const roofline::Level* level_for(const roofline::Limits& limits, double bytes) {
+const roofline::Level* level_for(const roofline::Limits& limits, double bytes, int64_t threads) {
   for (const roofline::Level& level : limits.levels) {
-    if (level.capacity == 0 || capacity_of(level) >= bytes) return &level;
+    if (level.capacity == 0 || capacity_of(level, threads) >= bytes) return &level;
   }
   return limits.levels.empty() ? nullptr : &limits.levels.back();
 }
@@ -72,13 +75,28 @@ int64_t steps_per_call(const Contender& contender) {
 
 }  // namespace
 
+int threads_of(const Texts& effective, int cpus) {
+  int threads = std::max(cpus, 1);
+  if (const auto at = effective.find("cpus"); at != effective.end()) {
+    if (const auto allowed = recipe::parse_cpus(at->second); allowed && !allowed->empty())
+      threads = std::min(threads, static_cast<int>(allowed->size()));
+  }
+  const auto at = effective.find("threads");
+  const int64_t stated = at == effective.end() ? 0 : std::atoll(at->second.c_str());
+  return stated > 0 ? static_cast<int>(std::min<int64_t>(threads, stated)) : threads;
+}
+
 std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Workload& workload,
                                     const ir::Training& training, int64_t threads) {
   const roofline::Peak* peak = limits.peak("f32");
   const auto cost = ir::step_cost(workload, training.optimizer, training.batch);
   const auto kinds = ir::cost_by_op(workload, training.batch);
   if (peak == nullptr || !cost || !kinds) return std::nullopt;
-  Roofline r{.peak_flops = of_threads(peak->ops, threads), .peak_of = peak->dtype + ", " + peak->isa};
+  const int over = static_cast<int>(threads > 0 ? threads : limits.cpus);
+  Roofline r{.threads = over,
+             .fewest_threads = over,
+             .peak_flops = of_threads(peak->ops, threads),
+             .peak_of = peak->dtype + ", " + peak->isa};
   for (const roofline::Gemm& gemm : limits.gemms) {
     const double rate = of_threads(gemm.ops, threads);
     if (gemm.dtype == "f32" && rate > r.gemm_flops) r.gemm_flops = rate, r.gemm_of = gemm.library;
@@ -86,7 +104,7 @@ std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Wo
   for (const roofline::Level& level : limits.levels)
     r.roofs.push_back({level.name, of_threads(level.best(), threads)});
   const double touched = static_cast<double>(cost->bytes_forward + cost->bytes_optimizer);
-  if (const roofline::Level* level = level_for(limits, touched)) {
+  if (const roofline::Level* level = level_for(limits, touched, threads)) {
     r.level = level->name;
     r.bytes_per_s = of_threads(level->best(), threads);
   }
@@ -120,7 +138,21 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
   for (const roofline::Level& level : limits->levels) {
     const roofline::Rate best = level.best();
     bounds.levels.emplace_back(capacity, std::max(best.one, best.all));
-    capacity += capacity_of(level);
+    capacity += capacity_of(level, 0);
+  }
+  return bounds;
+}
+
+std::map<std::string, TrialBounds> bounds_of(const Manifest& manifest, const std::vector<Parity>& parities,
+                                             const ir::Workload& workload, const ir::Training& training,
+                                             const MachineReport* machine) {
+  std::map<std::string, TrialBounds> bounds;
+  for (const Contender& contender : manifest.contenders) {
+    const auto proof = std::find_if(parities.begin(), parities.end(),
+                                    [&](const Parity& p) { return p.contender == contender.id; });
+    bounds[contender.id] =
+        trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, workload, training,
+                     manifest.host.cpus, machine != nullptr ? &machine->limits : nullptr);
   }
   return bounds;
 }

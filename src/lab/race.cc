@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "lab/host.h"
+#include "lab/machine_use.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
 #include "stats/e_process.h"
@@ -121,6 +122,16 @@ Status check_budget(const recipe::Recipe& recipe) {
 
 namespace {
 
+using Bounds = std::map<std::string, TrialBounds>;
+
+// What no trial of this run can break: one that does is stored as invalid, and its contender is out.
+Bounds bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
+  std::string ignored;  // why limits are not used: the report says it
+  const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+  return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
+                   machine ? &*machine : nullptr);
+}
+
 // Starting is mostly importing and compiling on one core: members start two at a time, except where some
 // contender runs for the first time, whose start-up is to be known.
 size_t starts_at_once(const std::vector<size_t>& members, const std::vector<std::string>& entrants,
@@ -183,6 +194,8 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   const std::vector<size_t> lanes = eligible(plan, parities);
   std::vector<std::string> entrants;
   for (const size_t lane : lanes) entrants.push_back(plan.manifest.contenders[lane].id);
+  const Bounds bounds = bounds_in(plan, parities);
+  trials = mark_broken(std::move(trials), bounds);
   const int64_t begin = monotonic_clock().now_ns();
   const double budget_s = plan.recipe.budget.minutes * 60;
   int heat = 0;
@@ -223,7 +236,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     for (const size_t m : members) heat_lanes.push_back(lanes[m]);
     const size_t at_once = starts_at_once(members, entrants, trials);
     const int64_t heat_begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan, heat_lanes, heat, at_once, watch, now);
+    std::vector<Trial> fresh = mark_broken(run_heat(plan, heat_lanes, heat, at_once, watch, now), bounds);
     last_heat_s = seconds_since(heat_begin);
     if (proc::interrupted()) break;  // a heat cut short is void
     for (Trial& trial : fresh) {

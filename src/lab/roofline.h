@@ -21,7 +21,9 @@ struct Roofline {
     double flops = 0, bytes = 0;
     bool operator==(const Kind&) const = default;
   };
-  double peak_flops = 0;         // of the threads that the race uses
+  int threads = 0;         // that the roofs are over: the most that a ranked contender uses
+  int fewest_threads = 0;  // that one uses; its shares are of so many threads' limits
+  double peak_flops = 0;
   std::string peak_of = {};      // "f32, avx2"
   double gemm_flops = 0;         // the best library's matrix product; 0: none was found
   std::string gemm_of = {};      // "OpenBLAS"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/files.h"
@@ -73,17 +74,20 @@ std::vector<double> step_times(const Trial& trial) {
   return !steps.empty() && marks_show_work(stats::mean(steps), work) ? steps : bursts;
 }
 
+// The machine's roofs over so many threads; empty where it was not measured.
+using RoofsOver = std::function<std::optional<Roofline>(int threads)>;
+
 // The records of a run, with what follows from them for every row.
 class Summariser {
  public:
   Summariser(const Manifest& manifest, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-             recipe::Recipe recipe, ir::Cost cost, std::optional<Roofline> roofline)
+             recipe::Recipe recipe, ir::Cost cost, RoofsOver roofs_over)
       : manifest_(manifest),
         parities_(parities),
         trials_(trials),
         recipe_(std::move(recipe)),
         cost_(cost),
-        roofline_(std::move(roofline)) {}
+        roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
     std::vector<std::string> entrants;  // those that ever passed the gate, in the recipe's order
@@ -95,6 +99,7 @@ class Summariser {
     Summary s = header(std::move(sources));
     fill_rows(s, ranking, entrants);
     fill_against_leader(s);
+    fill_use(s);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = sentence(s);
@@ -147,7 +152,6 @@ class Summariser {
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.manifest = manifest_;
-    s.roofline = roofline_;
     s.sources = std::move(sources);
     return s;
   }
@@ -253,7 +257,6 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
-      if (roofline_ && row.contender.own_script.empty()) fill_use(row);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -265,11 +268,21 @@ class Summariser {
     }
   }
 
-  // An own script may do other work than the model's.
-  void fill_use(Row& row) const {
-    row.flop_use = row.gflops * 1e9 / roofline_->peak_flops;
-    if (roofline_->bytes_per_s > 0)
-      row.byte_use = roofline_->bytes / (row.ms_per_step.value / 1e3) / roofline_->bytes_per_s;
+  // How far from the machine's limits. An own script may do other work than the model's.
+  void fill_use(Summary& s) const {
+    std::set<int> threads;
+    for (Row& row : s.ranked) {
+      row.threads = threads_of(row.effective, manifest_.host.cpus);
+      threads.insert(row.threads);
+      if (!roofs_over_ || !row.contender.own_script.empty()) continue;
+      const auto roofs = roofs_over_(row.threads);
+      if (!roofs) continue;
+      row.flop_use = row.gflops * 1e9 / roofs->peak_flops;
+      if (roofs->bytes_per_s > 0)
+        row.byte_use = roofs->bytes / (row.ms_per_step.value / 1e3) / roofs->bytes_per_s;
+    }
+    if (roofs_over_ && !threads.empty()) s.roofline = roofs_over_(*threads.rbegin());
+    if (s.roofline) s.roofline->fewest_threads = *threads.begin();
   }
 
   std::string sentence(const Summary& s) const {
@@ -392,22 +405,8 @@ class Summariser {
   recipe::Recipe recipe_;
   ir::Cost cost_;
   std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
-  std::optional<Roofline> roofline_;
+  RoofsOver roofs_over_;
 };
-
-// What every contender's trials are held against.
-std::map<std::string, TrialBounds> all_bounds(const Manifest& manifest, const std::vector<Parity>& parities,
-                                              const recipe::Recipe& recipe, const MachineReport* machine) {
-  std::map<std::string, TrialBounds> bounds;
-  for (const Contender& contender : manifest.contenders) {
-    const auto proof = std::find_if(parities.begin(), parities.end(),
-                                    [&](const Parity& p) { return p.contender == contender.id; });
-    bounds[contender.id] =
-        trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, recipe.workload, recipe.training,
-                     manifest.host.cpus, machine != nullptr ? &machine->limits : nullptr);
-  }
-  return bounds;
-}
 
 }  // namespace
 
@@ -417,13 +416,17 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
   TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
-  const std::vector<Trial> checked = mark_broken(trials, all_bounds(manifest, parities, recipe, machine));
-  std::optional<Roofline> roofline;
+  const std::vector<Trial> checked =
+      mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine));
+  RoofsOver roofs_over;
   if (machine != nullptr) {
-    roofline = roofline_of(machine->limits, recipe.workload, recipe.training, recipe.race.threads);
-    if (roofline) roofline->measured = machine->measured;
+    roofs_over = [machine, workload = recipe.workload, training = recipe.training](int threads) {
+      auto roofs = roofline_of(machine->limits, workload, training, threads);
+      if (roofs) roofs->measured = machine->measured;
+      return roofs;
+    };
   }
-  return Summariser(manifest, parities, checked, std::move(recipe), cost, std::move(roofline))
+  return Summariser(manifest, parities, checked, std::move(recipe), cost, std::move(roofs_over))
       .summary(std::move(sources));
 }
 

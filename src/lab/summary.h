@@ -44,8 +44,9 @@ struct Row {
   Estimate ratio = {};  // to the leader; 1 for the leader itself
   double samples_per_second = 0;
   double gflops = 0;  // model FLOPs of a step / time
-  // Shares of the machine's measured limits, 1 = all of it: the model's FLOPs, and the bytes that its ops
-  // move where nothing is fused (above 1: the framework moves fewer).
+  int threads = 0;    // that it computes with: its effective settings, at most its CPUs
+  // Shares of the machine's measured limits for so many threads, 1 = all of it: the model's FLOPs, and the
+  // bytes that its ops move where nothing is fused (above 1: the framework moves fewer).
   std::optional<double> flop_use = {}, byte_use = {};
   StartUp start_up = {};
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
@@ -78,8 +79,8 @@ struct Summary {
   bool interrupted = false;
   std::string refusal = {};  // why no verdict is given at all: the host was busy throughout
   HostTally host = {};       // how often it disturbed the race, and what was run again
-  double margin = 0;  // 0.03
-  double alpha = 0;   // error rate of all statements together
+  double margin = 0;         // 0.03
+  double alpha = 0;          // error rate of all statements together
   int64_t batch = 0;
   int heats = 0;
   double elapsed_s = 0;

@@ -135,7 +135,7 @@ std::vector<std::string> facts(const lab::Summary& s) {
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
   if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
-  all.push_back(fmt::format("{} {}", s.heats, s.heats == 1 ? "heat" : "heats"));
+  all.push_back(counted(s.heats, "heat"));
   if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
   return all;
 }
@@ -181,8 +181,9 @@ bool has_ties(const lab::Summary& summary) {
 
 std::string roofline_statement(const lab::Roofline& r) {
   std::string text =
-      fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that were measured here ({})",
-                  significant(r.peak_flops / 1e9, 3), one_line(r.peak_of));
+      fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
+                  significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
+  if (r.fewest_threads < r.threads) text += ", of a contender with fewer threads over what so many reached";
   if (r.gemm_flops > 0)
     text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
                         one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);

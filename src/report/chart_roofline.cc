@@ -94,8 +94,9 @@ class RooflineChart {
     const double y = y_.at(r_.peak_flops / 1e9);
     svg.line(kLeft, y, width_ - kRight, y, "roof main");
     svg.text(width_ - kRight, y - 6,
-             fmt::format("{} GFLOP/s, {}", rate_text(r_.peak_flops / 1e9), one_line(r_.peak_of)), "tick",
-             "end");
+             fmt::format("{} GFLOP/s, {}, {}", rate_text(r_.peak_flops / 1e9), one_line(r_.peak_of),
+                         counted(r_.threads, "thread")),
+             "tick", "end");
     if (r_.gemm_flops <= 0) return;
     const double gemm = y_.at(r_.gemm_flops / 1e9);
     svg.begin("row", fmt::format("best matrix product of {}: {} GFLOP/s", one_line(r_.gemm_of),
@@ -149,10 +150,11 @@ class RooflineChart {
       const double y = y_.at(series.row->gflops);
       const double label = std::max(y + 4, free);
       free = label + kLine;
-      svg.begin("row",
-                fmt::format("{}\n{} GFLOP/s: {:.0f}% of the peak", series.name, rate_text(series.row->gflops),
-                            100 * *series.row->flop_use),
-                series.index);
+      svg.begin(
+          "row",
+          fmt::format("{}\n{} GFLOP/s: {:.0f}% of the peak of {}", series.name, rate_text(series.row->gflops),
+                      100 * *series.row->flop_use, counted(series.row->threads, "thread")),
+          series.index);
       svg.circle(x, y, 5, "cross " + series.cls);
       if (width_ >= 600 && label < bottom_ - kMarks)
         svg.text(x + 10, label, series.name, "tick", "start", width_ - kRight - x - 10);

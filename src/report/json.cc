@@ -76,6 +76,7 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
   out["samples_per_second"] = ranked ? number(r.samples_per_second) : Json(nullptr);
   out["gflops"] = ranked ? number(r.gflops) : Json(nullptr);
+  out["threads"] = ranked && r.threads > 0 ? Json(r.threads) : Json(nullptr);
   out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
   out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
@@ -164,7 +165,8 @@ Json roofline(const lab::Roofline& r) {
     roofs.push_back({{"name", roof.name}, {"bytes_per_s", number(roof.bytes_per_s)}});
   for (const auto& kind : r.kinds)
     kinds.push_back({{"op", kind.op}, {"flops", number(kind.flops)}, {"bytes", number(kind.bytes)}});
-  return {{"peak_flops", number(r.peak_flops)},
+  return {{"threads", r.threads},
+          {"peak_flops", number(r.peak_flops)},
           {"peak_of", r.peak_of},
           {"gemm_flops", r.gemm_flops > 0 ? number(r.gemm_flops) : Json(nullptr)},
           {"gemm_of", r.gemm_of},

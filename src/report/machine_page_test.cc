@@ -79,7 +79,7 @@ TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
   const std::string wide = render_terminal(s, {.width = 230});
   EXPECT_THAT(wide, HasSubstr("of peak"));
   EXPECT_THAT(wide, HasSubstr("72%"));
-  EXPECT_THAT(wide, HasSubstr("230 GFLOP/s that were measured here"));
+  EXPECT_THAT(wide, HasSubstr("230 GFLOP/s that 2 threads reached here"));
   EXPECT_THAT(render_terminal(s, {.width = 100}), Not(HasSubstr("of peak")));
   EXPECT_THAT(render_json(s), HasSubstr("\"share_of_peak\""));
   EXPECT_THAT(render_html(s), HasSubstr("Distance from the machine"));

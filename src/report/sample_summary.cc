@@ -185,6 +185,7 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   row.ratio = {spec.ratio, spec.low, spec.high};
   row.samples_per_second = 256 / spec.ms * 1e3;
   row.gflops = 12.5 / spec.ms * 1e3;
+  row.threads = 2;
   row.flop_use = row.gflops / 230;
   row.byte_use = 4.1 / spec.ms * 1e3 / 31.5;
   row.start_up = spec.start_up;
@@ -314,7 +315,9 @@ lab::Summary sample_summary(int steps) {
       "on.",
       "Peak memory is the worker's resident set, the framework's own code included."};
   s.roofline =
-      lab::Roofline{.peak_flops = 230e9,
+      lab::Roofline{.threads = 2,
+                    .fewest_threads = 2,
+                    .peak_flops = 230e9,
                     .peak_of = "f32, avx512",
                     .gemm_flops = 204e9,
                     .gemm_of = "OpenBLAS of <numpy>",
