@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 
@@ -9,6 +10,7 @@
 #include "cli/options.h"
 #include "lab/environments.h"
 #include "lab/host.h"
+#include "lab/host_watch.h"
 #include "lab/machine_report.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
@@ -17,14 +19,42 @@
 namespace bakeoff::cli {
 namespace {
 
+// Processor seconds of this process and of the children that have ended.
+double own_cpu_s() {
+  double sum = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used = {};
+    ::getrusage(who, &used);
+    for (const timeval& t : {used.ru_utime, used.ru_stime})
+      sum += static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  }
+  return sum;
+}
+
+// Says that other work was going on. A record of this machine that was measured undisturbed is worth more
+// than a new one that was not: true then.
+bool kept_is_better(const fs::path& file, const lab::MachineReport& report, const lab::Progress& line) {
+  if (report.disturbed.empty()) return false;
+  const auto kept = lab::read_machine(file);
+  const bool better = kept && kept->disturbed.empty() && lab::stale(*kept, report.host).empty();
+  line(fmt::format("measured beside other work, so that the limits are too low: {}; {}", report.disturbed,
+                   better ? fmt::format("{} of {} stays", file.string(), kept->measured)
+                          : "`bakeoff machine --again` on a quiet machine measures anew"));
+  return better;
+}
+
 lab::MachineReport measure(const lab::Workshop& shop, const lab::Host& host, const lab::Progress& line) {
   lab::MachineReport report{.bakeoff_version = kVersion, .measured = utc_now(), .host = host};
+  const lab::HostEye eye = lab::machine_eye(lab::allowed_cpus());
+  const sample::HostSnapshot before = eye();
+  const double own = own_cpu_s();
   report.limits = roofline::measure({.cpus = lab::allowed_cpus(),
                                      .gemms = lab::find_gemms("/", shop),
                                      .memory_bytes = lab::available_memory_bytes() / 4,
                                      .stop = [] { return proc::interrupted(); },
                                      .progress = line});
   if (proc::interrupted()) return report;
+  report.disturbed = lab::host_round(before, eye(), own_cpu_s() - own, recipe::HostRule{}).busy;
   report.facts = lab::read_facts("/", [](const char* name) -> const char* { return std::getenv(name); });
   report.facts.merge(lab::read_framework_facts(shop, line));
   if (lab::find_gemms("/", shop).empty())
@@ -46,6 +76,7 @@ Result<lab::MachineReport> this_machine(bool again, const lab::Workshop& shop) {
   }
   lab::MachineReport report = measure(shop, host, line);
   if (proc::interrupted()) return Error{"interrupted"};
+  if (kept_is_better(file, report, line)) return report;
   CHECK_OK(write_file(file, lab::to_json(report)));
   line(file.string());
   return report;

@@ -11,7 +11,8 @@ namespace {
 
 constexpr double kAllowance = 0.05;
 constexpr double kMillisecond = 1e-3;
-constexpr double kCloseSlack = 5;  // seconds of a worker's life that no stage counts: its end
+constexpr double kBurstSlack = 0.02;  // seconds; the kernel's clocks of processor and time are read apart
+constexpr double kCloseSlack = 5;     // seconds of a worker's life that no stage counts: its end
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -156,6 +157,9 @@ class Checker {
 
  private:
   void check(const Burst& burst) {
+    const auto cpu = burst.used.find("cpu_s"), wall = burst.used.find("wall_s");
+    if (b_.cores > 0 && cpu != burst.used.end() && wall != burst.used.end())
+      add(check_cpu(cpu->second, b_.cores, wall->second, kBurstSlack));
     if (burst.asked > 0) add(check_steps(burst.asked, burst.steps, b_.per_call));
     for (const auto& [steps, loss] : burst.losses) {
       const auto expected = b_.losses.find(steps);

@@ -172,6 +172,11 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   t.user_s = 1000;
   EXPECT_THAT(rule(t), HasSubstr("CPU seconds"));
   t = sound();
+  t.bursts[1].used = {{"wall_s", 0.05}, {"cpu_s", 0.1}};
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "both processors";
+  t.bursts[1].used["cpu_s"] = 0.2;
+  EXPECT_THAT(rule(t), HasSubstr("CPU seconds"));
+  t = sound();
   for (Burst& b : t.bursts) b.ns = 15'000'000;  // 1.5 ms a step: 667 GFLOP/s
   EXPECT_THAT(rule(t), HasSubstr("FLOP/s"));
   t = sound();

@@ -28,7 +28,8 @@ struct MachineReport {
   std::string bakeoff_version = {};
   std::string measured = {};  // UTC
   Host host = {};
-  Texts facts = {};  // by topic: "microcode", "mitigations: spectre v2", "BLAS of torch", ...
+  std::string disturbed = {};  // what went on beside the measurement; empty: it had the machine to itself
+  Texts facts = {};            // by topic: "microcode", "mitigations: spectre v2", "BLAS of torch", ...
   roofline::Limits limits = {};
   bool operator==(const MachineReport&) const = default;
 };

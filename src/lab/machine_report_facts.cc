@@ -155,7 +155,7 @@ Texts read_framework_facts(const Workshop& shop, const Progress& progress) {
       continue;
     }
     for (const auto& [key, value] : *found) {
-      if (key.starts_with("import_seconds") || key == "include") continue;
+      if (key.starts_with("import_seconds") || key == "include" || key == "done") continue;
       facts[fmt::format("{}: {}", environment.name, key)] = value;
     }
   }

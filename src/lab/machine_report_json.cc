@@ -36,7 +36,7 @@ namespace bakeoff::lab {
 using Json = nlohmann::ordered_json;
 
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
-BAKEOFF_RECORD(MachineReport, version, bakeoff_version, measured, host, facts, limits)
+BAKEOFF_RECORD(MachineReport, version, bakeoff_version, measured, host, disturbed, facts, limits)
 
 namespace {
 

@@ -147,12 +147,12 @@ std::map<std::string, TrialBounds> bounds_of(const Manifest& manifest, const std
                                              const ir::Workload& workload, const ir::Training& training,
                                              const MachineReport* machine) {
   std::map<std::string, TrialBounds> bounds;
+  const bool usable = machine != nullptr && machine->disturbed.empty();
   for (const Contender& contender : manifest.contenders) {
     const auto proof = std::find_if(parities.begin(), parities.end(),
                                     [&](const Parity& p) { return p.contender == contender.id; });
-    bounds[contender.id] =
-        trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, workload, training,
-                     manifest.host.cpus, machine != nullptr ? &machine->limits : nullptr);
+    bounds[contender.id] = trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, workload,
+                                        training, manifest.host.cpus, usable ? &machine->limits : nullptr);
   }
   return bounds;
 }

@@ -34,7 +34,8 @@ std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Wo
 TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const ir::Workload& workload,
                          const ir::Training& training, int cores, const roofline::Limits* limits);
 
-// The same for every contender of a run, by its id. `machine` may be null.
+// The same for every contender of a run, by its id. `machine` may be null; limits that were measured beside
+// other work are too low to hold anybody against.
 std::map<std::string, TrialBounds> bounds_of(const Manifest& manifest, const std::vector<Parity>& parities,
                                              const ir::Workload& workload, const ir::Training& training,
                                              const MachineReport* machine);

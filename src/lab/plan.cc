@@ -245,6 +245,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
                     .data_description = written.data_description,
+                    .data_rows = written.rows,
                     .host = read_host(),
                     .contenders = {},
                     .not_started = {},

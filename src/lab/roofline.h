@@ -33,6 +33,7 @@ struct Roofline {
   double flops = 0, bytes = 0;   // of a step
   std::vector<Kind> kinds = {};  // those with FLOPs first
   std::string measured = {};     // UTC
+  std::string disturbed = {};    // other work beside the measurement: the roofs are too low
   double intensity() const { return bytes > 0 ? flops / bytes : 0; }
   // FLOP/s that the roofs allow at so many FLOPs a byte.
   double attainable(double flops_per_byte) const {

@@ -152,6 +152,8 @@ class Summariser {
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.manifest = manifest_;
+    s.currency = recipe_.cost.currency;
+    s.not_sampled = never_sampled(trials_);
     s.sources = std::move(sources);
     return s;
   }
@@ -174,6 +176,7 @@ class Summariser {
       row.effective = t->effective;
       row.versions = t->versions;
     }
+    row.usage = usage_of(sound);
     row.heats = static_cast<int>(sound.size());
     if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
       row.drift = unsteady->second.drift;
@@ -257,6 +260,7 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
+      row.epoch = epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, recipe_.cost);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -422,7 +426,7 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
   if (machine != nullptr) {
     roofs_over = [machine, workload = recipe.workload, training = recipe.training](int threads) {
       auto roofs = roofline_of(machine->limits, workload, training, threads);
-      if (roofs) roofs->measured = machine->measured;
+      if (roofs) roofs->measured = machine->measured, roofs->disturbed = machine->disturbed;
       return roofs;
     };
   }

@@ -69,6 +69,40 @@ Cells cells(const lab::Row& row, const lab::Row& leader) {
   return c;
 }
 
+namespace {
+
+// Two digits below ten, none lost above: "0.12", "9.5", "1,204".
+std::string amount(double value) { return value < 99.5 ? significant(value, 2) : count(value); }
+
+template <typename Show>
+std::string or_none(const std::optional<double>& value, Show show) {
+  return value && std::isfinite(*value) ? show(*value) : kNone;
+}
+
+std::string faults_text(const lab::Usage& usage) {
+  const std::string text = or_none(usage.faults, amount);
+  const bool disk = usage.major_faults && *usage.major_faults > 0;
+  return disk ? fmt::format("{} ({} from disk)", text, amount(*usage.major_faults)) : text;
+}
+
+}  // namespace
+
+void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
+  c.threads = row.threads > 0 ? fmt::format("{}", row.threads) : kNone;
+  c.cores = or_none(row.usage.cores, [](double v) { return significant(v, 3); });
+  c.waiting = or_none(row.usage.waiting, use);
+  c.faults = faults_text(row.usage);
+  c.switches = or_none(row.usage.switches, amount);
+  c.energy = or_none(row.usage.joules, [&](double v) {
+    return s.batch > 0 ? significant(v / static_cast<double>(s.batch), 3) + " J" : kNone;
+  });
+  c.epoch = or_none(row.epoch.seconds, [](double v) { return duration(v * 1e3); });
+  c.price = or_none(row.epoch.price, [&](double v) {
+    return significant(v, 3) + (s.currency.empty() ? "" : " " + one_line(s.currency));
+  });
+  c.co2 = or_none(row.epoch.grams_co2, [](double v) { return significant(v, 3) + " g"; });
+}
+
 std::string parity_mark(ParityState state) {
   switch (state) {
     case ParityState::kPassed:
@@ -183,7 +217,8 @@ std::string roofline_statement(const lab::Roofline& r) {
   std::string text =
       fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
                   significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
-  if (r.fewest_threads < r.threads) text += ", of a contender with fewer threads over what so many reached";
+  if (r.fewest_threads < r.threads)
+    text += "; a contender with fewer threads is held against what so many reached";
   if (r.gemm_flops > 0)
     text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
                         one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);
@@ -193,7 +228,10 @@ std::string roofline_statement(const lab::Roofline& r) {
         "100% the framework moves less",
         significant(r.bytes_per_s / 1e9, 3), one_line(r.level));
   }
-  return text + fmt::format(". Limits measured {}.", one_line(r.measured));
+  text += fmt::format(". Limits measured {}", one_line(r.measured));
+  if (!r.disturbed.empty())
+    text += fmt::format(" beside other work, so that they are too low: {}", one_line(r.disturbed));
+  return text + ".";
 }
 
 std::string error_statement(const lab::Summary& s) {

@@ -16,6 +16,7 @@ constexpr double kLeft = 66, kRight = 30, kTop = 14, kFoot = 44;  // margins
 constexpr double kMarks = 54;                                     // of the layers, within the plot
 constexpr double kLine = 15;                                      // between labels
 constexpr int kMostMarks = 4;
+constexpr double kPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as a share of their length
 
 std::string rate_text(double gflops) { return significant(gflops, 3); }
 
@@ -34,11 +35,12 @@ class RooflineChart {
 
   std::string draw() {
     Svg svg(width_, height_, "Roofline: model arithmetic per second against arithmetic per byte");
-    draw_y_axis(svg, y_, kLeft, width_ - kRight, rate_text);
+    draw_y_axis(svg, y_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); });
     draw_x_axis(
         svg, x_, kTop, bottom_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); },
         "FLOP per byte that the ops move (log scale); upwards GFLOP/s");
-    for (const lab::Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof);
+    int place = 0;
+    for (const lab::Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kPlaces[place++ % 3]);
     draw_peak(svg);
     draw_kinds(svg);
     draw_contenders(svg);
@@ -72,7 +74,7 @@ class RooflineChart {
     return Axis(low / 3, r_.peak_flops / 1e9 * 1.6, bottom_ - kMarks, kTop, true);
   }
 
-  void draw_roof(Svg& svg, const lab::Roofline::Roof& roof) const {
+  void draw_roof(Svg& svg, const lab::Roofline::Roof& roof, double place) const {
     if (roof.bytes_per_s <= 0) return;
     const auto at = [&](double intensity) {
       return std::min(intensity * roof.bytes_per_s, r_.peak_flops) / 1e9;
@@ -85,8 +87,9 @@ class RooflineChart {
     const double end = std::min(kink(roof.bytes_per_s), x_.high());
     svg.path({{x_.at(begin), y_.at(at(begin))}, {x_.at(end), y_.at(at(end))}},
              roof.name == r_.level ? "roof main" : "roof");
-    const double middle = std::sqrt(begin * end);
-    svg.text(x_.at(middle) - 6, y_.at(at(middle)) - 6, one_line(roof.name), "tick", "end");
+    // On the line, each at another part of it: the roofs of neighbours lie close together.
+    const double here = begin * std::pow(end / begin, place);
+    svg.text(x_.at(here), y_.at(at(here)) + 4, one_line(roof.name), "onroof", "middle");
     svg.end();
   }
 
@@ -102,7 +105,9 @@ class RooflineChart {
     svg.begin("row", fmt::format("best matrix product of {}: {} GFLOP/s", one_line(r_.gemm_of),
                                  rate_text(r_.gemm_flops / 1e9)));
     svg.line(kLeft, gemm, width_ - kRight, gemm, "roof dash");
-    svg.text(kLeft + 6, gemm + 14, "matrix product, " + one_line(r_.gemm_of), "tick");
+    svg.text(width_ - kRight, gemm + 15,
+             fmt::format("{} of a matrix product, {}", rate_text(r_.gemm_flops / 1e9), one_line(r_.gemm_of)),
+             "tick", "end", (width_ - kLeft - kRight) / 2);
     svg.end();
   }
 
@@ -157,7 +162,8 @@ class RooflineChart {
           series.index);
       svg.circle(x, y, 5, "cross " + series.cls);
       if (width_ >= 600 && label < bottom_ - kMarks)
-        svg.text(x + 10, label, series.name, "tick", "start", width_ - kRight - x - 10);
+        svg.text(x + 10, label, fmt::format("{} · {:.0f}%", series.name, 100 * *series.row->flop_use),
+                 "lbl small", "start", width_ - kRight - x - 10);
       svg.end();
     }
   }

@@ -103,7 +103,6 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"verdict", c.verdict},
              {"rate", c.rate},
              {"flop_use", c.flop_use},
-             {"byte_use", c.byte_use == kNone ? "" : c.byte_use + " of bandwidth"},
              {"first_step", c.first_step},
              {"break_even", c.break_even},
              {"memory", c.memory},
@@ -113,6 +112,51 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"cold", c.first_step_cold == kNone ? "" : "cold " + c.first_step_cold}};
   v.flags = {{"leads", &row == &leader}};
   return v;
+}
+
+// What a step used and an epoch costs; columns that nobody has are left out.
+void add_usage(const lab::Summary& s, View& page) {
+  struct Column {
+    const char* title;
+    const char* meaning;
+    std::string Cells::*text;
+  };
+  static const Column kColumns[] = {
+      {"Threads", "That it computes with, at most its processors", &Cells::threads},
+      {"Of peak", "The model's arithmetic over the measured peak of so many threads", &Cells::flop_use},
+      {"Of bandwidth", "What its ops move, nothing fused, over the measured bandwidth", &Cells::byte_use},
+      {"Processors busy", "Processor time over wall time of the bursts", &Cells::cores},
+      {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
+      {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
+      {"Switches a step", "Context switches of all its threads", &Cells::switches},
+      {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
+      {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
+      {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
+      {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
+  std::vector<Cells> rows;
+  for (const lab::Row& row : s.ranked) {
+    rows.push_back(cells(row, s.ranked.front()));
+    fill_usage(s, row, rows.back());
+  }
+  std::vector<const Column*> shown;
+  for (const Column& column : kColumns) {
+    const auto has = [&](const Cells& c) { return c.*column.text != kNone; };
+    if (std::any_of(rows.begin(), rows.end(), has)) shown.push_back(&column);
+  }
+  for (const Column* column : shown)
+    page.lists["usage_columns"].push_back(
+        {{{"usage_title", column->title}, {"usage_meaning", column->meaning}}, {}, {}});
+  for (const Cells& c : rows) {
+    View v;
+    v.texts["usage_name"] = c.name;
+    for (const Column* column : shown)
+      v.lists["usage_cells"].push_back(
+          {{{"usage_of", column->title}, {"usage_value", c.*column->text}}, {}, {}});
+    page.lists["usage"].push_back(std::move(v));
+  }
+  page.flags["has_usage"] = shown.size() > 1;
+  page.flags["has_not_sampled"] = !s.not_sampled.empty();
+  page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
 }
 
 View unranked_row(const lab::Row& row) {
@@ -234,6 +278,7 @@ void navigation(View& page) {
   }
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
+  add("usage", "Resources", page.flags["has_usage"]);
   add("variance", "Variance", page.flags["has_variance"]);
   add("parity", "Parity", page.flags["has_parity"]);
   add("fairness", "Fairness", page.flags["has_fairness"]);
@@ -284,6 +329,7 @@ View page_view(const lab::Summary& s, bool sources) {
   }
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
+  add_usage(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

@@ -79,6 +79,16 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["threads"] = ranked && r.threads > 0 ? Json(r.threads) : Json(nullptr);
   out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
   out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
+  out["cores_busy"] = number(r.usage.cores);
+  out["waiting_for_processor"] = number(r.usage.waiting);
+  out["page_faults_per_step"] = number(r.usage.faults);
+  out["major_page_faults_per_step"] = number(r.usage.major_faults);
+  out["context_switches_per_step"] = number(r.usage.switches);
+  out["joules_per_step"] = number(r.usage.joules);
+  out["epoch"] = {{"seconds", number(r.epoch.seconds)},
+                  {"price", number(r.epoch.price)},
+                  {"joules", number(r.epoch.joules)},
+                  {"grams_co2", number(r.epoch.grams_co2)}};
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
                         {"import", number(r.start_up.import)},
                         {"build", number(r.start_up.build)},
@@ -175,7 +185,8 @@ Json roofline(const lab::Roofline& r) {
           {"flops_per_step", number(r.flops)},
           {"bytes_per_step", number(r.bytes)},
           {"kinds", kinds},
-          {"measured", r.measured}};
+          {"measured", r.measured},
+          {"disturbed", r.disturbed}};
 }
 
 Json head(const lab::Summary& s) {
@@ -208,6 +219,8 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   out["notes"] = s.notes;
+  out["currency"] = s.currency;
+  out["not_sampled"] = s.not_sampled;
   out["roofline"] = s.roofline ? roofline(*s.roofline) : Json(nullptr);
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {

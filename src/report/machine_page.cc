@@ -110,12 +110,21 @@ std::string render_machine(const lab::MachineReport& report, int width) {
                                 one_line(report.host.name), one_line(report.host.cpu), report.host.cpus,
                                 one_line(report.host.kernel), one_line(report.measured),
                                 report.limits.seconds, one_line(report.bakeoff_version));
+  if (!report.disturbed.empty()) {
+    out += paragraph(
+               fmt::format("Measured beside other work, so that the limits are too low and are held against "
+                           "nobody: {}. `bakeoff machine --again` measures anew.",
+                           one_line(report.disturbed)),
+               width) +
+           "\n\n";
+  }
   out += peaks(report.limits, width) + levels(report.limits, width) + gpus(report.limits, width) +
          costs(report.limits);
   if (!report.limits.absent.empty()) out += "Not measured\n";
   for (const roofline::Absent& absent : report.limits.absent)
     out += paragraph(fmt::format("{}: {}", one_line(absent.what), one_line(absent.reason)), width, "  – ",
-                     "    ");
+                     "    ") +
+           '\n';
   if (!report.limits.absent.empty()) out += '\n';
   out += "What else shapes a number\n";
   for (const auto& [topic, value] : report.facts)

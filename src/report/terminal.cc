@@ -78,7 +78,10 @@ class Screen {
   void table() {
     if (s_.ranked.empty()) return;
     std::vector<Cells> rows;
-    for (const lab::Row& row : s_.ranked) rows.push_back(cells(row, s_.ranked.front()));
+    for (const lab::Row& row : s_.ranked) {
+      rows.push_back(cells(row, s_.ranked.front()));
+      fill_usage(s_, row, rows.back());
+    }
     std::vector<Column> columns;
     const auto add = [&](std::string title, int priority, bool left,
                          const std::function<Cell(size_t)>& cell) {
@@ -109,6 +112,11 @@ class Screen {
     add("start-up", kLuxury, false, text(&Cells::start));
     add("break-even", 9, true, text(&Cells::break_even));
     add("peak memory", 10, false, text(&Cells::memory));
+    add("price/epoch", 9, false, text(&Cells::price));
+    add("J/sample", 10, false, text(&Cells::energy));
+    add("CPUs busy", 13, false, text(&Cells::cores, Ink::kDim));
+    add("faults/step", 14, false, text(&Cells::faults, Ink::kDim));
+    add("switches/step", 15, false, text(&Cells::switches, Ink::kDim));
     parity_column(columns, rows);
     columns = choose_columns(std::move(columns), width_);
     for (const Column& column : columns) shown_.insert(column.title);
