@@ -88,7 +88,7 @@ Status try_barriers(const fs::path& folder, const Interpreters& interpreters, co
                                          {"jax_read_late", without_barrier(source, true)},
                                          {"jax_never_read", without_barrier(source, false)}};
   TRY(const Plan plan, plan_of(folder, "barrier", "jax", variants, interpreters, progress));
-  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, 2, watch, {.stage = "race"});
+  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, {.at_once = 2}, watch, {.stage = "race"});
   if (proc::interrupted()) return Done{};
   const char* const what[] = {"jax as emitted", "jax, waited for after the clock was read",
                               "jax, never waited for"};
@@ -122,7 +122,7 @@ class Duel {
     for (int heat = 1; !proc::interrupted() && left_s() > last_s_ / 2; ++heat) {
       const std::vector<size_t> members = next_members();
       const int64_t begin = monotonic_clock().now_ns();
-      const auto fresh = run_heat(plan_, members, heat, 2, watch_,
+      const auto fresh = run_heat(plan_, members, heat, {.at_once = 2}, watch_,
                                   {.stage = "race",
                                    .heat = heat,
                                    .elapsed_s = seconds_since(begin_),

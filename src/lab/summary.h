@@ -56,7 +56,8 @@ struct Row {
   // until which it stays below; empty: the leader is ahead from the first step on.
   std::optional<double> break_even_step = {};
   int64_t peak_rss_bytes = 0;
-  int heats = 0;  // in which it took part
+  int heats = 0;      // in which it took part
+  int confirmed = 0;  // of them, after the decision; where there are any, its times are those of them alone
   ParityState parity = ParityState::kNotRun;
   std::optional<Parity> proof = {};
   std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "lab/race.h"
+#include "lab/evidence.h"
 #include "stats/planning.h"
 #include "stats/trimmed.h"
 
