@@ -31,18 +31,6 @@ double own_cpu_s() {
   return sum;
 }
 
-// Says that other work was going on. A record of this machine that was measured undisturbed is worth more
-// than a new one that was not: true then.
-bool kept_is_better(const fs::path& file, const lab::MachineReport& report, const lab::Progress& line) {
-  if (report.disturbed.empty()) return false;
-  const auto kept = lab::read_machine(file);
-  const bool better = kept && kept->disturbed.empty() && lab::stale(*kept, report.host).empty();
-  line(fmt::format("measured beside other work, so that the limits are too low: {}; {}", report.disturbed,
-                   better ? fmt::format("{} of {} stays", file.string(), kept->measured)
-                          : "`bakeoff machine --again` on a quiet machine measures anew"));
-  return better;
-}
-
 lab::MachineReport measure(const lab::Workshop& shop, const lab::Host& host, const lab::Progress& line) {
   lab::MachineReport report{.bakeoff_version = kVersion, .measured = utc_now(), .host = host};
   const lab::HostEye eye = lab::machine_eye(lab::allowed_cpus());
@@ -76,7 +64,13 @@ Result<lab::MachineReport> this_machine(bool again, const lab::Workshop& shop) {
   }
   lab::MachineReport report = measure(shop, host, line);
   if (proc::interrupted()) return Error{"interrupted"};
-  if (kept_is_better(file, report, line)) return report;
+  const auto kept = lab::better_kept(file, report);
+  if (!report.disturbed.empty()) {
+    line(fmt::format("measured beside other work, so that the limits are too low: {}; {}", report.disturbed,
+                     kept ? fmt::format("{} of {} stays", file.string(), kept->measured)
+                          : "`bakeoff machine --again` on a quiet machine measures anew"));
+  }
+  if (kept) return report;
   CHECK_OK(write_file(file, lab::to_json(report)));
   line(file.string());
   return report;

@@ -307,6 +307,13 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
   for (const Trial& trial : by_id["honest"]) EXPECT_FALSE(trial.invalid) << *trial.invalid;
   EXPECT_GE(by_id["honest"].size(), 2u) << "it goes on alone";
   ASSERT_EQ(by_id["honest"][0].bursts.size(), 2u);
+  for (const Burst& burst : by_id["honest"][0].bursts) {
+    for (const char* name : {"wall_s", "cpu_s", "minor_faults", "voluntary_switches"})
+      EXPECT_TRUE(burst.used.contains(name)) << name;
+    EXPECT_GE(burst.used.at("wall_s"), static_cast<double>(burst.ns) / 1e9);
+    EXPECT_NE(burst.used.contains("energy_j"), by_id["honest"][0].not_sampled.contains("energy_j"))
+        << "a number or its reason";
+  }
   EXPECT_NEAR(by_id["honest"][0].bursts[0].losses.at(4), losses[3], 1e-9) << "after the warm-up";
   for (const auto& [lie, rule] : {std::pair{"skip", "equal losses for equal work, here 4 steps"},
                                   {"half", "equal losses for equal work, here 4 steps"},

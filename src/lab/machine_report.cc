@@ -71,6 +71,13 @@ std::string stale(const MachineReport& report, const Host& host) {
   return "";
 }
 
+std::optional<MachineReport> better_kept(const fs::path& file, const MachineReport& fresh) {
+  auto kept = read_machine(file);
+  if (fresh.disturbed.empty() || !kept || !kept->disturbed.empty()) return std::nullopt;
+  if (!stale(*kept, fresh.host).empty()) return std::nullopt;
+  return std::move(*kept);
+}
+
 Status keep_machine(const fs::path& home, const Host& host, const fs::path& run) {
   const fs::path file = machine_file(home, host);
   const auto report = read_machine(file);

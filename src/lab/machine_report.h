@@ -44,6 +44,10 @@ std::filesystem::path machine_file(const std::filesystem::path& home, const Host
 // Why a report does not speak for `host`: "it is of another processor: ..."; empty if it does.
 std::string stale(const MachineReport& report, const Host& host);
 
+// The record kept in `file`, where it is worth more than `fresh`, which other work disturbed: one that speaks
+// for the same machine and was not disturbed.
+std::optional<MachineReport> better_kept(const std::filesystem::path& file, const MachineReport& fresh);
+
 // Puts the report of this machine, where there is one that speaks for it, beside a run's records.
 Status keep_machine(const std::filesystem::path& home, const Host& host, const std::filesystem::path& run);
 // A run's: nothing where there is none, or where it is of another machine than `host`, which `note` then

@@ -38,7 +38,8 @@ MachineReport report() {
 }
 
 TEST(MachineReport, ParseOfItsTextIsItself) {
-  const MachineReport m = report();
+  MachineReport m = report();
+  m.disturbed = "the hypervisor took 9%";
   const auto back = machine_from_json(to_json(m), "f.json");
   ASSERT_TRUE(back) << back.error().text();
   EXPECT_EQ(*back, m);
@@ -91,6 +92,22 @@ TEST(MachineReport, ARunKeepsItAndIgnoresThatOfAnotherMachine) {
   ASSERT_TRUE(write_file(folder / "run" / "machine.json", "garbage"));
   EXPECT_FALSE(machine_of_run(folder / "run", m.host, note));
   EXPECT_THAT(note, HasSubstr("not the record of a machine"));
+}
+
+TEST(MachineReport, AnUndisturbedRecordStaysWhereANewOneWasDisturbed) {
+  const TestFolder folder;
+  const fs::path file = folder / "m.json";
+  MachineReport kept = report(), fresh = report();
+  fresh.disturbed = "other processes used 22% of the processors' time (limit 10%)";
+  EXPECT_FALSE(better_kept(file, fresh)) << "there is none";
+  ASSERT_TRUE(write_file(file, to_json(kept)));
+  EXPECT_EQ(better_kept(file, fresh), kept);
+  EXPECT_FALSE(better_kept(file, report())) << "the new one is as good, and newer";
+  MachineReport elsewhere = fresh;
+  elsewhere.host.kernel = "Linux 6.2";
+  EXPECT_FALSE(better_kept(file, elsewhere)) << "it does not speak for this machine";
+  ASSERT_TRUE(write_file(file, to_json(fresh)));
+  EXPECT_FALSE(better_kept(file, fresh)) << "it was disturbed, too";
 }
 
 TEST(MachineFile, AHostNameCannotLeaveTheFolder) {

@@ -512,6 +512,23 @@ TEST(Summarise, SharesOfTheLimitsAreOfAContendersOwnThreads) {
   EXPECT_FALSE(run.summary().roofline) << "of a machine that was not measured";
 }
 
+TEST(Summarise, WhatAStepUsedAndAnEpochCosts) {
+  HandMade run({"a", "b"}, "cost.per_hour = 36\ncost.currency = \"USD\"");
+  run.manifest.data_rows = 1000;
+  run.race({{"a", 4}, {"b", 5}}, 5);
+  for (Trial& t : run.trials) {
+    for (Burst& burst : t.bursts) burst.used = {{"wall_s", 2}, {"cpu_s", 3}, {"minor_faults", 70}};
+    t.not_sampled = {{"energy_j", "no sensor"}};
+  }
+  const Summary s = run.summary();
+  ASSERT_EQ(s.ranked.size(), 2u);
+  EXPECT_DOUBLE_EQ(s.ranked[0].usage.cores.value(), 1.5);
+  EXPECT_DOUBLE_EQ(s.ranked[0].usage.faults.value(), 7);
+  EXPECT_NEAR(s.ranked[0].epoch.price.value(), 20 * s.ranked[0].ms_per_step.value / 1e3 / 100, 1e-9);
+  EXPECT_EQ(s.currency, "USD");
+  EXPECT_THAT(s.not_sampled, ElementsAre("energy: no sensor"));
+}
+
 TEST(Summarise, WhoeverBreaksALimitIsShownWithTheRuleAndNotRanked) {
   HandMade run({"a", "b", "liar"});
   run.manifest.host.cpus = 8;
@@ -524,6 +541,11 @@ TEST(Summarise, WhoeverBreaksALimitIsShownWithTheRuleAndNotRanked) {
   EXPECT_THAT(s.unranked[0].failure.value().reason, HasSubstr("FLOP/s <= measured peak"));
   EXPECT_THAT(s.unranked[0].failure.value().reason, HasSubstr("against 50e9 FLOP/s"));
   EXPECT_EQ(ids(run.summary().ranked).size(), 3u) << "where no limits are known";
+  MachineReport disturbed = machine;
+  disturbed.disturbed = "other processes used 22%";
+  const Summary lenient = summarise(run.manifest, run.parities, run.trials, {}, &disturbed).value();
+  EXPECT_EQ(lenient.ranked.size(), 3u) << "limits that are too low are held against nobody";
+  EXPECT_EQ(lenient.roofline.value().disturbed, disturbed.disturbed);
 }
 
 TEST(Summarise, ARunDirectoryGivesTheSameAsItsRecords) {

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/cells.h"
 #include "report/charts.h"
+#include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/sample_summary.h"
@@ -44,6 +46,18 @@ TEST(RenderMachine, ShowsEveryLimitAndWhatIsAbsent) {
   EXPECT_THAT(page, Not(HasSubstr("\x1b"))) << "nothing that moves a cursor";
   EXPECT_THAT(page, Not(HasSubstr("clock, scalar"))) << "it was not measured";
   for (const std::string& line : last_lines(page, 1000)) EXPECT_LE(display_width(line), 140) << line;
+}
+
+TEST(RenderMachine, SaysThatItWasDisturbed) {
+  lab::MachineReport m = report();
+  EXPECT_THAT(render_machine(m, 80), Not(HasSubstr("beside other work")));
+  m.disturbed = "other processes used 22% of the processors' time";
+  EXPECT_THAT(render_machine(m, 200),
+              HasSubstr("the limits are too low and are held against nobody: other processes"));
+  lab::Summary s = sample_summary(5);
+  s.roofline->disturbed = m.disturbed;
+  EXPECT_THAT(roofline_statement(*s.roofline),
+              HasSubstr("beside other work, so that they are too low: other"));
 }
 
 TEST(RenderMachineDiff, WhatMattersComesFirst) {
@@ -88,6 +102,23 @@ TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
   for (lab::Row& row : without.ranked) row.flop_use.reset(), row.byte_use.reset();
   EXPECT_THAT(render_terminal(without, {.width = 230}), Not(HasSubstr("of peak")));
   EXPECT_THAT(render_html(without), Not(HasSubstr("Of peak")));
+}
+
+TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
+  lab::Summary s = sample_summary(5);
+  const std::string wide = render_terminal(s, {.width = 300});
+  for (const char* part : {"CPUs busy", "1.94", "switches/step", "price/epoch", "USD"})
+    EXPECT_THAT(wide, HasSubstr(part));
+  EXPECT_THAT(wide, Not(HasSubstr("J/sample"))) << "nobody has it";
+  EXPECT_THAT(render_json(s), HasSubstr("\"cores_busy\": 1.94"));
+  EXPECT_THAT(render_csv(s), HasSubstr("joules_per_step"));
+  const std::string page = render_html(s);
+  EXPECT_THAT(page, HasSubstr("What a step used"));
+  EXPECT_THAT(page, HasSubstr("Not to be had here: energy: there is no /sys/class/powercap."));
+  EXPECT_THAT(page, Not(HasSubstr("Energy a sample")));
+  for (lab::Row& row : s.ranked) row.usage = {.joules = 512}, row.epoch = {};
+  EXPECT_THAT(render_html(s), HasSubstr("Energy a sample"));
+  EXPECT_THAT(render_terminal(s, {.width = 300}), HasSubstr("2.00 J")) << "512 J a step of 256 samples";
 }
 
 }  // namespace
