@@ -94,13 +94,13 @@ void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
   c.faults = faults_text(row.usage);
   c.switches = or_none(row.usage.switches, amount);
   c.energy = or_none(row.usage.joules, [&](double v) {
-    return s.batch > 0 ? significant(v / static_cast<double>(s.batch), 3) + " J" : kNone;
+    return s.batch > 0 ? fmt::format("{:.3g} J", v / static_cast<double>(s.batch)) : kNone;
   });
   c.epoch = or_none(row.epoch.seconds, [](double v) { return duration(v * 1e3); });
   c.price = or_none(row.epoch.price, [&](double v) {
-    return significant(v, 3) + (s.currency.empty() ? "" : " " + one_line(s.currency));
+    return fmt::format("{:.3g}", v) + (s.currency.empty() ? "" : " " + one_line(s.currency));
   });
-  c.co2 = or_none(row.epoch.grams_co2, [](double v) { return significant(v, 3) + " g"; });
+  c.co2 = or_none(row.epoch.grams_co2, [](double v) { return fmt::format("{:.3g} g", v); });
 }
 
 std::string parity_mark(ParityState state) {

@@ -162,7 +162,8 @@ class RooflineChart {
           series.index);
       svg.circle(x, y, 5, "cross " + series.cls);
       if (width_ >= 600 && label < bottom_ - kMarks)
-        svg.text(x + 10, label, fmt::format("{} · {:.0f}%", series.name, 100 * *series.row->flop_use),
+        svg.text(x + 10, label,
+                 fmt::format("{} · {}%", series.name, significant(100 * *series.row->flop_use, 2)),
                  "lbl small", "start", width_ - kRight - x - 10);
       svg.end();
     }

@@ -263,6 +263,12 @@ std::vector<View> legend(const lab::Summary& s, bool losses) {
   return out;
 }
 
+// A chart's title, or less where that is long.
+std::string nav_label(const View& chart) {
+  const std::string& id = chart.texts.at("chart_id");
+  return id == "intervals" ? "Intervals" : id == "roofline" ? "Limits" : chart.texts.at("chart_title");
+}
+
 void navigation(View& page) {
   const auto add = [&](const char* id, const char* label, bool shown) {
     if (shown) page.lists["nav"].push_back({{{"nav_id", id}, {"nav_label", label}}, {}, {}});
@@ -270,11 +276,7 @@ void navigation(View& page) {
   add("table", "Table", page.flags["has_ranked"]);
   add("unranked", "Not ranked", page.flags["has_unranked"]);
   for (const View& v : page.lists["charts"]) {
-    page.lists["nav"].push_back(
-        {{{"nav_id", v.texts.at("chart_id")},
-          {"nav_label", v.texts.at("chart_id") == "intervals" ? "Intervals" : v.texts.at("chart_title")}},
-         {},
-         {}});
+    page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);

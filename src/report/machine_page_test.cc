@@ -118,7 +118,7 @@ TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
   EXPECT_THAT(page, Not(HasSubstr("Energy a sample")));
   for (lab::Row& row : s.ranked) row.usage = {.joules = 512}, row.epoch = {};
   EXPECT_THAT(render_html(s), HasSubstr("Energy a sample"));
-  EXPECT_THAT(render_terminal(s, {.width = 300}), HasSubstr("2.00 J")) << "512 J a step of 256 samples";
+  EXPECT_THAT(render_terminal(s, {.width = 300}), HasSubstr("2 J")) << "512 J a step of 256 samples";
 }
 
 }  // namespace

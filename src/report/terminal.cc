@@ -112,11 +112,11 @@ class Screen {
     add("start-up", kLuxury, false, text(&Cells::start));
     add("break-even", 9, true, text(&Cells::break_even));
     add("peak memory", 10, false, text(&Cells::memory));
-    add("price/epoch", 9, false, text(&Cells::price));
-    add("J/sample", 10, false, text(&Cells::energy));
-    add("CPUs busy", 13, false, text(&Cells::cores, Ink::kDim));
-    add("faults/step", 14, false, text(&Cells::faults, Ink::kDim));
-    add("switches/step", 15, false, text(&Cells::switches, Ink::kDim));
+    add("price/epoch", kLuxury, false, text(&Cells::price));
+    add("J/sample", kLuxury, false, text(&Cells::energy));
+    add("CPUs busy", kLuxury + 2, false, text(&Cells::cores, Ink::kDim));
+    add("faults/step", kLuxury + 3, false, text(&Cells::faults, Ink::kDim));
+    add("switches/step", kLuxury + 3, false, text(&Cells::switches, Ink::kDim));
     parity_column(columns, rows);
     columns = choose_columns(std::move(columns), width_);
     for (const Column& column : columns) shown_.insert(column.title);
