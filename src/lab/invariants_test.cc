@@ -159,6 +159,8 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   Trial t = sound();
   t.bursts[1].steps = 20;
   EXPECT_EQ(rule(t), "steps answered = steps asked for");
+  t.effective["steps_per_call"] = "16";
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "less than a call more than asked for";
   t = sound();
   t.bursts[0].losses[6] = 1.6;
   EXPECT_THAT(rule(t), HasSubstr("equal losses for equal work, here 6 steps"));
@@ -259,6 +261,8 @@ TEST(TrialBounds, FollowTheContender) {
   EXPECT_EQ(bounds.levels[1], (std::pair<double, double>{64 << 10, 20e9}));
   c.settings["steps_per_execution"] = "8";
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 8);
+  c.settings["steps_per_call"] = "32";
+  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 32);
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, nullptr).peak_flops, 0);
   c.own_script = "/mine.py";
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).flops_per_step, 0) << "it may do other work";

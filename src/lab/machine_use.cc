@@ -69,8 +69,12 @@ bool draws_random_numbers(const ir::Workload& workload) {
 }
 
 int64_t steps_per_call(const Contender& contender) {
-  const auto at = contender.settings.find("steps_per_execution");
-  return at == contender.settings.end() ? 1 : std::max<int64_t>(1, std::atoll(at->second.c_str()));
+  int64_t steps = 1;
+  for (const char* name : {"steps_per_execution", "steps_per_call"}) {
+    const auto at = contender.settings.find(name);
+    if (at != contender.settings.end()) steps = std::max<int64_t>(steps, std::atoll(at->second.c_str()));
+  }
+  return steps;
 }
 
 }  // namespace
