@@ -80,8 +80,8 @@ struct ReportOptions {
 };
 
 using Command =
-    std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions,
-                 RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
+    std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions,
+                 OpsOptions, RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

@@ -72,7 +72,7 @@ Cells cells(const lab::Row& row, const lab::Row& leader) {
 namespace {
 
 // Two digits below ten, none lost above: "0", "0.12", "9.5", "1,204".
-std::string amount(double value) { return value > 0 && value < 99.5 ? significant(value, 2) : count(value); }
+std::string amount(double value) { return value < 99.5 ? fmt::format("{:.2g}", value) : count(value); }
 
 template <typename Show>
 std::string or_none(const std::optional<double>& value, Show show) {
