@@ -9,6 +9,7 @@
 // of inputs and parameters. The optimizer reads and writes parameter, gradient and state once.
 
 #include <cstdint>
+#include <vector>
 
 #include "base/result.h"
 #include "ir/training.h"
@@ -28,6 +29,14 @@ struct Cost {
 };
 
 Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int64_t batch);
+
+// The same without the optimizer, by kind of layer, in the order of their first appearance.
+struct OpCost {
+  Op op = Op::kRelu;
+  Cost cost = {};
+  bool operator==(const OpCost&) const = default;
+};
+Result<std::vector<OpCost>> cost_by_op(const Workload& workload, int64_t batch);
 
 // Bytes of traffic per trained scalar of one optimizer update in float32: SGD 12, with momentum 20, RMSprop
 // 20, with momentum 28, Adam 28.

@@ -14,6 +14,7 @@
 #include "lab/data.h"
 #include "lab/fairness.h"
 #include "lab/host.h"
+#include "lab/machine_report.h"
 #include "lab/runner_files.h"
 #include "tensor/safetensors.h"
 
@@ -255,6 +256,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
                     .data_description = written.data_description,
+                    .data_rows = written.rows,
                     .host = read_host(),
                     .contenders = {},
                     .not_started = {},
@@ -277,6 +279,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   }
   manifest.fairness = fairness_diff(recipe.workload, recipe.training, manifest.contenders);
   CHECK_OK(directory.write(manifest));
+  CHECK_OK(keep_machine(bakeoff_home(), manifest.host, directory.path()));
   return assemble(recipe, directory, manifest, interpreters, written.rows);
 }
 

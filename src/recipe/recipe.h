@@ -73,6 +73,14 @@ struct Race {
   bool operator==(const Race&) const = default;
 };
 
+// What a machine costs; 0: not stated.
+struct Cost {
+  double per_hour = 0;        // in `currency`
+  std::string currency = {};  // as shown: "USD"
+  double grams_per_kwh = 0;   // of CO2, for the power it runs on
+  bool operator==(const Cost&) const = default;
+};
+
 struct Recipe {
   std::string name = {};
   std::filesystem::path file = {};
@@ -85,6 +93,7 @@ struct Recipe {
   double alpha = 0.01;
   Budget budget = {};
   Race race = {};
+  Cost cost = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.
