@@ -115,6 +115,8 @@ struct Contender {
   std::map<std::string, std::string> settings = {};  // every setting of the framework
   std::string script = {};                           // file name in RUN/scripts
   std::string own_script = {};                       // the user's file, where one is named
+  int64_t compile_ns = 0;     // of a program (lab/compiled_contender.h), apart from every start-up
+  std::string compiler = {};  // its compiler; empty: nothing was compiled
   bool operator==(const Contender&) const = default;
 };
 

@@ -148,7 +148,11 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
     return std::move(worker);
   };
   proc::ChildOptions options;
-  options.argv = {spec.python.string(), "-m", "bakeoff_runner", "--framework", spec.framework};
+  if (spec.program.empty())
+    options.argv = {spec.python.string(), "-m", "bakeoff_runner"};
+  else
+    options.argv = {spec.program.string()};
+  options.argv.insert(options.argv.end(), {"--framework", spec.framework});
   if (!spec.ring_file.empty()) {
     auto ring = proc::MarkRing::create(spec.ring_file, kRingSlots);
     if (!ring) return fail(ring.error());

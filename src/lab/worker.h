@@ -21,6 +21,7 @@
 namespace bakeoff::lab {
 
 struct WorkerSpec {
+  std::filesystem::path program = {};  // a compiled worker; empty: `python` with the package bakeoff_runner
   std::filesystem::path python = {};
   std::filesystem::path runner = {};  // folder that holds the package bakeoff_runner
   std::string framework = {};

@@ -33,6 +33,7 @@ std::string framework_of(std::string_view source) {
       return false;
     };
     if (imports("keras")) return "keras";
+    if (line.starts_with("#include <torch/")) return "libtorch";
     torch = torch || imports("torch");
     jax = jax || imports("jax");
     tensorflow = tensorflow || imports("tensorflow");
@@ -106,7 +107,7 @@ std::string script_file(const emit::Framework& framework,
                    : value == "true"         ? setting.name
                                              : setting.name + "_" + value);
   }
-  return emit::identifier(name) + ".py";
+  return emit::identifier(name) + framework.extension;
 }
 
 // One table of `contenders`: all combinations of its lists.
@@ -165,8 +166,8 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
                 .file = script_file(*framework, settings)};
     if (!script.empty()) {
       c.id += ":" + script.filename().string();
-      c.file =
-          "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
+      c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
+               framework->extension;
     }
     out.push_back(std::move(c));
   }
