@@ -125,7 +125,7 @@ class LibtorchAdapter : public Adapter {
     for (const Tensor& p : built_->model().parameters()) parameters += p.numel();
     return {{"batch", built_->batch()},
             {"parameters", parameters},
-            {"dtype", torch::toString(dtype_)},
+            {"dtype", dtype_ == torch::kFloat64 ? "float64" : "float32"},
             {"channels_last", channels_last(built_->model())}};
   }
 

@@ -52,10 +52,11 @@ class RunnerWorker : public ::testing::Test {
                           .dtype = "float64",
                           .threads = 3,
                           .log_file = folder_ / "log",
-                          .ring_file = folder_ / "ring",
+                          .ring_file = folder_ / ("ring" + std::to_string(rings_++)),
                           .stage_seconds = 20});
   }
   TestFolder folder_;
+  int rings_ = 0;
 };
 
 TEST_F(RunnerWorker, GoesThroughAllStages) {

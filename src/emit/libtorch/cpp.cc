@@ -88,47 +88,26 @@ std::string pair(const std::vector<int64_t>& values) { return pair(values[0], va
 
 std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
 
+std::set<std::string> words(std::string_view text) {
+  std::set<std::string> all;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    all.emplace(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return all;
+}
+
 const std::set<std::string>& cpp_words() {
-  static const std::set<std::string> words = {"alignas",      "alignof",
-                                              "and_eq",       "asm",
-                                              "auto",         "bitand",
-                                              "bitor",        "bool",
-                                              "case",         "catch",
-                                              "char",         "char8_t",
-                                              "char16_t",     "char32_t",
-                                              "compl",        "concept",
-                                              "const",        "consteval",
-                                              "constexpr",    "constinit",
-                                              "co_await",     "co_return",
-                                              "co_yield",     "const_cast",
-                                              "decltype",     "default",
-                                              "delete",       "do",
-                                              "double",       "dynamic_cast",
-                                              "enum",         "explicit",
-                                              "export",       "extern",
-                                              "false",        "friend",
-                                              "goto",         "inline",
-                                              "long",         "mutable",
-                                              "namespace",    "new",
-                                              "noexcept",     "not_eq",
-                                              "nullptr",      "operator",
-                                              "or_eq",        "private",
-                                              "protected",    "public",
-                                              "register",     "requires",
-                                              "short",        "signed",
-                                              "sizeof",       "static",
-                                              "static_cast",  "static_assert",
-                                              "struct",       "switch",
-                                              "template",     "this",
-                                              "thread_local", "throw",
-                                              "true",         "typedef",
-                                              "typeid",       "typename",
-                                              "union",        "unsigned",
-                                              "using",        "virtual",
-                                              "void",         "volatile",
-                                              "wchar_t",      "xor",
-                                              "xor_eq",       "reinterpret_cast"};
-  return words;
+  static const std::set<std::string> all = words(
+      "alignas alignof and_eq asm auto bitand bitor bool case catch char char8_t char16_t char32_t "
+      "compl concept const consteval constexpr constinit co_await co_return co_yield const_cast "
+      "decltype default delete do double dynamic_cast enum explicit export extern false friend goto "
+      "inline long mutable namespace new noexcept not_eq nullptr operator or_eq private protected "
+      "public register requires short signed sizeof static static_cast static_assert struct switch "
+      "template this thread_local throw true typedef typeid typename union unsigned using virtual "
+      "void volatile wchar_t xor xor_eq reinterpret_cast");
+  return all;
 }
 
 }  // namespace bakeoff::emit::libtorch

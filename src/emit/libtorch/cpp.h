@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emit/code_writer.h"
@@ -28,6 +29,8 @@ std::string pair(int64_t a, int64_t b);
 std::string pair(const std::vector<int64_t>& values);
 // "\"conv1\""
 std::string quote(std::string_view text);
+// The words of a text, separated by single blanks.
+std::set<std::string> words(std::string_view text);
 // C++ keywords, for a Namer.
 const std::set<std::string>& cpp_words();
 

@@ -64,8 +64,8 @@ class ForwardPrinter {
 
 const OpFunctions<ForwardPrinter>& forward_functions();
 
-// What forward() takes: the inputs of the workload up to the last one that anything but the loss reads. Those
-// in between that nothing reads have an empty name in `used`.
+// How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the
+// loss reads. Those among them that only the loss reads are parameters without a name.
 size_t forward_arity(const ir::Workload& workload);
 bool read_by_model(const ir::Workload& workload, ir::ValueId input);
 // True where the target of the loss is computed and forward() returns (prediction, target).

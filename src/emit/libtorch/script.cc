@@ -16,101 +16,16 @@ namespace {
 // Everything else in the program that an input or a member must not be called.
 std::set<std::string> reserved() {
   std::set<std::string> all = cpp_words();
-  for (const char* name : {"torch",
-                           "at",
-                           "c10",
-                           "nn",
-                           "F",
-                           "std",
-                           "Tensor",
-                           "Batch",
-                           "Batches",
-                           "kBatchSize",
-                           "kLearningRate",
-                           "kDevice",
-                           "model",
-                           "optimizer",
-                           "loss",
-                           "tensors",
-                           "path",
-                           "file",
-                           "data",
-                           "data_",
-                           "first",
-                           "first_",
-                           "rows",
-                           "order_",
-                           "batches",
-                           "weights",
-                           "steps",
-                           "step",
-                           "forward",
-                           "parameters",
-                           "buffers",
-                           "modules",
-                           "children",
-                           "name",
-                           "clone",
-                           "apply",
-                           "train",
-                           "eval",
-                           "is_training",
-                           "to",
-                           "zero_grad",
-                           "save",
-                           "load",
-                           "pretty_print",
-                           "is_serializable",
-                           "as",
-                           "named_parameters",
-                           "named_buffers",
-                           "named_modules",
-                           "named_children",
-                           "shared_from_this",
-                           "load_data",
-                           "load_weights",
-                           "load_safetensors",
-                           "field",
-                           "train_step",
-                           "make_model",
-                           "make_optimizer",
-                           "next",
-                           "argc",
-                           "argv",
-                           "avg_pool2d_uneven",
-                           "register_module",
-                           "register_parameter",
-                           "register_buffer",
-                           "unregister_module",
-                           "RMSpropEpsInside",
-                           "AdamEpsInside",
-                           "AdamEpsHat",
-                           "DecoupledSGD",
-                           "DecoupledRMSprop",
-                           "abs",
-                           "exp",
-                           "log",
-                           "pow",
-                           "sin",
-                           "cos",
-                           "tan",
-                           "sqrt",
-                           "floor",
-                           "ceil",
-                           "round",
-                           "index",
-                           "INFINITY",
-                           "NULL",
-                           "EOF",
-                           "stdin",
-                           "stdout",
-                           "stderr",
-                           "errno",
-                           "assert",
-                           "linux",
-                           "unix"}) {
-    all.insert(name);
-  }
+  all.merge(
+      words("torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
+            "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
+            "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
+            "load pretty_print is_serializable as named_parameters named_buffers named_modules "
+            "named_children shared_from_this load_data load_weights load_safetensors field train_step "
+            "make_model make_optimizer next argc argv avg_pool2d_uneven register_module register_parameter "
+            "register_buffer unregister_module RMSpropEpsInside AdamEpsInside AdamEpsHat DecoupledSGD "
+            "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
+            "stdin stdout stderr errno assert linux unix"));
   return all;
 }
 
@@ -297,8 +212,9 @@ void Program::load_safetensors() {
 // {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
 std::map<std::string, Tensor> load_safetensors(const std::string& path) {
   static const std::map<std::string, torch::ScalarType> kTypes = {
-      {"U8", torch::kUInt8}, {"I32", torch::kInt32}, {"I64", torch::kInt64},
-      {"F32", torch::kFloat32}, {"F64", torch::kFloat64}};
+      {"U8", torch::kUInt8},    {"I32", torch::kInt32},   {"I64", torch::kInt64},
+      {"F32", torch::kFloat32}, {"F64", torch::kFloat64},
+  };
   std::ifstream file(path, std::ios::binary);
   int64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
@@ -440,11 +356,11 @@ std::string program_text(const Request& request, const std::vector<ir::Type>& ty
 }
 
 std::string cmake_text() {
-  return R"(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
+  return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
 #
 #   cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
-#cmake-- build build
-#build / train_libtorch data.safetensors weights.safetensors
+#   cmake --build build
+#   build/train_libtorch data.safetensors weights.safetensors
 cmake_minimum_required(VERSION 3.18)
 project(train_libtorch LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
@@ -461,7 +377,7 @@ foreach(source ${programs})
   add_executable(${name} ${source})
   target_link_libraries(${name} PRIVATE "${TORCH_LIBRARIES}")
 endforeach()
-)";
+)cmake";
 }
 
 }  // namespace bakeoff::emit::libtorch
