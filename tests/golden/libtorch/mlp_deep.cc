@@ -90,8 +90,9 @@ std::string field(const std::string& entry, const char* pattern) {
 // {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
 std::map<std::string, Tensor> load_safetensors(const std::string& path) {
   static const std::map<std::string, torch::ScalarType> kTypes = {
-      {"U8", torch::kUInt8}, {"I32", torch::kInt32}, {"I64", torch::kInt64},
-      {"F32", torch::kFloat32}, {"F64", torch::kFloat64}};
+      {"U8", torch::kUInt8},    {"I32", torch::kInt32},   {"I64", torch::kInt64},
+      {"F32", torch::kFloat32}, {"F64", torch::kFloat64},
+  };
   std::ifstream file(path, std::ios::binary);
   int64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
