@@ -21,12 +21,12 @@ std::string adam_name(const Optimizer& o) {
 }
 
 constexpr const char* kDecoupledDecay =
-    R"(// $base$ with weight decay that does not pass through the gradient, as in AdamW (Loshchilov & Hutter,
-// 2019): p -= lr * decay * p beside the update.
+    R"(// $base$ with weight decay that does not pass through the gradient, as in AdamW (Loshchilov &
+// Hutter, 2019): p -= lr * decay * p beside the update.
 class $name$ : public torch::optim::$base$ {
  public:
-  $name$(std::vector<Tensor> parameters, torch::optim::$base$Options options, double decay)
-      : $base$(std::move(parameters), options), factor_(1 - options.lr() * decay) {}
+  $name$(std::vector<Tensor> params, torch::optim::$base$Options options, double decay)
+      : $base$(std::move(params), options), factor_(1 - options.lr() * decay) {}
 
   Tensor step(LossClosure closure = nullptr) override {
     {
@@ -45,8 +45,9 @@ class $name$ : public torch::optim::$base$ {
 )";
 
 constexpr const char* kAdamHat =
-    R"(// $base$ with eps added to sqrt(v) before the bias of v is corrected, as Keras has it: the "epsilon hat" of
-// Kingma & Ba (2015), section 2. It equals $base$ with an eps of eps / sqrt(1 - beta2^t) at step t.
+    R"(// $base$ with eps added to sqrt(v) before the bias of v is corrected, as Keras has it: the
+// "epsilon hat" of Kingma & Ba (2015), section 2. It equals $base$ with an eps of
+// eps / sqrt(1 - beta2^t) at step t.
 class AdamEpsHat : public torch::optim::$base$ {
  public:
   AdamEpsHat(std::vector<Tensor> parameters, torch::optim::$base$Options options)
@@ -73,9 +74,10 @@ class AdamEpsInside : public torch::optim::$base$ {
 
   Tensor step(LossClosure = nullptr) override {
     const torch::NoGradGuard no_grad;
-    const auto& options = static_cast<torch::optim::$base$Options&>(param_groups().front().options());
+    auto& group = param_groups().front();
+    const auto& options = static_cast<torch::optim::$base$Options&>(group.options());
     const auto [beta1, beta2] = options.betas();
-    std::vector<Tensor>& params = param_groups().front().params();
+    std::vector<Tensor>& params = group.params();
     ++t_;
     for (size_t i = 0; i < params.size(); ++i) {
       if (t_ == 1) {
@@ -107,8 +109,9 @@ class RMSpropEpsInside : public torch::optim::RMSprop {
 
   Tensor step(LossClosure = nullptr) override {
     const torch::NoGradGuard no_grad;
-    const auto& options = static_cast<torch::optim::RMSpropOptions&>(param_groups().front().options());
-    std::vector<Tensor>& params = param_groups().front().params();
+    auto& group = param_groups().front();
+    const auto& options = static_cast<torch::optim::RMSpropOptions&>(group.options());
+    std::vector<Tensor>& params = group.params();
     const bool first = v_.empty();
     for (size_t i = 0; i < params.size(); ++i) {
       if (first) v_.push_back(torch::zeros_like(params[i]));
