@@ -37,4 +37,24 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
+// Every form of the ops of sequences: masks of both kinds, LSTMs with and without bias, one of them under names
+// that are not torch's.
+inline constexpr const char* kSequencesModel = R"(
+workload sequences(x: f32[N,6,4], last: i32[N], y: i32[N]) {
+  placed = position_embedding(x; weight=place.weight[8,4])
+  own = lstm(placed; weight_ih=rnn.kernel[16,4], weight_hh=rnn.recurrent[16,4], bias=rnn.bias[16])
+  bare = lstm(own; weight_ih=bare.weight_ih_l0[16,4], weight_hh=bare.weight_hh_l0[16,4])
+  full = lstm(bare; weight_ih=deep.full.weight_ih_l0[16,4], weight_hh=deep.full.weight_hh_l0[16,4], bias=deep.full.bias_ih_l0[16])
+  q = reshape(full) shape=N,6,2,2
+  a1 = attention(q, q, q, last) causal=true
+  a2 = attention(a1, q, a1) causal=true
+  a3 = attention(a2, q, q, last)
+  a4 = attention(a3, q, a3, last)
+  a5 = attention(a4, a3, q)
+  f = flatten(a5)
+  logits = linear(f; weight=head.weight[3,24], bias=head.bias[3])
+  loss = softmax_cross_entropy(logits, y)
+}
+)";
+
 }  // namespace bakeoff

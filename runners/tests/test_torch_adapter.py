@@ -305,6 +305,21 @@ def test_other_shapes_and_extra_parameters_are_refused(
         adapter.build(request(mnist, mine))
 
 
+def test_a_frozen_parameter_is_extra_unless_it_is_zero(
+    adapter: TorchAdapter, mnist: dict[str, Any]
+) -> None:
+    text = (GOLDEN / "mnist_cnn.py").read_text()
+    mine = mnist["dir"] / "mine.py"
+    line = "self.fc2 = nn.Linear(128, 10)\n"
+    frozen = "        self.z = nn.Parameter(torch.{}(3), requires_grad=False)\n"
+    mine.write_text(text.replace(line, line + frozen.format("zeros")))
+    effective = adapter.build(request(mnist, mine))
+    assert effective["parameters"] == 563018
+    mine.write_text(text.replace(line, line + frozen.format("ones")))
+    with pytest.raises(AdapterError, match="has 'z', the workload has not"):
+        adapter.build(request(mnist, mine))
+
+
 def test_gradients_without_an_optimizer(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:
@@ -553,12 +568,23 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "mlp_deep": {"x": (100,), "y": (10,)},
         "mnist_cnn": {"x": (1, 28, 28), "y": (10,)},
         "residual_cnn": {"x": (1, 28, 28), "y": (10,)},
+        "resnet18_small": {"x": (3, 64, 64), "y": (10,)},
+        "alexnet_small": {"x": (3, 67, 67), "y": (10,)},
+        "bert_small": {
+            "tokens": (500, 24),
+            "token_types": (2, 24),
+            "last": (24,),
+            "labels": (500, 24),
+        },
+        "lstm_lm_tied_small": {"tokens": (500, 20), "labels": (500, 20)},
+        "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
     }
+    integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
     stem = next(s for s in shapes if script.stem.startswith(s))
     generator = np.random.default_rng(2)
     data = {}
     for name, shape in shapes[stem].items():
-        integer = name in ("y", "words", "unused") or stem == "sequence_labels"
+        integer = name in integers or stem == "sequence_labels"
         if integer:  # the first number is the bound
             values = generator.integers(0, shape[0], (rows, *shape[1:]))
             data[name] = values.astype(np.int32)

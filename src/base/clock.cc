@@ -21,6 +21,10 @@ const Clock& monotonic_clock() {
   return clock;
 }
 
+double seconds_since(int64_t begin_ns) {
+  return static_cast<double>(monotonic_clock().now_ns() - begin_ns) / 1e9;
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};

@@ -16,6 +16,8 @@ class Clock {
 
 // CLOCK_MONOTONIC.
 const Clock& monotonic_clock();
+// Seconds of the monotonic clock since it showed `begin_ns`.
+double seconds_since(int64_t begin_ns);
 
 // Wall-clock time in UTC, "2026-11-21T08:00:00Z".
 std::string utc_now();

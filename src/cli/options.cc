@@ -15,6 +15,7 @@ namespace {
 struct Targets {
   RunOptions run;
   SelfTestOptions selftest;
+  CalibrateCommand calibrate;
   ParityOptions parity;
   EmitOptions emit;
   ShowOptions show;
@@ -64,6 +65,32 @@ void add_selftest(CLI::App& app, Targets& t) {
                   "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
 }
 
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        char* end = nullptr;
+        const double minutes = std::strtod(text.c_str(), &end);
+        return *end == '\0' && minutes > 0 && minutes < 1e6 ? std::string() : "must be a number above 0";
+      },
+      "MINUTES");
+}
+
+void add_calibrate(CLI::App& app, Targets& t) {
+  CLI::App* calibrate =
+      command(app, "calibrate",
+              "Measure how far identical workers are apart here, and what brings them closer together",
+              "bakeoff calibrate --quick");
+  calibrate->add_option("--minutes", t.calibrate.minutes, "time to take; default 10, with --quick 2")
+      ->check(above_zero());
+  calibrate->add_flag("--quick", t.calibrate.quick, "two minutes, and fewer controls");
+  calibrate->add_option(
+      "--framework", t.calibrate.framework,
+      "torch, tensorflow, keras, jax, or kernel for the built-in one; default: the first installed");
+  calibrate->add_option("--output", t.calibrate.output, "default: profile.json in the bakeoff home");
+  calibrate->add_flag("--serve-kernel", t.calibrate.serve_kernel)->group("");
+  calibrate->add_option("--ring", t.calibrate.ring)->group("");
+}
+
 void add_run_commands(CLI::App& app, Targets& t) {
   CLI::App* run = command(app, "run", "Prove the contenders of a recipe equal, race them, report",
                           "bakeoff run recipes/mnist_cnn.toml --budget 6");
@@ -82,6 +109,9 @@ void add_run_commands(CLI::App& app, Targets& t) {
   add_format(run, t.run.format);
   run->add_flag("--prove-again", t.run.prove_again,
                 "do not reuse parity proofs of earlier runs with the same inputs");
+  run->add_option(
+      "--profile", t.run.profile,
+      "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
   recipe->excludes(resume);
 
   CLI::App* parity = command(app, "parity", "Run the parity gate alone: do all contenders compute the same?",
@@ -155,6 +185,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   const std::string name = app.get_subcommands().at(0)->get_name();
   if (name == "run") return t.run;
   if (name == "selftest") return t.selftest;
+  if (name == "calibrate") return t.calibrate;
   if (name == "parity") return t.parity;
   if (name == "emit") return t.emit;
   if (name == "show") return t.show;
@@ -181,6 +212,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
                  "configuration file; default $BAKEOFF_CONFIG or $BAKEOFF_HOME/config.toml");
   add_run_commands(app, targets);
   add_selftest(app, targets);
+  add_calibrate(app, targets);
   add_source_commands(app, targets);
   add_setup_commands(app, targets);
   if (argc < 2) {

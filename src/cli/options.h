@@ -24,6 +24,16 @@ struct RunOptions {
   Budget budget = {};
   std::string format = "text";
   bool prove_again = false;  // do not reuse proofs of earlier runs
+  std::string profile =
+      {};  // of `bakeoff calibrate`; empty: that of the bakeoff home if there is one; "none"
+};
+struct CalibrateCommand {
+  double minutes = 0;  // 0: 10, with `quick` 2
+  bool quick = false;
+  std::string framework = {};         // empty: the first whose environment is ready
+  std::filesystem::path output = {};  // empty: profile.json in the bakeoff home
+  bool serve_kernel = false;          // be the built-in worker
+  std::string ring = {};              // given to every worker; the kernel makes no use of it
 };
 struct SelfTestOptions {
   double minutes = 8;
@@ -64,8 +74,8 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions, OpsOptions,
-                             RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions,
+                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -79,6 +89,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 // verdict (a busy host), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestOptions&, const std::filesystem::path& config);
+int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);

@@ -7,7 +7,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "lab/environments.h"
+#include "lab/host.h"
 #include "lab/plan.h"
+#include "lab/profile.h"
 #include "lab/prove_all.h"
 #include "lab/race.h"
 #include "lab/summarise.h"
@@ -33,6 +35,29 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
   if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
 }
 
+// What the machine's profile says about the race, before it starts; the recipe takes its controls over.
+Result<lab::Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, Progress& progress) {
+  if (options.profile == "none") return lab::Texts{};
+  const fs::path file =
+      options.profile.empty() ? lab::profile_file(bakeoff_home()) : fs::path(options.profile);
+  if (options.profile.empty() && !fs::exists(file)) {
+    progress.lines()(
+        "this machine has no profile: `bakeoff calibrate` makes one, lowers the noise and predicts the time");
+    return lab::Texts{};
+  }
+  TRY(const lab::Profile profile, lab::load_profile(file, lab::read_host()));
+  lab::Texts record = {{"profile", file.string()},
+                       {"measured", profile.measured},
+                       {"with", profile.framework + ", " + profile.work}};
+  for (const auto& [key, value] : lab::take_over(profile, recipe)) record["taken: race." + key] = value;
+  if (const auto prediction = lab::predict(profile, recipe, lab::allowed_cpus().size())) {
+    CHECK_OK(lab::check_prediction(*prediction, recipe));
+    record["prediction"] = prediction->text;
+    progress.lines()(prediction->text);
+  }
+  return record;
+}
+
 Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Progress& progress) {
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
@@ -46,8 +71,9 @@ Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Pro
   TRY(recipe::Recipe recipe, recipe::load(options.recipe));
   apply(options.budget, 0, recipe.budget);
   CHECK_OK(lab::check_budget(recipe));
+  TRY(const lab::Texts calibration, use_profile(options, recipe, progress));
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
-  return lab::make_plan(recipe, folder, interpreters, progress.lines());
+  return lab::make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
@@ -82,6 +108,7 @@ int run(const RunOptions& options, const fs::path& config) {
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
+    for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());

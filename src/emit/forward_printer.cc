@@ -44,6 +44,13 @@ bool Graph::has(ir::Op op) const {
                      [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
 }
 
+bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&)) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == op && holds(node);
+  });
+}
+
 std::vector<ir::ValueId> Graph::forward_inputs() const {
   std::set<ir::ValueId> read = {workload.prediction()};
   for (const int n : live) {

@@ -36,6 +36,9 @@ struct Graph {
   bool has_idle_parameters() const;
 };
 
+// True where a live node of this op satisfies `holds`.
+bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&));
+
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names);
 // The target as the loss reads it, where it is an input: its name or that transposed.

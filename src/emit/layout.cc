@@ -154,7 +154,7 @@ bool add_converted_inputs(const ir::Workload& workload, const Pass& pass, std::s
 std::set<ir::ParamId> tables(const ir::Workload& workload) {
   std::set<ir::ParamId> all;
   for (const ir::Node& node : workload.nodes) {
-    if (node.op == Op::kEmbedding) all.insert(node.param("weight"));
+    if (node.op == Op::kEmbedding || node.op == Op::kPositionEmbedding) all.insert(node.param("weight"));
   }
   return all;
 }
@@ -163,6 +163,10 @@ std::set<ir::ParamId> tables(const ir::Workload& workload) {
 bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<int>& blocked) {
   std::map<ir::ParamId, std::set<Shape>> orders;
   for (const ir::ParamId table : tables(workload)) orders[table].insert(Shape{});
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op != Op::kLstm) continue;
+    for (const char* slot : {"weight_ih", "weight_hh"}) orders[node.param(slot)].insert(Shape{});
+  }
   const auto each_linear = [&](auto&& visit) {
     for (const ir::Node& node : workload.nodes) {
       if (node.op == Op::kLinear) visit(node.param("weight"), node.inputs[0]);
@@ -207,6 +211,12 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
   plan.depthwise.assign(workload.nodes.size(), false);
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
     const ir::Node& node = workload.nodes[n];
+    if (node.op == Op::kLstm && options.transpose_linear) {
+      for (const char* slot : {"weight_ih", "weight_hh"}) {
+        if (embeddings.contains(node.param(slot))) continue;
+        plan.params[static_cast<size_t>(node.param(slot))] = {.perm = {1, 0}};
+      }
+    }
     if (node.op != Op::kConv2d && node.op != Op::kLinear) continue;
     const ir::ParamId id = node.param("weight");
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;

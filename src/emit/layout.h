@@ -20,8 +20,8 @@
 //   for each input i of node n:  if (plan.converts(workload, n, i)) ... conversion_perm(held, wanted)
 //
 // Parameters: conv kernels become H,W,I/groups,O, depthwise ones H,W,C,multiplier where the framework wants
-// it; linear weights become I,O. stored = canonical.reshape(view).transpose(perm).reshape(reshape), empty =
-// no step.
+// it; those of linear and lstm I,O. stored = canonical.reshape(view).transpose(perm).reshape(reshape), empty
+// = no step.
 
 #include <string>
 #include <vector>

@@ -25,7 +25,7 @@ std::vector<int64_t> integer_bounds(const Workload& workload) {
     bounds.push_back(input.type.dtype == DType::kI32 ? INT64_MAX : 0);
   for (const Node& node : workload.nodes) {
     const OpInfo& row = info(node.op);
-    if (row.integer_input < 0) continue;
+    if (row.integer_input < 0 || row.integer_input >= static_cast<int>(node.inputs.size())) continue;
     std::vector<Type> inputs;
     for (const ValueId id : node.inputs) inputs.push_back((*types)[static_cast<size_t>(id)]);
     const ValueId source = source_of(workload, node.inputs[static_cast<size_t>(row.integer_input)]);

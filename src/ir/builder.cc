@@ -91,6 +91,32 @@ Builder::Value Builder::embedding(Value ids, const std::string& layer, int64_t r
   return add(std::move(node));
 }
 
+Builder::Value Builder::position_embedding(Value x, const std::string& layer, int64_t rows) {
+  Node node = node_with_defaults(Op::kPositionEmbedding);
+  node.inputs = {x};
+  node.params = {parameter("weight", layer + ".weight", {rows, shape(x).back()}, Role::kTable)};
+  return add(std::move(node));
+}
+
+Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias) {
+  Node node = node_with_defaults(Op::kLstm);
+  node.inputs = {x};
+  node.params = {parameter("weight_ih", layer + ".weight_ih_l0", {4 * units, shape(x).back()}, Role::kWeight),
+                 parameter("weight_hh", layer + ".weight_hh_l0", {4 * units, units}, Role::kWeight)};
+  if (bias) node.params.push_back(parameter("bias", layer + ".bias_ih_l0", {4 * units}, Role::kBias));
+  return add(std::move(node));
+}
+
+Builder::Value Builder::tied_linear(Value x, const std::string& table, const std::string& bias) {
+  Node node = node_with_defaults(Op::kLinear);
+  node.inputs = {x};
+  const ParamId weight = workload_.find_parameter(table + ".weight");
+  assert(weight >= 0 && "make the embedding first");
+  const int64_t rows = workload_.parameters[static_cast<size_t>(weight)].shape[0];
+  node.params = {{"weight", weight}, parameter("bias", bias, {rows}, Role::kBias)};
+  return add(std::move(node));
+}
+
 Builder::Value Builder::apply(Op op, std::vector<Value> inputs, std::vector<Attribute> attributes) {
   Node node = node_with_defaults(op);
   node.inputs = std::move(inputs);

@@ -36,6 +36,12 @@ class Builder {
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
   Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
+  // x + the first rows of a table of `rows`, for x of N,T,F.
+  Value position_embedding(Value x, const std::string& layer, int64_t rows);
+  // Parameters are called as in torch: <layer>.weight_ih_l0, <layer>.weight_hh_l0, <layer>.bias_ih_l0.
+  Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true);
+  // A linear layer whose weight is the table of the embedding `table`; `bias` is the name of its bias.
+  Value tied_linear(Value x, const std::string& table, const std::string& bias);
   // Any op without parameters; attributes left out take the op table's fallback.
   Value apply(Op op, std::vector<Value> inputs, std::vector<Attribute> attributes = {});
   Value relu(Value x) { return apply(Op::kRelu, {x}); }

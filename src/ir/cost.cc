@@ -47,7 +47,9 @@ Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int
     if (row.macs != nullptr) {
       const int64_t flops = 2 * batch * row.macs(NodeView{node, inputs, workload}, types[id]);
       cost.flops_forward += flops;
-      cost.flops_backward += flops + (upstream ? flops : 0);
+      // A product of two inputs (attention) has a gradient for each of them, weights have one of their own.
+      if (upstream) cost.flops_backward += node.params.empty() ? 2 * flops : flops;
+      if (!node.params.empty()) cost.flops_backward += flops;
     }
     for (Type& type : inputs) type.shape = with_batch(type.shape, batch);
     const int64_t in = traffic(inputs);

@@ -2,11 +2,11 @@
 
 // Model FLOPs and compulsory memory traffic of a training step, from the op table.
 //
-// FLOPs: 2 per multiply-accumulate of Linear and Conv2d; elementwise work is not counted. Backward: the same
-// again for the gradient of the weights and of the input, the latter not where nothing trained lies upstream.
-// Bytes: every op reads its inputs and parameters once and writes its output once (4 bytes each); backward
-// reads the output's gradient, the inputs and the parameters, and writes the gradients of inputs and
-// parameters. The optimizer reads and writes parameter, gradient and state once.
+// FLOPs: 2 per multiply-accumulate of linear, conv2d, attention and lstm; elementwise work is not counted.
+// Backward: the same again for the gradient of the weights and of the input, the latter not where nothing
+// trained lies upstream. Bytes: every op reads its inputs and parameters once and writes its output once (4
+// bytes each); backward reads the output's gradient, the inputs and the parameters, and writes the gradients
+// of inputs and parameters. The optimizer reads and writes parameter, gradient and state once.
 
 #include <cstdint>
 

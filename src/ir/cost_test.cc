@@ -31,6 +31,29 @@ TEST(StepCost, ConvolutionFollowsTheFormulaPerGroup) {
   EXPECT_EQ(step_cost(*w, Optimizer{}, 3)->flops_forward, 2 * 3 * 5 * 5 * 12 * 4 * 3 * 3);
 }
 
+TEST(StepCost, AttentionHasTwoProductsAndTheirFourGradients) {
+  const auto w = parse(R"(workload a(x: f32[N,6,8], t: f32[N,6,2,4]) {
+    h = linear(x; weight=p.weight[8,8])
+    q = reshape(h) shape=N,6,2,4
+    y = attention(q, q, q)
+    loss = mse(y, t)
+  })");
+  ASSERT_TRUE(w) << w.error().text();
+  const int64_t products = 2 * 6 * 6 * 8, projection = 6 * 8 * 8;
+  const Cost cost = *step_cost(*w, Optimizer{}, 3);
+  EXPECT_EQ(cost.flops_forward, 2 * 3 * (projection + products));
+  EXPECT_EQ(cost.flops_backward, 2 * 3 * (projection + 2 * products));
+}
+
+TEST(StepCost, LstmMultipliesInputsAndStatesAtEveryPlace) {
+  const auto w = parse(R"(workload l(x: f32[N,7,3], t: f32[N,7,5]) {
+    h = lstm(x; weight_ih=l.a[20,3], weight_hh=l.b[20,5])
+    loss = mse(h, t)
+  })");
+  ASSERT_TRUE(w) << w.error().text();
+  EXPECT_EQ(step_cost(*w, Optimizer{}, 2)->flops_forward, 2 * 2 * 7 * 20 * (3 + 5));
+}
+
 TEST(StepCost, OptimizerTraffic) {
   EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kSgd}), 12);
   EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kSgd, .momentum = 0.9}), 20);

@@ -256,6 +256,62 @@ Result<Type> broadcast(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> lrn(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  if (view.node.integer("size") < 1) return misfit("size must be at least 1");
+  if (view.node.real("k") <= 0) return misfit("k must be positive");
+  if (view.node.real("alpha") < 0) return misfit("alpha must not be negative");
+  return view.inputs[0];
+}
+
+Result<Type> position_embedding(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 3, "an N,T,F"));
+  const Shape& x = view.inputs[0].shape;
+  const Shape& w = view.param("weight");
+  if (w.size() != 2 || w[0] < x[1] || w[1] != x[2]) {
+    return misfit("weight must have at least {} rows of {}, is {}", x[1], x[2], to_text(w));
+  }
+  return view.inputs[0];
+}
+
+Result<Type> attention(const NodeView& view) {
+  CHECK_OK(want_rank(view, 4, "an N,T,heads,D"));
+  const Shape& q = view.inputs[0].shape;
+  const Shape& k = view.inputs[1].shape;
+  for (size_t i = 0; i < 3; ++i) {
+    if (view.inputs[i].dtype != DType::kF32) return misfit("q, k and v must be floats");
+  }
+  if (view.inputs[2].shape != k) {
+    return misfit("k {} and v {} differ", to_text(k), to_text(view.inputs[2].shape));
+  }
+  if (k.size() != 4 || k[2] != q[2] || k[3] != q[3]) {
+    return misfit("q {} and k {} differ outside axis 1", to_text(q), to_text(k));
+  }
+  if (view.node.flag("causal") && k[1] != q[1]) {
+    return misfit("causal attention needs as many keys as queries, got {} and {}", k[1], q[1]);
+  }
+  if (view.inputs.size() == 4 && view.inputs[3] != Type{DType::kI32, {q[0]}}) {
+    return misfit("the last key must be i32[N], is {}", to_text(view.inputs[3]));
+  }
+  return Type{DType::kF32, q};
+}
+
+Result<Type> lstm(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 3, "an N,T,F"));
+  Shape x = view.inputs[0].shape;
+  const Shape& recurrent = view.param("weight_hh");
+  if (recurrent.size() != 2 || recurrent[0] != 4 * recurrent[1]) {
+    return misfit("weight_hh must be 4U,U, is {}", to_text(recurrent));
+  }
+  CHECK_OK(want_param(view, "weight_ih", {recurrent[0], x[2]}));
+  CHECK_OK(want_param(view, "bias", {recurrent[0]}));
+  x[2] = recurrent[1];
+  return Type{DType::kF32, x};
+}
+
 Result<Type> softmax_cross_entropy(const NodeView& view) {
   const Type& logits = view.inputs[0];
   const Type& labels = view.inputs[1];
@@ -287,7 +343,17 @@ int64_t linear_macs(const NodeView& view, const Type& output) {
   return product(output.shape, 1, output.shape.size()) * view.param("weight")[1];
 }
 
+// Queries by keys, then weights by values.
+int64_t attention_macs(const NodeView& view, const Type& output) {
+  return 2 * product(output.shape, 1, 4) * view.inputs[1].shape[1];
+}
+
+int64_t lstm_macs(const NodeView& view, const Type& output) {
+  return output.shape[1] * (elements(view.param("weight_ih")) + elements(view.param("weight_hh")));
+}
+
 int64_t embedding_rows(const NodeView& view) { return view.param("weight")[0]; }
 int64_t classes(const NodeView& view) { return view.inputs[0].shape.back(); }
+int64_t attention_keys(const NodeView& view) { return view.inputs[1].shape[1]; }
 
 }  // namespace bakeoff::ir::rules

@@ -22,12 +22,19 @@ Result<Type> transpose(const NodeView&);
 Result<Type> pad(const NodeView&);
 Result<Type> concat(const NodeView&);
 Result<Type> broadcast(const NodeView&);
+Result<Type> lrn(const NodeView&);
+Result<Type> position_embedding(const NodeView&);
+Result<Type> attention(const NodeView&);
+Result<Type> lstm(const NodeView&);
 Result<Type> softmax_cross_entropy(const NodeView&);
 Result<Type> mse(const NodeView&);
 
 int64_t conv2d_macs(const NodeView&, const Type& output);
 int64_t linear_macs(const NodeView&, const Type& output);
+int64_t attention_macs(const NodeView&, const Type& output);
+int64_t lstm_macs(const NodeView&, const Type& output);
 int64_t embedding_rows(const NodeView&);
 int64_t classes(const NodeView&);
+int64_t attention_keys(const NodeView&);
 
 }  // namespace bakeoff::ir::rules

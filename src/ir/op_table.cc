@@ -213,6 +213,50 @@ std::vector<OpInfo> shape_ops() {
   };
 }
 
+std::vector<OpInfo> network_ops() {
+  return {
+      {.op = Op::kLrn,
+       .name = "lrn",
+       .doc = "x / (k + alpha s)^beta, s = sum of x^2 over `size` channels: from c - size / 2 (rounded down) "
+              "on; "
+              "those outside count 0 (Krizhevsky et al. 2012, section 3.3; torch divides alpha by size).",
+       .attributes = {integer("size", 5, "number of channels"), real("alpha", 1e-4, "factor of the sum"),
+                      real("beta", 0.75, "exponent"), real("k", 2.0, "added to the sum")},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::lrn},
+      {.op = Op::kPositionEmbedding,
+       .name = "position_embedding",
+       .doc = "x + the first T rows of the table, for x of N,T,F.",
+       .attributes = {},
+       .params = {{"weight", Role::kTable}},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::position_embedding},
+      {.op = Op::kAttention,
+       .name = "attention",
+       .doc =
+           "softmax(q k^T / sqrt D) v for each head; q is N,T,heads,D, k and v are N,S,heads,D. The optional "
+           "fourth input, i32[N], masks padding: query t sees the keys s <= last[n] of its row.",
+       .attributes = {flag("causal", false, "query t sees the keys s <= t")},
+       .min_inputs = 3,
+       .max_inputs = 4,
+       .axes = AxisRule::kCanonical,
+       .integer_input = 3,
+       .bound = rules::attention_keys,
+       .shape = rules::attention,
+       .macs = rules::attention_macs},
+      {.op = Op::kLstm,
+       .name = "lstm",
+       .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: "
+              "(i, f, g, o) = x W_ih^T + h W_hh^T + b, c = sigm(f) c + sigm(i) tanh(g), h = sigm(o) tanh(c). "
+              "The rows of W_ih 4U,F and W_hh 4U,U are the gates in the order i, f, g, o.",
+       .attributes = {},
+       .params = {{"weight_ih", Role::kWeight}, {"weight_hh", Role::kWeight}, kBias},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::lstm,
+       .macs = rules::lstm_macs},
+  };
+}
+
 std::vector<OpInfo> loss_ops() {
   const AttrSpec reduction = word("reduction", {"mean", "sum"}, "over all targets");
   return {
@@ -241,7 +285,7 @@ std::vector<OpInfo> loss_ops() {
 
 std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table = parameterised_ops();
-  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), loss_ops()}) {
+  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), loss_ops()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   for (size_t i = 0; i < table.size(); ++i) assert(table[i].op == static_cast<Op>(i));

@@ -59,7 +59,8 @@ struct OpInfo {
   std::vector<ParamSpec> params = {};
   AxisRule axes = AxisRule::kElementwise;
   bool loss = false;
-  // Index of an input that holds integers in [0, bound(view)); -1 if there is none.
+  // Index of an input that holds integers in [0, bound(view)); -1 if there is none. The input may be
+  // optional.
   int integer_input = -1;
   int64_t (*bound)(const NodeView&) = nullptr;
   // Checks inputs, parameters and attributes; gives the output type.

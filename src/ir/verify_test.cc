@@ -30,6 +30,11 @@ TEST(Infer, GivesTheShapesOfThePapers) {
   EXPECT_EQ(shape_of("f32[N,4,9]", "pad(x) pad=0,1,2,0"), "f32[N,5,11]");
   EXPECT_EQ(shape_of("f32[N,4,9]", "concat(x, x) axis=2"), "f32[N,4,18]");
   EXPECT_EQ(shape_of("i32[N,4]", "embedding(x; weight=e[50,8])"), "f32[N,4,8]");
+  EXPECT_EQ(shape_of("f32[N,6,3,4]", "attention(x, x, x) causal=true"), "f32[N,6,3,4]");
+  EXPECT_EQ(shape_of("f32[N,6,3]", "lstm(x; weight_ih=a[20,3], weight_hh=b[20,5], bias=c[20])"),
+            "f32[N,6,5]");
+  EXPECT_EQ(shape_of("f32[N,6,3]", "position_embedding(x; weight=p[9,3])"), "f32[N,6,3]");
+  EXPECT_EQ(shape_of("f32[N,4,5,5]", "lrn(x) size=4"), "f32[N,4,5,5]");
 }
 
 struct BadNode {
@@ -60,6 +65,14 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {"f32[N,2,3]", "add(x)", "takes 2 input(s), got 1"},
       {"f32[N,2,3]", "batch_norm(x; weight=w[2], bias=b[2], mean=m[2], var=v[2])", "needs an N,C or N,C,H,W"},
       {"f32[N,2]", "batch_norm(x; weight=w[2], bias=b[2])", "parameter 'mean' is missing"},
+      {"f32[N,4,5]", "lrn(x)", "needs an N,C,H,W input"},
+      {"f32[N,4,5,5]", "lrn(x) k=0", "k must be positive"},
+      {"f32[N,6,3]", "position_embedding(x; weight=p[5,3])", "at least 6 rows of 3"},
+      {"f32[N,6,3]", "lstm(x; weight_ih=a[20,3], weight_hh=b[20,4])", "weight_hh must be 4U,U"},
+      {"f32[N,6,3]", "lstm(x; weight_ih=a[20,4], weight_hh=b[20,5])", "weight_ih must be [20,3]"},
+      {"f32[N,6,3]", "attention(x, x, x)", "needs an N,T,heads,D input"},
+      {"f32[N,6,3,4]", "attention(x, x)", "takes 3 to 4 inputs, got 2"},
+      {"f32[N,6,3,4]", "attention(x, x, x, x)", "the last key must be i32[N]"},
       {"f32[N,2]", "mse(x, x)", "a loss must be the last node"},
   };
   for (const BadNode& c : cases) {

@@ -41,6 +41,10 @@ enum class Op {
   kConcat,
   kAdd,
   kMul,
+  kLrn,
+  kPositionEmbedding,
+  kAttention,
+  kLstm,
   kSoftmaxCrossEntropy,
   kMse,
 };

@@ -8,7 +8,7 @@
 //                                              .python = home / "envs/torch/bin/python", .home = home},
 //                                              progress);
 //   if (worker.failure) ...                 // stage "compile": no compiler, or its errors
-//   spec.program = worker.program;
+//   spec.command = {worker.program};
 //
 // Below `home`/compiled/ a worker is kept under the SHA-256 of sources, runner, torch and compiler, and used
 // again as long as none of them changes. What all workers share is compiled once for each runner, torch and

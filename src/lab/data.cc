@@ -216,8 +216,8 @@ std::optional<int64_t> integer_bound(const ir::Workload& workload, ir::ValueId i
   std::optional<int64_t> least;
   for (const ir::Node& node : workload.nodes) {
     const ir::OpInfo& op = ir::info(node.op);
-    if (op.integer_input < 0 || !op.bound || node.inputs[static_cast<size_t>(op.integer_input)] != input)
-      continue;
+    const auto at = static_cast<size_t>(op.integer_input);
+    if (op.integer_input < 0 || at >= node.inputs.size() || !op.bound || node.inputs[at] != input) continue;
     std::vector<ir::Type> seen;
     for (const ir::ValueId id : node.inputs) seen.push_back((*types)[static_cast<size_t>(id)]);
     const int64_t bound = op.bound({.node = node, .inputs = seen, .workload = workload});

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/barrier.h"
+#include "lab/controls.h"
 #include "lab/host_watch.h"
 #include "lab/race.h"
 #include "lab/warm_up.h"
@@ -23,10 +25,6 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-
-double seconds_since(int64_t begin) {
-  return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
-}
 
 // A member of a heat while it lives.
 struct Member {
@@ -78,6 +76,9 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
     trial.versions = imported->versions;
     trial.effective = imported->effective;
   }
+  trial.effective.merge(observe(worker.pid()));
+  if (plan.recipe.race.cooldown_seconds > 0)
+    trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,
@@ -107,6 +108,13 @@ void warm_up(const Plan& plan, Member& member) {
   take_failure(member);
 }
 
+// Nothing runs; Ctrl-C ends it.
+void pause_for(double seconds) {
+  if (seconds <= 0) return;
+  pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
+}
+
 void run_burst(Member& member) {
   const pid_t pid = member.worker->pid();
   const auto cpu_before = sample::cpu_time_ns(pid);
@@ -126,21 +134,20 @@ void run_burst(Member& member) {
   take_failure(member);
 }
 
-// A single step more tells outstanding work from threads that only spin.
+// Single steps more tell outstanding work from threads that only spin.
 void judge_barrier(Member& member) {
   const auto early = answers_early(member.trial.bursts);
   if (!early || member.trial.invalid) return;
+  // The longest of a few: where others take the processor, spinning is seen for too short a time.
+  constexpr int kLooks = 5;
+  int64_t longest = 0;
   member.worker->thaw();
-  const auto one = member.worker->run(1);
+  for (int look = 0; look < kLooks && member.worker->ok(); ++look) {
+    if (const auto one = member.worker->run(1)) longest = std::max(longest, one->burst.late_ns);
+  }
   member.worker->freeze();
-  if (one && is_outstanding_work(member.trial.bursts, one->burst.late_ns)) member.trial.invalid = early;
+  if (member.worker->ok() && is_outstanding_work(member.trial.bursts, longest)) member.trial.invalid = early;
   take_failure(member);
-}
-
-template <typename T>
-void shuffle(std::vector<T>& items, tensor::Rng& rng) {
-  for (size_t i = items.size(); i > 1; --i)
-    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
 }
 
 // A heat under way.
@@ -166,7 +173,7 @@ class Heat {
   }
 
   void start(size_t at_once) {
-    shuffle(order_, rng_);
+    tensor::shuffle(order_, rng_);
     std::atomic<size_t> next{0};
     const auto work = [&] {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
@@ -211,14 +218,17 @@ class Heat {
 
   // One burst of everybody, with the host looked at before and after.
   HostRound run_round() {
-    shuffle(order_, rng_);
+    tensor::shuffle(order_, rng_);
     for (Member& member : members_) {
       member.cpu_ns = member.jump_ns = 0;
       member.marks = member.trial.step_ns.size();
       member.bursts = member.trial.bursts.size();
     }
     const sample::HostSnapshot before = host_();
-    each("timing", run_burst);
+    each("timing", [&](Member& member) {
+      pause_for(plan_.recipe.race.cooldown_seconds);
+      run_burst(member);
+    });
     double cpu_s = 0;
     for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
     HostRound seen = host_round(before, host_(), cpu_s, plan_.recipe.race.host);

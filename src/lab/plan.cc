@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/sha256.h"
@@ -9,6 +11,7 @@
 #include "emit/all/frameworks.h"
 #include "ir/text.h"
 #include "lab/compiled_contender.h"
+#include "lab/controls.h"
 #include "lab/data.h"
 #include "lab/fairness.h"
 #include "lab/host.h"
@@ -121,13 +124,15 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   return written;
 }
 
-Contender record_of(const recipe::Contender& c) {
+Contender record_of(const recipe::Contender& c, const Controls& shared) {
   return {.id = c.id,
           .framework = c.framework,
           .environment = emit::find_framework(c.framework)->environment(c.settings),
           .settings = c.settings,
           .script = c.file,
-          .own_script = c.script.string()};
+          .own_script = c.script.string(),
+          .controls = to_texts(controls_from(c.controls, shared)),
+          .stated = c.controls};
 }
 
 // Why there is no interpreter for a contender; empty if there is one.
@@ -159,14 +164,21 @@ std::vector<fs::path> compile_programs(Manifest& manifest, const fs::path& scrip
   return programs;
 }
 
+// How a compiled worker is started; empty for those of Python.
+std::vector<std::string> command_of(const fs::path& program) {
+  return program.empty() ? std::vector<std::string>() : std::vector{program.string()};
+}
+
 // Everything that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
                       const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
-  const std::vector<int> allowed = allowed_cpus();
-  const size_t threads = recipe.race.threads > 0 ? static_cast<size_t>(recipe.race.threads) : allowed.size();
-  const std::vector<int> cpus(allowed.begin(),
-                              allowed.begin() + static_cast<long>(std::min(threads, allowed.size())));
+  const Machine machine = this_machine();
+  const Controls shared = controls_from(manifest.controls, control_set(recipe, {}, machine.cpus.size()));
+  recipe.race.cooldown_seconds = shared.cooldown_s;
+  if (const auto bursts = manifest.controls.find("bursts"); bursts != manifest.controls.end()) {
+    recipe.race.bursts = std::atoll(bursts->second.c_str());
+  }
   GateJob gate{.workload = recipe.workload,
                .training = recipe.training,
                .data = directory.scripts() / kData,
@@ -190,15 +202,17 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
       lane.failure = Failure{"environment", why, {}};
     } else {
       lane.identity = interpreters.at(contender.environment).identity;
-      lane.entry.worker = {.program = programs[i],
+      lane.entry.worker = {.command = command_of(programs[i]),
                            .python = interpreters.at(contender.environment).python,
                            .runner = runner,
                            .framework = contender.framework,
                            .options = contender.settings,
-                           .threads = static_cast<int>(threads),
-                           .cpus = cpus,
                            .environment = plan.manifest.worker_environment,
                            .stage_seconds = plan.recipe.race.stage_seconds};
+      const Status applied = apply(controls_from(contender.controls, shared), machine, lane.entry.worker);
+      if (!applied) {
+        lane.failure = Failure{"controls", applied.error().message + "; " + applied.error().remedy, {}};
+      }
     }
     plan.lanes.push_back(std::move(lane));
   }
@@ -207,17 +221,9 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 
 }  // namespace
 
-Texts worker_environment(const recipe::Recipe& recipe, int threads) {
-  const std::string n = std::to_string(threads);
-  Texts all = {{"OMP_NUM_THREADS", n},     {"OPENBLAS_NUM_THREADS", n},   {"MKL_NUM_THREADS", n},
-               {"NUMEXPR_NUM_THREADS", n}, {"TF_NUM_INTRAOP_THREADS", n}, {"TF_CPP_MIN_LOG_LEVEL", "2"},
-               {"PYTHONHASHSEED", "0"}};
+Texts worker_environment(const recipe::Recipe& recipe) {
+  Texts all = {{"TF_CPP_MIN_LOG_LEVEL", "2"}, {"PYTHONHASHSEED", "0"}};
   if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
-  if (recipe.race.tuned_allocator) {
-    all["MALLOC_MMAP_THRESHOLD_"] = "1073741824";
-    all["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
-    all["MALLOC_TOP_PAD_"] = "268435456";
-  }
   return all;
 }
 
@@ -237,13 +243,30 @@ Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const
 
 namespace {
 
+// The controls of [race], as far as this machine grants them. Errors name the recipe's line.
+Result<Controls> shared_controls(const recipe::Recipe& recipe, const Machine& machine,
+                                 std::vector<std::string>& notes) {
+  const Controls wanted = control_set(recipe, {}, machine.cpus.size());
+  const auto placed = [&](Error error, const char* key) {
+    error.where = recipe::where(recipe, "race", key);
+    return error;
+  };
+  if (wanted.allocator != "default" && wanted.allocator != "tuned") {
+    if (const auto library = allocator_library(wanted.allocator, machine.root); !library)
+      return placed(library.error(), "allocator");
+  }
+  auto given = granted(wanted, recipe.race.stated, machine, notes);
+  if (!given) return placed(given.error(), "pin");
+  return given;
+}
+
 Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
-                     const Progress& progress) {
+                     const Progress& progress, const Texts& calibration) {
+  std::vector<std::string> notes;
+  TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
   TRY(const RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress));
-  const int threads = recipe.race.threads > 0 ? static_cast<int>(recipe.race.threads)
-                                              : static_cast<int>(allowed_cpus().size());
   Manifest manifest{.bakeoff_version = kVersion,
                     .started = utc_now(),
                     .recipe_name = recipe.name,
@@ -258,10 +281,14 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .not_started = {},
                     .referee_losses = {},
                     .fairness = {},
-                    .worker_environment = worker_environment(recipe, threads)};
+                    .worker_environment = worker_environment(recipe),
+                    .controls = to_texts(shared),
+                    .calibration = calibration,
+                    .notes = std::move(notes)};
+  manifest.controls["bursts"] = std::to_string(recipe.race.bursts);
   manifest.worker_environment["TORCHINDUCTOR_CACHE_DIR"] = (directory.path() / "cache" / "inductor").string();
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {
-    manifest.contenders.push_back(record_of(recipe.contenders[i]));
+    manifest.contenders.push_back(record_of(recipe.contenders[i], shared));
     manifest.not_started.push_back(written.failures[i].value_or(Failure{}));
     if (const std::string why = missing(manifest.contenders[i], interpreters);
         !written.failures[i] && !why.empty()) {
@@ -277,9 +304,9 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
 }  // namespace
 
 Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
-                       const Progress& progress) {
+                       const Progress& progress, const Texts& calibration) {
   const Before before(folder);
-  auto plan = plan_in(recipe, folder, interpreters, progress);
+  auto plan = plan_in(recipe, folder, interpreters, progress, calibration);
   if (!plan) before.restore();
   return plan;
 }

@@ -48,13 +48,16 @@ using Interpreters = std::map<std::string, Interpreter>;
 Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder,
                      const Progress& progress);
 
-// A new run in an empty or new folder.
+// A new run in an empty or new folder. `calibration`: what the recipe has from the machine's profile, for the
+// record. A control that the container refuses is noted in the manifest, or an error where the recipe states
+// it.
 Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path& folder,
-                       const Interpreters& interpreters, const Progress& progress);
+                       const Interpreters& interpreters, const Progress& progress,
+                       const Texts& calibration = {});
 // Goes on with an interrupted run: its own recipe, scripts, data and weights.
 Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
 
-// Variables set for every worker: threads, allocator, quiet logs, no TF32 in the equalised track.
-Texts worker_environment(const recipe::Recipe& recipe, int threads);
+// Variables set for every worker, whatever its controls: quiet logs, no TF32 in the equalised track.
+Texts worker_environment(const recipe::Recipe& recipe);
 
 }  // namespace bakeoff::lab

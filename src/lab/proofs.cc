@@ -50,8 +50,8 @@ Result<std::string> proof_key(const std::string& job, const GateContender& conte
                                     contender.worker.runner.filename().string(),
                                     std::to_string(contender.worker.threads)};
   // A compiled worker lies in a folder named after all it was made from.
-  const std::filesystem::path& program = contender.worker.program;
-  if (!program.empty()) parts.push_back(program.parent_path().filename().string());
+  if (const auto& command = contender.worker.command; !command.empty())
+    parts.push_back(std::filesystem::path(command[0]).parent_path().filename().string());
   for (const auto& [name, value] : contender.worker.options) parts.push_back(name + "=" + value);
   return key_of(parts);
 }

@@ -15,13 +15,8 @@
 namespace bakeoff::lab {
 namespace {
 
-constexpr double kNsPerSecond = 1e9;
 constexpr int64_t kLoneHeats = 3;
 constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
-
-double seconds_since(int64_t begin) {
-  return static_cast<double>(monotonic_clock().now_ns() - begin) / kNsPerSecond;
-}
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
 bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before,

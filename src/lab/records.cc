@@ -55,13 +55,14 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, start_ns, impo
                first_step_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns, warmup_bursts,
                steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s, peak_rss_bytes,
                involuntary_switches, effective, versions)
-BAKEOFF_RECORD(Contender, id, framework, environment, settings, script, own_script, compile_ns, compiler)
+BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
+               compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
                workload_text, weights_sha256, data_sha256, data_description, host, contenders, not_started,
-               referee_losses, fairness, worker_environment)
+               referee_losses, fairness, worker_environment, controls, calibration, notes)
 
 namespace {
 

@@ -76,12 +76,22 @@ Manifest full_manifest() {
   m.data_description = "MNIST";
   m.host = {
       .name = "h", .kernel = "k", .cpu = "c", .os = "o", .cpus = 2, .memory_bytes = 3, .more = {{"a", "b"}}};
-  m.contenders = {{"torch", "torch", "torch", {{"compile", "off"}}, "train_torch.py", "/home/me/mine.py"},
+  m.contenders = {{"torch",
+                   "torch",
+                   "torch",
+                   {{"compile", "off"}},
+                   "train_torch.py",
+                   "/home/me/mine.py",
+                   {{"threads", "1"}},
+                   {{"threads", "1"}}},
                   {"jax", "jax", "jax", {}, "train_jax.py", ""}};
   m.not_started = {{}, {"emit", "jax has no op pad", ""}};
   m.referee_losses = {2.3, 2.2};
   m.fairness = {.frameworks = {"torch", "jax"}, .lines = {{"eps", {"1e-8", "1e-7"}, true}}};
   m.worker_environment = {{"OMP_NUM_THREADS", "2"}};
+  m.controls = {{"allocator", "tuned"}};
+  m.calibration = {{"measured", "today"}};
+  m.notes = {"pinning is refused"};
   return m;
 }
 

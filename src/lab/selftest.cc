@@ -17,8 +17,6 @@ namespace {
 constexpr int kEvery[] = {50, 20, 10};  // 2%, 5%, 10%
 constexpr double kPlantedShare = 0.6;   // of the time, at most
 
-double seconds_since(int64_t begin) { return static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9; }
-
 // A contender of the self-test: the emitted script and what is done to it.
 struct Variant {
   std::string name;

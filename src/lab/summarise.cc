@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "ir/cost.h"
 #include "ir/text.h"
+#include "lab/controls.h"
 #include "lab/race.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
@@ -62,14 +63,13 @@ std::string verdict_word(stats::Verdict verdict) {
   return "undecided";
 }
 
-// Step times for the picture. Where a framework dispatches asynchronously its marks are times of dispatch,
-// not of work, and do not add up to the bursts: then the bursts' means stand for the steps.
+// Step times for the picture; where marks do not show work the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial) {
   std::vector<double> steps, bursts;
   for (const int64_t ns : trial.step_ns) steps.push_back(ms(ns));
   for (const Burst& b : trial.bursts) bursts.push_back(b.ms_per_step());
   const double work = stats::mean(bursts);
-  return !steps.empty() && std::abs(stats::mean(steps) - work) <= 0.2 * work ? steps : bursts;
+  return !steps.empty() && marks_show_work(stats::mean(steps), work) ? steps : bursts;
 }
 
 // The records of a run, with what follows from them for every row.
@@ -93,6 +93,7 @@ class Summariser {
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = sentence(s);
     judge_host(s);
+    add_variance(s);
     add_notes(s);
     return s;
   }
@@ -282,6 +283,34 @@ class Summariser {
            fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
   }
 
+  // Over all ranked contenders together.
+  void add_variance(Summary& s) const {
+    std::vector<std::string> ids;
+    for (const Row& row : s.ranked) ids.push_back(row.contender.id);
+    if (ids.size() < 2) return;
+    const double pairs = static_cast<double>(ids.size() * (ids.size() - 1)) / 2;
+    s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / pairs);
+  }
+
+  // What all contenders ran under, and where that comes from.
+  void add_controls(Summary& s) const {
+    for (const std::string& note : manifest_.notes) s.notes.push_back(note);
+    const auto calibration = [&](const char* key) {
+      const auto found = manifest_.calibration.find(key);
+      return found == manifest_.calibration.end() ? std::string() : found->second;
+    };
+    const std::string controls =
+        manifest_.controls.empty()
+            ? (recipe_.race.allocator == "default" ? "none" : describe({.allocator = recipe_.race.allocator}))
+            : describe(controls_from(manifest_.controls));
+    if (controls != "none")
+      s.notes.push_back(fmt::format("Every contender that states nothing else: {}.", controls));
+    if (const std::string measured = calibration("measured"); !measured.empty()) {
+      s.notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
+                                    calibration("prediction").empty() ? "" : " ", calibration("prediction")));
+    }
+  }
+
   void add_notes(Summary& s) const {
     add_host_notes(s);
     if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
@@ -309,10 +338,7 @@ class Summariser {
           fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
                       contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
     }
-    if (manifest_.worker_environment.contains("MALLOC_TRIM_THRESHOLD_")) {
-      s.notes.push_back(
-          "glibc's malloc kept freed pages for every contender alike (race.allocator = \"tuned\").");
-    }
+    add_controls(s);
   }
 
   // A host that disturbed most rounds, runs again or not, allows no verdict: nobody leads.

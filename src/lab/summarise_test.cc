@@ -389,9 +389,24 @@ TEST(Summarise, AsIsRowsReportTheirDifferencesAndAreRankedAllTheSame) {
 TEST(Summarise, ATunedAllocatorIsStated) {
   HandMade run({"a", "b"});
   run.race({{"a", 4}, {"b", 8}}, 12);
-  run.manifest.worker_environment["MALLOC_TRIM_THRESHOLD_"] = "4294967296";
+  run.manifest.controls = {{"allocator", "tuned"}, {"pin", "auto"}};
   ASSERT_EQ(run.summary().notes.size(), 1u);
-  EXPECT_THAT(run.summary().notes[0], HasSubstr("malloc"));
+  EXPECT_THAT(run.summary().notes[0], HasSubstr("glibc's malloc keeps freed pages"));
+  run.manifest.calibration = {{"measured", "2026-11-21"}, {"with", "torch"}, {"prediction", "Nine heats."}};
+  run.manifest.notes = {"Pinning to CPUs is refused here."};
+  ASSERT_EQ(run.summary().notes.size(), 3u);
+  EXPECT_EQ(run.summary().notes[0], "Pinning to CPUs is refused here.");
+  EXPECT_EQ(run.summary().notes[2], "Machine profile of 2026-11-21 (torch). Nine heats.");
+}
+
+TEST(Summarise, SaysWhereTheVarianceIs) {
+  HandMade run({"a", "b"});
+  run.race({{"a", 4}, {"b", 8}}, 12);
+  const Summary s = run.summary();
+  ASSERT_TRUE(s.variance);
+  ASSERT_TRUE(s.variance->processes);
+  EXPECT_THAT(s.variance->sentence, HasSubstr("Restarting the process changes the result by"));
+  EXPECT_FALSE(HandMade({"a", "b"}).summary().variance);
 }
 
 // A resumed run counts its heats on; a heat cut short has fewer members.

@@ -8,6 +8,7 @@
 
 #include "lab/host_watch.h"
 #include "lab/trial.h"
+#include "lab/variance.h"
 
 namespace bakeoff::lab {
 
@@ -80,8 +81,9 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};         // best first
-  std::vector<Row> unranked = {};       // parity failed, crashed, not installed ...
+  std::vector<Row> ranked = {};    // best first
+  std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
+  std::optional<Variance> variance = {};
   std::vector<std::string> notes = {};  // stated once, below the table
   Manifest manifest = {};
   std::vector<Source> sources = {};  // emitted scripts

@@ -4,6 +4,7 @@
 // parity records and the trials. Times are nanoseconds of CLOCK_MONOTONIC, measured inside the worker where
 // it runs.
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -43,6 +44,12 @@ struct HostRound {
   bool rerun = false;                       // its bursts do not count: the whole round was run again
   bool operator==(const HostRound&) const = default;
 };
+
+// Where a framework dispatches asynchronously its marks are times of dispatch, not of work: marks show work
+// only if their mean lies within a fifth of a burst's time a step. Both in one unit.
+inline bool marks_show_work(double mean_mark, double step) {
+  return std::abs(mean_mark - step) <= 0.2 * step;
+}
 
 // One contender in one heat, in one fresh process.
 struct Trial {
@@ -117,6 +124,8 @@ struct Contender {
   std::string own_script = {};                       // the user's file, where one is named
   int64_t compile_ns = 0;     // of a program (lab/compiled_contender.h), apart from every start-up
   std::string compiler = {};  // its compiler; empty: nothing was compiled
+  Texts controls = {};        // every control of lab/controls.h that its process is to run under
+  Texts stated = {};          // those of them that the recipe states for this contender
   bool operator==(const Contender&) const = default;
 };
 
@@ -158,7 +167,10 @@ struct Manifest {
   std::vector<Failure> not_started = {};    // parallel to contenders; empty reason = fine
   std::vector<double> referee_losses = {};  // float64, one a step
   FairnessDiff fairness = {};
-  Texts worker_environment = {};  // variables set for every worker
+  Texts worker_environment = {};        // variables set for every worker
+  Texts controls = {};                  // of all contenders that state none of their own (lab/controls.h)
+  Texts calibration = {};               // what was used of the machine's profile (lab/profile.h), for people
+  std::vector<std::string> notes = {};  // what the machine refused, said before the race
   bool operator==(const Manifest&) const = default;
 };
 

@@ -22,14 +22,13 @@ double total_ns(const std::vector<Burst>& bursts, int64_t Burst::*field) {
   return sum;
 }
 
-// Marks are times of work only if they add up to the bursts (within a fifth).
-bool marks_show_work(const Trial& trial) {
+bool trial_marks_show_work(const Trial& trial) {
   if (trial.step_ns.empty()) return false;
   double steps = 0;
   for (const int64_t ns : trial.step_ns) steps += static_cast<double>(ns);
   const double mark = steps / static_cast<double>(trial.step_ns.size());
   const double work = total_ns(trial.bursts, &Burst::ns) / total_ns(trial.bursts, &Burst::steps);
-  return std::abs(mark - work) <= 0.2 * work;
+  return marks_show_work(mark, work);
 }
 
 // The bursts that lie wholly before step `begin` of the marks, of which every burst has one fewer than steps.
@@ -86,7 +85,8 @@ double drift_of_others(const std::vector<Trial>& trials, const Trial& trial) {
   return drifts.empty() ? 0 : stats::median(drifts);
 }
 
-// It drifts beside the others, and by itself: beside one that drifts, its only companion drifts the other way.
+// It drifts beside the others, and by itself: beside one that drifts, its only companion drifts the other
+// way.
 bool bursts_drift(const std::vector<Trial>& trials, const std::vector<const Trial*>& mine, double tolerance) {
   stats::EProcess beside;
   std::vector<double> own;
@@ -118,7 +118,7 @@ void find_warm_up(Trial& trial, double tolerance) {
   tolerance = std::max(tolerance, kLeastTolerance);
   trial.steadiness = name(stats::Steadiness::kTooShort);
   trial.drift = burst_drift(trial.bursts);
-  if (!marks_show_work(trial)) return;
+  if (!trial_marks_show_work(trial)) return;
   std::vector<double> ms;
   for (const auto* steps : {&trial.warmup_step_ns, &trial.step_ns}) {
     for (const int64_t ns : *steps) ms.push_back(static_cast<double>(ns) / 1e6);

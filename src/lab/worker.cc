@@ -148,10 +148,8 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
     return std::move(worker);
   };
   proc::ChildOptions options;
-  if (spec.program.empty())
-    options.argv = {spec.python.string(), "-m", "bakeoff_runner"};
-  else
-    options.argv = {spec.program.string()};
+  options.argv = spec.command;
+  if (options.argv.empty()) options.argv = {spec.python.string(), "-m", "bakeoff_runner"};
   options.argv.insert(options.argv.end(), {"--framework", spec.framework});
   if (!spec.ring_file.empty()) {
     auto ring = proc::MarkRing::create(spec.ring_file, kRingSlots);
@@ -165,6 +163,8 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
   options.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
   options.cpus = spec.cpus;
+  options.huge_pages = spec.huge_pages;
+  options.randomise_addresses = spec.randomise_addresses;
   options.log_file = spec.log_file;
   const int64_t begin = monotonic_clock().now_ns();
   auto child = proc::Child::start(options);

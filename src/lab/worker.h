@@ -21,7 +21,7 @@
 namespace bakeoff::lab {
 
 struct WorkerSpec {
-  std::filesystem::path program = {};  // a compiled worker; empty: `python` with the package bakeoff_runner
+  std::vector<std::string> command = {};  // instead of python -m bakeoff_runner: program and first arguments
   std::filesystem::path python = {};
   std::filesystem::path runner = {};  // folder that holds the package bakeoff_runner
   std::string framework = {};
@@ -29,7 +29,9 @@ struct WorkerSpec {
   std::string dtype = "float32";
   int threads = 1;
   std::vector<int> cpus = {};  // affinity; empty: inherited
-  Texts environment = {};      // variables, on top of ours
+  bool huge_pages = true;
+  bool randomise_addresses = true;
+  Texts environment = {};  // variables, on top of ours
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;

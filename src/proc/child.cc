@@ -57,6 +57,7 @@ Result<LaunchOrder> make_order(const ChildOptions& options) {
       .cpus = options.cpus,
       .nice = options.nice,
       .randomise_addresses = options.randomise_addresses,
+      .huge_pages = options.huge_pages,
       .address_space_limit_bytes = options.address_space_limit_bytes,
       .memory_limit_bytes = options.memory_limit_bytes,
       .log_file_cap = options.log_file_bytes,
@@ -81,6 +82,8 @@ Error start_error(const ChildOptions& options, const LaunchOrder& order, const R
         return fmt::format("cannot set nice {}", options.nice);
       case StartStep::kPersonality:
         return "cannot turn address randomisation off";
+      case StartStep::kHugePages:
+        return "cannot turn transparent huge pages off";
       case StartStep::kLimit:
         return "cannot limit the address space";
       case StartStep::kFolder:

@@ -150,6 +150,15 @@ TEST(Child, AddressRandomisationCanBeTurnedOff) {
   EXPECT_EQ(finish(options).log, "00040000\n");
 }
 
+TEST(Child, HugePagesCanBeTurnedOff) {
+  ChildOptions options = shell("grep THP_enabled /proc/self/status || echo unknown");
+  const std::string before = finish(options).log;
+  if (before == "unknown\n") GTEST_SKIP() << "the kernel does not tell";
+  EXPECT_EQ(before, "THP_enabled:\t1\n");
+  options.huge_pages = false;
+  EXPECT_EQ(finish(options).log, "THP_enabled:\t0\n");
+}
+
 TEST(Child, ReportsWhatItUsed) {
   const Finished used =
       finish({.argv = {"python3", "-c",

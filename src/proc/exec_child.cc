@@ -88,6 +88,9 @@ void apply_settings(const LaunchOrder& order, int error_fd) {
       give_up(error_fd, StartStep::kPersonality);
     }
   }
+  if (!order.huge_pages && ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
+    give_up(error_fd, StartStep::kHugePages);
+  }
   if (order.address_space_limit_bytes > 0) {
     const auto bytes = static_cast<rlim_t>(order.address_space_limit_bytes);
     const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};

@@ -59,6 +59,7 @@ std::string pack(const LaunchOrder& order) {
   for (int cpu : order.cpus) packer.number(cpu);
   packer.number(order.nice);
   packer.number(order.randomise_addresses ? 1 : 0);
+  packer.number(order.huge_pages ? 1 : 0);
   packer.number(order.address_space_limit_bytes);
   packer.number(order.memory_limit_bytes);
   packer.number(order.log_file_cap);
@@ -79,6 +80,7 @@ LaunchOrder unpack(const std::string& bytes) {
   for (int& cpu : order.cpus) cpu = static_cast<int>(unpacker.number());
   order.nice = static_cast<int>(unpacker.number());
   order.randomise_addresses = unpacker.number() != 0;
+  order.huge_pages = unpacker.number() != 0;
   order.address_space_limit_bytes = unpacker.number();
   order.memory_limit_bytes = unpacker.number();
   order.log_file_cap = unpacker.number();

@@ -24,6 +24,7 @@ struct LaunchOrder {
   std::vector<int> cpus = {};
   int nice = 0;
   bool randomise_addresses = true;
+  bool huge_pages = true;
   int64_t address_space_limit_bytes = 0;
   int64_t memory_limit_bytes = 0;
   int64_t log_file_cap = 0;
@@ -55,7 +56,17 @@ struct Command {
 
 enum class ReportKind : int32_t { kStarted, kNotStarted, kFrozen, kThawed, kExited };
 // The step at which starting failed.
-enum class StartStep : int32_t { kFork, kFds, kCpus, kNice, kPersonality, kLimit, kFolder, kExec };
+enum class StartStep : int32_t {
+  kFork,
+  kFds,
+  kCpus,
+  kNice,
+  kPersonality,
+  kHugePages,
+  kLimit,
+  kFolder,
+  kExec
+};
 struct Report {
   ReportKind kind = ReportKind::kStarted;
   StartStep step = StartStep::kFork;  // kNotStarted

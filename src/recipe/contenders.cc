@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -55,7 +56,9 @@ Result<std::string> setting_value(const Reader& reader, const emit::Framework& f
   else
     return reader.error(node.source(),
                         fmt::format("setting '{}' must be text, a number, true or false", setting.name));
-  if (setting.values.empty()) {
+  if (setting.name == "pin") {
+    CHECK_OK(check_pin(reader, node, text));
+  } else if (setting.values.empty()) {
     int64_t number = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (code != std::errc() || end != text.data() + text.size() || number < 1) {
@@ -97,8 +100,8 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
                       suggest(name, names));
 }
 
-std::string script_file(const emit::Framework& framework,
-                        const std::map<std::string, std::string>& settings) {
+std::string script_file(const emit::Framework& framework, const std::map<std::string, std::string>& settings,
+                        const std::map<std::string, std::string>& controls) {
   std::string name = "train_" + framework.name;
   for (const emit::Setting& setting : framework.settings) {
     const std::string& value = settings.at(setting.name);
@@ -107,7 +110,55 @@ std::string script_file(const emit::Framework& framework,
                    : value == "true"         ? setting.name
                                              : setting.name + "_" + value);
   }
+  for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
   return emit::identifier(name) + framework.extension;
+}
+
+using Combinations = std::vector<std::map<std::string, std::string>>;
+
+// Every combination so far with every value of one setting; `node` null: its default.
+Status cross(const Reader& reader, const emit::Framework& framework, const emit::Setting& setting,
+             const toml::node* node, Combinations& combinations) {
+  std::vector<std::string> values;
+  if (node == nullptr) {
+    values = {setting.fallback};
+  } else if (const toml::array* list = node->as_array()) {
+    if (list->empty())
+      return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
+    for (const toml::node& element : *list) {
+      TRY(std::string value, setting_value(reader, framework, setting, element));
+      values.push_back(std::move(value));
+    }
+  } else {
+    TRY(std::string value, setting_value(reader, framework, setting, *node));
+    values.push_back(std::move(value));
+  }
+  Combinations crossed;
+  for (const auto& base : combinations) {
+    for (const std::string& value : values) {
+      crossed.push_back(base);
+      crossed.back()[setting.name] = value;
+    }
+  }
+  combinations = std::move(crossed);
+  return Done{};
+}
+
+void add_contender(const emit::Framework& framework, const std::map<std::string, std::string>& settings,
+                   const std::map<std::string, std::string>& controls, const fs::path& script,
+                   std::vector<Contender>& out) {
+  Contender c{.framework = framework.name,
+              .settings = settings,
+              .controls = controls,
+              .script = script,
+              .id = contender_id(framework.name, settings, controls),
+              .file = script_file(framework, settings, controls)};
+  if (!script.empty()) {
+    c.id += ":" + script.filename().string();
+    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
+             framework.extension;
+  }
+  out.push_back(std::move(c));
 }
 
 // One table of `contenders`: all combinations of its lists.
@@ -124,6 +175,7 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
   TRY(const emit::Framework* framework, read_framework(reader, table, script));
   std::vector<std::string> known = {"framework", "script"};
   for (const emit::Setting& s : framework->settings) known.push_back(s.name);
+  for (const emit::Setting& s : common_settings()) known.push_back(s.name);
   for (const auto& [key, node] : table) {
     const std::string text(key.str());
     if (std::find(known.begin(), known.end(), text) == known.end()) {
@@ -131,45 +183,17 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
                           suggest(text, known));
     }
   }
-  std::vector<std::map<std::string, std::string>> combinations = {{}};
+  Combinations combinations = {{}};
   for (const emit::Setting& setting : framework->settings) {
-    std::vector<std::string> values;
-    const toml::node* node = table.get(setting.name);
-    if (node == nullptr) {
-      values = {setting.fallback};
-    } else if (const toml::array* list = node->as_array()) {
-      if (list->empty())
-        return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
-      for (const toml::node& element : *list) {
-        TRY(std::string value, setting_value(reader, *framework, setting, element));
-        values.push_back(std::move(value));
-      }
-    } else {
-      TRY(std::string value, setting_value(reader, *framework, setting, *node));
-      values.push_back(std::move(value));
-    }
-    std::vector<std::map<std::string, std::string>> crossed;
-    for (const auto& base : combinations) {
-      for (const std::string& value : values) {
-        auto one = base;
-        one[setting.name] = value;
-        crossed.push_back(std::move(one));
-      }
-    }
-    combinations = std::move(crossed);
+    CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), combinations));
   }
-  for (auto& settings : combinations) {
-    Contender c{.framework = framework->name,
-                .settings = settings,
-                .script = script,
-                .id = contender_id(framework->name, settings),
-                .file = script_file(*framework, settings)};
-    if (!script.empty()) {
-      c.id += ":" + script.filename().string();
-      c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
-               framework->extension;
-    }
-    out.push_back(std::move(c));
+  Combinations controls = {{}};
+  for (const emit::Setting& setting : common_settings()) {
+    if (const toml::node* node = table.get(setting.name))
+      CHECK_OK(cross(reader, *framework, setting, node, controls));
+  }
+  for (const auto& settings : combinations) {
+    for (const auto& under : controls) add_contender(*framework, settings, under, script, out);
   }
   return Done{};
 }
@@ -205,13 +229,47 @@ Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml:
   return all;
 }
 
-std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings) {
+Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin) {
+  if (pin == "auto" || pin == "none" || parse_cpus(pin)) return Done{};
+  return reader.error(node.source(), fmt::format("'pin' cannot be '{}'", pin),
+                      "auto, none, or CPUs such as \"0\" or \"0,2-3\"");
+}
+
+Result<std::vector<int>> parse_cpus(std::string_view text) {
+  constexpr int kMostCpus = 4096;
+  std::set<int> cpus;
+  const auto bad = [&] { return Error{.message = fmt::format("'{}' is no list of CPUs", text)}; };
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const char* last = text.data() + end;
+    int low = 0, high = 0;
+    auto [at, code] = std::from_chars(text.data() + begin, last, low);
+    if (code != std::errc()) return bad();
+    high = low;
+    if (at != last && *at == '-') {
+      const auto range_end = std::from_chars(at + 1, last, high);
+      at = range_end.ptr;
+      code = range_end.ec;
+    }
+    if (code != std::errc() || at != last || low < 0 || high < low || high >= kMostCpus) return bad();
+    for (int cpu = low; cpu <= high; ++cpu) cpus.insert(cpu);
+    begin = end + 1;
+  }
+  return std::vector<int>(cpus.begin(), cpus.end());
+}
+
+std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
+                         const std::map<std::string, std::string>& controls) {
   const emit::Framework* info = emit::find_framework(framework);
   std::vector<std::string> parts;
   for (const emit::Setting& setting : info->settings) {
     const std::string& value = settings.at(setting.name);
     if (value == setting.fallback && setting.name != "backend") continue;
     parts.push_back(value == "true" ? setting.name : setting.name + "=" + value);
+  }
+  for (const emit::Setting& setting : common_settings()) {
+    if (const auto stated = controls.find(setting.name); stated != controls.end())
+      parts.push_back(setting.name + "=" + stated->second);
   }
   return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
 }

@@ -12,4 +12,7 @@ namespace bakeoff::recipe {
 // Errors name the line of the contender, and the nearest valid name.
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root);
 
+// Whether `pin` is auto, none or a list of CPUs; the error names the line of `node`.
+Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin);
+
 }  // namespace bakeoff::recipe

@@ -141,7 +141,14 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.warmup_steps = reader.integer("race", "warmup_steps", race.warmup_steps);
   race.bursts = reader.integer("race", "bursts", race.bursts);
   race.burst_seconds = reader.real("race", "burst_seconds", race.burst_seconds);
-  race.tuned_allocator = reader.word("race", "allocator", "default") == "tuned";
+  race.allocator = reader.word("race", "allocator", race.allocator);
+  race.pin = reader.word("race", "pin", race.pin);
+  race.huge_pages = reader.word("race", "huge_pages", race.huge_pages);
+  race.randomise_addresses = reader.flag("race", "randomise_addresses", race.randomise_addresses);
+  race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
+  for (const std::string& name : names_in("race")) {
+    if (reader.find("race", name) != nullptr) race.stated.insert(name);
+  }
   race.parity_steps = reader.integer("race", "parity_steps", race.parity_steps);
   race.stage_seconds = reader.real("race", "stage_seconds", race.stage_seconds);
   race.host = read_host_rule(reader);
@@ -166,6 +173,9 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   }
   TRY(recipe.training.optimizer, read_optimizer(reader));
   TRY(recipe.contenders, read_contenders(reader, root));
+  if (recipe.race.stated.contains("pin")) {
+    CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));
+  }
   if (recipe.data.kind == "file" && recipe.data.path.empty()) {
     return reader.error(reader.find("data", "kind")->source(), "data.kind = \"file\" needs data.path",
                         "add path = \"my.safetensors\" under [data]");

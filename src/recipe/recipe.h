@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,7 @@ struct Data {
 struct Contender {
   std::string framework = {};
   std::map<std::string, std::string> settings = {};  // every setting of the framework
+  std::map<std::string, std::string> controls = {};  // of common_settings() (schema.h), those stated
   std::filesystem::path script = {};                 // the user's own file, absolute; empty: emitted
   std::string id = {};                               // "torch[compile=default]", unique
   std::string file = {};                             // script's name in the run directory, unique
@@ -57,7 +59,12 @@ struct Race {
   int64_t warmup_steps = 5;
   int64_t bursts = 4;
   double burst_seconds = 0.5;
-  bool tuned_allocator = false;
+  std::string allocator = "default";   // default | tuned | jemalloc | mimalloc | tcmalloc
+  std::string pin = "auto";            // auto | none | CPUs as in parse_cpus()
+  std::string huge_pages = "default";  // default | off | malloc
+  bool randomise_addresses = true;
+  double cooldown_seconds = 0;        // before every burst
+  std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};
@@ -90,8 +97,12 @@ Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path
 // "race.toml:7", where the recipe sets `section`.`key`; the file alone where it does not.
 std::string where(const Recipe& recipe, const std::string& section, const std::string& key);
 
-// "torch[compile=default,channels_last]": settings that differ from the framework's own default; a Keras
-// backend always shows.
-std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings);
+// "torch[compile=default,channels_last,allocator=tuned]": settings that differ from the framework's own
+// default, and all controls that the contender states; a Keras backend always shows.
+std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
+                         const std::map<std::string, std::string>& controls = {});
+
+// The CPUs of "0,2-3", ascending. Error: no such list.
+Result<std::vector<int>> parse_cpus(std::string_view text);
 
 }  // namespace bakeoff::recipe

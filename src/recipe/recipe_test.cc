@@ -39,6 +39,39 @@ TEST(Recipe, ListsOfSettingsAreCrossed) {
   EXPECT_EQ(recipe->training.optimizer.stated, (std::set<std::string>{"kind", "lr"}));
 }
 
+TEST(Recipe, ControlsAreCrossedLikeSettings) {
+  const auto recipe =
+      parse(with(4,
+                 "{ framework = \"torch\", compile = [\"off\", \"default\"], allocator = [\"default\", "
+                 "\"tuned\"], threads = 1, pin = \"0\" }"),
+            "/r/good.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  ASSERT_EQ(recipe->contenders.size(), 4u);
+  EXPECT_EQ(recipe->contenders[0].id, "torch[allocator=default,threads=1,pin=0]");
+  EXPECT_EQ(recipe->contenders[3].id, "torch[compile=default,allocator=tuned,threads=1,pin=0]");
+  EXPECT_EQ(recipe->contenders[3].controls,
+            (std::map<std::string, std::string>{{"allocator", "tuned"}, {"pin", "0"}, {"threads", "1"}}));
+  EXPECT_FALSE(recipe->contenders[3].settings.contains("allocator")) << "the framework never sees it";
+  std::set<std::string> files;
+  for (const Contender& c : recipe->contenders) files.insert(c.file);
+  EXPECT_EQ(files.size(), 4u);
+}
+
+TEST(Recipe, RemembersWhichRaceKeysAreStated) {
+  const auto recipe = parse(std::string(kGood) + "[race]\nallocator = \"jemalloc\"\nthreads = 1\n", "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->race.stated, (std::set<std::string>{"allocator", "threads"}));
+  EXPECT_EQ(recipe->race.allocator, "jemalloc");
+}
+
+TEST(ParseCpus, TakesListsAndRanges) {
+  EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
+  EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
+  for (const char* bad : {"", "a", "1,", "3-2", "-1", "1-", "0 1", "0-99999999999", "4096", "0;1"}) {
+    EXPECT_FALSE(parse_cpus(bad)) << bad;
+  }
+}
+
 struct Bad {
   const char* what;
   std::string text;
@@ -67,6 +100,16 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
        "torch has no setting 'compil'", "did you mean 'compile'?"},
       {"unknown value", with(4, "{ framework = \"torch\", compile = \"max\" }"), "r.toml:4",
        "setting 'compile' of torch cannot be 'max'", "one of:"},
+      {"unknown allocator", with(4, "{ framework = \"torch\", allocator = \"jmalloc\" }"), "r.toml:4",
+       "setting 'allocator' of torch cannot be 'jmalloc'", "did you mean 'jemalloc'?"},
+      {"no threads", with(4, "{ framework = \"torch\", threads = 0 }"), "r.toml:4",
+       "must be a positive integer", ""},
+      {"bad pin", with(4, "{ framework = \"torch\", pin = \"1-0\" }"), "r.toml:4", "'pin' cannot be '1-0'",
+       "CPUs such as"},
+      {"bad pin of all", std::string(kGood) + "[race]\npin = \"all\"\n", "r.toml:10", "'pin' cannot be 'all'",
+       "CPUs such as"},
+      {"negative cooldown", std::string(kGood) + "[race]\ncooldown_seconds = -1\n", "r.toml:10",
+       "'race.cooldown_seconds' is -1", "at least 0"},
       {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
        "contender 'torch' is named twice", "remove one"},
       {"no contender", with(3, "contenders = []\nx = ["), "r.toml:4", "", ""},

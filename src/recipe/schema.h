@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "emit/emit.h"
+
 namespace bakeoff::recipe {
 
 enum class Kind { kWord, kPath, kInt, kReal, kFlag };
@@ -26,6 +28,10 @@ struct Key {
 const std::vector<Key>& keys();
 std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
+
+// Settings that every contender of every framework may state: what its process runs under. They change no
+// emitted source. `pin` takes words or CPUs, "0,2-3" (parse_cpus of recipe.h).
+const std::vector<emit::Setting>& common_settings();
 
 // JSON Schema (draft 2020-12) of a recipe, contenders' settings included.
 std::string json_schema();

@@ -1,9 +1,10 @@
-// Batch and layer normalisation, softmax.
+// Batch and layer normalisation, softmax, local response normalisation.
 
 #include <algorithm>
 #include <cmath>
 
 #include "referee/ops.h"
+#include "referee/parallel.h"
 
 namespace bakeoff::referee {
 namespace {
@@ -202,12 +203,72 @@ void softmax_backward(const NodeContext& c, const Tensor& output, const Tensor& 
   });
 }
 
+// visit(channel) for every channel in the window of channel `ch`.
+template <typename Visit>
+void each_near(const NodeContext& c, int64_t ch, const Visit& visit) {
+  const int64_t size = c.node.integer("size");
+  const int64_t first = ch - size / 2;
+  for (int64_t near = std::max<int64_t>(first, 0); near < std::min(first + size, c.shape[1]); ++near)
+    visit(near);
+}
+
+// Keeps k + alpha s for backward.
+AnyTensor lrn(const NodeContext& c) {
+  const Tensor& x = c.input(0);
+  const double alpha = c.node.real("alpha"), beta = c.node.real("beta");
+  const int64_t area = c.shape[2] * c.shape[3], image = c.shape[1] * area;
+  c.saved.reals.assign(x.data.size(), c.node.real("k"));
+  Tensor y = c.make();
+  const int threads = threads_for(c.shape[0] * image * c.node.integer("size"), c.options.threads);
+  for_each_range(c.shape[0], 1, threads, [&](int64_t row, int64_t) {
+    const double* const from = x.data.data() + row * image;
+    double* const sums = c.saved.reals.data() + row * image;
+    double* const out = y.data.data() + row * image;
+    for (int64_t ch = 0; ch < c.shape[1]; ++ch) {
+      each_near(c, ch, [&](int64_t near) {
+        const double* const line = from + near * area;
+        for (int64_t i = 0; i < area; ++i) sums[ch * area + i] += alpha * line[i] * line[i];
+      });
+    }
+    for (int64_t i = 0; i < image; ++i) out[i] = from[i] * std::pow(sums[i], -beta);
+  });
+  return y;
+}
+
+// With S = k + alpha s: dx_j = g_j S_j^-beta - 2 alpha beta x_j sum g_c x_c S_c^(-beta-1) over the channels c
+// that have j near.
+void lrn_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const double* const x = c.input(0).data.data();
+  const double factor = 2 * c.node.real("alpha") * c.node.real("beta");
+  const int64_t area = c.shape[2] * c.shape[3], image = c.shape[1] * area;
+  const int threads = threads_for(c.shape[0] * image * c.node.integer("size"), c.options.threads);
+  for_each_range(c.shape[0], 1, threads, [&](int64_t row, int64_t) {
+    const double* const g = grad.data.data() + row * image;
+    const double* const y = output.data.data() + row * image;
+    const double* const sums = c.saved.reals.data() + row * image;
+    double* const dx = to.inputs[0]->data.data() + row * image;
+    for (int64_t i = 0; i < image; ++i) {
+      dx[i] += g[i] * std::pow(sums[i], -c.node.real("beta"));
+    }
+    for (int64_t ch = 0; ch < c.shape[1]; ++ch) {
+      each_near(c, ch, [&](int64_t near) {
+        for (int64_t i = 0; i < area; ++i) {
+          const int64_t at = ch * area + i, j = near * area + i;
+          dx[j] -= factor * x[row * image + j] * g[at] * y[at] / sums[at];
+        }
+      });
+    }
+  });
+}
+
 }  // namespace
 
 std::vector<OpFunctions> norm_ops() {
   return {{ir::Op::kBatchNorm, batch_norm, batch_norm_backward},
           {ir::Op::kLayerNorm, layer_norm, layer_norm_backward},
-          {ir::Op::kSoftmax, softmax, softmax_backward}};
+          {ir::Op::kSoftmax, softmax, softmax_backward},
+          {ir::Op::kLrn, lrn, lrn_backward}};
 }
 
 }  // namespace bakeoff::referee

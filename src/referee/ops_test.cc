@@ -183,6 +183,57 @@ double same_place(const View& v, const Index& i) {
   return v.inputs[0].data[static_cast<size_t>(place)];
 }
 
+double lrn(const View& v, const Index& i) {
+  double sum = 0;
+  for (int64_t n = 0; n < v.node.integer("size"); ++n) {
+    Index j = i;
+    j[1] += n - v.node.integer("size") / 2;
+    if (j[1] >= 0 && j[1] < v.shape[1]) sum += std::pow(at(v.inputs[0], j), 2);
+  }
+  return at(v.inputs[0], i) / std::pow(v.node.real("k") + v.node.real("alpha") * sum, v.node.real("beta"));
+}
+
+double attention(const View& v, const Index& i) {
+  const Tensor &q = v.inputs[0], &k = v.inputs[1];
+  double total = 0, sum = 0;
+  for (int64_t s = 0; s < k.shape[1]; ++s) {
+    if (v.node.flag("causal") && s > i[1]) continue;
+    if (!v.integers.empty() && s > v.integers[0].data[static_cast<size_t>(i[0])]) continue;
+    double score = 0;
+    for (int64_t d = 0; d < q.shape[3]; ++d) {
+      score += at(q, {i[0], i[1], i[2], d}) * at(k, {i[0], s, i[2], d});
+    }
+    const double weight = std::exp(score / std::sqrt(static_cast<double>(q.shape[3])));
+    total += weight;
+    sum += weight * at(v.inputs[2], {i[0], s, i[2], i[3]});
+  }
+  return sum / total;
+}
+
+double lstm(const View& v, const Index& i) {
+  const auto units = static_cast<size_t>(v.shape[2]);
+  std::vector<double> hidden(units, 0), cell(units, 0);
+  for (int64_t t = 0; t <= i[1]; ++t) {
+    std::vector<double> sums(4 * units);
+    for (size_t gate = 0; gate < sums.size(); ++gate) {
+      const auto row = static_cast<int64_t>(gate);
+      if (v.node.has("bias")) sums[gate] = at(v.param("bias"), {row});
+      for (int64_t f = 0; f < v.inputs[0].shape[2]; ++f) {
+        sums[gate] += at(v.param("weight_ih"), {row, f}) * at(v.inputs[0], {i[0], t, f});
+      }
+      for (size_t u = 0; u < units; ++u) {
+        sums[gate] += at(v.param("weight_hh"), {row, static_cast<int64_t>(u)}) * hidden[u];
+      }
+    }
+    const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+    for (size_t u = 0; u < units; ++u) {
+      cell[u] = sigmoid(sums[units + u]) * cell[u] + sigmoid(sums[u]) * std::tanh(sums[2 * units + u]);
+      hidden[u] = sigmoid(sums[3 * units + u]) * std::tanh(cell[u]);
+    }
+  }
+  return hidden[static_cast<size_t>(i[2])];
+}
+
 double loss(const View& v, bool cross_entropy) {
   double sum = 0, count = 0;
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
@@ -244,6 +295,14 @@ double defined(const View& v, const Index& i) {
       return operand(v, 0, i) + operand(v, 1, i);
     case ir::Op::kMul:
       return operand(v, 0, i) * operand(v, 1, i);
+    case ir::Op::kLrn:
+      return lrn(v, i);
+    case ir::Op::kPositionEmbedding:
+      return at(v.inputs[0], i) + at(v.param("weight"), {i[1], i[2]});
+    case ir::Op::kAttention:
+      return attention(v, i);
+    case ir::Op::kLstm:
+      return lstm(v, i);
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:

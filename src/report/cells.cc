@@ -149,6 +149,22 @@ std::string headline(const lab::Summary& s) {
   return text;
 }
 
+std::vector<VariancePart> variance_parts(const lab::Variance& variance) {
+  std::vector<VariancePart> parts;
+  const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning) {
+    if (sd) parts.push_back({what, fmt::format("{:.2f}%", 100 * *sd), meaning});
+  };
+  add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels");
+  add("processes", variance.processes, "starting the worker again");
+  add("bursts", variance.bursts, "another burst of the same process");
+  add("steps", variance.steps, "another step of the same burst");
+  if (variance.cheapest_bursts) {
+    parts.push_back({"bursts that cost least", std::to_string(*variance.cheapest_bursts),
+                     "of a process, for the precision they buy"});
+  }
+  return parts;
+}
+
 bool has_ties(const lab::Summary& summary) {
   std::set<char> seen;
   for (const lab::Row& row : summary.ranked) {

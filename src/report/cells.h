@@ -49,6 +49,12 @@ std::vector<std::string> facts(const lab::Summary& summary);
 // The verdict sentence; one of our own where the summary has none. Says so when the run was interrupted.
 std::string headline(const lab::Summary& summary);
 
+// Where the variance is: "processes" "3.1%" "starting the worker again", ...; unknown parts are left out.
+struct VariancePart {
+  std::string what, sd, meaning;
+};
+std::vector<VariancePart> variance_parts(const lab::Variance& variance);
+
 // Whether two ranked rows share a letter, that is, whether the letters say anything.
 bool has_ties(const lab::Summary& summary);
 inline constexpr const char* kTieLegend =

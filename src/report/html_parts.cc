@@ -148,8 +148,10 @@ void add_settings(const lab::Summary& s, View& page) {
                {"own_class", series.cls},
                {"own_environment", one_line(c.environment)},
                {"own_file", one_line(c.own_script.empty() ? c.script : c.own_script)}};
-    v.lists = {{"requested", pairs(c.settings)}, {"effective", pairs(own)}};
-    v.flags = {{"has_requested", !c.settings.empty()},
+    lab::Texts requested = c.settings;
+    requested.insert(c.stated.begin(), c.stated.end());
+    v.lists = {{"requested", pairs(requested)}, {"effective", pairs(own)}};
+    v.flags = {{"has_requested", !requested.empty()},
                {"has_effective", !own.empty()},
                {"has_file", !v.texts["own_file"].empty()}};
     page.lists["settings"].push_back(std::move(v));
@@ -182,6 +184,8 @@ void add_host(const lab::Summary& s, View& page) {
   add("initial weights, SHA-256", m.weights_sha256);
   for (const auto& [key, value] : m.worker_environment)
     add(("set for every worker: " + key).c_str(), value.empty() ? "(empty)" : value);
+  for (const auto& [key, value] : m.controls) add(("control: " + key).c_str(), value);
+  for (const auto& [key, value] : m.calibration) add(("calibration, " + key).c_str(), value);
   page.lists["run"] = std::move(out);
 }
 

@@ -223,6 +223,7 @@ void navigation(View& page) {
   }
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
+  add("variance", "Variance", page.flags["has_variance"]);
   add("parity", "Parity", page.flags["has_parity"]);
   add("fairness", "Fairness", page.flags["has_fairness"]);
   add("settings", "Settings", page.flags["has_settings"]);
@@ -260,6 +261,14 @@ View page_view(const lab::Summary& s, bool sources) {
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},
                 {"has_ties", has_ties(s)}};
+  page.flags["has_variance"] = s.variance.has_value();
+  if (s.variance) {
+    page.texts["variance_sentence"] = one_line(s.variance->sentence);
+    for (const VariancePart& part : variance_parts(*s.variance)) {
+      page.lists["variance"].push_back(
+          {{{"part", part.what}, {"part_sd", part.sd}, {"part_meaning", part.meaning}}, {}, {}});
+    }
+  }
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
   page.lists["total_legend"] = legend(s, false);

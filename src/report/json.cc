@@ -40,6 +40,7 @@ Json contender(const lab::Contender& c) {
           {"framework", c.framework},
           {"environment", c.environment},
           {"settings", texts(c.settings)},
+          {"controls", texts(c.controls)},
           {"script", c.script},
           {"own_script", c.own_script}};
 }
@@ -141,7 +142,18 @@ Json manifest(const lab::Manifest& m) {
           {"not_started", not_started},
           {"referee_losses", numbers(m.referee_losses)},
           {"fairness", fairness(m.fairness)},
-          {"worker_environment", texts(m.worker_environment)}};
+          {"worker_environment", texts(m.worker_environment)},
+          {"controls", texts(m.controls)},
+          {"calibration", texts(m.calibration)}};
+}
+
+Json variance(const lab::Variance& v) {
+  return {{"sentence", v.sentence},
+          {"heats_sd", number(v.heats)},
+          {"processes_sd", number(v.processes)},
+          {"bursts_sd", number(v.bursts)},
+          {"steps_sd", number(v.steps)},
+          {"cheapest_bursts", v.cheapest_bursts ? Json(*v.cheapest_bursts) : Json(nullptr)}};
 }
 
 Json head(const lab::Summary& s) {
@@ -172,6 +184,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
+  out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   out["notes"] = s.notes;
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {

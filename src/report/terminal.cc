@@ -51,6 +51,7 @@ class Screen {
     header();
     table();
     legend();
+    variance();
     unranked();
     notes();
     return std::move(out_);
@@ -132,6 +133,16 @@ class Screen {
       lines("Break-even: ahead of the leader in total time, start-up included, until or after that step.",
             Ink::kDim);
     }
+  }
+
+  void variance() {
+    if (!s_.variance) return;
+    line();
+    line("Where the variance is", Ink::kBold);
+    lines(one_line(s_.variance->sentence), Ink::kPlain, "  ", "  ");
+    std::vector<std::string> parts;
+    for (const VariancePart& part : variance_parts(*s_.variance)) parts.push_back(part.what + " " + part.sd);
+    lines(fmt::format("{}", fmt::join(parts, " · ")), Ink::kDim, "  ", "  ");
   }
 
   void unranked() {

@@ -9,6 +9,8 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace bakeoff::tensor {
 
@@ -34,5 +36,12 @@ class Rng {
   double spare_ = 0;
   bool has_spare_ = false;
 };
+
+// A random order (Fisher & Yates).
+template <typename T>
+void shuffle(std::vector<T>& items, Rng& rng) {
+  for (size_t i = items.size(); i > 1; --i)
+    std::swap(items[i - 1], items[static_cast<size_t>(rng.integer(0, static_cast<int64_t>(i) - 1))]);
+}
 
 }  // namespace bakeoff::tensor

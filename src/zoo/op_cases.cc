@@ -267,6 +267,51 @@ ir::Workload broadcast_case(Rng& rng) {
   return joined(op, {a, b}, {}, a == b && rng.chance(0.2));
 }
 
+ir::Workload lrn_case(Rng& rng) {
+  const auto real = [&](int64_t least, int64_t most) {
+    return static_cast<double>(rng.integer(least, most)) / 20;
+  };
+  return unary(
+      Op::kLrn, random_shape(rng, 4),
+      {{"size", rng.integer(1, 7)}, {"alpha", real(1, 20)}, {"beta", real(5, 25)}, {"k", real(10, 40)}});
+}
+
+ir::Workload position_embedding_case(Rng& rng) {
+  const Shape shape = random_shape(rng, 3);
+  const int64_t rows = shape[1] + rng.integer(0, 2);
+  const auto body = [=](Builder& b, const Values& x) {
+    return b.position_embedding(pre(b, x[0]), "position", rows);
+  };
+  return with_mse(Op::kPositionEmbedding, {{floats("x", shape)}, body});
+}
+
+// A bias of the keys would add the same to all scores of a query: its gradient is zero.
+ir::Workload attention_case(Rng& rng) {
+  const Shape q = {kBatch, rng.integer(2, 5), rng.integer(1, 3), rng.integer(1, 4)};
+  const bool causal = rng.chance(0.4), padded = rng.chance(0.5), itself = rng.chance(0.3);
+  Shape k = q;
+  if (!causal && !itself) k[1] = rng.integer(2, 6);
+  Draft draft{.inputs = {floats("q", q)}, .body = {}};
+  if (!itself) draft.inputs.push_back(floats("k", k));
+  if (padded) draft.inputs.push_back(integers("last", {kBatch}));
+  draft.body = [=](Builder& b, const Values& in) {
+    const ValueId from = itself ? in[0] : in[1];
+    Values values = {b.linear(in[0], "query", q[3]), b.linear(from, "key", q[3], /*bias=*/false),
+                     b.linear(from, "value", q[3])};
+    if (padded) values.push_back(in.back());
+    return b.apply(Op::kAttention, values, {{"causal", causal}});
+  };
+  return with_mse(Op::kAttention, draft);
+}
+
+ir::Workload lstm_case(Rng& rng) {
+  const Shape shape = {kBatch, rng.integer(2, 5), rng.integer(1, 5)};
+  const int64_t units = rng.integer(1, 5);
+  const bool bias = rng.chance(0.7);
+  const auto body = [=](Builder& b, const Values& x) { return b.lstm(pre(b, x[0]), "lstm", units, bias); };
+  return with_mse(Op::kLstm, {{floats("x", shape)}, body});
+}
+
 ir::Workload softmax_cross_entropy_case(Rng& rng) {
   Shape logits = random_shape(rng, rng.integer(2, 4), 1, 4);
   logits.back() = rng.integer(2, 9);
@@ -314,6 +359,10 @@ constexpr Row kRows[] = {
     {Op::kConcat, concat_case},
     {Op::kAdd, broadcast_case<Op::kAdd>},
     {Op::kMul, broadcast_case<Op::kMul>},
+    {Op::kLrn, lrn_case},
+    {Op::kPositionEmbedding, position_embedding_case},
+    {Op::kAttention, attention_case},
+    {Op::kLstm, lstm_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
     {Op::kMse, mse_case},
 };

@@ -38,7 +38,9 @@ class Network {
   ValueId gate(ValueId x);
   ValueId residual(ValueId x);
   ValueId picture_block(ValueId x);
-  ValueId sequence_block(ValueId x);
+  // `last` < 0: nothing is padded.
+  ValueId self_attention(ValueId x, ValueId last);
+  ValueId sequence_block(ValueId x, ValueId last);
   ValueId vector_block(ValueId x);
   ir::Workload classify(ValueId x, ValueId y, int64_t classes);
 
@@ -107,7 +109,7 @@ ValueId Network::residual(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 6)) {
+  switch (rng_.integer(0, 7)) {
     case 0:
       return conv_block(x, rng_.integer(2, 6));
     case 1:
@@ -121,6 +123,8 @@ ValueId Network::picture_block(ValueId x) {
                                  layer("conv"), {.channels = 3, .kernel = {2, 3}}));
     case 5:
       return b_.apply(Op::kTranspose, {x}, {{"perm", Ints{0, 1, 3, 2}}});
+    case 6:
+      return b_.apply(Op::kLrn, {x}, {{"size", rng_.integer(2, 5)}, {"alpha", 0.1}});
     default:
       return shrink(x);
   }
@@ -151,11 +155,27 @@ ir::Workload Network::picture() {
   return classify(h, y, 5);
 }
 
-ValueId Network::sequence_block(ValueId x) {
+ValueId Network::self_attention(ValueId x, ValueId last) {
+  const int64_t heads = rng_.integer(1, 2), size = rng_.integer(1, 3);
+  const auto project = [&](const char* name, bool bias) {
+    const ValueId h = b_.linear(x, layer(name), heads * size, bias);
+    return b_.apply(Op::kReshape, {h}, {{"shape", Ints{kBatch, axis(x, 1), heads, size}}});
+  };
+  const ValueId q = project("query", true), k = project("key", false), v = project("value", true);
+  std::vector<ValueId> inputs = {q, k, v};
+  if (last >= 0) inputs.push_back(last);
+  const ValueId h = b_.apply(Op::kAttention, inputs, {{"causal", rng_.chance(0.5)}});
+  return b_.apply(Op::kReshape, {h}, {{"shape", Ints{kBatch, axis(x, 1), heads * size}}});
+}
+
+ValueId Network::sequence_block(ValueId x, ValueId last) {
   const int64_t width = axis(x, 2);
+  if (rng_.chance(0.25)) return b_.lstm(x, layer("lstm"), width + 1, rng_.chance(0.7));
   const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
   ValueId h = normed;
-  if (rng_.chance(0.5)) {  // mixes places instead of features
+  if (rng_.chance(0.4)) {
+    h = b_.linear(self_attention(h, last), layer("out"), width);
+  } else if (rng_.chance(0.5)) {  // mixes places instead of features
     h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
     h = nonlinear(b_.linear(h, layer("mix"), axis(x, 1)));
     h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
@@ -169,9 +189,12 @@ ValueId Network::sequence_block(ValueId x) {
 ir::Workload Network::sequence() {
   const int64_t length = rng_.integer(3, 6);
   const ValueId ids = b_.input("ids", {DType::kI32, {kBatch, length}});
+  const ValueId last = rng_.chance(0.5) ? b_.input("last", {DType::kI32, {kBatch}}) : -1;
   const ValueId y = b_.input("y", {DType::kI32, {kBatch}});
   ValueId h = b_.embedding(ids, "tokens", rng_.integer(5, 9), rng_.integer(3, 6));
-  for (int64_t left = rng_.integer(1, 3); left > 0; --left) h = sequence_block(h);
+  if (rng_.chance(0.5)) h = b_.position_embedding(h, "positions", length + 1);
+  if (last >= 0) h = b_.apply(Op::kAdd, {h, b_.linear(self_attention(h, last), layer("out"), axis(h, 2))});
+  for (int64_t left = rng_.integer(1, 3); left > 0; --left) h = sequence_block(h, last);
   return classify(b_.layer_norm(h, layer("ln")), y, 4);
 }
 

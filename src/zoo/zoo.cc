@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "ir/builder.h"
+#include "zoo/networks.h"
 
 namespace bakeoff::zoo {
 namespace {
@@ -81,6 +82,11 @@ Result<ir::Workload> residual_cnn() {
   return b.finish(b.softmax_cross_entropy(logits, y));
 }
 
+template <auto network, Preset preset>
+Result<ir::Workload> preset_of() {
+  return network(preset);
+}
+
 }  // namespace
 
 const std::vector<Entry>& entries() {
@@ -90,6 +96,34 @@ const std::vector<Entry>& entries() {
       {"mlp_deep", "MLP 100-256-128-10 with BatchNorm and Dropout 0.5", mlp_deep},
       {"residual_cnn", "small residual CNN for 28x28 pictures: stem and two blocks with BatchNorm",
        residual_cnn},
+      {"resnet18", "ResNet-18 (He et al. 2016) for 224x224 pictures, 11,689,512 parameters",
+       preset_of<resnet18, Preset::kFull>},
+      {"resnet18_small", "ResNet-18 with an eighth of the channels for 64x64 pictures",
+       preset_of<resnet18, Preset::kSmall>},
+      {"resnet50",
+       "ResNet-50 (He et al. 2016, strides in the 3x3) for 224x224 pictures, 25,557,032 parameters",
+       preset_of<resnet50, Preset::kFull>},
+      {"resnet50_small",
+       "bottlenecks of ResNet-50, 1-2-2-1 of them, an eighth of the channels, 64x64 pictures",
+       preset_of<resnet50, Preset::kSmall>},
+      {"alexnet",
+       "AlexNet (Krizhevsky et al. 2012) with LRN and groups, 227x227 pictures, 60,965,224 parameters",
+       preset_of<alexnet, Preset::kFull>},
+      {"alexnet_small", "AlexNet with an eighth of the channels for 67x67 pictures",
+       preset_of<alexnet, Preset::kSmall>},
+      {"bert",
+       "BERT-base (Devlin et al. 2019) with tied language model head, 128 tokens, 109,514,298 parameters",
+       preset_of<bert, Preset::kFull>},
+      {"bert_small", "BERT with 2 layers of 64, 4 heads, 500 words, 24 tokens",
+       preset_of<bert, Preset::kSmall>},
+      {"lstm_lm", "LSTM language model, medium (Zaremba et al. 2014), 35 steps, 19,775,200 parameters",
+       preset_of<lstm_lm, Preset::kFull>},
+      {"lstm_lm_small", "LSTM language model of 2 x 64 units, 500 words, 20 steps",
+       preset_of<lstm_lm, Preset::kSmall>},
+      {"lstm_lm_tied", "lstm_lm whose decoder is the table of the words, 13,275,200 parameters",
+       preset_of<lstm_lm_tied, Preset::kFull>},
+      {"lstm_lm_tied_small", "lstm_lm_small whose decoder is the table of the words",
+       preset_of<lstm_lm_tied, Preset::kSmall>},
   };
   return all;
 }

@@ -17,6 +17,7 @@ from tests.cli import support
 GOOD = support.recipe(['framework = "torch"'])
 COMMANDS = [
     ["run"],
+    ["calibrate"],
     ["parity"],
     ["emit"],
     ["show"],
@@ -135,6 +136,59 @@ class BadInput(unittest.TestCase):
             '{ framework = "torch" }, { framework = "torch" }',
             "'torch' is named twice",
         )
+
+    def test_controls(self) -> None:
+        self.edited(
+            '"torch" }', '"torch", allocator = "jmalloc" }', "did you mean 'jemalloc'"
+        )
+        self.edited('"torch" }', '"torch", pin = "0-" }', "'pin' cannot be '0-'")
+        race = "\n[race]\n"
+        for line, *says in [
+            ('pin = "all"', "'pin' cannot be 'all'", "CPUs such as"),
+            ('pin = "4095"', "may not run on CPU 4095", "choose among"),
+            ("cooldown_seconds = -1", "outside its range"),
+            ('huge_pages = "none"', "'none'", "default, off, malloc"),
+        ]:
+            text = GOOD + ("" if "[race]" in GOOD else race) + line + "\n"
+            self.refuse_recipe(text, self.line_of(text, line), *says)
+
+    def test_machine_profiles(self) -> None:
+        self.place.write("race.toml", GOOD)
+        run = ["run", "race.toml", "--out", "out", "--profile"]
+        remedy = "bakeoff calibrate"
+        self.refuse(*run, "none.json", says=["none.json", remedy])
+        self.place.write("p.json", "{}")
+        self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
+        made = self.place.run(
+            "calibrate",
+            "--framework",
+            "kernel",
+            "--minutes",
+            "0.02",
+            "--output",
+            "m.json",
+        )
+        self.assertEqual(made.code, 0, made.err)
+        whole = (self.place.path / "m.json").read_text()
+        profile = json.loads(whole)
+        self.assertGreaterEqual(len(profile["entries"][0]["d"]), 1)
+        self.place.write("p.json", whole[: len(whole) // 2])
+        self.refuse(*run, "p.json", says=["p.json: ", "truncated or damaged", remedy])
+        for key, value, says in [
+            ("cpu", "Z80", "another machine: its processor is 'Z80'"),
+            ("name", "elsewhere", "another machine: 'elsewhere'"),
+            ("kernel", "Linux 2.0", "another kernel: Linux 2.0"),
+        ]:
+            foreign = json.loads(whole)
+            foreign["host"][key] = value
+            self.place.write("p.json", json.dumps(foreign))
+            self.refuse(*run, "p.json", says=[says, remedy, "--profile none"])
+
+    def test_calibrate(self) -> None:
+        self.refuse("calibrate", "--framework", "troch", says=["did you mean 'torch'"])
+        got = self.place.run("calibrate", "--minutes", "0")
+        self.assertEqual(got.code, 2)
+        self.assertRegex(got.err, "must be a number above 0")
 
     def test_too_small_a_budget(self) -> None:
         two = support.replaced(

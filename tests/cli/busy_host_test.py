@@ -2,6 +2,9 @@
 
 The limits are set so low that no machine keeps them: what is tested is not the machine.
 Real PyTorch: python3 -m tests.cli.busy_host_test build/dev/bakeoff
+
+Not part of `make test` yet: beside other tests rounds may be too short to be judged. The
+rule itself is tested in src/lab/host_watch_test.cc and src/lab/race_test.cc.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from tests.cli import support
 RACE = """
 parity_steps = 3
 bursts = 2
-burst_seconds = 0.2
+burst_seconds = 0.6
 max_clock_change = 0
 max_busy = {max_busy}
 max_reruns = 1
@@ -40,7 +43,10 @@ class BusyHost(unittest.TestCase):
         outcome = self.place.run("run", "busy.toml", "--out", "run", "--format", "json")
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn("no verdict: this host was busy throughout", outcome.err)
-        self.assertIn("the processor's speed changed by", outcome.err)
+        # Other tests may run beside this one, which disturbs as well.
+        self.assertRegex(
+            outcome.err, "the processor's speed changed by|other processes used"
+        )
         report = outcome.json()
         self.assertFalse(report["decided"])
         self.assertIn("busy throughout", report["host"]["refusal"])

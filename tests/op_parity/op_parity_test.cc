@@ -156,7 +156,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     for (const Case& one : cases) job.sources.push_back(one.entry.script);
     const Compiled compiled = compile_contender(job, [](const std::string&) {});
     ASSERT_FALSE(compiled.failure) << compiled.failure->reason << "\n" << compiled.failure->log_tail;
-    for (Case& one : cases) one.entry.worker.program = compiled.program;
+    for (Case& one : cases) one.entry.worker.command = {compiled.program.string()};
   }
 
   void prove(std::vector<Case>& cases) {

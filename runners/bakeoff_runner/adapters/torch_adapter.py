@@ -243,10 +243,14 @@ class TorchAdapter(Adapter):
         self._refuse_extra(mine)
 
     def _refuse_extra(self, left: Mapping[str, Any]) -> None:
-        """`left`: what the weights file did not name; tied tensors are no extra."""
+        """`left`: what the weights file did not name.
+
+        Tied tensors are no extra, nor are parameters that stay zero: the second bias
+        of an LSTM.
+        """
         known = {self._tensor(name).data_ptr() for name in self._names}
         for name, tensor in left.items():
-            if tensor.data_ptr() not in known:
+            if tensor.data_ptr() not in known and not _constant_zero(tensor):
                 raise AdapterError(
                     f"the model of {self._file()} has '{name}', the workload has not"
                 )
@@ -270,7 +274,9 @@ class TorchAdapter(Adapter):
         model = self._model
         effective: dict[str, Any] = {
             "batch": getattr(self._the_script(), "BATCH_SIZE", None),
-            "parameters": sum(p.numel() for p in model.parameters()),
+            "parameters": sum(
+                p.numel() for p in model.parameters() if not _constant_zero(p)
+            ),
             "device": str(next((p.device for p in model.parameters()), "cpu")),
             "dtype": str(self._dtype).removeprefix("torch."),
             "compiled": getattr(model, "_compiled_call_impl", None) is not None,
@@ -452,6 +458,14 @@ def _eager() -> AbstractContextManager[Any]:
 
     set_stance = getattr(torch.compiler, "set_stance", None)
     return nullcontext() if set_stance is None else set_stance("force_eager")
+
+
+def _constant_zero(tensor: Any) -> bool:
+    """A parameter that is not trained and adds nothing."""
+    import torch
+
+    kept = isinstance(tensor, torch.nn.Parameter) and not tensor.requires_grad
+    return kept and not bool(tensor.any())
 
 
 def _copy(loss: Any) -> Any:

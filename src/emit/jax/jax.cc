@@ -51,7 +51,9 @@ std::vector<Default> defaults(const Request& request) {
   };
   add(topic::kWeightInit, "LeCun normal (jax.nn.initializers.lecun_normal)");
   add(topic::kBiasInit, "zeros");
-  if (uses(workload, Op::kEmbedding)) add(topic::kTableInit, "normal, deviation 0.02");
+  if (uses(workload, Op::kLstm)) add(topic::kLstmInit, "LeCun normal, biases zero");
+  if (uses(workload, Op::kEmbedding) || uses(workload, Op::kPositionEmbedding))
+    add(topic::kTableInit, "normal, deviation 0.02");
   if (kind == OptimizerKind::kRmsprop) {
     add(topic::kEps, "1e-8", "eps");
     add(topic::kEpsForm, "inside: sqrt(v + eps)", "eps_form");

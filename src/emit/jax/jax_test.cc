@@ -49,6 +49,21 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Jax, WritesTheNetworksAsTheirGoldens) {
+  for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
+    expect_golden("jax/" + name + ".py", of_zoo(name, adam_training()).source);
+  }
+  expect_golden("jax/sequences.py", of_text(kSequencesModel, adam_training()).source);
+}
+
+// `full` presets are not trained in tests: that they are emitted at all is tested here.
+TEST(Jax, WritesEveryWorkloadOfTheZoo) {
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_FALSE(of_zoo(entry.name, adam_training()).source.empty());
+  }
+}
+
 TEST(Jax, WritesTheZooAsItsGoldens) {
   const Emitted cnn = of_zoo("mnist_cnn", mnist_training());
   expect_golden("jax/mnist_cnn.py", cnn.source);

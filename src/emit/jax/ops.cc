@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "emit/jax/network_ops.h"
+
 namespace bakeoff::emit::jax {
 namespace {
 
@@ -257,6 +259,10 @@ const OpFunctions<ForwardPrinter>& op_functions() {
       {Op::kConcat, concat},
       {Op::kAdd, add},
       {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
       {Op::kSoftmaxCrossEntropy, nothing},
       {Op::kMse, nothing},
   };
@@ -279,6 +285,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms) {
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
   helper(graph.has(Op::kDropout), kDropout);
+  print_network_helpers(out, graph);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
@@ -292,59 +299,34 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return {"params",
-          "stats",
-          "key",
-          "keys",
-          "state",
-          "opt_state",
-          "loss",
-          "data",
-          "path",
-          "np",
-          "jax",
-          "jnp",
-          "lax",
-          "optax",
-          "conv2d",
-          "linear",
-          "batch_norm",
-          "layer_norm",
-          "dropout",
-          "max_pool2d",
-          "avg_pool2d",
-          "forward",
-          "loss_fn",
-          "train_step",
-          "batches",
-          "load_data",
-          "load_weights",
-          "load_file",
-          "prediction",
-          "target",
-          "losses",
-          "l",
-          "I",
-          "O",
-          "json",
-          "argparse",
-          "itertools",
-          "partial",
-          "Path",
-          "NamedTuple",
-          "Any",
-          "TrainState",
-          "init_params",
-          "init_state",
-          "make_optimizer",
-          "grads",
-          "updates",
-          "BATCH_SIZE",
-          "LEARNING_RATE",
-          "OPTIMIZER",
-          "dropout_key",
-          "metrics",
-          "arrays"};
+  return {"params",     "stats",
+          "key",        "keys",
+          "state",      "opt_state",
+          "loss",       "data",
+          "path",       "np",
+          "jax",        "jnp",
+          "lax",        "optax",
+          "conv2d",     "linear",
+          "batch_norm", "layer_norm",
+          "dropout",    "max_pool2d",
+          "avg_pool2d", "local_response_norm",
+          "attention",  "lstm",
+          "forward",    "loss_fn",
+          "train_step", "batches",
+          "load_data",  "load_weights",
+          "load_file",  "prediction",
+          "target",     "losses",
+          "l",          "I",
+          "O",          "json",
+          "argparse",   "itertools",
+          "partial",    "Path",
+          "NamedTuple", "Any",
+          "TrainState", "init_params",
+          "init_state", "make_optimizer",
+          "grads",      "updates",
+          "BATCH_SIZE", "LEARNING_RATE",
+          "OPTIMIZER",  "dropout_key",
+          "metrics",    "arrays"};
 }
 
 }  // namespace bakeoff::emit::jax

@@ -60,7 +60,8 @@ class Script {
     if (stateful() || needs_eps_hat(request_.training)) out_.line("from typing import Any, NamedTuple");
     const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
                           graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
-                          graph_.has(ir::Op::kAvgPool2d);
+                          graph_.has(ir::Op::kAvgPool2d) || graph_.has(ir::Op::kLrn) ||
+                          graph_.has(ir::Op::kLstm);
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\nimport optax\n");
     if (uses_lax) out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");

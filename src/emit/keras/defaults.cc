@@ -40,7 +40,12 @@ std::vector<Default> defaults(const Request& request) {
     lines.push_back({topic::kWeightInit, "Glorot uniform"});
   }
   if (has_bias(workload)) lines.push_back({topic::kBiasInit, "zeros"});
-  if (has(workload, Op::kEmbedding)) lines.push_back({topic::kTableInit, "uniform in (-0.05, 0.05)"});
+  if (has(workload, Op::kLstm)) {
+    lines.push_back(
+        {topic::kLstmInit, "Glorot uniform, recurrent orthogonal, biases zero, of forget gates one"});
+  }
+  if (has(workload, Op::kEmbedding) || has(workload, Op::kPositionEmbedding))
+    lines.push_back({topic::kTableInit, "uniform in (-0.05, 0.05)"});
   add_optimizer(lines, request.training.optimizer.kind);
   if (has(workload, Op::kBatchNorm)) {
     lines.push_back({topic::kBatchNormEps, "1e-3"});

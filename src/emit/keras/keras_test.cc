@@ -60,6 +60,23 @@ std::string source_with(const Optimizer& optimizer, Track track = Track::kEquali
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Keras, WritesTheNetworksAsTheirGoldens) {
+  for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
+    expect_goldens(name, emit_zoo(name, adam_training()));
+  }
+  expect_goldens("bert_small_jax", emit_zoo("bert_small", adam_training(), settings("jax")));
+  expect_goldens("sequences", emit_text(kSequencesModel, adam_training()).value());
+  expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
+}
+
+// `full` presets are not trained in tests: that they are emitted at all is tested here.
+TEST(Keras, WritesEveryWorkloadOfTheZoo) {
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_FALSE(emit_zoo(entry.name, adam_training()).source.empty());
+  }
+}
+
 TEST(Keras, WritesTheZooAsItsGoldens) {
   expect_goldens("mnist_cnn", emit_zoo("mnist_cnn", mnist_training()));
   expect_goldens("mnist_cnn_jax_as_is",
@@ -200,15 +217,14 @@ TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
   const ir::Workload mlp = *zoo::build("mlp_deep");
   const ir::Training adam = adam_training();
   const std::vector<Default> lines = keras_framework().defaults({mlp, adam, settings(), "t.py"});
-  const std::vector<Default> expected = {
-      {topic::kWeightInit, "Glorot uniform"},
-      {topic::kBiasInit, "zeros"},
-      {topic::kEps, "1e-7"},
-      {topic::kEpsForm, "hat: sqrt(v) + eps before the bias correction"},
-      {topic::kWeightDecay, "0"},
-      {topic::kBatchNormEps, "1e-3"},
-      {topic::kBatchNormMomentum, "0.01"},
-      {topic::kRunningVar, "biased"}};
+  const std::vector<Default> expected = {{topic::kWeightInit, "Glorot uniform"},
+                                         {topic::kBiasInit, "zeros"},
+                                         {topic::kEps, "1e-7"},
+                                         {topic::kEpsForm, "hat: sqrt(v) + eps before the bias correction"},
+                                         {topic::kWeightDecay, "0"},
+                                         {topic::kBatchNormEps, "1e-3"},
+                                         {topic::kBatchNormMomentum, "0.01"},
+                                         {topic::kRunningVar, "biased"}};
   EXPECT_EQ(lines, expected);
 }
 

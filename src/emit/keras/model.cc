@@ -171,7 +171,7 @@ Result<ModelText> model_text(const Request& request) {
   const std::vector<int> inputs = model_inputs(workload);
 
   CodeWriter out;
-  Printer p(workload, types, plan, request.training, out);
+  Printer p(workload, types, plan, request.training, request.settings.at("backend"), out);
   CHECK_OK(p.plan_layers());
   out.line("def build_model():");
   {

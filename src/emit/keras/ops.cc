@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emit/keras/network_ops.h"
+
 namespace bakeoff::emit::keras {
 namespace {
 
@@ -262,6 +264,10 @@ const OpFunctions<Printer>& op_functions() {
                                            {Op::kConcat, concat},
                                            {Op::kAdd, add},
                                            {Op::kMul, mul},
+                                           {Op::kLrn, lrn},
+                                           {Op::kPositionEmbedding, position_embedding},
+                                           {Op::kAttention, attention},
+                                           {Op::kLstm, lstm},
                                            {Op::kSoftmaxCrossEntropy, loss},
                                            {Op::kMse, loss}};
   return all;

@@ -44,6 +44,13 @@ std::string layer_wish(const std::string& parameter) {
                                               "divide",
                                               "true_divide",
                                               "average_pool",
+                                              "square",
+                                              "power",
+                                              "einsum",
+                                              "where",
+                                              "less_equal",
+                                              "expand_dims",
+                                              "dot_product_attention",
                                               "input_layer"};
   const std::string name = identifier(layer_of(parameter));
   const size_t end = name.find_last_not_of("0123456789");
@@ -81,12 +88,13 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 }
 
 Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-                 const ir::Training& tr, CodeWriter& writer)
+                 const ir::Training& tr, const std::string& used, CodeWriter& writer)
     : workload(w),
       types(t),
       plan(l),
       training(tr),
       out(writer),
+      backend(used),
       names_({"keras",
               "layers",
               "ops",
@@ -101,6 +109,9 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
               "torch",
               "inputs",
               "average_pool",
+              "local_response_norm",
+              "padding_mask",
+              "attention",
               "build_model",
               "compile_model",
               "load_data",
@@ -200,6 +211,15 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     out.call(made.variable + " = " + head, arguments);
   }
   assign(made.variable, {x});
+}
+
+std::string Printer::once(const std::string& wish, const std::string& head,
+                          const std::vector<std::string>& arguments) {
+  const std::string key = fmt::format("{}({})", head, fmt::join(arguments, ", "));
+  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+  const std::string variable = fresh(wish);
+  out.call(variable + " = " + head, arguments);
+  return once_[key] = variable;
 }
 
 std::string Printer::tied_owner() const {

@@ -26,7 +26,7 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 class Printer {
  public:
   Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-          const ir::Training& training, CodeWriter& writer);
+          const ir::Training& training, const std::string& backend, CodeWriter& writer);
 
   // Finds the layers and their names. An error names a parameter that unlike layers share.
   Status plan_layers();
@@ -54,6 +54,9 @@ class Printer {
   // the script; else empty.
   std::string tied_owner() const;
   bool tied_to_embedding() const;
+  // Prints `variable = head(arguments)` where no such statement has been printed before; gives the variable.
+  std::string once(const std::string& wish, const std::string& head,
+                   const std::vector<std::string>& arguments);
   void need_helper(const std::string& text) { helpers_.insert(text); }
 
   std::string helpers() const;                                          // functions that build_model calls
@@ -64,6 +67,7 @@ class Printer {
   const LayoutPlan& plan;
   const ir::Training& training;
   CodeWriter& out;
+  std::string backend;  // "tensorflow", "jax", "torch"
   Namer layer_names;
   int node = 0;  // in print
 
@@ -76,7 +80,8 @@ class Printer {
   Namer names_;
   int serial_ = 0;
   std::map<std::vector<ir::ParamId>, Layer> layers_;
-  std::map<int, int> tied_;  // node -> the node whose layer owns its weight
+  std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
+  std::map<std::string, std::string> once_;  // variables of once(), by expression
   std::set<std::string> helpers_;
   std::vector<std::string> targets_;
 };

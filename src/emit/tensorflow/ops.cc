@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "emit/tensorflow/network_ops.h"
+
 namespace bakeoff::emit::tensorflow {
 namespace {
 
@@ -242,6 +244,10 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
       {Op::kConcat, concat},
       {Op::kAdd, add},
       {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
       {Op::kSoftmaxCrossEntropy, nothing},
       {Op::kMse, nothing},
   };
@@ -266,6 +272,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
          kGeluTanh);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
+  print_network_helpers(out, graph);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
@@ -311,6 +318,9 @@ std::set<std::string> reserved_names() {
           "layer_norm",
           "max_pool2d",
           "avg_pool2d",
+          "local_response_norm",
+          "attention",
+          "lstm",
           "conv2d_xla",
           "gelu",
           "gelu_tanh",

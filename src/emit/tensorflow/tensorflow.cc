@@ -71,7 +71,9 @@ std::vector<Default> defaults(const Request& request) {
   };
   add(topic::kWeightInit, "Glorot uniform");
   add(topic::kBiasInit, "zeros");
-  if (uses(workload, Op::kEmbedding)) add(topic::kTableInit, "uniform in (-0.05, 0.05)");
+  if (uses(workload, Op::kLstm)) add(topic::kLstmInit, "Glorot uniform, biases zero");
+  if (uses(workload, Op::kEmbedding) || uses(workload, Op::kPositionEmbedding))
+    add(topic::kTableInit, "uniform in (-0.05, 0.05)");
   if (kind != OptimizerKind::kSgd) {
     const bool adam = kind != OptimizerKind::kRmsprop;
     add(topic::kEps, "1e-7", "eps");

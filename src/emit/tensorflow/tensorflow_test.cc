@@ -52,6 +52,21 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
+  for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
+    expect_golden("tensorflow/" + name + ".py", of_zoo(name, adam_training()).source);
+  }
+  expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
+}
+
+// `full` presets are not trained in tests: that they are emitted at all is tested here.
+TEST(TensorFlow, WritesEveryWorkloadOfTheZoo) {
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_FALSE(of_zoo(entry.name, adam_training()).source.empty());
+  }
+}
+
 TEST(TensorFlow, WritesTheZooAsItsGoldens) {
   const Emitted cnn = of_zoo("mnist_cnn", mnist_training());
   expect_golden("tensorflow/mnist_cnn.py", cnn.source);

@@ -24,7 +24,8 @@ std::vector<Default> defaults(const Request& request) {
     all.push_back({topic::kWeightInit, "U(-b, b), b = 1/sqrt(fan_in) (Kaiming uniform, a = sqrt 5)"});
     all.push_back({topic::kBiasInit, "U(-b, b), b = 1/sqrt(fan_in)"});
   }
-  if (any_op(w, {Op::kEmbedding})) all.push_back({topic::kTableInit, "N(0, 1)"});
+  if (any_op(w, {Op::kLstm})) all.push_back({topic::kLstmInit, "U(-b, b), b = 1/sqrt(units), biases too"});
+  if (any_op(w, {Op::kEmbedding, Op::kPositionEmbedding})) all.push_back({topic::kTableInit, "N(0, 1)"});
   if (kind != OptimizerKind::kSgd) {
     all.push_back({topic::kEps, "1e-8"});
     const bool adam = kind != OptimizerKind::kRmsprop;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "emit/torch/network_ops.h"
+
 namespace bakeoff::emit::torch {
 namespace {
 
@@ -185,6 +187,10 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
       {Op::kConcat, concat},
       {Op::kAdd, add},
       {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
       {Op::kSoftmaxCrossEntropy, loss},
       {Op::kMse, loss},
   };
@@ -261,9 +267,23 @@ void ForwardPrinter::layer(const ir::Node& node, const std::string& input, const
   call(function, arguments);
 }
 
-void ForwardPrinter::call(const std::string& head, std::vector<std::string> arguments) {
-  std::string flat = fmt::format("{}({})", head, fmt::join(arguments, ", "));
-  finish({head, std::move(arguments)}, std::move(flat), false);
+void ForwardPrinter::call(const std::string& head, std::vector<std::string> arguments,
+                          const std::string& tail) {
+  std::string flat = fmt::format("{}({}){}", head, fmt::join(arguments, ", "), tail);
+  finish({head, std::move(arguments), tail}, std::move(flat), false);
+}
+
+void ForwardPrinter::binary(const std::string& a, const std::string& symbol, const std::string& b,
+                            const std::string& function) {
+  finish({function, {a, b}}, fmt::format("{} {} {}", a, symbol, b), true);
+}
+
+std::string ForwardPrinter::once(const std::string& key, const std::string& wish,
+                                 const std::string& expression) {
+  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+  const std::string variable = names_.name("once:" + key, wish);
+  out_.line(variable + " = " + expression);
+  return once_[key] = variable;
 }
 
 void ForwardPrinter::sum_or_product(const ir::Node& node, const std::string& symbol,
@@ -275,7 +295,7 @@ void ForwardPrinter::sum_or_product(const ir::Node& node, const std::string& sym
   };
   const std::string a = operand(node.inputs[0]);
   const std::string b = operand(node.inputs[1]);
-  finish({function, {a, b}}, fmt::format("{} {} {}", a, symbol, b), true);
+  binary(a, symbol, b, function);
 }
 
 // Keeps the expression of the present node until it is known who reads it.
@@ -318,7 +338,7 @@ void ForwardPrinter::assign(const std::string& target, const Pending& pending) {
   const Call& call = pending.call;
   const std::string& first = call.arguments[0];
   if (call.head != "torch.cat" || static_cast<size_t>(out_.column()) + first.size() + 5 <= kColumns) {
-    return out_.call(start + call.head, call.arguments);
+    return out_.call(start + call.head, call.arguments, call.tail);
   }
   // A long tuple inside the call.
   out_.line(start + call.head + "(");
@@ -381,22 +401,6 @@ std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {
 
 bool computes_target(const ir::Workload& workload) {
   return !workload.is_input(workload.nodes.back().inputs[1]);
-}
-
-void print_helpers(CodeWriter& out, const ir::Workload& workload) {
-  const bool needed = std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
-    return node.op == Op::kAvgPool2d && !symmetric(node.integers("pad")) && !node.flag("count_include_pad");
-  });
-  if (!needed) return;
-  out.print(R"(def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
-    """Mean over the part of each window that lies inside the picture.
-
-    `pad` is left, right, top, bottom; F.avg_pool2d itself pads evenly only.
-    """
-    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
-    return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside
-)");
-  out.blank(2);
 }
 
 }  // namespace bakeoff::emit::torch

@@ -34,7 +34,17 @@ class ForwardPrinter {
   // self.layer(arguments), or function(arguments, parameters and `options`) where the node has no module.
   void layer(const ir::Node& node, const std::string& input, const std::string& function,
              const std::vector<std::string>& slots, const std::vector<std::string>& options);
-  void call(const std::string& head, std::vector<std::string> arguments);
+  void call(const std::string& head, std::vector<std::string> arguments, const std::string& tail = "");
+  // a + b and the like, or function(a, b) where that is too long.
+  void binary(const std::string& a, const std::string& symbol, const std::string& b,
+              const std::string& function);
+  // Prints `variable = expression` where no statement with this key has been printed before; gives the
+  // variable.
+  std::string once(const std::string& key, const std::string& wish, const std::string& expression);
+  const std::string& module_of(const ir::Node& node) const { return modules_.module_of(node); }
+  std::string parameter(const ir::Node& node, std::string_view slot) const {
+    return modules_.parameter(node.param(slot));
+  }
   void sum_or_product(const ir::Node& node, const std::string& symbol, const std::string& function);
 
  private:
@@ -63,6 +73,7 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
   std::vector<std::string> order_;              // all variables, oldest first
+  std::map<std::string, std::string> once_;     // variables of once(), by key
   std::vector<std::string> free_;               // variables whose value is dead
   std::optional<Pending> pending_;
   int node_ = 0;  // index of the node being printed
@@ -75,6 +86,6 @@ std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);
 // True where the target of the loss is computed and forward() returns (prediction, target).
 bool computes_target(const ir::Workload& workload);
 // The helper functions that the script needs before the model, each with its blank lines; may print nothing.
-void print_helpers(CodeWriter& out, const ir::Workload& workload);
+void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 
 }  // namespace bakeoff::emit::torch

@@ -18,58 +18,15 @@ using ir::Role;
 
 // Attributes of nn.Module and nn.ModuleDict that a child cannot be called.
 bool taken_by_torch(std::string_view key) {
-  static const std::set<std::string, std::less<>> names = {"T_destination",
-                                                           "add_module",
-                                                           "apply",
-                                                           "bfloat16",
-                                                           "buffers",
-                                                           "call_super_init",
-                                                           "children",
-                                                           "clear",
-                                                           "compile",
-                                                           "cpu",
-                                                           "cuda",
-                                                           "double",
-                                                           "dump_patches",
-                                                           "eval",
-                                                           "extra_repr",
-                                                           "float",
-                                                           "forward",
-                                                           "get_buffer",
-                                                           "get_extra_state",
-                                                           "get_parameter",
-                                                           "get_submodule",
-                                                           "half",
-                                                           "ipu",
-                                                           "items",
-                                                           "keys",
-                                                           "load_state_dict",
-                                                           "modules",
-                                                           "mtia",
-                                                           "named_buffers",
-                                                           "named_children",
-                                                           "named_modules",
-                                                           "named_parameters",
-                                                           "parameters",
-                                                           "pop",
-                                                           "register_buffer",
-                                                           "register_module",
-                                                           "register_parameter",
-                                                           "requires_grad_",
-                                                           "set_extra_state",
-                                                           "set_submodule",
-                                                           "share_memory",
-                                                           "state_dict",
-                                                           "to",
-                                                           "to_empty",
-                                                           "train",
-                                                           "training",
-                                                           "type",
-                                                           "update",
-                                                           "values",
-                                                           "xpu",
-                                                           "zero_grad"};
-  return names.contains(key) || key.starts_with("register_") || key.starts_with("__");
+  static constexpr std::string_view kNames =
+      " T_destination add_module apply bfloat16 buffers call_super_init children clear compile cpu "
+      "cuda double dump_patches eval extra_repr float forward get_buffer get_extra_state "
+      "get_parameter get_submodule half ipu items keys load_state_dict modules mtia named_buffers "
+      "named_children named_modules named_parameters parameters pop register_buffer "
+      "register_module register_parameter requires_grad_ set_extra_state set_submodule "
+      "share_memory state_dict to to_empty train training type update values xpu zero_grad ";
+  return kNames.find(fmt::format(" {} ", key)) != std::string_view::npos || key.starts_with("register_") ||
+         key.starts_with("__");
 }
 
 // True for what can follow a dot in Python.
@@ -96,7 +53,8 @@ std::vector<std::string> split(std::string_view path) {
   return parts;
 }
 
-std::string usual_leaf(const std::string& slot) {
+std::string usual_leaf(Op op, const std::string& slot) {
+  if (op == Op::kLstm) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
   if (slot == "mean" || slot == "var") return "running_" + slot;
   return slot;
 }
@@ -126,7 +84,7 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
   const auto shape_of = [&](std::string_view slot) {
     return request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   };
-  const ir::Shape w = shape_of("weight");
+  const ir::Shape w = shape_of(node.op == Op::kLstm ? "weight_ih" : "weight");
   const auto eps = [&] { return "eps=" + python_real(node.real("eps")); };
   switch (node.op) {
     case Op::kConv2d:
@@ -150,6 +108,13 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
       if (explicit_values) call.arguments.push_back(eps());
       return call;
     }
+    case Op::kLstm: {
+      Call call{"nn.LSTM", {std::to_string(w[1]), std::to_string(w[0] / 4)}};
+      if (!node.has("bias")) call.arguments.push_back("bias=False");
+      call.arguments.push_back("batch_first=True");
+      return call;
+    }
+    case Op::kPositionEmbedding:
     case Op::kEmbedding:
       return {"nn.Embedding", {std::to_string(w[0]), std::to_string(w[1])}};
     default:
@@ -212,7 +177,8 @@ Status Modules::add_layer(const ir::Node& node, const std::string& path, Call la
     expression = i == 0 ? member(expression, parts[i]) : fmt::format("{}[\"{}\"]", expression, parts[i]);
   }
   module_of_[&node] = expression;
-  for (const ir::Slot& slot : node.params) held_[slot.param] = expression + "." + usual_leaf(slot.name);
+  for (const ir::Slot& slot : node.params)
+    held_[slot.param] = expression + "." + usual_leaf(node.op, slot.name);
   return Done{};
 }
 
@@ -243,7 +209,7 @@ std::string Modules::natural_layer(const ir::Node& node) const {
   std::string path;
   for (const ir::Slot& slot : node.params) {
     const std::string& name = request_->workload.parameters[static_cast<size_t>(slot.param)].name;
-    if (leaf_of(name) != usual_leaf(slot.name) || leaf_of(name) == name) return "";
+    if (leaf_of(name) != usual_leaf(node.op, slot.name) || leaf_of(name) == name) return "";
     if (!path.empty() && path != layer_of(name)) return "";
     path = layer_of(name);
   }
@@ -302,6 +268,24 @@ void Modules::print(CodeWriter& out) const {
   Entry top;
   top.loose = root_.loose;
   print_loose(out, "self", top);
+  print_frozen_biases(out);
+}
+
+bool Modules::freezes_biases() const {
+  const auto& nodes = request_->workload.nodes;
+  return std::any_of(nodes.begin(), nodes.end(), [this](const ir::Node& node) {
+    return node.op == Op::kLstm && node.has("bias") && !module_of(node).empty();
+  });
+}
+
+void Modules::print_frozen_biases(CodeWriter& out) const {
+  std::set<std::string> done;
+  for (const ir::Node& node : request_->workload.nodes) {
+    const std::string& module = module_of(node);
+    if (node.op != Op::kLstm || !node.has("bias") || module.empty() || !done.insert(module).second) continue;
+    if (done.size() == 1) out.line("# One bias, as in other frameworks: torch's second one stays zero.");
+    out.call("nn.init.zeros_", {module + ".bias_hh_l0"}, ".requires_grad_(False)");
+  }
 }
 
 void Modules::print_entry(CodeWriter& out, const Entry& entry, bool top) const {
@@ -382,9 +366,10 @@ void Modules::print_own_init(CodeWriter& out, const std::string& name, const ir:
     // fan_in of the layer: that of the weight beside this bias.
     double fan_in = 1;
     for (const ir::Node& node : request_->workload.nodes) {
-      if (!node.has("bias") || !node.has("weight")) continue;
+      if (!node.has("bias")) continue;
       if (&request_->workload.parameters[static_cast<size_t>(node.param("bias"))] != &parameter) continue;
-      const ir::Shape& w = request_->workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+      const char* slot = node.op == Op::kLstm ? "weight_hh" : "weight";
+      const ir::Shape& w = request_->workload.parameters[static_cast<size_t>(node.param(slot))].shape;
       fan_in = static_cast<double>(ir::product(w, 1, w.size()));
     }
     const auto whole = std::to_string(static_cast<int64_t>(fan_in));

@@ -17,10 +17,11 @@
 
 namespace bakeoff::emit::torch {
 
-// A Python call: head(arguments...).
+// A Python call: head(arguments...)tail.
 struct Call {
   std::string head;
   std::vector<std::string> arguments;
+  std::string tail = {};
 };
 
 class Modules {
@@ -32,6 +33,8 @@ class Modules {
   const std::string& module_of(const ir::Node& node) const;
   // "self.conv1.weight"
   std::string parameter(ir::ParamId id) const;
+  // True where a module has a parameter that the workload has not: the second bias of an LSTM.
+  bool freezes_biases() const;
   // The body of __init__ after super().__init__().
   void print(CodeWriter& out) const;
 
@@ -54,6 +57,8 @@ class Modules {
   void add_dropout(const ir::Node& node);
   void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
   void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
+  // LSTMs with a bias have two of them in torch.
+  void print_frozen_biases(CodeWriter& out) const;
   void print_own_init(CodeWriter& out, const std::string& name, const ir::Parameter& parameter) const;
 
   const Request* request_;

@@ -50,6 +50,9 @@ const std::set<std::string> kReserved = {"argparse",
                                          "make_model",
                                          "make_optimizer",
                                          "avg_pool2d_uneven",
+                                         "padding_mask",
+                                         "causal_padding_mask",
+                                         "lstm",
                                          "RMSpropEpsInside",
                                          "AdamEpsInside",
                                          "AdamEpsHat",
@@ -72,7 +75,7 @@ class Script {
 
   std::string text() {
     header();
-    print_helpers(out_, workload_);
+    print_helpers(out_, workload_, modules_);
     model_class();
     print_optimizer_class(out_, request_.training);
     make_model();
@@ -341,10 +344,11 @@ void Script::main() {
     model = make_model()
 )");
   if (equalised()) {
-    const bool counts = has(ir::Op::kBatchNorm);
+    const bool counts = has(ir::Op::kBatchNorm), biases = modules_.freezes_biases();
     if (counts) out_.line("    # Not strict: BatchNorm's num_batches_tracked is not in the file.");
-    out_.line(counts ? "    model.load_state_dict(load_file(args.weights), strict=False)"
-                     : "    model.load_state_dict(load_file(args.weights))");
+    if (biases) out_.line("    # Not strict: the LSTMs' second biases are not in the file.");
+    out_.line(counts || biases ? "    model.load_state_dict(load_file(args.weights), strict=False)"
+                               : "    model.load_state_dict(load_file(args.weights))");
   }
   out_.print(R"(    optimizer = make_optimizer(model)
     data = load_data(args.data)

@@ -55,6 +55,22 @@ std::string of_text(const std::string& text, const ir::Training& training,
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Torch, WritesTheNetworksAsTheirGoldens) {
+  for (const std::string name : {"resnet18_small", "alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
+    expect_golden("torch/" + name + ".py", of_zoo(name, adam_training()));
+  }
+  expect_golden("torch/sequences.py", of_text(kSequencesModel, adam_training()));
+  expect_golden("torch/sequences_as_is.py", of_text(kSequencesModel, mnist_training(Track::kAsIs)));
+}
+
+// `full` presets are not trained in tests: that they are emitted at all is tested here.
+TEST(Torch, WritesEveryWorkloadOfTheZoo) {
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_FALSE(of_zoo(entry.name, adam_training()).empty());
+  }
+}
+
 TEST(Torch, WritesTheZooAsItsGoldens) {
   expect_golden("torch/mnist_cnn.py", of_zoo("mnist_cnn", mnist_training()));
   expect_golden("torch/mnist_cnn_compiled.py",

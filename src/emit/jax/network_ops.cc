@@ -1,0 +1,72 @@
+#include "emit/jax/network_ops.h"
+
+namespace bakeoff::emit::jax {
+namespace {
+
+using ir::Node;
+
+// A weight of a linear layer or an LSTM as I,O.
+std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
+  return p.param(slot) + (p.stored_as_table(slot) ? ".T" : "");
+}
+
+constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta, k):
+    squares = lax.reduce_window(
+        x * x,
+        0.0,
+        lax.add,
+        window_dimensions=(1, 1, 1, size),
+        window_strides=(1, 1, 1, 1),
+        padding=((0, 0), (0, 0), (0, 0), (size // 2, (size - 1) // 2)),
+    )
+    return x / (k + alpha * squares) ** beta
+)";
+constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
+    """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
+    scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+)";
+constexpr const char* kCausal = R"(if causal:
+    scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
+)";
+constexpr const char* kPadding = R"(seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
+scores = jnp.where(seen, scores, -jnp.inf)
+)";
+constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+    """The whole sequence from a zero state; the gates are i, f, g, o."""
+
+    def step(state, gates):
+        h, c = state
+        i, f, g, o = jnp.split(gates + h @ weight_hh, 4, axis=-1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    gates = $gates$
+    zeros = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    _, h = lax.scan(step, (zeros, zeros), jnp.swapaxes(gates, 0, 1))
+    return jnp.swapaxes(h, 0, 1)
+)";
+
+constexpr NetworkHelpers kHelpers = {
+    .lrn = kLrn,
+    .attention = kAttention,
+    .causal = kCausal,
+    .padding = kPadding,
+    .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)",
+    .lstm = kLstm,
+    .gates = "x @ weight_ih",
+};
+
+}  // namespace
+
+void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "jnp.add"); }
+
+void lstm(ForwardPrinter& p, const Node&) {
+  emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+}
+
+void print_network_helpers(CodeWriter& out, const Graph& graph) {
+  emit::print_network_helpers(out, graph, kHelpers);
+}
+
+}  // namespace bakeoff::emit::jax

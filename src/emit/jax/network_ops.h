@@ -1,0 +1,14 @@
+#pragma once
+
+// What is this framework's own in the ops of particular networks (see emit/network_ops.h).
+
+#include "emit/network_ops.h"
+
+namespace bakeoff::emit::jax {
+
+void position_embedding(ForwardPrinter& p, const ir::Node& node);
+void lstm(ForwardPrinter& p, const ir::Node& node);
+
+void print_network_helpers(CodeWriter& out, const Graph& graph);
+
+}  // namespace bakeoff::emit::jax

@@ -1,0 +1,102 @@
+#include "emit/keras/network_ops.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace bakeoff::emit::keras {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr const char* kLrn = R"(def local_response_norm(x, size, alpha, beta, k):
+    """Divides by a sum of squares over neighbouring channels of N, H, W, C."""
+    sides = (size // 2, (size - 1) // 2)
+    squares = ops.pad(ops.square(x), ((0, 0), (0, 0), (0, 0), sides))
+    total = sum(squares[..., i : i + x.shape[-1]] for i in range(size))
+    return x / ops.power(k + alpha * total, beta)
+)";
+constexpr const char* kPositionEmbedding = R"(class PositionEmbedding(layers.Layer):
+    """Adds a trained vector to each place of a sequence."""
+
+    def __init__(self, rows, **kwargs):
+        super().__init__(**kwargs)
+        self.rows = rows
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+        )
+
+    def call(self, x):
+        return x + self.embeddings[: x.shape[1]]
+)";
+constexpr const char* kPaddingMask = R"(def padding_mask(last, keys):
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return ops.less_equal(ops.arange(keys), ops.expand_dims(last, (1, 2, 3)))
+)";
+// ops.dot_product_attention is jax.nn's on that backend.
+constexpr const char* kAttention = R"(def attention(q, k, v, mask=None, is_causal=False):
+    """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
+    scores = ops.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = ops.tril(ops.ones((q.shape[1], k.shape[1]), dtype="bool"))
+        scores = ops.where(seen, scores, float("-inf"))
+    if mask is not None:
+        scores = ops.where(mask, scores, float("-inf"))
+    return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
+)";
+
+// 1 / sqrt(width). On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it
+// keeps.
+std::string scale(int64_t width, const std::string& backend) {
+  const std::string plain = fmt::format("{}**-0.5", width);
+  const double value = 1 / std::sqrt(static_cast<double>(width));
+  const bool exact = value == static_cast<double>(static_cast<float>(value));
+  return exact || backend != "tensorflow" ? plain : fmt::format("np.float64({})", plain);
+}
+
+}  // namespace
+
+void lrn(Printer& p, const ir::Node& node) {
+  p.need_helper(kLrn);
+  p.assign("local_response_norm",
+           {p.input(node, 0), fmt::format("size={}", node.integer("size")),
+            "alpha=" + python_real(node.real("alpha")), "beta=" + python_real(node.real("beta")),
+            "k=" + python_real(node.real("k"))});
+}
+
+void position_embedding(Printer& p, const ir::Node& node) {
+  p.need_helper(kPositionEmbedding);
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  p.layer(node, "PositionEmbedding", {std::to_string(w[0])}, p.input(node, 0), {{"weight", "embeddings"}});
+}
+
+void attention(Printer& p, const ir::Node& node) {
+  Strings arguments = {p.input(node, 0), p.input(node, 1), p.input(node, 2)};
+  if (node.inputs.size() == 4) {
+    p.need_helper(kPaddingMask);
+    const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
+    arguments.push_back("mask=" + p.once("mask", "padding_mask", {p.input(node, 3), keys}));
+  }
+  if (p.backend == "jax") {
+    p.need_helper(kAttention);
+  } else {
+    arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
+  }
+  if (node.flag("causal")) arguments.push_back("is_causal=True");
+  p.assign(p.backend == "jax" ? "attention" : "ops.dot_product_attention", arguments);
+}
+
+// Keras has the gates i, f, c, o: the same order.
+void lstm(Printer& p, const ir::Node& node) {
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight_hh"))].shape;
+  Strings arguments = {std::to_string(w[1]), "return_sequences=True"};
+  if (!node.has("bias")) arguments.push_back("use_bias=False");
+  p.layer(node, "layers.LSTM", arguments, p.input(node, 0),
+          {{"weight_ih", "lstm_cell/kernel"},
+           {"weight_hh", "lstm_cell/recurrent_kernel"},
+           {"bias", "lstm_cell/bias"}});
+}
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,15 @@
+#pragma once
+
+// The functions of the op table for the ops of particular networks; helpers that their calls need go to
+// Printer::need_helper.
+
+#include "emit/keras/printer.h"
+
+namespace bakeoff::emit::keras {
+
+void lrn(Printer& p, const ir::Node& node);
+void position_embedding(Printer& p, const ir::Node& node);
+void attention(Printer& p, const ir::Node& node);
+void lstm(Printer& p, const ir::Node& node);
+
+}  // namespace bakeoff::emit::keras

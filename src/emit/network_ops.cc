@@ -1,0 +1,82 @@
+#include "emit/network_ops.h"
+
+#include <fmt/format.h>
+
+namespace bakeoff::emit {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+void print_attention(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
+  const bool padded = any_live(graph, Op::kAttention, [](const Node& n) { return n.inputs.size() == 4; });
+  const bool whole = any_live(graph, Op::kAttention, [](const Node& n) { return n.inputs.size() == 3; });
+  const bool causal = any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); });
+  out.print(texts.attention, {{"last", !padded ? ""
+                                       : whole ? ", last=None"
+                                               : ", last"},
+                              {"causal", causal ? ", *, causal=False" : ""}});
+  const auto body = out.indent();
+  if (causal) out.print(texts.causal);
+  if (padded && whole) {
+    out.line("if last is not None:");
+    const auto given = out.indent();
+    out.print(texts.padding);
+  } else if (padded) {
+    out.print(texts.padding);
+  }
+  out.line(texts.product);
+}
+
+void print_lstm(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
+  const bool with = any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); });
+  const bool without = any_live(graph, Op::kLstm, [](const Node& n) { return !n.has("bias"); });
+  out.print(texts.lstm, {{"bias", !with     ? ""
+                                  : without ? ", bias=0.0"
+                                            : ", bias"},
+                         {"gates", texts.gates + std::string(with ? " + bias" : "")}});
+}
+
+}  // namespace
+
+void lrn(ForwardPrinter& p, const Node& node) {
+  p.assign(
+      "local_response_norm",
+      {p.input(), fmt::format("size={}", node.integer("size")), "alpha=" + python_real(node.real("alpha")),
+       "beta=" + python_real(node.real("beta")), "k=" + python_real(node.real("k"))});
+}
+
+void position_embedding(ForwardPrinter& p, const char* add) {
+  const std::string rows = fmt::format("{}[:{}]", p.param("weight"), p.input_shape()[1]);
+  p.assign_flat(p.input() + " + " + rows, add, {p.input(), rows});
+}
+
+void attention(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments;
+  for (size_t i = 0; i < node.inputs.size(); ++i) arguments.push_back(p.input(i));
+  if (node.flag("causal")) arguments.push_back("causal=True");
+  p.assign("attention", arguments);
+}
+
+void lstm(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {
+  std::vector<std::string> arguments = {p.input(), weight_ih, weight_hh};
+  if (p.has("bias")) arguments.push_back(p.param("bias"));
+  p.assign("lstm", arguments);
+}
+
+void print_network_helpers(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
+  if (graph.has(Op::kLrn)) {
+    out.print(texts.lrn);
+    out.blank(2);
+  }
+  if (graph.has(Op::kAttention)) {
+    print_attention(out, graph, texts);
+    out.blank(2);
+  }
+  if (graph.has(Op::kLstm)) {
+    print_lstm(out, graph, texts);
+    out.blank(2);
+  }
+}
+
+}  // namespace bakeoff::emit

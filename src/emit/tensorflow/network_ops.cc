@@ -1,0 +1,70 @@
+#include "emit/tensorflow/network_ops.h"
+
+#include <fmt/format.h>
+
+namespace bakeoff::emit::tensorflow {
+namespace {
+
+using ir::Node;
+
+// A weight of a linear layer or an LSTM as I,O.
+std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
+  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.param(slot)) : p.param(slot);
+}
+
+constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta, k):
+    """As tf.nn.local_response_normalization, which has no float64 and odd sizes only."""
+    channels = x.shape[-1]
+    sides = [size // 2, (size - 1) // 2]
+    squares = tf.pad(x * x, [[0, 0], [0, 0], [0, 0], sides])
+    total = tf.add_n([squares[..., i : i + channels] for i in range(size)])
+    return x / (k + alpha * total) ** beta
+)";
+constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
+    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+)";
+constexpr const char* kCausal = R"(if causal:
+    seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
+    scores = tf.where(seen, scores, scores.dtype.min)
+)";
+constexpr const char* kPadding = R"(seen = tf.range(k.shape[1]) <= last[:, None, None, None]
+scores = tf.where(seen, scores, scores.dtype.min)
+)";
+constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+    """The whole sequence from a zero state; the gates are i, f, g, o."""
+
+    def step(state, gates):
+        h, c = state
+        i, f, g, o = tf.split(gates + tf.matmul(h, weight_hh), 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        return tf.sigmoid(o) * tf.tanh(c), c
+
+    gates = $gates$
+    zeros = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    h, _ = tf.scan(step, tf.transpose(gates, (1, 0, 2)), (zeros, zeros))
+    return tf.transpose(h, (1, 0, 2))
+)";
+
+constexpr NetworkHelpers kHelpers = {
+    .lrn = kLrn,
+    .attention = kAttention,
+    .causal = kCausal,
+    .padding = kPadding,
+    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)",
+    .lstm = kLstm,
+    .gates = "tf.tensordot(x, weight_ih, 1)",
+};
+
+}  // namespace
+
+void position_embedding(ForwardPrinter& p, const Node&) { emit::position_embedding(p, "tf.add"); }
+
+void lstm(ForwardPrinter& p, const Node&) {
+  emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
+}
+
+void print_network_helpers(CodeWriter& out, const Graph& graph) {
+  emit::print_network_helpers(out, graph, kHelpers);
+}
+
+}  // namespace bakeoff::emit::tensorflow

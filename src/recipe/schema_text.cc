@@ -1,0 +1,162 @@
+// The schema as people and editors read it.
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "emit/all/frameworks.h"
+#include "recipe/schema.h"
+
+namespace bakeoff::recipe {
+namespace {
+
+nlohmann::ordered_json schema_of(const Key& key) {
+  nlohmann::ordered_json entry;
+  switch (key.kind) {
+    case Kind::kWord:
+    case Kind::kPath:
+      entry["type"] = "string";
+      break;
+    case Kind::kInt:
+      entry["type"] = "integer";
+      break;
+    case Kind::kReal:
+      entry["type"] = "number";
+      break;
+    case Kind::kFlag:
+      entry["type"] = "boolean";
+      break;
+  }
+  if (!key.words.empty()) entry["enum"] = key.words;
+  if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
+  if (std::isfinite(key.most)) entry["maximum"] = key.most;
+  entry["description"] = key.doc;
+  return entry;
+}
+
+nlohmann::ordered_json schema_of(const emit::Setting& setting) {
+  nlohmann::ordered_json one;
+  if (setting.name == "pin") {
+    one = {{"type", "string"}};
+  } else if (setting.values.empty()) {
+    one = {{"type", "integer"}, {"minimum", 1}};
+  } else if (setting.values == std::vector<std::string>{"false", "true"} ||
+             setting.values == std::vector<std::string>{"true", "false"}) {
+    one = {{"type", "boolean"}};
+  } else {
+    // "true" and "false" may stand beside words; TOML writes them without quotes.
+    one["enum"] = nlohmann::ordered_json::array();
+    for (const std::string& value : setting.values) {
+      if (value == "true" || value == "false")
+        one["enum"].push_back(value == "true");
+      else
+        one["enum"].push_back(value);
+    }
+  }
+  return {{"description", setting.doc}, {"anyOf", {one, {{"type", "array"}, {"items", one}}}}};
+}
+
+nlohmann::ordered_json contender_schema() {
+  nlohmann::ordered_json alternatives = nlohmann::ordered_json::array();
+  for (const emit::Framework* framework : emit::frameworks()) {
+    nlohmann::ordered_json properties;
+    properties["framework"] = {{"const", framework->name}};
+    properties["script"] = {{"type", "string"},
+                            {"description", "a script of your own in the emitted one's idiom"}};
+    for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
+    for (const emit::Setting& setting : common_settings()) properties[setting.name] = schema_of(setting);
+    alternatives.push_back({{"type", "object"},
+                            {"title", framework->title},
+                            {"properties", properties},
+                            {"required", {"framework"}},
+                            {"additionalProperties", false}});
+  }
+  alternatives.push_back({{"type", "object"},
+                          {"title", "a script whose framework is read from its imports"},
+                          {"properties", {{"script", {{"type", "string"}}}}},
+                          {"required", {"script"}}});
+  return {{"type", "array"}, {"minItems", 1}, {"items", {{"anyOf", alternatives}}}};
+}
+
+std::string limits(const Key& key) {
+  if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
+  std::string text = key.kind == Kind::kInt    ? "integer"
+                     : key.kind == Kind::kReal ? "number"
+                     : key.kind == Kind::kFlag ? "true or false"
+                                               : "text";
+  if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
+  if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
+  return text;
+}
+
+std::string settings_table(const std::vector<emit::Setting>& settings) {
+  if (settings.empty()) return "";
+  std::string text = "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
+  for (const emit::Setting& setting : settings) {
+    const std::string values = setting.name == "pin" ? "text"
+                               : setting.values.empty()
+                                   ? "positive integer"
+                                   : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
+    text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback, setting.doc);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string json_schema() {
+  nlohmann::ordered_json root = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                                 {"title", "Bakeoff recipe"},
+                                 {"type", "object"},
+                                 {"additionalProperties", false}};
+  nlohmann::ordered_json required = {"contenders"};
+  for (const Key& key : keys()) {
+    nlohmann::ordered_json& home = key.section.empty() ? root : root["properties"][key.section];
+    if (!key.section.empty()) home["type"] = "object", home["additionalProperties"] = false;
+    home["properties"][key.name] = schema_of(key);
+    if (key.required && key.section.empty()) required.push_back(key.name);
+    if (key.required && !key.section.empty()) home["required"].push_back(key.name);
+  }
+  required.push_back("optimizer");
+  root["properties"]["contenders"] = contender_schema();
+  root["required"] = required;
+  return root.dump(2) + "\n";
+}
+
+std::string markdown() {
+  std::string text =
+      "# Recipes\n\nA recipe is a TOML file. Made from the schema that the parser uses (`bakeoff recipe "
+      "--markdown`; "
+      "`--schema` gives it as JSON Schema).\n";
+  for (const std::string& section : sections()) {
+    text += section.empty() ? "\n## Top level\n" : fmt::format("\n## [{}]\n", section);
+    text += "\n| key | values | default | meaning |\n|---|---|---|---|\n";
+    for (const Key& key : keys()) {
+      if (key.section != section) continue;
+      text += fmt::format("| `{}` | {} | {} | {} |\n", key.name, limits(key),
+                          key.required           ? "required"
+                          : key.fallback.empty() ? "none"
+                                                 : key.fallback,
+                          key.doc);
+    }
+  }
+  text +=
+      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or "
+      "`[[contenders]]`. A "
+      "setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in "
+      "the "
+      "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
+  for (const emit::Framework* framework : emit::frameworks()) {
+    text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
+    text += settings_table(framework->settings);
+  }
+  text +=
+      "\n### Any framework\n\nWhat the contender's process runs under; the source is the same. A contender "
+      "that states "
+      "none has those of [race]. They may be crossed, in either track.\n" +
+      settings_table(common_settings());
+  return text;
+}
+
+}  // namespace bakeoff::recipe

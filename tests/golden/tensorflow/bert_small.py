@@ -1,0 +1,333 @@
+"""Trains bert_small with TensorFlow."""
+
+import argparse
+import itertools
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+BETA_1 = 0.9
+BETA_2 = 0.999
+EPSILON = 1e-8
+DROPOUT_RATE = 0.1
+
+# float32 means float32, also on a GPU that has TF32.
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def load_data(path):
+    """The inputs as numpy arrays."""
+    data = load_file(path)
+    tokens = data["tokens"].astype(np.int32)
+    token_types = data["token_types"].astype(np.int32)
+    last = data["last"].astype(np.int32)
+    labels = data["labels"].astype(np.int32)
+    return tokens, token_types, last, labels
+
+
+def load_weights(path):
+    """Initial weights (kernels O, I, H, W; linear O, I) as this script stores them."""
+    layout_file = Path(__file__).with_name("train_tensorflow.layout.json")
+    layout = json.loads(layout_file.read_text())
+    weights = {}
+    for name, array in load_file(path).items():
+        entry = layout.get(name, {"target": name})
+        array = array.reshape(entry.get("view", array.shape))
+        array = array.transpose(entry.get("perm", range(array.ndim)))
+        array = array.reshape(entry.get("reshape", array.shape))
+        weights[entry["target"]] = array
+    return weights
+
+
+def batches(arrays):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+def layer_norm(x, scale, shift, *, dims, eps):
+    mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+def gelu(x):
+    """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
+    return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
+
+
+def attention(q, k, v, last):
+    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    seen = tf.range(k.shape[1]) <= last[:, None, None, None]
+    scores = tf.where(seen, scores, scores.dtype.min)
+    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+
+
+class BertSmall(tf.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.embeddings_word_weight = tf.Variable(weights["embeddings_word_weight"])
+        self.embeddings_token_type_weight = tf.Variable(
+            weights["embeddings_token_type_weight"]
+        )
+        self.embeddings_position_weight = tf.Variable(
+            weights["embeddings_position_weight"]
+        )
+        self.embeddings_norm_weight = tf.Variable(weights["embeddings_norm_weight"])
+        self.embeddings_norm_bias = tf.Variable(weights["embeddings_norm_bias"])
+        self.encoder_0_attention_query_weight = tf.Variable(
+            weights["encoder_0_attention_query_weight"]
+        )
+        self.encoder_0_attention_query_bias = tf.Variable(
+            weights["encoder_0_attention_query_bias"]
+        )
+        self.encoder_0_attention_key_weight = tf.Variable(
+            weights["encoder_0_attention_key_weight"]
+        )
+        self.encoder_0_attention_key_bias = tf.Variable(
+            weights["encoder_0_attention_key_bias"]
+        )
+        self.encoder_0_attention_value_weight = tf.Variable(
+            weights["encoder_0_attention_value_weight"]
+        )
+        self.encoder_0_attention_value_bias = tf.Variable(
+            weights["encoder_0_attention_value_bias"]
+        )
+        self.encoder_0_attention_output_weight = tf.Variable(
+            weights["encoder_0_attention_output_weight"]
+        )
+        self.encoder_0_attention_output_bias = tf.Variable(
+            weights["encoder_0_attention_output_bias"]
+        )
+        self.encoder_0_attention_norm_weight = tf.Variable(
+            weights["encoder_0_attention_norm_weight"]
+        )
+        self.encoder_0_attention_norm_bias = tf.Variable(
+            weights["encoder_0_attention_norm_bias"]
+        )
+        self.encoder_0_intermediate_weight = tf.Variable(
+            weights["encoder_0_intermediate_weight"]
+        )
+        self.encoder_0_intermediate_bias = tf.Variable(
+            weights["encoder_0_intermediate_bias"]
+        )
+        self.encoder_0_output_weight = tf.Variable(weights["encoder_0_output_weight"])
+        self.encoder_0_output_bias = tf.Variable(weights["encoder_0_output_bias"])
+        self.encoder_0_norm_weight = tf.Variable(weights["encoder_0_norm_weight"])
+        self.encoder_0_norm_bias = tf.Variable(weights["encoder_0_norm_bias"])
+        self.encoder_1_attention_query_weight = tf.Variable(
+            weights["encoder_1_attention_query_weight"]
+        )
+        self.encoder_1_attention_query_bias = tf.Variable(
+            weights["encoder_1_attention_query_bias"]
+        )
+        self.encoder_1_attention_key_weight = tf.Variable(
+            weights["encoder_1_attention_key_weight"]
+        )
+        self.encoder_1_attention_key_bias = tf.Variable(
+            weights["encoder_1_attention_key_bias"]
+        )
+        self.encoder_1_attention_value_weight = tf.Variable(
+            weights["encoder_1_attention_value_weight"]
+        )
+        self.encoder_1_attention_value_bias = tf.Variable(
+            weights["encoder_1_attention_value_bias"]
+        )
+        self.encoder_1_attention_output_weight = tf.Variable(
+            weights["encoder_1_attention_output_weight"]
+        )
+        self.encoder_1_attention_output_bias = tf.Variable(
+            weights["encoder_1_attention_output_bias"]
+        )
+        self.encoder_1_attention_norm_weight = tf.Variable(
+            weights["encoder_1_attention_norm_weight"]
+        )
+        self.encoder_1_attention_norm_bias = tf.Variable(
+            weights["encoder_1_attention_norm_bias"]
+        )
+        self.encoder_1_intermediate_weight = tf.Variable(
+            weights["encoder_1_intermediate_weight"]
+        )
+        self.encoder_1_intermediate_bias = tf.Variable(
+            weights["encoder_1_intermediate_bias"]
+        )
+        self.encoder_1_output_weight = tf.Variable(weights["encoder_1_output_weight"])
+        self.encoder_1_output_bias = tf.Variable(weights["encoder_1_output_bias"])
+        self.encoder_1_norm_weight = tf.Variable(weights["encoder_1_norm_weight"])
+        self.encoder_1_norm_bias = tf.Variable(weights["encoder_1_norm_bias"])
+        self.head_dense_weight = tf.Variable(weights["head_dense_weight"])
+        self.head_dense_bias = tf.Variable(weights["head_dense_bias"])
+        self.head_norm_weight = tf.Variable(weights["head_norm_weight"])
+        self.head_norm_bias = tf.Variable(weights["head_norm_bias"])
+        self.decoder_bias = tf.Variable(weights["decoder_bias"])
+
+    def __call__(self, tokens, token_types, last):
+        tokens = tf.nn.embedding_lookup(self.embeddings_word_weight, tokens)
+        token_types = tf.nn.embedding_lookup(
+            self.embeddings_token_type_weight, token_types
+        )
+        tokens = tokens + token_types
+        tokens = tokens + self.embeddings_position_weight[:24]
+        tokens = layer_norm(
+            tokens,
+            self.embeddings_norm_weight,
+            self.embeddings_norm_bias,
+            dims=1,
+            eps=1e-12,
+        )
+        tokens = tf.nn.dropout(tokens, rate=DROPOUT_RATE)
+        h7 = tf.tensordot(tokens, self.encoder_0_attention_query_weight, axes=1)
+        h7 = tf.nn.bias_add(h7, self.encoder_0_attention_query_bias)
+        h7 = tf.reshape(h7, (-1, 24, 4, 16))
+        h9 = tf.tensordot(tokens, self.encoder_0_attention_key_weight, axes=1)
+        h9 = tf.nn.bias_add(h9, self.encoder_0_attention_key_bias)
+        h9 = tf.reshape(h9, (-1, 24, 4, 16))
+        h11 = tf.tensordot(tokens, self.encoder_0_attention_value_weight, axes=1)
+        h11 = tf.nn.bias_add(h11, self.encoder_0_attention_value_bias)
+        h11 = tf.reshape(h11, (-1, 24, 4, 16))
+        h11 = attention(h7, h9, h11, last)
+        h11 = tf.reshape(h11, (-1, 24, 64))
+        h11 = tf.tensordot(h11, self.encoder_0_attention_output_weight, axes=1)
+        h11 = tf.nn.bias_add(h11, self.encoder_0_attention_output_bias)
+        h11 = tf.nn.dropout(h11, rate=DROPOUT_RATE)
+        tokens = tokens + h11
+        tokens = layer_norm(
+            tokens,
+            self.encoder_0_attention_norm_weight,
+            self.encoder_0_attention_norm_bias,
+            dims=1,
+            eps=1e-12,
+        )
+        h19 = tf.tensordot(tokens, self.encoder_0_intermediate_weight, axes=1)
+        h19 = tf.nn.bias_add(h19, self.encoder_0_intermediate_bias)
+        h19 = gelu(h19)
+        h19 = tf.tensordot(h19, self.encoder_0_output_weight, axes=1)
+        h19 = tf.nn.bias_add(h19, self.encoder_0_output_bias)
+        h19 = tf.nn.dropout(h19, rate=DROPOUT_RATE)
+        tokens = tokens + h19
+        tokens = layer_norm(
+            tokens,
+            self.encoder_0_norm_weight,
+            self.encoder_0_norm_bias,
+            dims=1,
+            eps=1e-12,
+        )
+        h25 = tf.tensordot(tokens, self.encoder_1_attention_query_weight, axes=1)
+        h25 = tf.nn.bias_add(h25, self.encoder_1_attention_query_bias)
+        h25 = tf.reshape(h25, (-1, 24, 4, 16))
+        h27 = tf.tensordot(tokens, self.encoder_1_attention_key_weight, axes=1)
+        h27 = tf.nn.bias_add(h27, self.encoder_1_attention_key_bias)
+        h27 = tf.reshape(h27, (-1, 24, 4, 16))
+        h29 = tf.tensordot(tokens, self.encoder_1_attention_value_weight, axes=1)
+        h29 = tf.nn.bias_add(h29, self.encoder_1_attention_value_bias)
+        h29 = tf.reshape(h29, (-1, 24, 4, 16))
+        h25 = attention(h25, h27, h29, last)
+        h25 = tf.reshape(h25, (-1, 24, 64))
+        h25 = tf.tensordot(h25, self.encoder_1_attention_output_weight, axes=1)
+        h25 = tf.nn.bias_add(h25, self.encoder_1_attention_output_bias)
+        h25 = tf.nn.dropout(h25, rate=DROPOUT_RATE)
+        tokens = tokens + h25
+        tokens = layer_norm(
+            tokens,
+            self.encoder_1_attention_norm_weight,
+            self.encoder_1_attention_norm_bias,
+            dims=1,
+            eps=1e-12,
+        )
+        h37 = tf.tensordot(tokens, self.encoder_1_intermediate_weight, axes=1)
+        h37 = tf.nn.bias_add(h37, self.encoder_1_intermediate_bias)
+        h37 = gelu(h37)
+        h37 = tf.tensordot(h37, self.encoder_1_output_weight, axes=1)
+        h37 = tf.nn.bias_add(h37, self.encoder_1_output_bias)
+        h37 = tf.nn.dropout(h37, rate=DROPOUT_RATE)
+        tokens = tokens + h37
+        tokens = layer_norm(
+            tokens,
+            self.encoder_1_norm_weight,
+            self.encoder_1_norm_bias,
+            dims=1,
+            eps=1e-12,
+        )
+        tokens = tf.tensordot(tokens, self.head_dense_weight, axes=1)
+        tokens = tf.nn.bias_add(tokens, self.head_dense_bias)
+        tokens = gelu(tokens)
+        tokens = layer_norm(
+            tokens, self.head_norm_weight, self.head_norm_bias, dims=1, eps=1e-12
+        )
+        logits = tf.tensordot(tokens, self.embeddings_word_weight, axes=(-1, 1))
+        logits = tf.nn.bias_add(logits, self.decoder_bias)
+        return logits
+
+
+def loss_fn(logits, labels):
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=labels, logits=logits
+    )
+    return tf.reduce_mean(losses)
+
+
+def zeros_like(variables):
+    return [tf.Variable(tf.zeros_like(v), trainable=False) for v in variables]
+
+
+class Adam(tf.Module):
+    """m_hat / (sqrt(v_hat) + epsilon)."""
+
+    def __init__(self, variables):
+        super().__init__()
+        self.targets = list(variables)
+        self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.moments = zeros_like(variables)
+        self.squares = zeros_like(variables)
+
+    def apply_gradients(self, gradients):
+        t = tf.cast(self.step.assign_add(1), self.targets[0].dtype)
+        correction_1 = 1 - BETA_1**t
+        correction_2 = 1 - BETA_2**t
+        for variable, g, moment, square in zip(
+            self.targets, gradients, self.moments, self.squares, strict=True
+        ):
+            g = tf.convert_to_tensor(g)
+            m = BETA_1 * moment + (1 - BETA_1) * g
+            moment.assign(m)
+            v = BETA_2 * square + (1 - BETA_2) * tf.square(g)
+            square.assign(v)
+            step = (m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)
+            variable.assign_sub(LEARNING_RATE * step)
+
+
+@tf.function
+def train_step(model, optimizer, tokens, token_types, last, labels):
+    with tf.GradientTape() as tape:
+        prediction = model(tokens, token_types, last)
+        loss = loss_fn(prediction, labels)
+    gradients = tape.gradient(loss, optimizer.targets)
+    optimizer.apply_gradients(gradients)
+    return loss
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--weights", default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = BertSmall(load_weights(args.weights))
+    optimizer = Adam(model.trainable_variables)
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        loss = train_step(model, optimizer, *next(data))
+        if step % 10 == 0:
+            print(f"step {step}: loss {float(loss):.6f}")
+
+
+if __name__ == "__main__":
+    main()

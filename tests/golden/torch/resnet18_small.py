@@ -1,0 +1,252 @@
+"""Trains resnet18_small with PyTorch."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+
+
+class Resnet18Small(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, kernel_size=7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(8, eps=1e-5, momentum=0.1)
+        self.layer1 = nn.ModuleDict(
+            {
+                "0": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
+                        "bn1": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
+                        "bn2": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
+                    }
+                ),
+                "1": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
+                        "bn1": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(8, 8, kernel_size=3, padding=1, bias=False),
+                        "bn2": nn.BatchNorm2d(8, eps=1e-5, momentum=0.1),
+                    }
+                ),
+            }
+        )
+        self.layer2 = nn.ModuleDict(
+            {
+                "0": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            8, 16, kernel_size=3, stride=2, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            16, 16, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
+                        "downsample": nn.ModuleDict(
+                            {
+                                "0": nn.Conv2d(
+                                    8, 16, kernel_size=1, stride=2, bias=False
+                                ),
+                                "1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
+                            }
+                        ),
+                    }
+                ),
+                "1": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            16, 16, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            16, 16, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(16, eps=1e-5, momentum=0.1),
+                    }
+                ),
+            }
+        )
+        self.layer3 = nn.ModuleDict(
+            {
+                "0": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            16, 32, kernel_size=3, stride=2, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            32, 32, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+                        "downsample": nn.ModuleDict(
+                            {
+                                "0": nn.Conv2d(
+                                    16, 32, kernel_size=1, stride=2, bias=False
+                                ),
+                                "1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+                            }
+                        ),
+                    }
+                ),
+                "1": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            32, 32, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            32, 32, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(32, eps=1e-5, momentum=0.1),
+                    }
+                ),
+            }
+        )
+        self.layer4 = nn.ModuleDict(
+            {
+                "0": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            32, 64, kernel_size=3, stride=2, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            64, 64, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
+                        "downsample": nn.ModuleDict(
+                            {
+                                "0": nn.Conv2d(
+                                    32, 64, kernel_size=1, stride=2, bias=False
+                                ),
+                                "1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
+                            }
+                        ),
+                    }
+                ),
+                "1": nn.ModuleDict(
+                    {
+                        "conv1": nn.Conv2d(
+                            64, 64, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn1": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
+                        "conv2": nn.Conv2d(
+                            64, 64, kernel_size=3, padding=1, bias=False
+                        ),
+                        "bn2": nn.BatchNorm2d(64, eps=1e-5, momentum=0.1),
+                    }
+                ),
+            }
+        )
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(x)))
+        x = F.max_pool2d(x, 3, stride=2, padding=1)
+        h = F.relu(self.layer1["0"]["bn1"](self.layer1["0"]["conv1"](x)))
+        h = self.layer1["0"]["bn2"](self.layer1["0"]["conv2"](h))
+        x = F.relu(h + x)
+        h = F.relu(self.layer1["1"]["bn1"](self.layer1["1"]["conv1"](x)))
+        h = self.layer1["1"]["bn2"](self.layer1["1"]["conv2"](h))
+        x = F.relu(h + x)
+        h = F.relu(self.layer2["0"]["bn1"](self.layer2["0"]["conv1"](x)))
+        h = self.layer2["0"]["bn2"](self.layer2["0"]["conv2"](h))
+        x = self.layer2["0"]["downsample"]["0"](x)
+        x = F.relu(h + self.layer2["0"]["downsample"]["1"](x))
+        h = F.relu(self.layer2["1"]["bn1"](self.layer2["1"]["conv1"](x)))
+        h = self.layer2["1"]["bn2"](self.layer2["1"]["conv2"](h))
+        x = F.relu(h + x)
+        h = F.relu(self.layer3["0"]["bn1"](self.layer3["0"]["conv1"](x)))
+        h = self.layer3["0"]["bn2"](self.layer3["0"]["conv2"](h))
+        x = self.layer3["0"]["downsample"]["0"](x)
+        x = F.relu(h + self.layer3["0"]["downsample"]["1"](x))
+        h = F.relu(self.layer3["1"]["bn1"](self.layer3["1"]["conv1"](x)))
+        h = self.layer3["1"]["bn2"](self.layer3["1"]["conv2"](h))
+        x = F.relu(h + x)
+        h = F.relu(self.layer4["0"]["bn1"](self.layer4["0"]["conv1"](x)))
+        h = self.layer4["0"]["bn2"](self.layer4["0"]["conv2"](h))
+        x = self.layer4["0"]["downsample"]["0"](x)
+        x = F.relu(h + self.layer4["0"]["downsample"]["1"](x))
+        h = F.relu(self.layer4["1"]["bn1"](self.layer4["1"]["conv1"](x)))
+        h = self.layer4["1"]["bn2"](self.layer4["1"]["conv2"](h))
+        x = F.relu(h + x)
+        x = x.mean(dim=(2, 3))
+        return self.fc(x)
+
+
+def make_model() -> nn.Module:
+    model = Resnet18Small()
+    model.to(device)
+    return model
+
+
+def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.Adam(
+        model.parameters(),
+        lr=LEARNING_RATE,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0.0,
+    )
+
+
+def train_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+) -> Tensor:
+    optimizer.zero_grad(set_to_none=True)
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def load_data(path: Path) -> tuple[Tensor, Tensor]:
+    tensors = load_file(path)
+    x = tensors["x"].float()
+    y = tensors["y"].long()
+    return x.to(device), y.to(device)
+
+
+def batches(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless batches in the order of the file; a partial last one is left out."""
+    if len(x) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    while True:
+        for first in range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE):
+            rows = slice(first, first + BATCH_SIZE)
+            yield x[rows], y[rows]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=here / "data.safetensors")
+    parser.add_argument("--weights", type=Path, default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = make_model()
+    # Not strict: BatchNorm's num_batches_tracked is not in the file.
+    model.load_state_dict(load_file(args.weights), strict=False)
+    optimizer = make_optimizer(model)
+    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        loss = train_step(model, optimizer, *batch)
+        if step % 10 == 0:
+            print(f"step {step:5d}  loss {loss.item():.6f}")
+
+
+if __name__ == "__main__":
+    main()
