@@ -56,6 +56,11 @@ Tensor like(const Tensor& value, const Tensor& target) {
   return torch::empty_like(target).copy_(value).detach();  // in the target's dtype, device and memory format
 }
 
+// A parameter that is not trained and adds nothing: the second bias of an LSTM. The workload knows no such.
+bool constant_zero(const Tensor& parameter) {
+  return parameter.is_leaf() && !parameter.requires_grad() && !parameter.any().item<bool>();
+}
+
 class LibtorchAdapter : public Adapter {
  public:
   Json import_framework(const ImportRequest& request) override {
@@ -122,7 +127,7 @@ class LibtorchAdapter : public Adapter {
 
   Json effective() {
     int64_t parameters = 0;
-    for (const Tensor& p : built_->model().parameters()) parameters += p.numel();
+    for (const auto& [name, p] : parameters_of_model()) parameters += p.numel();
     return {{"batch", built_->batch()},
             {"parameters", parameters},
             {"dtype", dtype_ == torch::kFloat64 ? "float64" : "float32"},
@@ -136,10 +141,19 @@ class LibtorchAdapter : public Adapter {
     }
   }
 
+  // In the model's order.
+  std::vector<std::pair<std::string, Tensor>> parameters_of_model() const {
+    std::vector<std::pair<std::string, Tensor>> all;
+    for (const auto& item : built_->model().named_parameters()) {
+      if (!constant_zero(item.value())) all.emplace_back(item.key(), item.value());
+    }
+    return all;
+  }
+
   // Every parameter and buffer but the counters of BatchNorm.
   Tensors state() const {
     Tensors all;
-    for (const auto& item : built_->model().named_parameters()) all[item.key()] = item.value();
+    for (const auto& [name, parameter] : parameters_of_model()) all[name] = parameter;
     for (const auto& item : built_->model().named_buffers()) {
       if (!item.key().ends_with("num_batches_tracked")) all[item.key()] = item.value();
     }
@@ -195,12 +209,14 @@ class LibtorchAdapter : public Adapter {
 
   // Loss, gradients and buffers of one training step.
   void one_step(const ParityRequest& request, Tensors& out) {
-    const auto named = built_->model().named_parameters();
-    GradientProbe probe(built_->model().parameters());
-    if (named.is_empty()) throw AdapterError("the model has no parameters");
+    const auto named = parameters_of_model();
+    if (named.empty()) throw AdapterError("the model has no parameters");
+    std::vector<Tensor> parameters;
+    for (const auto& [name, parameter] : named) parameters.push_back(parameter);
+    GradientProbe probe(parameters);
     out["loss"] = built_->step(request.first, request.count, probe).clone();
     if (!probe.stepped()) throw AdapterError("train_step does not call optimizer.step()");
-    for (size_t i = 0; i < named.size(); ++i) out["grad/" + named[i].key()] = probe.gradients()[i];
+    for (size_t i = 0; i < named.size(); ++i) out["grad/" + named[i].first] = probe.gradients()[i];
     for (const auto& item : built_->model().named_buffers()) {
       if (!item.key().ends_with("num_batches_tracked")) out["buffer/" + item.key()] = item.value().clone();
     }
@@ -210,14 +226,14 @@ class LibtorchAdapter : public Adapter {
   void update(const Tensors& gradients, Tensors& out) {
     need_optimizer();
     reset();
-    const auto named = built_->model().named_parameters();
-    for (const auto& item : named) {
-      const auto given = gradients.find(item.key());
-      if (given == gradients.end()) throw AdapterError("no gradient is given for '" + item.key() + "'");
-      Tensor(item.value()).mutable_grad() = like(given->second, item.value());
+    const auto named = parameters_of_model();
+    for (const auto& [name, parameter] : named) {
+      const auto given = gradients.find(name);
+      if (given == gradients.end()) throw AdapterError("no gradient is given for '" + name + "'");
+      Tensor(parameter).mutable_grad() = like(given->second, parameter);
     }
     built_->optimizer().step();
-    for (const auto& item : named) out["update/" + item.key()] = item.value().detach().clone();
+    for (const auto& [name, parameter] : named) out["update/" + name] = parameter.detach().clone();
   }
 
   Losses first_losses(int64_t steps) {

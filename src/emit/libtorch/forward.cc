@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emit/libtorch/cpp.h"
+#include "emit/libtorch/network_ops.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -184,6 +185,10 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
       {Op::kConcat, concat},
       {Op::kAdd, add},
       {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
       {Op::kSoftmaxCrossEntropy, loss},
       {Op::kMse, loss},
   };
@@ -258,6 +263,14 @@ void ForwardPrinter::call(const std::string& head, const std::vector<std::string
   finish(fmt::format("{}({})", head, fmt::join(arguments, ", ")), false);
 }
 
+std::string ForwardPrinter::once(const std::string& key, const std::string& wish,
+                                 const std::string& expression) {
+  if (const auto found = once_.find(key); found != once_.end()) return found->second;
+  const std::string variable = names_.name("once:" + key, wish);
+  statement(out_, fmt::format("const Tensor {} = {};", variable, expression));
+  return once_[key] = variable;
+}
+
 void ForwardPrinter::sum_or_product(const ir::Node& node, char symbol) {
   const auto operand = [&](ir::ValueId id) {
     const bool binary = pending_ && pending_->value == id && pending_->binary;
@@ -266,6 +279,10 @@ void ForwardPrinter::sum_or_product(const ir::Node& node, char symbol) {
   };
   const std::string a = operand(node.inputs[0]);
   const std::string b = operand(node.inputs[1]);
+  binary(a, symbol, b);
+}
+
+void ForwardPrinter::binary(const std::string& a, char symbol, const std::string& b) {
   finish(fmt::format("{} {} {}", a, symbol, b), true);
 }
 
@@ -347,24 +364,6 @@ size_t forward_arity(const ir::Workload& workload) {
 
 bool computes_target(const ir::Workload& workload) {
   return !workload.is_input(workload.nodes.back().inputs[1]);
-}
-
-void print_helpers(CodeWriter& out, const ir::Workload& workload) {
-  const bool needed = std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
-    return node.op == Op::kAvgPool2d && !symmetric(node.integers("pad")) && !node.flag("count_include_pad");
-  });
-  if (!needed) return;
-  out.print(
-      R"(// The mean over the part of each window that lies inside the picture. `pad` is left, right, top,
-// bottom; torch::avg_pool2d itself pads evenly only.
-Tensor avg_pool2d_uneven(const Tensor& x, torch::IntArrayRef kernel, torch::IntArrayRef stride,
-                         torch::IntArrayRef pad) {
-  const Tensor ones = torch::ones_like(x.slice(0, 0, 1).slice(1, 0, 1));
-  const Tensor inside = torch::avg_pool2d(torch::constant_pad_nd(ones, pad), kernel, stride);
-  return torch::avg_pool2d(torch::constant_pad_nd(x, pad), kernel, stride) / inside;
-}
-
-)");
 }
 
 }  // namespace bakeoff::emit::libtorch

@@ -33,7 +33,11 @@ class ForwardPrinter {
   // The parameter in a slot; "{}", an undefined tensor, where there is none.
   std::string param(const ir::Node& node, std::string_view slot) const;
   void call(const std::string& head, const std::vector<std::string>& arguments);
+  void binary(const std::string& a, char symbol, const std::string& b);
   void sum_or_product(const ir::Node& node, char symbol);
+  // Prints `const Tensor variable = expression;` where no statement with this key has been printed before;
+  // gives the variable.
+  std::string once(const std::string& key, const std::string& wish, const std::string& expression);
 
  private:
   struct Pending {
@@ -56,8 +60,9 @@ class ForwardPrinter {
   const std::vector<std::string>& inputs_;
   Namer names_;
   std::map<ir::ValueId, std::string> variables_;
-  std::vector<std::string> order_;  // all variables, oldest first
-  std::vector<std::string> free_;   // variables whose value is dead
+  std::vector<std::string> order_;           // all variables, oldest first
+  std::vector<std::string> free_;            // variables whose value is dead
+  std::map<std::string, std::string> once_;  // variables of once(), by key
   std::optional<Pending> pending_;
   int node_ = 0;  // index of the node being printed
 };
@@ -71,6 +76,6 @@ bool read_by_model(const ir::Workload& workload, ir::ValueId input);
 // True where the target of the loss is computed and forward() returns (prediction, target).
 bool computes_target(const ir::Workload& workload);
 // The helper functions that the program needs before the model; may print nothing.
-void print_helpers(CodeWriter& out, const ir::Workload& workload);
+void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 
 }  // namespace bakeoff::emit::libtorch

@@ -1,8 +1,8 @@
 #include "emit/libtorch/libtorch.h"
 
-#include "emit/libtorch/defaults.h"
 #include "emit/libtorch/forward.h"
 #include "emit/libtorch/script.h"
+#include "emit/torch_rules.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -34,7 +34,7 @@ const Framework& libtorch_framework() {
       .environment = environment,
       .supports = supports,
       .emit = emit_program,
-      .defaults = libtorch::defaults,
+      .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
   };
   return framework;

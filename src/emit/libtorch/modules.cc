@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emit/libtorch/cpp.h"
+#include "emit/torch_rules.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -14,19 +15,10 @@ namespace {
 using ir::Op;
 using ir::Role;
 
-std::string leaf_of(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return std::string(dot == std::string_view::npos ? name : name.substr(dot + 1));
-}
-
 // "block1.conv1" -> "block1"; "conv1" -> "".
 std::string parent_of(std::string_view path) {
   const size_t dot = path.rfind('.');
   return std::string(dot == std::string_view::npos ? "" : path.substr(0, dot));
-}
-
-std::string usual_leaf(const std::string& slot) {
-  return slot == "mean" || slot == "var" ? "running_" + slot : slot;
 }
 
 std::string conv_options(const ir::Node& node, const ir::Shape& w) {
@@ -51,7 +43,8 @@ struct Layer {
 
 Layer layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
-  const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  const char* slot = node.op == Op::kLstm ? "weight_ih" : "weight";
+  const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   const auto eps = [&] {
     return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
   };
@@ -70,6 +63,10 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     }
     case Op::kLayerNorm:
       return {"nn::LayerNorm", fmt::format("nn::LayerNormOptions({}){}", braces(w), eps())};
+    case Op::kLstm:
+      return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
+                                      node.has("bias") ? "" : ".bias(false)")};
+    case Op::kPositionEmbedding:
     case Op::kEmbedding:
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
     default:
@@ -93,7 +90,7 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return;
-  const std::string path = natural_layer(node);
+  const std::string path = torch_layer(request_.workload, node);
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -114,11 +111,23 @@ void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types)
 void Modules::add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types) {
   const std::string name = names_.name("member " + path, path);
   const Layer layer = layer_for(request_, node, types);
-  members_.push_back(
-      {name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"});
+  Member member{name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"};
+  const auto of_lstm = [&name](const std::string& leaf) {  // its tensors are no members
+    return fmt::format("{}->named_parameters()[{}]", name, quote(leaf));
+  };
+  for (const ir::Slot& slot : node.params) {
+    const std::string leaf = torch_leaf(node.op, slot.name);
+    held_[slot.param] = node.op == Op::kLstm ? of_lstm(leaf) : name + "->" + leaf;
+  }
+  if (node.op == Op::kLstm && node.has("bias")) {
+    if (!freezes_biases_)
+      member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
+    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_lstm("bias_hh_l0")));
+    freezes_biases_ = true;
+  }
+  members_.push_back(std::move(member));
   layers_[path] = &node;
   module_of_[&node] = name;
-  for (const ir::Slot& slot : node.params) held_[slot.param] = name + "->" + usual_leaf(slot.name);
 }
 
 void Modules::add_loose(ir::ParamId id) {
@@ -139,18 +148,13 @@ void Modules::add_loose(ir::ParamId id) {
 // The initial value that the nn module of such a parameter would have given it.
 std::vector<std::string> Modules::own_init(const std::string& name, ir::ParamId id) const {
   if (request_.training.track == ir::Track::kEqualised) return {};
-  const auto& parameters = request_.workload.parameters;
-  const Role role = parameters[static_cast<size_t>(id)].role;
-  if (role == Role::kWeight) return {fmt::format("nn::init::kaiming_uniform_({}, std::sqrt(5.0));", name)};
-  if (role == Role::kTable) return {fmt::format("nn::init::normal_({});", name)};
-  if (role != Role::kBias) return {};
-  // fan_in of the layer: that of the weight beside this bias.
-  int64_t fan_in = 1;
-  for (const ir::Node& node : request_.workload.nodes) {
-    if (!node.has("bias") || !node.has("weight") || node.param("bias") != id) continue;
-    const ir::Shape& w = parameters[static_cast<size_t>(node.param("weight"))].shape;
-    fan_in = ir::product(w, 1, w.size());
-  }
+  const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
+  const int64_t fan_in = torch_fan_in(request_.workload, id);
+  // With a = sqrt 5 the bound is 1 / sqrt of the weight's own fan-in.
+  if (p.role == Role::kWeight && ir::product(p.shape, 1, p.shape.size()) == fan_in)
+    return {fmt::format("nn::init::kaiming_uniform_({}, std::sqrt(5.0));", name)};
+  if (p.role == Role::kTable) return {fmt::format("nn::init::normal_({});", name)};
+  if (p.role != Role::kWeight && p.role != Role::kBias) return {};
   const std::string bound = fmt::format("1 / std::sqrt({}.0)", fan_in);
   return {fmt::format("nn::init::uniform_({}, -{}, {});", name, bound, bound)};
 }
@@ -175,25 +179,6 @@ void Modules::add_dropout(const ir::Node& node) {
   module_of_[&node] = name;
 }
 
-std::string Modules::natural_layer(const ir::Node& node) const {
-  std::string path;
-  for (const ir::Slot& slot : node.params) {
-    const std::string& name = request_.workload.parameters[static_cast<size_t>(slot.param)].name;
-    if (leaf_of(name) != usual_leaf(slot.name) || leaf_of(name) == name) return "";
-    if (!path.empty() && path != layer_of(name)) return "";
-    path = layer_of(name);
-  }
-  // Nothing else may live under that name.
-  for (size_t i = 0; i < request_.workload.parameters.size(); ++i) {
-    const bool inside = request_.workload.parameters[i].name.starts_with(path + ".");
-    const bool mine = std::any_of(node.params.begin(), node.params.end(), [i](const ir::Slot& slot) {
-      return slot.param == static_cast<ir::ParamId>(i);
-    });
-    if (inside && !mine) return "";
-  }
-  return path;
-}
-
 void Modules::print_registration(CodeWriter& out) const {
   std::map<std::string, std::string> groups;  // "block1" -> the local variable that holds the module
   Namer locals = names_;
@@ -202,8 +187,12 @@ void Modules::print_registration(CodeWriter& out) const {
     if (const auto known = groups.find(path); known != groups.end()) return known->second + "->";
     const std::string owner = self(self, parent_of(path));
     const std::string variable = locals.name("group " + path, path);
-    statement(out, fmt::format("auto {} = {}register_module({}, std::make_shared<nn::Module>());", variable,
-                               owner, quote(leaf_of(path))));
+    const std::string head = fmt::format("auto {} =", variable);
+    const std::string made =
+        fmt::format("{}register_module({}, std::make_shared<nn::Module>());", owner, quote(leaf_of(path)));
+    const bool fits = static_cast<size_t>(out.column()) + head.size() + 1 + made.size() <= kColumns;
+    out.line(fits ? head + " " + made : head);
+    if (!fits) out.line("    " + made);
     groups[path] = variable;
     return variable + "->";
   };

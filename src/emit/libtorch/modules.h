@@ -28,6 +28,8 @@ class Modules {
   // "conv1->weight", "tied_bias"
   const std::string& parameter(ir::ParamId id) const { return held_.at(id); }
   bool empty() const { return members_.empty(); }
+  // True where a module has a parameter that the workload has not: the second bias of an LSTM.
+  bool freezes_biases() const { return freezes_biases_; }
   // The body of the constructor.
   void print_registration(CodeWriter& out) const;
   // The data members.
@@ -46,8 +48,6 @@ class Modules {
   void add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types);
   void add_loose(ir::ParamId id);
   void add_dropout(const ir::Node& node);
-  // The layer that can own all parameters of the node, or "".
-  std::string natural_layer(const ir::Node& node) const;
   std::vector<std::string> own_init(const std::string& name, ir::ParamId id) const;
 
   const Request& request_;
@@ -56,6 +56,7 @@ class Modules {
   std::map<const ir::Node*, std::string> module_of_;
   std::map<std::string, const ir::Node*> layers_;  // path -> the node that made it
   std::map<ir::ParamId, std::string> held_;        // parameter -> expression
+  bool freezes_biases_ = false;
 };
 
 }  // namespace bakeoff::emit::libtorch

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/libtorch/cpp.h"
+#include "emit/torch_rules.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -188,23 +189,6 @@ std::string base_class(const Optimizer& o) {
 
 }  // namespace
 
-Optimizer effective_optimizer(const ir::Training& training) {
-  Optimizer o = training.optimizer;
-  if (o.kind == OptimizerKind::kAdamW) o.decay_form = DecayForm::kDecoupled;
-  if (training.track == ir::Track::kEqualised) return o;
-  const auto left_open = [&o](const char* key) { return !o.stated.contains(key); };
-  if (left_open("momentum")) o.momentum = 0;
-  if (left_open("nesterov")) o.nesterov = false;
-  if (left_open("rho")) o.rho = 0.99;
-  if (left_open("beta1")) o.beta1 = 0.9;
-  if (left_open("beta2")) o.beta2 = 0.999;
-  if (left_open("eps")) o.eps = 1e-8;
-  if (left_open("eps_form")) o.eps_form = EpsForm::kOutside;
-  if (left_open("weight_decay")) o.weight_decay = o.kind == OptimizerKind::kAdamW ? 1e-2 : 0;
-  if (left_open("decay_form") && o.kind != OptimizerKind::kAdamW) o.decay_form = DecayForm::kL2;
-  return o;
-}
-
 std::string optimizer_class(const Optimizer& o) {
   const bool rmsprop = o.kind == OptimizerKind::kRmsprop;
   if (rmsprop && o.eps_form == EpsForm::kInside) return "RMSpropEpsInside";
@@ -215,7 +199,7 @@ std::string optimizer_class(const Optimizer& o) {
 }
 
 void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
-  const Optimizer o = effective_optimizer(training);
+  const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   if (name.starts_with("Decoupled")) {
     out.print(kDecoupledDecay, {{"name", name}, {"base", base_class(o)}});
@@ -233,7 +217,7 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
 }
 
 void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& model) {
-  const Optimizer o = effective_optimizer(training);
+  const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   Options options(training);
   if (o.kind == OptimizerKind::kSgd) {

@@ -7,8 +7,6 @@
 
 namespace bakeoff::emit::libtorch {
 
-// What is trained with: in the as-is track LibTorch's defaults for every key that the recipe leaves out.
-ir::Optimizer effective_optimizer(const ir::Training& training);
 // "torch::optim::RMSprop" or a class of the program.
 std::string optimizer_class(const ir::Optimizer& optimizer);
 // The class with a blank line after it, if the program has one.

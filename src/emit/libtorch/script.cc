@@ -22,7 +22,8 @@ std::set<std::string> reserved() {
             "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
             "load pretty_print is_serializable as named_parameters named_buffers named_modules "
             "named_children shared_from_this load_data load_weights load_safetensors field train_step "
-            "make_model make_optimizer next argc argv avg_pool2d_uneven register_module register_parameter "
+            "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
+            "causal_padding_mask lrn lstm_sequence register_module register_parameter "
             "register_buffer unregister_module RMSpropEpsInside AdamEpsInside AdamEpsHat DecoupledSGD "
             "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
             "stdin stdout stderr errno assert linux unix"));
@@ -42,15 +43,16 @@ class Program {
 
   std::string text() {
     header();
-    print_helpers(out_, workload_);
-    model_class();
+    const Modules modules(request_, types_, names_);
+    print_helpers(out_, workload_, modules);
+    model_class(modules);
     print_optimizer_class(out_, request_.training);
     make_model();
     print_make_optimizer(out_, request_.training, class_);
     train_step();
     load_safetensors();
     load_data();
-    if (equalised()) load_weights();
+    if (equalised()) load_weights(modules);
     batches();
     main();
     return out_.text();
@@ -73,12 +75,12 @@ class Program {
   std::string inputs() const { return fmt::format("{}", fmt::join(inputs_, ", ")); }
 
   void header();
-  void model_class();
+  void model_class(const Modules& modules);
   void make_model();
   void train_step();
   void load_safetensors();
   void load_data();
-  void load_weights();
+  void load_weights(const Modules& modules);
   void batches();
   void main();
 
@@ -101,7 +103,10 @@ void Program::header() {
   out_.print(
       "#include <torch/torch.h>\n\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
       "<fstream>\n"
-      "#include <map>\n#include <memory>\n#include <regex>\n#include <sstream>\n#include <string>\n"
+      "#include <map>\n#include <memory>\n");
+  if (has(ir::Op::kAttention)) out_.line("#include <optional>");
+  out_.print(
+      "#include <regex>\n#include <sstream>\n#include <string>\n"
       "#include <tuple>\n#include <utility>\n#include <vector>\n\n"
       "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
   std::vector<std::string> each(inputs_.size(), "Tensor");
@@ -113,8 +118,7 @@ void Program::header() {
   out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
 }
 
-void Program::model_class() {
-  const Modules modules(request_, types_, names_);
+void Program::model_class(const Modules& modules) {
   out_.line(fmt::format("struct {}Impl : nn::Module {{", class_));
   {
     const auto body = out_.indent();
@@ -263,13 +267,21 @@ void Program::load_data() {
   out_.blank();
 }
 
-void Program::load_weights() {
+void Program::load_weights(const Modules& modules) {
   out_.line(fmt::format("void load_weights({}& model, const std::string& path) {{", class_));
   {
     const auto body = out_.indent();
     out_.print(R"(const torch::NoGradGuard no_grad;
 const auto tensors = load_safetensors(path);
-for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
+)");
+    out_.print(
+        modules.freezes_biases()
+            ? R"(for (auto& item : model->named_parameters()) {
+  // The LSTMs' second biases are not in the file.
+  if (item.value().requires_grad()) item.value().copy_(tensors.at(item.key()));
+}
+)"
+            : R"(for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
 )");
     if (has(ir::Op::kBatchNorm)) {
       out_.print(R"(for (auto& item : model->named_buffers()) {
