@@ -10,7 +10,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <regex>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -80,10 +79,12 @@ Tensor train_step(MlpDeep& model, torch::optim::Optimizer& optimizer, const Tens
   return loss.detach();
 }
 
-std::string field(const std::string& entry, const char* pattern) {
-  std::smatch match;
-  TORCH_CHECK(std::regex_search(entry, match, std::regex(pattern)), "no ", pattern, " in ", entry);
-  return match[1];
+// What stands between `open` and `close` in an entry of the header below.
+std::string field(const std::string& entry, const std::string& open, char close) {
+  const size_t begin = entry.find(open) + open.size();
+  const size_t end = entry.find(close, begin);
+  TORCH_CHECK(begin >= open.size() && end != std::string::npos, "no ", open, " in ", entry);
+  return entry.substr(begin, end - begin);
 }
 
 // A safetensors file: 8 bytes with the length of a JSON header, the header
@@ -101,15 +102,18 @@ std::map<std::string, Tensor> load_safetensors(const std::string& path) {
   file.read(header.data(), length);
 
   std::map<std::string, Tensor> tensors;
-  const std::regex entries("\"([^\"]+)\":\\{([^{}]*)\\}");
-  for (std::sregex_iterator it(header.begin(), header.end(), entries), end; it != end; ++it) {
-    const std::string name = (*it)[1], entry = (*it)[2];
+  for (size_t at = 1; header[at] == '"';) {
+    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
+    TORCH_CHECK(end != std::string::npos, "the header of ", path, " is damaged");
+    const std::string name = header.substr(at + 1, colon - at - 1);
+    const std::string entry = header.substr(colon, end - colon);
+    at = end + 2;  // behind "},"
     if (name == "__metadata__") continue;
     std::vector<int64_t> shape;
-    std::stringstream sizes(field(entry, "\"shape\":\\[([\\d,]*)\\]"));
+    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
     for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
-    const Tensor tensor = torch::empty(shape, kTypes.at(field(entry, "\"dtype\":\"(\\w+)\"")));
-    file.seekg(8 + length + std::stoll(field(entry, "\"data_offsets\":\\[(\\d+),")));
+    const Tensor tensor = torch::empty(shape, kTypes.at(field(entry, "\"dtype\":\"", '"')));
+    file.seekg(8 + length + std::stoll(field(entry, "\"data_offsets\":[", ',')));
     file.read(static_cast<char*>(tensor.data_ptr()), tensor.nbytes());
     tensors[name] = tensor;
   }
