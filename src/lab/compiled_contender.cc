@@ -148,7 +148,8 @@ class Compilation {
     Compiled done{.program = worker_ / "worker", .compiler = tools_.version};
     done.failure = configure();
     if (!done.failure) {
-      progress("compiling the LibTorch runner, once for this torch and compiler");
+      if (!fs::exists(runner_ / "build" / "librunner.a"))
+        progress("compiling the LibTorch runner, once for this torch and compiler");
       done.failure = build("runner");
     }
     if (done.failure) return done;
