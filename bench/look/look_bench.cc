@@ -37,7 +37,7 @@ int run(double ceiling) {
   for (int i = 0; i < 600; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const stats::Race race = race_state(table, options.ranking);
-    const stats::Heat next = next_heat(table, race, entrants, 0, 0, options);
+    const stats::Heat next = next_heat(table, race, entrants, 0, options);
     ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     if (next.members.empty() || !table.add(heat(next.members, random))) break;
   }

@@ -147,6 +147,44 @@ def test_losses_start_from_the_initial_state(
         w = w - 0.5 * error.T @ x / 4
 
 
+CALLS = """
+
+STEPS_PER_CALL = 3
+
+
+def batches(arrays):
+    return itertools.cycle([tuple(jnp.array([a[:4]] * 3) for a in arrays)])
+
+
+@jax.jit
+def train_steps(params, opt_state, xs, ts):
+    def step(carry, batch):
+        *carry, loss = train_step(*carry, *batch)
+        return tuple(carry), loss
+
+    carry, losses = jax.lax.scan(step, (params, opt_state), (xs, ts))
+    return *carry, losses
+"""
+
+
+def test_several_steps_a_call_are_the_same_steps(
+    adapter: Any, small: dict[str, Any]
+) -> None:
+    build(adapter, small["folder"])
+    single = adapter.losses(7).losses
+    script = small["folder"] / "mine.py"
+    script.write_text(script.read_text() + CALLS)
+    effective = build(adapter, small["folder"])
+    assert effective["steps_per_call"] == effective["steps_per_mark"] == 3
+    assert adapter.losses(7).losses == pytest.approx(single, rel=1e-12)
+    marks: list[int] = []
+    ran = adapter.run(4, lambda: marks.append(1))
+    assert (ran.steps, len(marks)) == (6, 2)
+    script.write_text(script.read_text().replace("def train_steps", "def other"))
+    with pytest.raises(AdapterError, match=r"defines no train_steps\("):
+        build(adapter, small["folder"])
+
+
 def test_the_step_itself_is_proven(adapter: Any, small: dict[str, Any]) -> None:
     edit(
         small["folder"],
@@ -228,7 +266,8 @@ def test_gradients_of_the_cnn_are_those_of_its_loss(
 def test_scripts_run_alone(tmp_path: Path) -> None:
     cnn_files(tmp_path)
     shutil.copy(GOLDEN / "mnist_cnn.layout.json", tmp_path / "train_jax.layout.json")
-    for name in ("mnist_cnn", "mnist_cnn_as_is"):
+    names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
+    for name in names:
         script = golden(name, tmp_path, 16)
         run = subprocess.run(
             [sys.executable, str(script), "--steps", "11"],
@@ -236,5 +275,6 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
         )  # fmt: skip
         assert run.returncode == 0, run.stderr
         lines = run.stdout.splitlines()
-        assert [line.split(":")[0] for line in lines] == ["step 0", "step 10"]
+        second = "step 8" if name == names[-1] else "step 10"
+        assert [line.split(":")[0] for line in lines] == ["step 0", second]
         assert float(lines[1].split()[-1]) < float(lines[0].split()[-1])

@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/version.h"
+#include "lab/selftest.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -59,8 +60,8 @@ void add_selftest(CLI::App& app, Targets& t) {
       ->check(CLI::Range(0.1, 100000.0))
       ->capture_default_str();
   sub->add_option("--framework", t.selftest.framework,
-                  "torch, jax or tensorflow; default: the first installed")
-      ->check(CLI::IsMember({"torch", "jax", "tensorflow"}));
+                  "default: the first installed of torch, tensorflow, jax")
+      ->check(CLI::IsMember(lab::kSelfTestFrameworks));
   sub->add_option("--record", t.selftest.record,
                   "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
 }

@@ -50,7 +50,13 @@ Result<lab::Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe
                        {"measured", profile.measured},
                        {"with", profile.framework + ", " + profile.work}};
   for (const auto& [key, value] : lab::take_over(profile, recipe)) record["taken: race." + key] = value;
-  if (const auto prediction = lab::predict(profile, recipe, lab::allowed_cpus().size())) {
+  const size_t cpus = lab::allowed_cpus().size();
+  const auto ceiling = lab::promised_ceiling(profile, recipe, cpus);
+  if (ceiling && *ceiling < recipe.race.noise_ceiling && !recipe.race.stated.contains("noise_ceiling")) {
+    recipe.race.noise_ceiling = *ceiling;
+    record["taken: race.noise_ceiling"] = fmt::format("{:.3f}", *ceiling);
+  }
+  if (const auto prediction = lab::predict(profile, recipe, cpus)) {
     CHECK_OK(lab::check_prediction(*prediction, recipe));
     record["prediction"] = prediction->text;
     progress.lines()(prediction->text);

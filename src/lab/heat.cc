@@ -19,18 +19,21 @@
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
 #include "sample/process_sampler.h"
+#include "stats/racing.h"
 #include "tensor/rng.h"
 
 namespace bakeoff::lab {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
+constexpr double kLongestBlock = 4;  // of a member, in blocks of the leader
 
 // A member of a heat while it lives.
 struct Member {
   std::unique_ptr<Worker> worker;
   Trial trial;
   int64_t burst_steps = 2;
+  double step_s = 0;  // the last one known of the warm-up
   // Of the round under way.
   int64_t cpu_ns = 0;
   int64_t jump_ns = 0;
@@ -93,16 +96,17 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
   take_failure(member);
 }
 
-// The further steps before the bursts, with the machine to itself; they also tell how long a burst is.
-void warm_up(const Plan& plan, Member& member) {
+// Steps before the bursts, with the machine to itself; they also tell how long a burst is.
+void warm_up(Member& member, int64_t steps) {
+  if (steps <= 0) return;
   member.worker->thaw();
-  if (const auto warm = member.worker->run(plan.recipe.race.warmup_steps, "warmup")) {
-    member.trial.warmup_ns = warm->burst.ns;
-    member.trial.warmup_step_ns = warm->step_ns;
-    note_loss(member.trial, warm->loss);
+  if (const auto warm = member.worker->run(steps, "warmup")) {
+    Trial& trial = member.trial;
+    trial.warmup_ns += warm->burst.ns;
+    trial.warmup_step_ns.insert(trial.warmup_step_ns.end(), warm->step_ns.begin(), warm->step_ns.end());
+    note_loss(trial, warm->loss);
     // What comes after the claimed end counts, too: else a worker that does not wait gets huge bursts.
-    const double step_s = Burst{warm->burst.ns + warm->burst.late_ns, warm->burst.steps}.ms_per_step() / 1e3;
-    member.burst_steps = std::max<int64_t>(2, std::llround(plan.recipe.race.burst_seconds / step_s));
+    member.step_s = Burst{warm->burst.ns + warm->burst.late_ns, warm->burst.steps}.ms_per_step() / 1e3;
   }
   member.worker->freeze();
   take_failure(member);
@@ -153,44 +157,48 @@ void judge_barrier(Member& member) {
 // A heat under way.
 class Heat {
  public:
-  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const Watch& watch,
-       Happening happening)
+  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const HeatOptions& options,
+       const Watch& watch, Happening happening)
       : plan_(plan),
         lanes_(lanes),
+        options_(options),
         watch_(watch),
         now_(std::move(happening)),
         rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
         members_(lanes.size()),
         order_(lanes.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
-    now_.total = static_cast<int>(lanes.size() * (2 + static_cast<size_t>(plan.recipe.race.bursts)));
+    now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
     now_.done = 0;
     host_ = plan.host ? plan.host : machine_eye(plan.lanes[lanes.front()].entry.worker.cpus);
     for (size_t i = 0; i < lanes.size(); ++i) {
       members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
       members_[i].trial.heat = number;
+      members_[i].trial.confirms = options.confirms;
     }
+    draw_start_order(number);
   }
 
-  void start(size_t at_once) {
-    tensor::shuffle(order_, rng_);
+  void start() {
     std::atomic<size_t> next{0};
     const auto work = [&] {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
         Member& member = members_[order_[k]];
-        member.trial.alone = at_once == 1;
+        member.trial.alone = options_.at_once == 1;
         tell("starting", order_[k]);
         start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, member);
       }
     };
     std::vector<std::thread> beside;
-    for (size_t i = 1; i < at_once; ++i) beside.emplace_back(work);
+    for (size_t i = 1; i < options_.at_once; ++i) beside.emplace_back(work);
     work();
     for (std::thread& thread : beside) thread.join();
   }
 
   void time() {
-    each("warming up", [&](Member& member) { warm_up(plan_, member); });
+    each("first steps of", [&](Member& member) { warm_up(member, 1); });
+    drop_the_hopeless();
+    each("warming up", [&](Member& member) { finish_warm_up(member); });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
       const HostRound seen = run_round();
@@ -215,6 +223,52 @@ class Heat {
 
  private:
   static constexpr const char* kClockJump = "the clock jumped";
+
+  // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
+  // reverses it.
+  void draw_start_order(int number) {
+    tensor::Rng rng(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>((number + 1) / 2));
+    std::vector<uint64_t> keys(plan_.lanes.size());
+    for (uint64_t& key : keys) key = rng.next();
+    std::sort(order_.begin(), order_.end(),
+              [&](size_t a, size_t b) { return keys[lanes_[a]] < keys[lanes_[b]]; });
+    if (number % 2 == 0) std::reverse(order_.begin(), order_.end());
+  }
+
+  // Seconds of what a burst of so long steps takes, all of them.
+  double block_s(double step_s) const {
+    const recipe::Race& race = plan_.recipe.race;
+    return static_cast<double>(race.bursts * stats::burst_steps(step_s, race.burst_seconds, race.bursts, 0)) *
+           step_s;
+  }
+
+  // The faster of the first two steps counts: the first may have compiled.
+  void drop_the_hopeless() {
+    for (const Member& member : members_) {
+      if (options_.leader_block_s > 0 || member.step_s <= 0) continue;
+      leader_block_s_ =
+          leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+    }
+    for (Member& member : members_) {
+      if (!member.worker || !member.worker->ok()) continue;
+      const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
+      const auto reason = stats::drop_reason(std::min(first_s, member.step_s), leader_block_s_);
+      if (!reason) continue;
+      member.trial.dropped = *reason;
+      end_member(member);
+      member.worker.reset();
+    }
+  }
+
+  void finish_warm_up(Member& member) {
+    const recipe::Race& race = plan_.recipe.race;
+    const double cap_s = kLongestBlock * leader_block_s_;
+    int64_t steps = race.warmup_steps - 1;
+    if (cap_s > 0 && member.step_s > 0)
+      steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
+    warm_up(member, steps);
+    member.burst_steps = stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, cap_s);
+  }
 
   // One burst of everybody, with the host looked at before and after.
   HostRound run_round() {
@@ -276,6 +330,8 @@ class Heat {
 
   const Plan& plan_;
   const std::vector<size_t>& lanes_;
+  const HeatOptions options_;
+  double leader_block_s_ = options_.leader_block_s;
   const Watch& watch_;
   Happening now_;
   std::mutex telling_;
@@ -288,10 +344,10 @@ class Heat {
 
 }  // namespace
 
-std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat, size_t at_once,
-                            const Watch& watch, Happening happening) {
-  Heat running(plan, lanes, heat, watch, std::move(happening));
-  running.start(at_once);
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat,
+                            const HeatOptions& options, const Watch& watch, Happening happening) {
+  Heat running(plan, lanes, heat, options, watch, std::move(happening));
+  running.start();
   running.time();
   return running.end();
 }

@@ -142,6 +142,19 @@ std::string missing(const Contender& contender, const Interpreters& interpreters
                                      : fmt::format("there is no environment '{}'", contender.environment);
 }
 
+}  // namespace
+
+void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
+  const auto recorded = [&](const char* key, auto set) {
+    if (const auto found = manifest.controls.find(key); found != manifest.controls.end())
+      set(found->second.c_str());
+  };
+  recorded("bursts", [&](const char* text) { recipe.race.bursts = std::atoll(text); });
+  recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
+}
+
+namespace {
+
 // Workers compiled for the contenders that are programs, by contender; empty for the others. What fails is
 // the contender's failure.
 std::vector<fs::path> compile_programs(Manifest& manifest, const fs::path& scripts,
@@ -176,9 +189,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
   const Machine machine = this_machine();
   const Controls shared = controls_from(manifest.controls, control_set(recipe, {}, machine.cpus.size()));
   recipe.race.cooldown_seconds = shared.cooldown_s;
-  if (const auto bursts = manifest.controls.find("bursts"); bursts != manifest.controls.end()) {
-    recipe.race.bursts = std::atoll(bursts->second.c_str());
-  }
+  take_recorded(manifest, recipe);
   GateJob gate{.workload = recipe.workload,
                .training = recipe.training,
                .data = directory.scripts() / kData,
@@ -286,6 +297,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .calibration = calibration,
                     .notes = std::move(notes)};
   manifest.controls["bursts"] = std::to_string(recipe.race.bursts);
+  manifest.controls["noise_ceiling"] = fmt::format("{:.3f}", recipe.race.noise_ceiling);
   manifest.worker_environment["TORCHINDUCTOR_CACHE_DIR"] = (directory.path() / "cache" / "inductor").string();
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {
     manifest.contenders.push_back(record_of(recipe.contenders[i], shared));

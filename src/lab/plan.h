@@ -57,6 +57,10 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path
 // Goes on with an interrupted run: its own recipe, scripts, data and weights.
 Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
 
+// What a run took from the machine's profile in place of the recipe's own: how many bursts, and which promise
+// about noise.
+void take_recorded(const Manifest& manifest, recipe::Recipe& recipe);
+
 // Variables set for every worker, whatever its controls: quiet logs, no TF32 in the equalised track.
 Texts worker_environment(const recipe::Recipe& recipe);
 

@@ -4,14 +4,16 @@
 #include <boost/math/distributions/normal.hpp>
 #include <cmath>
 
+#include "lab/evidence.h"
 #include "lab/profile.h"
-#include "lab/race.h"
 #include "stats/planning.h"
 
 namespace bakeoff::lab {
 namespace {
 
 constexpr int64_t kFewestBursts = 2, kMostBursts = 12;
+// A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
+constexpr double kCeilingFactor = 4, kLeastCeiling = 0.05;
 
 // The measurement that tells most about a race under `wanted`: the same controls, else the same allocator
 // and threads, else the same threads; of equal ones that with most blocks.
@@ -79,12 +81,18 @@ Texts take_over(const Profile& profile, recipe::Recipe& recipe) {
   return taken;
 }
 
+std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {
+  const Measured* found = nearest_measurement(profile, control_set(recipe, {}, allowed));
+  if (found == nullptr) return std::nullopt;
+  return std::max(kLeastCeiling, kCeilingFactor * found->spread().interval.high);
+}
+
 std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {
   const size_t k = recipe.contenders.size();
   const Measured* found = nearest_measurement(profile, control_set(recipe, {}, allowed));
   if (found == nullptr || k < 2) return std::nullopt;
   Prediction p{.sd = found->spread().sd, .under = found->name};
-  const double alpha = recipe.alpha / (static_cast<double>(k * (k - 1)) / 2);
+  const double alpha = recipe.alpha / static_cast<double>(k - 1);
   p.heats_needed = stats::pairs_needed(p.sd, recipe.margin, alpha).value_or(0);
   p.least_heats = least_heats(recipe.alpha, k);
   // A round: every contender meets the leader once, in as many heats as the live ones allow.

@@ -137,15 +137,15 @@ TEST(LeastHeats, GrowWithTheDemandAndAreEnough) {
   EXPECT_LE(least_heats(0.01, 2), least_heats(0.01, 10));
   EXPECT_GE(least_heats(0.5, 2), 2);
   for (const double alpha : {0.2, 0.05, 0.01}) {
+    const stats::RankingOptions options = {.alpha = alpha, .family = stats::Family::kBest};
     const int64_t least = least_heats(alpha, 3);
     stats::PairTable table(3);
     for (int64_t heat = 1; heat <= least; ++heat) {
-      const stats::Race before = stats::race_state(table, {.alpha = alpha});
-      EXPECT_THAT(before.eliminated, IsEmpty()) << "heat " << heat << " of " << least;
+      EXPECT_THAT(stats::race_state(table, options).eliminated, IsEmpty()) << heat << " of " << least;
       const double wobble = 1e-4 * std::sin(static_cast<double>(heat));
       ASSERT_TRUE(table.add({{0.0, 5 + wobble, 9 - wobble}}));
     }
-    EXPECT_EQ(stats::race_state(table, {.alpha = alpha}).winner, 0u) << alpha;
+    EXPECT_EQ(stats::race_state(table, options).winner, 0u) << alpha;
   }
 }
 
@@ -172,59 +172,6 @@ TEST(CheckBudget, RefusesWhatCannotDecide) {
   recipe.contenders.resize(1);
   recipe.budget = {.minutes = 0.001, .heats = 1};
   EXPECT_TRUE(check_budget(recipe)) << "one contender: nothing to decide";
-}
-
-// Heats of `members` with given log times; who stays away is empty.
-stats::PairTable table_of(size_t contenders, int heats, const std::vector<std::optional<double>>& log_ms) {
-  stats::PairTable table(contenders);
-  for (int heat = 0; heat < heats; ++heat) {
-    std::vector<std::optional<double>> all = log_ms;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (all[i]) *all[i] += 1e-3 * std::sin(3.0 * heat + static_cast<double>(i));
-    }
-    EXPECT_TRUE(table.add({all}));
-  }
-  return table;
-}
-
-std::vector<size_t> next(const stats::PairTable& table, std::vector<bool> failed, size_t live) {
-  failed.resize(table.contenders(), false);
-  return next_members(table, stats::race_state(table, {.alpha = 0.05, .margin = 0.03}), failed, live);
-}
-
-TEST(NextMembers, AtFirstEverybodyAsFarAsThereIsRoom) {
-  const stats::PairTable empty(4);
-  EXPECT_THAT(next(empty, {}, 8), ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(next(empty, {}, 2), ElementsAre(0, 1));
-  EXPECT_THAT(next(empty, {true}, 8), ElementsAre(1, 2, 3));
-  EXPECT_THAT(next(empty, {true, true, true}, 8), IsEmpty()) << "nobody to meet";
-}
-
-TEST(NextMembers, TheLeaderMeetsThoseWhoHaveNotRunYet) {
-  const auto table = table_of(4, 1, {2.0, 1.0, std::nullopt, std::nullopt});
-  EXPECT_THAT(next(table, {}, 2), ElementsAre(1, 2));
-  EXPECT_THAT(next(table, {}, 3), ElementsAre(1, 2, 3));
-  EXPECT_THAT(next(table, {}, 8), ElementsAre(1, 2, 3, 0));
-}
-
-TEST(NextMembers, TheEliminatedStayAway) {
-  const auto table = table_of(3, 25, {0.0, 0.0005, 1.0});
-  EXPECT_THAT(stats::race_state(table, {.alpha = 0.05, .margin = 0.03}).eliminated, ElementsAre(2));
-  for (const size_t member : next(table, {}, 8)) EXPECT_NE(member, 2u);
-  EXPECT_THAT(next(table_of(2, 25, {0.0, 1.0}), {}, 8), IsEmpty()) << "decided";
-}
-
-TEST(NextMembers, FewestHeatsFirst) {
-  auto table = table_of(3, 2, {0.0, 0.01, 0.01});
-  ASSERT_TRUE(table.add({{0.0, 0.012, std::nullopt}}));
-  EXPECT_THAT(next(table, {}, 2), ElementsAre(0, 2));
-}
-
-// 2 and 3 met each other, but nobody whom the leader met.
-TEST(NextMembers, WhoeverIsNotLinkedToTheLeaderIsLinked) {
-  auto table = table_of(4, 3, {0.0, 0.01, std::nullopt, std::nullopt});
-  ASSERT_TRUE(table.add({{std::nullopt, std::nullopt, 0.0, 0.5}}));
-  EXPECT_THAT(next(table, {}, 8), ElementsAre(0, 2, 3, 1));
 }
 
 class RaceTest : public ::testing::Test {
@@ -257,7 +204,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
     EXPECT_LT(now.done, now.total);
     last_done = now.done;
   };
-  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, 1, watch, {});
+  const auto trials = run_heat(plan, {0, 1, 2, 3, 4, 5, 6}, 3, {}, watch, {});
   ASSERT_EQ(trials.size(), 7u);
   for (size_t i = 0; i < 7; ++i) {
     EXPECT_EQ(trials[i].contender, plan.manifest.contenders[i].id) << "in the order of the members";
@@ -315,7 +262,7 @@ TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
     if (looks == 2 || looks == 6) snapshot.uptime_s = *snapshot.uptime_s + 60;
     return snapshot;
   };
-  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   EXPECT_EQ(looks, 8) << "two rounds, and two run again";
   for (const Trial& trial : trials) {
     EXPECT_EQ(trial.bursts.size(), 2u);
@@ -347,7 +294,7 @@ TEST_F(RaceTest, NoMoreRoundsThanAllowedAreRunAgain) {
     snapshot.uptime_s = *snapshot.uptime_s + (slept += 60);
     return snapshot;
   };
-  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   EXPECT_EQ(trials[0].bursts.size(), 4u) << "the last attempt counts, whatever it was like";
   EXPECT_EQ(trials[0].void_bursts.size(), 3u);
   const HostTally seen = tally(trials);
@@ -362,7 +309,7 @@ TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
   Plan plan =
       make_plan_of(folder_ / "run", {{"jumps", {{"step_ms", "2"}, {"jump_step", "5"}, {"jump_ms", "5000"}}},
                                      {"steady", {{"step_ms", "2"}}}});
-  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   for (const Trial& trial : trials) {
     EXPECT_FALSE(trial.failure) << trial.failure->reason;
     EXPECT_EQ(trial.bursts.size(), 2u);
@@ -373,7 +320,7 @@ TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
     EXPECT_LT(std::exp(heat_value(trial).value()), 100) << "five seconds are not in it";
   }
   plan.recipe.race.host.max_reruns = 0;
-  for (const Trial& trial : run_heat(plan, {0, 1}, 2, 1, kNobody, {})) {
+  for (const Trial& trial : run_heat(plan, {0, 1}, 2, {}, kNobody, {})) {
     EXPECT_EQ(trial.bursts.size(), 1u) << "void all the same, for both";
     EXPECT_EQ(trial.void_bursts.size(), 1u);
   }
@@ -383,7 +330,7 @@ TEST_F(RaceTest, AWorkerThatDiesInTheMiddleVoidsThePair) {
   Plan plan =
       make_plan_of(folder_ / "run", {{"dies", {{"step_ms", "2"}, {"crash_step", "6"}, {"crash_how", "kill"}}},
                                      {"lives", {{"step_ms", "2"}}}});
-  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   ASSERT_TRUE(trials[0].failure);
   EXPECT_THAT(trials[0].failure->reason, HasSubstr("SIGKILL"));
   EXPECT_EQ(heat_value(trials[0]), std::nullopt);
@@ -403,7 +350,7 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   // What goes on after an answer is seen in processor time, which others on the machine may take: try again.
   std::vector<Trial> trials;
   for (int heat = 1; heat <= 8; ++heat) {
-    trials = run_heat(plan, {0, 1, 2, 3}, heat, 1, kNobody, {});
+    trials = run_heat(plan, {0, 1, 2, 3}, heat, {}, kNobody, {});
     if (trials[1].invalid && trials[2].invalid && !trials[3].invalid) break;
   }
   EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
@@ -429,7 +376,8 @@ TEST_F(RaceTest, WhoeverDriftsInEveryHeatIsOutAndNotRanked) {
   for (int attempt = 0; attempt < 6 && !not_steady(trials, 0.1).contains("drifts"); ++attempt) {
     trials.clear();
     for (int heat = 1; heat <= 4; ++heat) {
-      for (Trial& trial : run_heat(plan, {0, 1, 2}, heat, 1, kNobody, {})) trials.push_back(std::move(trial));
+      for (Trial& trial : run_heat(plan, {0, 1, 2}, heat, {}, kNobody, {}))
+        trials.push_back(std::move(trial));
     }
   }
   const auto unsteady = not_steady(trials, 0.1);
@@ -446,7 +394,7 @@ TEST_F(RaceTest, WhatAWorkerRunsUnderIsAnEffectiveSetting) {
   plan.recipe.race.cooldown_seconds = 0.001;
   const Machine machine = this_machine();
   ASSERT_TRUE(apply({.allocator = "tuned", .threads = 1}, machine, plan.lanes[1].entry.worker));
-  const auto trials = run_heat(plan, {0, 1}, 1, 1, kNobody, {});
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   EXPECT_EQ(trials[0].effective.at("allocator"), "default");
   EXPECT_EQ(trials[1].effective.at("allocator"), "tuned");
   EXPECT_EQ(trials[1].effective.at("cpus"), std::to_string(machine.cpus.front()));
@@ -454,26 +402,49 @@ TEST_F(RaceTest, WhatAWorkerRunsUnderIsAnEffectiveSetting) {
   EXPECT_EQ(trials[1].bursts.size(), 2u);
 }
 
-TEST_F(RaceTest, EndsWhenEverythingIsDecided) {
-  Plan plan = make_plan_of(folder_ / "run", {{"slow", {{"step_ms", "15"}}}, {"fast", {{"step_ms", "3"}}}});
+// The contenders of every heat, a string each, in the order of the records; confirmations in brackets.
+std::vector<std::string> heats_of(const std::vector<Trial>& trials) {
+  std::vector<std::string> heats;
+  for (const Trial& trial : trials) {
+    heats.resize(static_cast<size_t>(trial.heat));
+    heats.back() += trial.confirms ? "(" + trial.contender + ")" : trial.contender;
+  }
+  return heats;
+}
+
+TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "15"}}}, {"f", {{"step_ms", "3"}}}});
+  plan.recipe.race.noise_ceiling = 0;  // without a promise: by intervals alone
+  plan.recipe.race.confirm_heats = 2;
   std::vector<Happening> seen;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, [&](const Happening& h) { seen.push_back(h); }));
   const auto trials = plan.directory.trials().value();
-  const int64_t heats = static_cast<int64_t>(trials.size()) / 2;
-  EXPECT_GE(heats, least_heats(0.05, 2));
-  EXPECT_LT(heats, plan.recipe.budget.heats) << "a gap of five times needs no forty heats";
-  for (size_t i = 0; i < trials.size(); ++i) EXPECT_EQ(trials[i].heat, static_cast<int>(i / 2) + 1);
-  EXPECT_EQ(
-      stats::race_state(tabulate(trials, {"slow", "fast"}).value(), {.alpha = 0.05, .margin = 0.03}).winner,
-      1u);
-  EXPECT_EQ(seen.back().stage, "race");
-  EXPECT_EQ(seen.back().leader, "fast");
+  const std::vector<std::string> heats = heats_of(trials);
+  ASSERT_GE(heats.size(), 2u + static_cast<size_t>(least_heats(0.05, 2)));
+  EXPECT_LT(static_cast<int64_t>(heats.size()), plan.recipe.budget.heats) << "a gap of five times is obvious";
+  for (size_t h = 0; h + 2 < heats.size(); ++h) EXPECT_EQ(heats[h].size(), 2u) << heats[h];
+  EXPECT_EQ(heats[heats.size() - 2], "(f)(s)");
+  EXPECT_EQ(heats.back(), "(f)(s)");
+  const auto table = tabulate(trials, {"s", "f"}).value();
+  EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe).ranking).winner, 1u);
+  EXPECT_EQ(table.met(0, 1), heats.size() - 2) << "what confirms is no evidence";
+  EXPECT_EQ(seen.back().stage, "confirmation");
+  EXPECT_EQ(seen.back().leader, "f");
   EXPECT_NEAR(seen.back().leader_ms, 3, 2);
-  EXPECT_EQ(seen.back().survivors, 2);
-  EXPECT_EQ(seen.back().heat, heats);
-  // Going on with a decided race does nothing.
+  EXPECT_EQ(seen.back().survivors, 1);
+  EXPECT_EQ(seen.back().heat, static_cast<int>(heats.size()));
+  // Going on with a decided race does nothing; a kill before the last confirmation leaves one to do.
   ASSERT_TRUE(race(plan, all_pass(plan), trials, kNobody));
   EXPECT_EQ(plan.directory.trials()->size(), trials.size());
+  ASSERT_TRUE(race(plan, all_pass(plan), {trials.begin(), trials.end() - 2}, kNobody));
+  EXPECT_EQ(plan.directory.trials()->size(), trials.size() + 2);
+}
+
+TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterOneHeat) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_EQ(plan.directory.trials()->size(), 2u);
 }
 
 TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
@@ -484,6 +455,7 @@ TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
                             {"brother", {{"step_ms", "3"}}}});
   plan.recipe.alpha = 0.2;
   plan.recipe.margin = 1e-6;  // twins are never "the same"
+  plan.recipe.race.noise_ceiling = 0;
   const int64_t least = least_heats(0.2, 4);
   plan.recipe.budget.heats = least + 3;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
@@ -497,9 +469,57 @@ TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
   EXPECT_EQ(heats["crash"], 1) << "failed in the first heat";
   EXPECT_GE(heats["slow"], least);
   EXPECT_LT(heats["slow"], plan.recipe.budget.heats) << "out once it is surely slower";
-  EXPECT_LE(last, plan.recipe.budget.heats);
+  EXPECT_EQ(last, plan.recipe.budget.heats);
   EXPECT_EQ(heats["twin"], last);
   EXPECT_EQ(heats["brother"], last);
+  const RaceCost cost = race_cost(trials);
+  EXPECT_EQ(cost.heats, last);
+  EXPECT_LT(cost.raced_s, cost.uniform_s);
+}
+
+TEST_F(RaceTest, OneStepLongerThanTheLeadersBlockIsEnough) {
+  Plan plan = make_plan_of(
+      folder_ / "run",
+      {{"fast", {{"step_ms", "2"}}}, {"slow", {{"step_ms", "20"}}}, {"hopeless", {{"step_ms", "300"}}}});
+  const auto trials = run_heat(plan, {0, 1, 2}, 1, {}, kNobody, {});  // blocks of 2 x 30 ms
+  EXPECT_EQ(trials[0].dropped, "");
+  EXPECT_EQ(trials[1].dropped, "");
+  EXPECT_EQ(trials[1].bursts.size(), 2u);
+  EXPECT_THAT(trials[2].dropped, HasSubstr("one step takes 0.3"));
+  EXPECT_THAT(trials[2].bursts, IsEmpty());
+  EXPECT_FALSE(trials[2].failure);
+  EXPECT_EQ(heat_value(trials[2]), std::nullopt);
+  EXPECT_EQ(out_of_race(trials, 0.03), std::set<std::string>{"hopeless"});
+  // Against a leader of long blocks it is not dropped.
+  const auto patient = run_heat(plan, {2}, 2, {.leader_block_s = 0.5}, kNobody, {});
+  EXPECT_EQ(patient[0].dropped, "");
+  ASSERT_EQ(patient[0].bursts.size(), 2u);
+  EXPECT_EQ(patient[0].bursts[0].steps, 2);
+  // Four times the leader's block is the most that anybody gets: there, one step a burst.
+  const auto capped = run_heat(plan, {2}, 2, {.leader_block_s = 0.31}, kNobody, {});
+  ASSERT_EQ(capped[0].bursts.size(), 2u);
+  EXPECT_LE(capped[0].bursts[0].steps, 2);
+}
+
+TEST_F(RaceTest, AnEvenHeatStartsInTheReverseOrderOfTheOneBefore) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {}}, {"b", {}}, {"c", {}}, {"d", {}}});
+  const auto order = [&](int heat, const std::vector<size_t>& members) {
+    std::string names;
+    const Watch watch = [&](const Happening& now) {
+      if (now.detail.starts_with("starting ")) names += now.detail.back();
+    };
+    run_heat(plan, members, heat, {}, watch, {});
+    return names;
+  };
+  std::set<std::string> seen;
+  for (const int heat : {1, 3, 5}) {
+    const std::string first = order(heat, {0, 1, 2, 3});
+    EXPECT_EQ(order(heat + 1, {0, 1, 2, 3}), std::string(first.rbegin(), first.rend()));
+    seen.insert(first);
+  }
+  EXPECT_GT(seen.size(), 1u) << "drawn anew for every two heats";
+  const bool b_first = order(1, {0, 1, 2, 3}).find('b') < order(1, {0, 1, 2, 3}).find('c');
+  EXPECT_EQ(order(1, {2, 1}), b_first ? "bc" : "cb") << "whoever else runs";
 }
 
 TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {

@@ -23,11 +23,25 @@ struct Variant {
   std::string source;
 };
 
+constexpr std::string_view kKeras = "keras-";
+
+// "keras-jax": Keras on its JAX backend, which lives in the environment of JAX.
+std::string environment_of(const std::string& framework) {
+  return framework.starts_with(kKeras) ? framework.substr(kKeras.size()) : framework;
+}
+
+// As a recipe says it.
+std::string contender_keys(const std::string& framework) {
+  if (framework.starts_with(kKeras))
+    return fmt::format("framework = \"keras\", backend = \"{}\"", environment_of(framework));
+  return fmt::format("framework = \"{}\"", framework);
+}
+
 std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants) {
   std::string rows;
   for (const Variant& v : variants)
-    rows += fmt::format("  {{ framework = \"{}\", script = \"{}.py\" }},\n", framework, v.name);
-  if (variants.empty()) rows = fmt::format("  {{ framework = \"{}\" }},\n", framework);
+    rows += fmt::format("  {{ {}, script = \"{}.py\" }},\n", contender_keys(framework), v.name);
+  if (variants.empty()) rows = fmt::format("  {{ {} }},\n", contender_keys(framework));
   return fmt::format(
       "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
       "contenders = [\n{}]\n"
@@ -42,25 +56,33 @@ Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& fi
   return recipe::load(folder / file);
 }
 
-// The script as it is emitted for everybody; its layout lies beside it.
-Result<std::string> emitted_source(const fs::path& folder, const std::string& framework,
-                                   const Progress& progress) {
+// The script as it is emitted for everybody, and its layout, empty where it has none.
+struct Emitted {
+  std::string source;
+  std::string layout;
+};
+Result<Emitted> emit(const fs::path& folder, const std::string& framework, const Progress& progress) {
   CHECK_OK(write_file(folder / "selftest.ir", selftest_workload()));
   TRY(const auto recipe, load_recipe(folder, "emit_" + framework + ".toml", recipe_text(framework, {})));
-  CHECK_OK(write_scripts(recipe, folder / ("emitted_" + framework), progress));
-  return read_file(folder / ("emitted_" + framework) / recipe.contenders[0].file);
+  const fs::path to = folder / ("emitted_" + framework);
+  CHECK_OK(write_scripts(recipe, to, progress));
+  const fs::path script = to / recipe.contenders[0].file;
+  Emitted emitted;
+  TRY(emitted.source, read_file(script));
+  const fs::path layout = fs::path(script).replace_extension(".layout.json");
+  if (fs::exists(layout)) {
+    TRY(emitted.layout, read_file(layout));
+  }
+  return emitted;
 }
 
 // A plan of these variants, in its own run directory.
 Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std::string& framework,
-                     const std::vector<Variant>& variants, const Interpreters& interpreters,
-                     const Progress& progress) {
-  const fs::path layout = folder / ("emitted_" + framework) / ("train_" + framework + ".layout.json");
+                     const std::vector<Variant>& variants, const std::string& layout,
+                     const Interpreters& interpreters, const Progress& progress) {
   for (const Variant& v : variants) {
     CHECK_OK(write_file(folder / (v.name + ".py"), v.source));
-    if (!fs::exists(layout)) continue;
-    TRY(const std::string text, read_file(layout));
-    CHECK_OK(write_file(folder / (v.name + ".layout.json"), text));
+    if (!layout.empty()) CHECK_OK(write_file(folder / (v.name + ".layout.json"), layout));
   }
   TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants)));
   TRY(Plan plan, make_plan(recipe, folder / name, interpreters, progress));
@@ -83,12 +105,14 @@ Status try_barriers(const fs::path& folder, const Interpreters& interpreters, co
     evidence.no_barriers = "jax, which dispatches asynchronously on a CPU too, is not installed";
     return Done{};
   }
-  TRY(const std::string source, emitted_source(folder, "jax", progress));
+  TRY(const Emitted jax_script, emit(folder, "jax", progress));
+  const std::string& source = jax_script.source;
   const std::vector<Variant> variants = {{"jax_honest", source},
                                          {"jax_read_late", without_barrier(source, true)},
                                          {"jax_never_read", without_barrier(source, false)}};
-  TRY(const Plan plan, plan_of(folder, "barrier", "jax", variants, interpreters, progress));
-  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, 2, watch, {.stage = "race"});
+  TRY(const Plan plan,
+      plan_of(folder, "barrier", "jax", variants, jax_script.layout, interpreters, progress));
+  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, {.at_once = 2}, watch, {.stage = "race"});
   if (proc::interrupted()) return Done{};
   const char* const what[] = {"jax as emitted", "jax, waited for after the clock was read",
                               "jax, never waited for"};
@@ -98,13 +122,13 @@ Status try_barriers(const fs::path& folder, const Interpreters& interpreters, co
 }
 
 Result<std::string> choose_framework(const std::string& wanted, const Interpreters& interpreters) {
-  for (const std::string name : {"torch", "tensorflow", "jax"}) {
+  for (const std::string& name : kSelfTestFrameworks) {
     if (!wanted.empty() && wanted != name) continue;
-    const auto found = interpreters.find(name);
+    const auto found = interpreters.find(environment_of(name));
     if (found != interpreters.end() && found->second.why_not.empty()) return name;
     if (wanted.empty()) continue;
     return Error{.message = fmt::format("there is no environment for {}", name),
-                 .remedy = "create it: bakeoff env create " + name};
+                 .remedy = "create it: bakeoff env create " + environment_of(name)};
   }
   return Error{.message = "no framework is installed that can be raced against itself",
                .remedy = "create one: bakeoff env create torch"};
@@ -122,7 +146,7 @@ class Duel {
     for (int heat = 1; !proc::interrupted() && left_s() > last_s_ / 2; ++heat) {
       const std::vector<size_t> members = next_members();
       const int64_t begin = monotonic_clock().now_ns();
-      const auto fresh = run_heat(plan_, members, heat, 2, watch_,
+      const auto fresh = run_heat(plan_, members, heat, {.at_once = 2}, watch_,
                                   {.stage = "race",
                                    .heat = heat,
                                    .elapsed_s = seconds_since(begin_),
@@ -194,14 +218,16 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
   CHECK_OK(make_folder(options.folder));
   std::vector<Trial> trials;
   CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
-  TRY(const std::string source, emitted_source(options.folder, evidence.framework, progress));
-  std::vector<Variant> variants = {{"reference", source}, {"twin", source}};
+  TRY(const Emitted emitted, emit(options.folder, evidence.framework, progress));
+  std::vector<Variant> variants = {{"reference", emitted.source}, {"twin", emitted.source}};
   for (const int every : kEvery) {
-    TRY(std::string planted, with_repeated_steps(evidence.framework, source, every));
+    if (evidence.framework.starts_with(kKeras)) break;  // the loop is Keras's own
+    TRY(std::string planted, with_repeated_steps(evidence.framework, emitted.source, every));
     variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
     evidence.planted.push_back({.every = every});
   }
-  TRY(const Plan plan, plan_of(options.folder, "duel", evidence.framework, variants, interpreters, progress));
+  TRY(const Plan plan,
+      plan_of(options.folder, "duel", evidence.framework, variants, emitted.layout, interpreters, progress));
   CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
   evidence.host = tally(trials);
   return evidence;

@@ -16,9 +16,13 @@
 
 namespace bakeoff::lab {
 
+// Those that can race against themselves; with Keras nothing is planted, as the loop is its own.
+inline const std::vector<std::string> kSelfTestFrameworks = {
+    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax"};
+
 struct SelfTestOptions {
   double minutes = 8;
-  std::string framework = {};         // torch, jax, tensorflow; empty: the first that is installed
+  std::string framework = {};         // of kSelfTestFrameworks; empty: the first that is installed
   std::filesystem::path record = {};  // appended to; empty: nothing is kept
   std::filesystem::path folder = {};  // for scripts and logs: empty or new
 };
@@ -52,9 +56,11 @@ struct Claim {
 
 inline constexpr double kSelfTestMargin = 0.03;
 inline constexpr double kSelfTestAlpha = 0.01;
+inline constexpr size_t kPairsOfRace = 8;  // the budget of a race between identical contenders
 
 // Pure: the table from the evidence. Identical contenders race again and again, each race ending with a look
-// that decides: the blocks are cut into races in the order in which they were measured.
+// that decides, or after kPairsOfRace pairs: the blocks are cut into races in the order in which they were
+// measured.
 std::vector<Claim> judge(const SelfTestEvidence& evidence);
 
 // How many pairs a look after every pair takes to tell d from 0; nothing: all of them do not.

@@ -11,9 +11,9 @@ namespace {
 
 using Outcome = Claim::Outcome;
 
-// The races of identical contenders: each goes on until a look decides.
+// The races of identical contenders: each goes on until a look decides, or its budget is spent.
 struct Races {
-  int wrong = 0, same = 0, open = 0;
+  int wrong = 0, same = 0, undecided = 0;
   size_t pairs = 0;
 };
 
@@ -25,11 +25,10 @@ Races cut_into_races(const std::vector<double>& d) {
     const stats::Interval gap = evidence.interval(kSelfTestAlpha);
     const bool wrong = gap.low > 0 || gap.high < 0;
     const bool same = gap.low > -std::log1p(kSelfTestMargin) && gap.high < std::log1p(kSelfTestMargin);
-    if (!wrong && !same) continue;
-    ++(wrong ? races.wrong : races.same);
+    if (!wrong && !same && evidence.count() < kPairsOfRace) continue;
+    ++(wrong ? races.wrong : same ? races.same : races.undecided);
     evidence = {};
   }
-  races.open = evidence.count() > 0;
   return races;
 }
 
@@ -39,10 +38,11 @@ Claim judge_identical(const SelfTestEvidence& evidence) {
   const Races races = cut_into_races(evidence.identical);
   Claim claim{.claim = fmt::format("identical contenders ({}) are not told apart", evidence.framework),
               .bar = "0 false verdicts"};
-  claim.seen = fmt::format("{} false in {} races ({} same, {} open), {} pairs, sd(d) {:.2f}%", races.wrong,
-                           races.wrong + races.same + races.open, races.same, races.open, races.pairs,
-                           100 * sd_of(evidence.identical));
-  if (races.wrong + races.same > 0) claim.outcome = races.wrong == 0 ? Outcome::kHeld : Outcome::kMissed;
+  const int all = races.wrong + races.same + races.undecided;
+  claim.seen = fmt::format(
+      "{} false in {} races of up to {} pairs ({} same, {} undecided), {} pairs, sd(d) {:.2f}%", races.wrong,
+      all, kPairsOfRace, races.same, races.undecided, races.pairs, 100 * sd_of(evidence.identical));
+  if (all > 0) claim.outcome = races.wrong == 0 ? Outcome::kHeld : Outcome::kMissed;
   return claim;
 }
 

@@ -10,7 +10,8 @@
 #include "ir/cost.h"
 #include "ir/text.h"
 #include "lab/controls.h"
-#include "lab/race.h"
+#include "lab/evidence.h"
+#include "lab/plan.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
@@ -63,6 +64,10 @@ std::string verdict_word(stats::Verdict verdict) {
   return "undecided";
 }
 
+std::string duration(double seconds) {
+  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
+}
+
 // Step times for the picture; where marks do not show work the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial) {
   std::vector<double> steps, bursts;
@@ -85,7 +90,7 @@ class Summariser {
       if (may_race(i)) entrants.push_back(manifest_.contenders[i].id);
     }
     TRY(const stats::PairTable table, tabulate(trials_, entrants, recipe_.margin));
-    const stats::Ranking ranking = stats::rank(table, {.alpha = recipe_.alpha, .margin = recipe_.margin});
+    const stats::Ranking ranking = stats::rank(table, racing_options(recipe_).ranking);
     Summary s = header(std::move(sources));
     fill_rows(s, ranking, entrants);
     fill_against_leader(s);
@@ -132,12 +137,7 @@ class Summariser {
     std::set<int> heats;
     for (const Trial& t : trials_) heats.insert(t.heat);
     s.heats = static_cast<int>(heats.size());
-    for (const Trial& t : trials_) {
-      // Workers start and run one at a time, so that their times add up.
-      const int64_t start = t.start_ns + t.import_ns + t.build_ns + t.first_step_ns;
-      s.elapsed_s += ms((t.alone ? start : start / 2) + t.warmup_ns) / 1e3;  // others start in pairs
-      for (const Burst& b : t.bursts) s.elapsed_s += ms(b.ns) / 1e3;
-    }
+    for (const Trial& t : trials_) s.elapsed_s += trial_seconds(t);
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.manifest = manifest_;
@@ -156,7 +156,11 @@ class Summariser {
     }
     const auto sound = trials_of(contender.id, true);
     row.start_up = start_up(sound, row.proof);
+    const bool confirmed =
+        std::any_of(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
     for (const Trial* t : sound) {
+      row.confirmed += t->confirms;
+      if (confirmed && !t->confirms) continue;  // what chose the winner flatters it
       row.heat_ms.push_back(std::exp(*heat_value(*t)));
       for (const double step : step_times(*t)) row.step_ms.push_back(step);
       row.peak_rss_bytes = std::max(row.peak_rss_bytes, t->peak_rss_bytes);
@@ -183,6 +187,7 @@ class Summariser {
     for (const Trial* t : trials_of(row.contender.id, false)) {
       if (t->failure) return t->failure;
       if (t->invalid) return Failure{"run", *t->invalid, {}};
+      if (!t->dropped.empty()) return Failure{"run", "dropped: " + t->dropped, {}};
     }
     if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
       return Failure{"warmup", unsteady->second.text(), {}};
@@ -288,8 +293,8 @@ class Summariser {
     std::vector<std::string> ids;
     for (const Row& row : s.ranked) ids.push_back(row.contender.id);
     if (ids.size() < 2) return;
-    const double pairs = static_cast<double>(ids.size() * (ids.size() - 1)) / 2;
-    s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / pairs);
+    const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
+    s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
   }
 
   // What all contenders ran under, and where that comes from.
@@ -311,8 +316,30 @@ class Summariser {
     }
   }
 
+  // What racing spared, and what the reported times rest on.
+  void add_race_notes(Summary& s) const {
+    if (s.ranked.size() < 2 || !s.decided) return;
+    const RaceCost cost = race_cost(trials_);
+    if (cost.raced_s < 0.99 * cost.uniform_s) {
+      s.notes.push_back(fmt::format(
+          "The decision took {} of the machine; everybody in all {} heats, for the same guarantee, takes {} "
+          "({:.0f}% of that were needed).",
+          duration(cost.raced_s), cost.heats, duration(cost.uniform_s), 100 * cost.raced_s / cost.uniform_s));
+    }
+    std::vector<std::string> again;
+    for (const Row& row : s.ranked) {
+      if (row.confirmed > 0) again.push_back(row.contender.id);
+    }
+    if (again.empty()) return;
+    s.notes.push_back(fmt::format(
+        "Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
+        "the times of {}.",
+        confirmed_heats(trials_), fmt::join(again, ", ")));
+  }
+
   void add_notes(Summary& s) const {
     add_host_notes(s);
+    add_race_notes(s);
     if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
       s.notes.push_back(
           fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
@@ -390,6 +417,7 @@ class Summariser {
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
                           const std::vector<Trial>& trials, std::vector<Source> sources) {
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
+  take_recorded(manifest, recipe);
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
   TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
   return Summariser(manifest, parities, trials, std::move(recipe), cost).summary(std::move(sources));

@@ -48,7 +48,8 @@ struct Row {
   // until which it stays below; empty: the leader is ahead from the first step on.
   std::optional<double> break_even_step = {};
   int64_t peak_rss_bytes = 0;
-  int heats = 0;  // in which it took part
+  int heats = 0;      // in which it took part
+  int confirmed = 0;  // of them, after the decision; where there are any, its times are those of them alone
   ParityState parity = ParityState::kNotRun;
   std::optional<Parity> proof = {};
   std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason
@@ -74,8 +75,8 @@ struct Summary {
   bool interrupted = false;
   std::string refusal = {};  // why no verdict is given at all: the host was busy throughout
   HostTally host = {};       // how often it disturbed the race, and what was run again
-  double margin = 0;  // 0.03
-  double alpha = 0;   // error rate of all statements together
+  double margin = 0;         // 0.03
+  double alpha = 0;          // error rate of all statements together
   int64_t batch = 0;
   int heats = 0;
   double elapsed_s = 0;

@@ -58,11 +58,13 @@ struct Trial {
   std::string started = {};                           // UTC
   std::optional<Failure> failure = {};                // absent: ok
   std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
+  std::string dropped = {};                           // why it was not timed although it ran; empty: it was
   int64_t start_ns = 0;                               // process start to hello
   int64_t import_ns = 0;                              // importing the framework
   int64_t build_ns = 0;                               // script, model, weights, data
   int64_t first_step_ns = 0;  // first training step up to the barrier: compilation included
   bool cold = false;          // no compilation cache of this run existed before
+  bool confirms = false;      // of the heats that measure the winner again: no part of the verdict
   bool alone = false;         // start, import, build and first step had the machine to themselves
   int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};

@@ -7,7 +7,7 @@
 #include <limits>
 #include <set>
 
-#include "lab/race.h"
+#include "lab/evidence.h"
 #include "stats/planning.h"
 #include "stats/trimmed.h"
 
@@ -126,10 +126,14 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
     v.cheapest_bursts = stats::cheapest_bursts(found, cost.start_s, cost.burst_s);
   std::set<int> heats;
   for (const auto& record : records) heats.insert(record.heat);
+  // A variance from n heats is known to a factor of about 1 + 2 / sqrt(n).
+  constexpr size_t kFewHeats = 6;
   v.sentence =
       fmt::format("Restarting the process changes the result by {}, repeating a {} by {}: {}.",
                   percent(*v.processes), v.steps ? "step" : "burst", percent(v.steps.value_or(*v.bursts)),
                   advice(found, static_cast<int64_t>(heats.size()), undecided, margin, alpha));
+  if (heats.size() < kFewHeats)
+    v.sentence += fmt::format(" A rough estimate: it rests on {} heats.", heats.size());
   return v;
 }
 

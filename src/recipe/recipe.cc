@@ -146,6 +146,8 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.huge_pages = reader.word("race", "huge_pages", race.huge_pages);
   race.randomise_addresses = reader.flag("race", "randomise_addresses", race.randomise_addresses);
   race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
+  race.confirm_heats = reader.integer("race", "confirm_heats", race.confirm_heats);
+  race.noise_ceiling = reader.real("race", "noise_ceiling", race.noise_ceiling);
   for (const std::string& name : names_in("race")) {
     if (reader.find("race", name) != nullptr) race.stated.insert(name);
   }

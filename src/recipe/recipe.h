@@ -65,6 +65,8 @@ struct Race {
   bool randomise_addresses = true;
   double cooldown_seconds = 0;        // before every burst
   std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
+  int64_t confirm_heats = 3;    // that measure the winner again once it stands
+  double noise_ceiling = 0.25;  // promise about the noise of a heat (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};

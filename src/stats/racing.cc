@@ -21,26 +21,19 @@ void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
   });
 }
 
-void drop_the_hopeless(const PairTable& table, const std::vector<Entrant>& entrants, double leader_block_s,
-                       std::vector<size_t>& waiting, Heat& heat) {
-  std::erase_if(waiting, [&](size_t i) {
-    if (table.heats(i) > 0 || !entrants[i].first_step_s) return false;
-    const auto reason = drop_reason(*entrants[i].first_step_s, leader_block_s);
-    if (reason) heat.dropped.push_back({i, *reason});
-    return reason.has_value();
-  });
-}
-
-// The leader and who is not eliminated, nearest first.
+// Who may still be the leader's equal, nearest first; the nearest of all where there is nobody: the gap is
+// measured again, too, and a lone process cannot tell its own drift from the machine's.
 std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
-  std::vector<size_t> top;
+  std::vector<size_t> rivals;
   for (size_t i = 0; i < race.standings.size(); ++i) {
-    const Standing& standing = race.standings[i];
-    if (i != race.leader && standing.effect && !standing.eliminated_by && !entrants[i].out) top.push_back(i);
+    if (i != race.leader && race.standings[i].effect && !entrants[i].out) rivals.push_back(i);
   }
-  std::stable_sort(top.begin(), top.end(),
+  std::stable_sort(rivals.begin(), rivals.end(),
                    [&](size_t a, size_t b) { return *race.standings[a].effect < *race.standings[b].effect; });
-  return top;
+  const auto eliminated = std::stable_partition(rivals.begin(), rivals.end(),
+                                                [&](size_t i) { return !race.standings[i].eliminated_by; });
+  rivals.erase(std::max(eliminated, std::min(rivals.begin() + 1, rivals.end())), rivals.end());
+  return rivals;
 }
 
 void fill(const std::vector<size_t>& from, size_t live, std::vector<size_t>& members) {
@@ -61,7 +54,7 @@ Heat confirmation(const Race& race, const std::vector<Entrant>& entrants, size_t
 }  // namespace
 
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
-               size_t confirmed, double leader_block_s, const RacingOptions& options) {
+               size_t confirmed, const RacingOptions& options) {
   Heat heat;
   std::vector<size_t> unlinked;
   std::vector<size_t> undecided;
@@ -71,7 +64,6 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entra
   for (const size_t i : race.still_undecided) {
     if (!entrants[i].out && i != race.leader) undecided.push_back(i);
   }
-  drop_the_hopeless(table, entrants, leader_block_s, unlinked, heat);
   sort_by_turn(unlinked, table, entrants);
   sort_by_turn(undecided, table, entrants);
   if (race.leader && !entrants[*race.leader].out) heat.members.push_back(*race.leader);

@@ -6,8 +6,7 @@
 //
 //   for (;;) {
 //     const Race race = race_state(table, options.ranking);
-//     const Heat heat = next_heat(table, race, entrants, confirmed, leader_block_s, options);
-//     for (const Dropped& gone : heat.dropped) entrants[gone.contender].out = true;   // and tell why
+//     const Heat heat = next_heat(table, race, entrants, confirmed, options);
 //     if (heat.phase == Phase::kDone) break;
 //     run heat.members;  add the heat to `table`, or in Phase::kConfirm to a table of its own (++confirmed);
 //   }
@@ -16,11 +15,13 @@
 //   cheapest first; so a heat of `live` costs one start of the leader for live - 1 differences. Those who are
 //   surely slower than anyone (eliminated) or tied with the leader (SAME) cost nothing more.
 // - Everybody's first heat: cheapest first, so that a fast leader stands early.
-// - Then the winner's curse is taken off: the leader, and those tied with it, run `confirm_heats` heats more,
-//   from which alone their times are reported. The verdicts stay those of the race.
+// - Then the winner's curse is taken off: the leader, and those tied with it (or the next, where nobody is),
+// run
+//   `confirm_heats` heats more, from which alone their times are reported. The verdicts stay those of the
+//   race.
 //
-// The first heat of a contender ends at its first steps when these alone take longer than a whole block of
-// the leader: drop_reason().
+// A contender's first heat ends at its first steps when one of these alone takes longer than a whole block of
+// the leader (drop_reason); it is out then.
 
 #include <cstddef>
 #include <cstdint>
@@ -45,34 +46,24 @@ struct Entrant {
   bool out = false;  // failed, broke a rule, or dropped
   // Seconds of a heat of this contender alone, start included, measured or estimated; 0: unknown, last.
   double heat_s = 0;
-  // Seconds of its fastest step so far while it has no heat: its first step, and where that compiles, the
-  // next.
-  std::optional<double> first_step_s;
   bool operator==(const Entrant&) const = default;
 };
 
 enum class Phase { kRace, kConfirm, kDone };
 
-struct Dropped {
-  size_t contender = 0;
-  std::string reason;
-  bool operator==(const Dropped&) const = default;
-};
-
 struct Heat {
   Phase phase = Phase::kDone;
-  std::vector<size_t> members;   // the leader first; empty when done
-  std::vector<Dropped> dropped;  // not in `members`
+  std::vector<size_t> members;  // the leader first; empty when done
   bool operator==(const Heat&) const = default;
 };
 
-// `leader_block_s`: seconds of one block of the leader without its start; 0: not yet known, nobody is
-// dropped. `confirmed`: heats of the confirmation that are done. O(K log K).
+// `confirmed`: heats of the confirmation that are done. O(K log K).
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
-               size_t confirmed, double leader_block_s, const RacingOptions& options);
+               size_t confirmed, const RacingOptions& options);
 
-// Why a contender needs no heat: one step of it takes longer than the leader's whole block. Nothing: it may
-// run. A block averages many steps, so no noise that leaves a verdict possible makes up for that.
+// Why a contender needs no heat: one step of it takes longer than the leader's whole block, bursts without
+// start, in seconds; 0: not known. Nothing: it may run. A block averages many steps, so no noise that leaves
+// a verdict possible makes up for that.
 std::optional<std::string> drop_reason(double step_s, double leader_block_s);
 
 // Steps of a burst: what fills `burst_s`, at least 2, but not so many that `bursts` of them pass `cap_s` (the

@@ -23,7 +23,20 @@ class Level {
         ceiling_(options.ceiling),
         resolution_(options.resolution) {}
 
+  // What both kinds of evidence leave of d = log(a / b).
   Interval of(size_t a, size_t b) {
+    const Interval measured = by_t(a, b);
+    const size_t n = table_.met(a, b);
+    if (ceiling_ <= 0 || n == 0) return measured;
+    if (n >= halves_.size()) halves_.resize(n + 1);
+    if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
+    const Interval both = {std::max(measured.low, table_.gap(a, b) - *halves_[n]),
+                           std::min(measured.high, table_.gap(a, b) + *halves_[n])};
+    return both.low <= both.high ? both : measured;  // at odds: of probability below alpha
+  }
+
+ private:
+  Interval by_t(size_t a, size_t b) {
     const size_t n = table_.met(a, b);
     if (n < 2) return {};
     if (n >= ratios_.size()) ratios_.resize(n + 1);
@@ -31,18 +44,6 @@ class Level {
     return table_.confirmed(a, b, table_.interval(a, b, *ratios_[n], resolution_), alpha_);
   }
 
-  // Lower bound of d of a against b, by either kind of evidence.
-  double low(size_t a, size_t b) {
-    const double low = of(a, b).low;
-    if (ceiling_ <= 0) return low;
-    const size_t n = table_.met(a, b);
-    if (n == 0) return low;
-    if (n >= halves_.size()) halves_.resize(n + 1);
-    if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
-    return std::max(low, table_.gap(a, b) - *halves_[n]);
-  }
-
- private:
   const PairTable& table_;
   double alpha_;
   double ceiling_alpha_;
@@ -72,7 +73,7 @@ void eliminate(Level& level, const std::vector<size_t>& order, double above, Rac
     Standing& standing = race.standings[i];
     for (const size_t j : order) {
       if (i == j) continue;
-      const double low = level.low(i, j);
+      const double low = level.of(i, j).low;
       if (low <= above || (standing.eliminated_by && low <= standing.behind)) continue;
       standing.eliminated_by = j;
       standing.behind = low;

@@ -46,8 +46,9 @@ struct RankingOptions {
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
   Family family = Family::kAllPairs;
   // A promise that the noise of d is no wider than this (log scale; ceiling_half_width of stats/e_process.h),
-  // 0: none. Then a contender many ceilings behind is eliminated after one heat instead of the 4 to 8 that an
-  // unknown variance asks for. A tenth of alpha is set aside for it; the rest holds as said above.
+  // 0: none. Then every interval is cut by the one that the promise gives (ceiling_half_width), at a tenth of
+  // alpha that is set aside for it, and a contender many ceilings behind is eliminated after one heat instead
+  // of the 4 to 8 that an unknown variance asks for.
   // Promise several times what A/A blocks show: .1 where the worst of them differ by .075.
   double ceiling = 0;
   // Relative. The leader is whoever ran in most heats among those not eliminated whose effect lies within

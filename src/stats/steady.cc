@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "stats/change_points.h"
 #include "stats/ess.h"
@@ -113,6 +114,41 @@ bool has_trend(std::span<const double> logs, const std::vector<size_t>& starts, 
   return drifts(line.slope * length, error, kTrendZ, tolerance);
 }
 
+// Where MSER-5 would start (White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics
+// for simulation", 2000): among the means of batches of 5, the start that makes the squared standard error of
+// the rest, sum (x - mean)^2 / k^2, least. A start beyond the middle says that the rule does not apply: 0
+// then.
+size_t mser5(std::span<const double> values) {
+  constexpr size_t kBatch = 5;
+  const size_t batches = values.size() / kBatch;
+  double sum = 0, squares = 0, least = std::numeric_limits<double>::infinity();
+  const double centre = mean(values);  // sums of deviations from it lose no digits
+  size_t start = 0;
+  for (size_t b = batches; b-- > 0;) {
+    const double batch = mean(values.subspan(b * kBatch, kBatch)) - centre;
+    sum += batch;
+    squares += batch * batch;
+    const double k = static_cast<double>(batches - b);
+    const double error = (squares - sum * sum / k) / (k * k);
+    if (k >= kBatch && error <= least) {
+      least = error;
+      start = b;
+    }
+  }
+  return start > batches / 2 ? 0 : start * kBatch;
+}
+
+// Steps at the start of the last segment that MSER-5 takes for warm-up, where they differ from the rest
+// significantly (99%): on a flat series the rule picks its start from noise.
+size_t rest_of_decay(std::span<const double> last, double long_run) {
+  const size_t start = mser5(last);
+  if (start == 0) return 0;
+  const double change = mean(last.subspan(start)) - mean(last.first(start));
+  const double error =
+      std::sqrt(long_run * (1 / static_cast<double>(start) + 1 / static_cast<double>(last.size() - start)));
+  return std::abs(change) > kHalvesZ * error ? start : 0;
+}
+
 bool keeps_changing(const std::vector<size_t>& starts, size_t n) {
   return std::count_if(starts.begin(), starts.end(), [n](size_t start) { return start > n / 2; }) >= 2;
 }
@@ -145,7 +181,10 @@ Result<SteadyState> find_steady(std::span<const double> step_ms, const SteadyOpt
   for (size_t i = 1; i < starts.size(); ++i) state.level_changes.push_back(starts[i] + skipped);
   state.begin = starts.back() + skipped;
 
-  const std::span<const double> last = std::span<const double>(logs).subspan(starts.back());
+  std::span<const double> last = std::span<const double>(logs).subspan(starts.back());
+  const size_t rest_of_warm_up = rest_of_decay(last, long_run);
+  last = last.subspan(rest_of_warm_up);
+  state.begin += rest_of_warm_up;
   const double tolerance = std::log1p(options.tolerance);
   const bool halves_differ = compare_halves(last, long_run, tolerance, state);
   const bool trend = has_trend(logs, starts, long_run, tolerance, state);

@@ -10,6 +10,8 @@
 // 2. Logs; spikes (farther than 5 robust standard deviations from the median of the 11 around them) are
 //    replaced by that median, for this analysis only: they stay in `used`.
 // 3. PELT with penalty 3 ln n x long-run variance (stats/change_points.h). The last segment is kept.
+//    Cross-check by MSER-5: where it would start later, in the first half of that segment, and what it leaves
+//    out differs (99%), it is believed: the rest of a slow decay, too small for PELT to cut.
 // 4. Drift. Within the last segment the second half must not differ from the first, and its trend must not
 //    carry the series away. PELT cuts a slow drift into stairs: where one straight line fits several segments
 //    at the end no worse than their levels do, its slope is the trend; so a drift is seen for what it is, and

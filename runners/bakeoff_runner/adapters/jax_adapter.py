@@ -13,6 +13,8 @@ What a script has to offer, generated or edited by its user:
   ``init_state(key)``), a named tuple or dataclass with the fields ``params``,
   ``opt_state`` and possibly ``stats`` and ``key``, and
   ``train_step(state, *batch) -> state, loss``;
+- or, beside them, ``STEPS_PER_CALL`` and ``train_steps``, which takes what ``batches``
+  then yields, runs so many steps in one call and returns their losses;
 - rates of dropout in module constants ``DROPOUT...``, or a function ``dropout``.
 
 ``forward`` is called by the names of its arguments: params, stats, key and names that
@@ -60,8 +62,9 @@ _SCRIPT_NAMES = {
     "make_optimizer": "make_optimizer()",
     "init_params": "init_params(weights)",
     "train_step": "train_step(params, opt_state, *batch)",
+    "train_steps": "train_steps(params, opt_state, *batches)",
 }
-_OPTIONS = {"donate"}
+_OPTIONS = {"donate", "steps_per_call"}
 
 
 @dataclasses.dataclass
@@ -98,6 +101,7 @@ class JaxAdapter(Adapter):
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._output_perm: Optional[tuple[int, ...]] = None
         self._with_optimizer = True
+        self._steps_per_call = 1
         self._state: Optional[_State] = None
         self._batches: Optional[Iterator[Any]] = None
 
@@ -138,6 +142,9 @@ class JaxAdapter(Adapter):
         self._drop()
         self._script = load_script(request.script)
         self._require("load_data", "batches", "train_step", "forward")
+        self._steps_per_call = getattr(self._script, "STEPS_PER_CALL", 1)
+        if self._steps_per_call != 1:
+            self._require("train_steps")
         if not request.dropout:
             _no_dropout(self._script)
         self._with_optimizer = request.train
@@ -174,33 +181,34 @@ class JaxAdapter(Adapter):
         self._need_optimizer()
         self._batches = None
         carry = self._initial().carry
-        train_step, batches = self._the_script().train_step, self._stream()
+        step, batches = self._step(), self._stream()
         kept = []
         start = time.monotonic_ns()
-        *carry, loss = train_step(*carry, *next(batches))
+        *carry, loss = step(*carry, *next(batches))
         kept.append(loss)
         jax.block_until_ready((carry, loss))
         first = time.monotonic_ns()
-        for _ in range(steps - 1):
-            *carry, loss = train_step(*carry, *next(batches))
+        for _ in range(self._calls(steps) - 1):
+            *carry, loss = step(*carry, *next(batches))
             kept.append(loss)
         jax.block_until_ready((carry, loss))
         end = time.monotonic_ns()
         self._state = _State(tuple(carry))
-        return LossesResult([float(x) for x in kept], first - start, end - start)
+        losses = [float(x) for loss in kept for x in _flat(loss)]
+        return LossesResult(losses[:steps], first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         import jax
 
         self._need_optimizer()
         assert self._state is not None
-        train_step, batches = self._the_script().train_step, self._stream()
-        loss = None
+        step, batches, calls = self._step(), self._stream(), self._calls(steps)
+        loss: Any = None
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
             start = time.monotonic_ns()
-            for _ in range(steps):
-                params, opt_state, loss = train_step(params, opt_state, *next(batches))
+            for _ in range(calls):
+                params, opt_state, loss = step(params, opt_state, *next(batches))
                 mark()
             jax.block_until_ready((params, opt_state, loss))
             end = time.monotonic_ns()
@@ -208,13 +216,14 @@ class JaxAdapter(Adapter):
         else:
             (state,) = self._state.carry
             start = time.monotonic_ns()
-            for _ in range(steps):
-                state, loss = train_step(state, *next(batches))
+            for _ in range(calls):
+                state, loss = step(state, *next(batches))
                 mark()
             jax.block_until_ready((state, loss))
             end = time.monotonic_ns()
             self._state = _State((state,))
-        return RunResult(end - start, None if loss is None else float(loss))
+        last = None if loss is None else float(_flat(loss)[-1])
+        return RunResult(end - start, last, calls * self._steps_per_call)
 
     def close(self) -> None:
         self._drop()
@@ -367,6 +376,8 @@ class JaxAdapter(Adapter):
             "dtype": str(params[0].dtype) if params else self._dtype,
             "jit": hasattr(script.train_step, "lower"),
             "donate": "donate_arg" in _source(script.train_step),
+            "steps_per_call": self._steps_per_call,
+            "steps_per_mark": self._steps_per_call,
             "matmul_precision": str(jax.config.jax_default_matmul_precision),
         }
         if self._with_optimizer:
@@ -379,6 +390,17 @@ class JaxAdapter(Adapter):
     def _need_optimizer(self) -> None:
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
+
+    def _step(self) -> Callable[..., Any]:
+        """What is called again and again: one step, or STEPS_PER_CALL of them."""
+        script = self._the_script()
+        single = self._steps_per_call == 1
+        step: Callable[..., Any] = script.train_step if single else script.train_steps
+        return step
+
+    def _calls(self, steps: int) -> int:
+        """Calls that make at least so many steps."""
+        return -(-steps // self._steps_per_call)
 
     def _stream(self) -> Iterator[Any]:
         if self._batches is None:
@@ -547,6 +569,13 @@ def _leaves(tree: Any) -> dict[str, Any]:
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_dotted(path): leaf for path, leaf in leaves}
+
+
+def _flat(loss: Any) -> Array:
+    """The losses of one call: one, or STEPS_PER_CALL of them."""
+    import numpy as np
+
+    return np.ravel(loss)
 
 
 def _source(function: Any) -> str:

@@ -12,6 +12,8 @@ What a script has to offer, generated or edited by its user:
 - ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
   arguments, by whose names the model is called;
 - ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+- or, beside them, ``STEPS_PER_CALL`` and ``train_steps``, which takes what ``batches``
+  then yields, runs so many steps in one call and returns their losses;
 - rates of dropout in module constants ``DROPOUT...`` or in calls of
   ``tf.nn.dropout``.
 
@@ -52,8 +54,9 @@ _SCRIPT_NAMES = {
     "load_data": "load_data(path)",
     "batches": "batches(arrays)",
     "train_step": "train_step(model, optimizer, *batch)",
+    "train_steps": "train_steps(model, optimizer, *batches)",
 }
-_OPTIONS = {"mode", "jit_compile"}
+_OPTIONS = {"mode", "jit_compile", "steps_per_call"}
 
 
 class TensorFlowAdapter(Adapter):
@@ -70,6 +73,7 @@ class TensorFlowAdapter(Adapter):
         self._initial: list[tuple[Any, Array]] = []
         self._batches: Optional[Iterator[Any]] = None
         self._dropout: Any = None
+        self._steps_per_call = 1
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -104,6 +108,9 @@ class TensorFlowAdapter(Adapter):
         self._drop()
         self._script = load_script(request.script)
         self._require("load_data", "batches", "train_step")
+        self._steps_per_call = getattr(self._script, "STEPS_PER_CALL", 1)
+        if self._steps_per_call != 1:
+            self._require("train_steps")
         if not request.dropout:
             self._no_dropout()
         self._load_data(request)
@@ -136,30 +143,32 @@ class TensorFlowAdapter(Adapter):
         self._need_optimizer()
         self._reset()
         model, optimizer = self._model, self._optimizer
-        train_step, batches = self._the_script().train_step, self._stream()
+        step, batches = self._step(), self._stream()
         kept = []
         start = time.monotonic_ns()
-        kept.append(train_step(model, optimizer, *next(batches)))
+        kept.append(step(model, optimizer, *next(batches)))
         self._barrier(kept[-1])
         first = time.monotonic_ns()
-        for _ in range(steps - 1):
-            kept.append(train_step(model, optimizer, *next(batches)))
+        for _ in range(self._calls(steps) - 1):
+            kept.append(step(model, optimizer, *next(batches)))
         self._barrier(kept[-1])
         end = time.monotonic_ns()
-        return LossesResult([float(x) for x in kept], first - start, end - start)
+        losses = [float(x) for loss in kept for x in _flat(loss)]
+        return LossesResult(losses[:steps], first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         self._need_optimizer()
         model, optimizer = self._model, self._optimizer
-        train_step, batches = self._the_script().train_step, self._stream()
+        step, batches, calls = self._step(), self._stream(), self._calls(steps)
         loss = None
         start = time.monotonic_ns()
-        for _ in range(steps):
-            loss = train_step(model, optimizer, *next(batches))
+        for _ in range(calls):
+            loss = step(model, optimizer, *next(batches))
             mark()
         self._barrier(loss)
         end = time.monotonic_ns()
-        return RunResult(end - start, None if loss is None else float(loss))
+        last = None if loss is None else float(_flat(loss)[-1])
+        return RunResult(end - start, last, calls * self._steps_per_call)
 
     def close(self) -> None:
         self._drop()
@@ -334,6 +343,8 @@ class TensorFlowAdapter(Adapter):
             "mode": "function" if hasattr(step, "python_function") else "eager",
             "jit_compile": bool(getattr(step, "_jit_compile", False)),
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
+            "steps_per_call": self._steps_per_call,
+            "steps_per_mark": self._steps_per_call,
         }
         if self._optimizer is not None:
             constants = {
@@ -356,6 +367,17 @@ class TensorFlowAdapter(Adapter):
         for variable, value in self._initial:
             variable.assign(value)
         self._batches = None
+
+    def _step(self) -> Callable[..., Any]:
+        """What is called again and again: one step, or STEPS_PER_CALL of them."""
+        script = self._the_script()
+        single = self._steps_per_call == 1
+        step: Callable[..., Any] = script.train_step if single else script.train_steps
+        return step
+
+    def _calls(self, steps: int) -> int:
+        """Calls that make at least so many steps."""
+        return -(-steps // self._steps_per_call)
 
     def _stream(self) -> Iterator[Any]:
         if self._batches is None:
@@ -474,6 +496,13 @@ class _Recorder:
             self.targets = [variable for _, variable in given]
             given = [gradient for gradient, _ in given]
         self.seen = given
+
+
+def _flat(loss: Any) -> Array:
+    """The losses of one call: one, or STEPS_PER_CALL of them."""
+    import numpy as np
+
+    return np.ravel(loss)
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

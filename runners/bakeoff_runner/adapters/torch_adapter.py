@@ -53,7 +53,7 @@ _SCRIPT_NAMES = {
     "load_data": "load_data(path)",
     "batches": "batches(*tensors)",
 }
-_OPTIONS = {"compile", "channels_last"}
+_OPTIONS = {"compile", "channels_last", "optimizer_impl"}
 
 
 class TorchAdapter(Adapter):

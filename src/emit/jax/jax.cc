@@ -81,7 +81,12 @@ const Framework& jax_framework() {
       .settings = {{.name = "donate",
                     .values = {"true", "false"},
                     .fallback = "true",
-                    .doc = "the jitted step may reuse the memory of parameters and optimizer state"}},
+                    .doc = "the jitted step may reuse the memory of parameters and optimizer state"},
+                   {.name = "steps_per_call",
+                    .values = {},
+                    .fallback = "1",
+                    .doc =
+                        "training steps in one call of a jitted lax.scan, the data resident on the device"}},
       .environment = environment,
       .supports = supports,
       .emit = emit_jax,

@@ -30,8 +30,8 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 }
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
-                const std::string& donate = "true") {
-  const Request request{workload, training, {{"donate", donate}}, "train_jax.py"};
+                const std::string& donate = "true", const std::string& steps = "1") {
+  const Request request{workload, training, {{"donate", donate}, {"steps_per_call", steps}}, "train_jax.py"};
   const Result<Emitted> result = jax_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
   return result ? *result : Emitted{};
@@ -69,6 +69,12 @@ TEST(Jax, WritesTheZooAsItsGoldens) {
   expect_golden("jax/mnist_cnn.py", cnn.source);
   expect_golden("jax/mnist_cnn.layout.json", cnn.layout_json);
   expect_golden("jax/mnist_cnn_not_donated.py", of_zoo("mnist_cnn", mnist_training(), "false").source);
+  const auto scanned = [](const std::string& name, const ir::Training& training) {
+    return emitted(*zoo::build(name), training, "true", "8").source;
+  };
+  expect_golden("jax/mnist_cnn_scan.py", scanned("mnist_cnn", mnist_training()));
+  expect_golden("jax/mlp_deep_scan.py", scanned("mlp_deep", adam_training()));
+  expect_golden("jax/mlp_deep_scan_as_is.py", scanned("mlp_deep", adam_training(Track::kAsIs)));
   expect_golden("jax/mnist_cnn_as_is.py", of_zoo("mnist_cnn", mnist_training(Track::kAsIs)).source);
   expect_golden("jax/mlp_deep.py", of_zoo("mlp_deep", adam_training()).source);
   expect_golden("jax/mlp_deep_as_is.py", of_zoo("mlp_deep", adam_training(Track::kAsIs)).source);

@@ -37,6 +37,7 @@ class Script {
     init_params();
     if (stateful()) init_state();
     train_step();
+    if (scans()) train_steps();
     print_main();
     std::string text = out_.text();
     const std::string numpy_import = "import jax.numpy as jnp\n";
@@ -61,7 +62,7 @@ class Script {
     const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
                           graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
                           graph_.has(ir::Op::kAvgPool2d) || graph_.has(ir::Op::kLrn) ||
-                          graph_.has(ir::Op::kLstm);
+                          graph_.has(ir::Op::kLstm) || scans();
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\nimport optax\n");
     if (uses_lax) out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");
@@ -69,9 +70,13 @@ class Script {
   }
 
   bool donate() const { return request_.settings.at("donate") == "true"; }
+  const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
+  bool scans() const { return steps_per_call() != "1"; }
 
   void constants() {
-    print_constants(out_, request_, graph_, {});
+    print_constants(out_, request_, graph_,
+                    scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
+                            : std::vector<std::string>{});
     if (dropout_ || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', running_);
     if (equalised(request_)) {
@@ -93,7 +98,9 @@ class Script {
   void batches() {
     out_.line("def batches(arrays):");
     const auto body = out_.indent();
-    if (equalised(request_)) {
+    if (scans()) {
+      print_batches_of_calls();
+    } else if (equalised(request_)) {
       out_.print(
           "\"\"\"Endless batches on the device, in file order; rows left over are dropped.\"\"\"\n"
           "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
@@ -111,6 +118,29 @@ class Script {
           "        yield tuple(array[picked] for array in arrays)\n");
     }
     out_.blank(2);
+  }
+
+  void print_batches_of_calls() {
+    if (equalised(request_)) {
+      out_.print(
+          "\"\"\"Endlessly: all batches on the device in file order, and which comes next.\"\"\"\n"
+          "count = len(arrays[0]) // BATCH_SIZE\n"
+          "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
+          "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
+          "for first in itertools.count(0, STEPS_PER_CALL):\n"
+          "    yield *data, first % count\n");
+    } else {
+      out_.print(
+          "\"\"\"Endless stacks of STEPS_PER_CALL batches of rows in random order.\"\"\"\n"
+          "rng = np.random.default_rng(SEED)\n"
+          "rows = len(arrays[0])\n"
+          "size = STEPS_PER_CALL * BATCH_SIZE\n"
+          "while True:\n"
+          "    order = rng.permutation(rows)\n"
+          "    for start in range(0, rows - size + 1, size):\n"
+          "        picked = order[start : start + size].reshape(STEPS_PER_CALL, BATCH_SIZE)\n"
+          "        yield tuple(array[picked] for array in arrays)\n");
+    }
   }
 
   // params, [stats], inputs..., [key]
@@ -280,19 +310,62 @@ class Script {
   }
 
   void train_step() {
+    print_jit();
+    std::vector<std::string> parameters = carry();
+    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    out_.call("def train_step", parameters, ":");
+    {
+      const auto body = out_.indent();
+      stateful() ? stateful_step() : plain_step();
+    }
+    out_.blank(2);
+  }
+
+  // What a step carries on.
+  std::vector<std::string> carry() const {
+    return stateful() ? std::vector<std::string>{"state"} : std::vector<std::string>{"params", "opt_state"};
+  }
+
+  void print_jit() {
     if (donate()) {
       out_.line(stateful() ? "@partial(jax.jit, donate_argnums=0)"
                            : "@partial(jax.jit, donate_argnums=(0, 1))");
     } else {
       out_.line("@jax.jit");
     }
-    std::vector<std::string> parameters = {"state"};
-    if (!stateful()) parameters = {"params", "opt_state"};
+  }
+
+  // In the equalised track the data stays on the device, and the scan picks its batches.
+  void train_steps() {
+    print_jit();
+    std::vector<std::string> parameters = carry();
     parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
-    out_.call("def train_step", parameters, ":");
+    if (equalised(request_)) parameters.push_back("first");
+    out_.call("def train_steps", parameters, ":");
     {
       const auto body = out_.indent();
-      stateful() ? stateful_step() : plain_step();
+      out_.print("\"\"\"STEPS_PER_CALL training steps in one call.\"\"\"\n\n");
+      const std::string kept = stateful() ? "state" : "(params, opt_state)";
+      std::string given = fmt::format("({})", fmt::join(graph_.inputs, ", "));
+      if (graph_.inputs.size() == 1) given = graph_.inputs[0];
+      out_.line(equalised(request_) ? "def step(carry, i):" : "def step(carry, batch):");
+      {
+        const auto inner = out_.indent();
+        std::vector<std::string> arguments = {stateful() ? "carry" : "*carry"};
+        for (const std::string& input : graph_.inputs) {
+          if (equalised(request_)) arguments.push_back(input + "[i]");
+        }
+        if (!equalised(request_)) arguments.push_back(graph_.inputs.size() == 1 ? "batch" : "*batch");
+        out_.call(stateful() ? "return train_step" : "*carry, loss = train_step", arguments);
+        if (!stateful()) out_.line("return tuple(carry), loss");
+      }
+      out_.blank();
+      if (equalised(request_)) {
+        out_.line(fmt::format("steps = (first + jnp.arange(STEPS_PER_CALL)) % len({})", graph_.inputs[0]));
+        given = "steps";
+      }
+      out_.call(kept + ", losses = lax.scan", {"step", kept, given});
+      out_.line(fmt::format("return {}, losses", fmt::join(carry(), ", ")));
     }
     out_.blank(2);
   }
@@ -333,13 +406,23 @@ class Script {
         out_.line("opt_state = OPTIMIZER.init(params)");
       }
       out_.line("data = batches(load_data(args.data))");
-      out_.line("for step in range(args.steps):");
-      const auto loop = out_.indent();
-      out_.line(stateful() ? "state, loss = train_step(state, *next(data))"
-                           : "params, opt_state, loss = train_step(params, opt_state, *next(data))");
-      out_.print("if step % 10 == 0:\n    print(f\"step {step}: loss {loss:.6f}\")\n");
+      print_loop();
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
+  }
+
+  void print_loop() {
+    const std::string kept = fmt::format("{}", fmt::join(carry(), ", "));
+    out_.line(scans() ? "for step in range(0, args.steps, STEPS_PER_CALL):"
+                      : "for step in range(args.steps):");
+    const auto loop = out_.indent();
+    if (scans()) {
+      out_.line(fmt::format("{0}, losses = train_steps({0}, *next(data))", kept));
+      out_.print("print(f\"step {step}: loss {losses[0]:.6f}\")\n");
+    } else {
+      out_.line(fmt::format("{0}, loss = train_step({0}, *next(data))", kept));
+      out_.print("if step % 10 == 0:\n    print(f\"step {step}: loss {loss:.6f}\")\n");
+    }
   }
 
   CodeWriter out_;

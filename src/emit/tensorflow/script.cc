@@ -43,6 +43,7 @@ class Script {
     print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
     out_.blank(2);
     train_step();
+    if (loops()) train_steps();
     print_main();
     return out_.text();
   }
@@ -50,6 +51,8 @@ class Script {
  private:
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
+  const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
+  bool loops() const { return steps_per_call() != "1"; }
 
   // True where the script draws initial values for parameters of this role.
   bool draws(Role role) const {
@@ -74,7 +77,9 @@ class Script {
   }
 
   void constants() {
-    print_constants(out_, request_, graph_, optimizer_constants(optimizer_));
+    std::vector<std::string> more = optimizer_constants(optimizer_);
+    if (loops()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
+    print_constants(out_, request_, graph_, more);
     if (equalised(request_)) {
       out_.print(
           "\n# float32 means float32, also on a GPU that has TF32.\n"
@@ -86,7 +91,16 @@ class Script {
   void batches() {
     out_.line("def batches(arrays):");
     const auto body = out_.indent();
-    if (equalised(request_)) {
+    if (loops() && equalised(request_)) {
+      out_.print(
+          "\"\"\"Endlessly: all batches as tensors in file order, and which comes next.\"\"\"\n"
+          "count = len(arrays[0]) // BATCH_SIZE\n"
+          "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
+          "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
+          "data = [tf.constant(array) for array in shaped]\n"
+          "for first in itertools.count(0, STEPS_PER_CALL):\n"
+          "    yield *data, tf.constant(first % count)\n");
+    } else if (equalised(request_)) {
       out_.print(
           "\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"\n"
           "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
@@ -96,8 +110,9 @@ class Script {
       out_.print(
           "\"\"\"Endless batches of rows in random order.\"\"\"\n"
           "data = tf.data.Dataset.from_tensor_slices(arrays)\n"
-          "data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)\n"
-          "return iter(data.repeat().prefetch(tf.data.AUTOTUNE))\n");
+          "data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)\n");
+      if (loops()) out_.line("data = data.batch(STEPS_PER_CALL, drop_remainder=True)");
+      out_.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
     }
     out_.blank(2);
   }
@@ -216,6 +231,37 @@ class Script {
     out_.blank(2);
   }
 
+  // In the equalised track the data stays on the device, and the loop picks its batches.
+  void train_steps() {
+    out_.line(xla() ? "@tf.function(jit_compile=True)" : "@tf.function");
+    std::vector<std::string> parameters = {"model", "optimizer"};
+    parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
+    if (equalised(request_)) parameters.push_back("first");
+    out_.call("def train_steps", parameters, ":");
+    {
+      const auto body = out_.indent();
+      out_.print(
+          "\"\"\"STEPS_PER_CALL training steps in one call.\"\"\"\n"
+          "losses = tf.TensorArray(optimizer.targets[0].dtype, STEPS_PER_CALL)\n");
+      out_.line("for i in tf.range(STEPS_PER_CALL):");
+      {
+        const auto loop = out_.indent();
+        std::string index = "i";
+        if (equalised(request_)) {
+          out_.line(fmt::format("turn = (first + i) % len({})", graph_.inputs[0]));
+          index = "turn";
+        }
+        std::vector<std::string> arguments = {"model", "optimizer"};
+        for (const std::string& input : graph_.inputs)
+          arguments.push_back(fmt::format("{}[{}]", input, index));
+        out_.call("loss = train_step", arguments);
+        out_.line("losses = losses.write(i, loss)");
+      }
+      out_.line("return losses.stack()");
+    }
+    out_.blank(2);
+  }
+
   void print_main() {
     out_.line("def main():");
     {
@@ -226,13 +272,23 @@ class Script {
           fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
       out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_class(optimizer_)));
       out_.line("data = batches(load_data(args.data))");
-      out_.line("for step in range(args.steps):");
-      const auto loop = out_.indent();
-      out_.print(
-          "loss = train_step(model, optimizer, *next(data))\n"
-          "if step % 10 == 0:\n    print(f\"step {step}: loss {float(loss):.6f}\")\n");
+      print_loop();
     }
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
+  }
+
+  void print_loop() {
+    if (loops()) {
+      out_.print(
+          "for step in range(0, args.steps, STEPS_PER_CALL):\n"
+          "    losses = train_steps(model, optimizer, *next(data))\n"
+          "    print(f\"step {step}: loss {float(losses[0]):.6f}\")\n");
+    } else {
+      out_.print(
+          "for step in range(args.steps):\n"
+          "    loss = train_step(model, optimizer, *next(data))\n"
+          "    if step % 10 == 0:\n        print(f\"step {step}: loss {float(loss):.6f}\")\n");
+    }
   }
 
   CodeWriter out_;

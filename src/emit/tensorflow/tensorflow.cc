@@ -36,6 +36,9 @@ Status check_settings(const Request& request) {
   if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
     return Error{.message = "TensorFlow: jit_compile = true needs mode = function"};
   }
+  if (request.settings.at("mode") == "eager" && request.settings.at("steps_per_call") != "1") {
+    return Error{.message = "TensorFlow: steps_per_call above 1 needs mode = function"};
+  }
   return Done{};
 }
 
@@ -103,7 +106,12 @@ const Framework& tensorflow_framework() {
                    {.name = "jit_compile",
                     .values = {"false", "true"},
                     .fallback = "false",
-                    .doc = "compile the step with XLA (mode = function)"}},
+                    .doc = "compile the step with XLA (mode = function)"},
+                   {.name = "steps_per_call",
+                    .values = {},
+                    .fallback = "1",
+                    .doc = "training steps in one call of a tf.function (mode = function), a tf.range loop "
+                           "over data resident on the device"}},
       .environment = environment,
       .supports = supports,
       .emit = emit_tensorflow,

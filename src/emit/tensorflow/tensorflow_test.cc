@@ -16,9 +16,13 @@ using ir::Optimizer;
 using ir::OptimizerKind;
 using ir::Track;
 
-const Settings kFunction = {{"mode", "function"}, {"jit_compile", "false"}};
-const Settings kEager = {{"mode", "eager"}, {"jit_compile", "false"}};
-const Settings kXla = {{"mode", "function"}, {"jit_compile", "true"}};
+Settings settings(const std::string& mode, const std::string& jit_compile, const std::string& steps = "1") {
+  return {{"mode", mode}, {"jit_compile", jit_compile}, {"steps_per_call", steps}};
+}
+const Settings kFunction = settings("function", "false");
+const Settings kEager = settings("eager", "false");
+const Settings kXla = settings("function", "true");
+const Settings kLoop = settings("function", "false", "8");
 
 ir::Training mnist_training(Track track = Track::kEqualised) {
   return {.track = track,
@@ -73,6 +77,9 @@ TEST(TensorFlow, WritesTheZooAsItsGoldens) {
   expect_golden("tensorflow/mnist_cnn.layout.json", cnn.layout_json);
   expect_golden("tensorflow/mnist_cnn_eager.py", of_zoo("mnist_cnn", mnist_training(), kEager).source);
   expect_golden("tensorflow/mnist_cnn_xla.py", of_zoo("mnist_cnn", mnist_training(), kXla).source);
+  expect_golden("tensorflow/mnist_cnn_loop.py", of_zoo("mnist_cnn", mnist_training(), kLoop).source);
+  expect_golden("tensorflow/mlp_deep_loop_as_is.py",
+                of_zoo("mlp_deep", adam_training(Track::kAsIs), settings("function", "true", "8")).source);
   expect_golden("tensorflow/mnist_cnn_as_is.py", of_zoo("mnist_cnn", mnist_training(Track::kAsIs)).source);
   expect_golden("tensorflow/mlp_deep.py", of_zoo("mlp_deep", adam_training()).source);
   expect_golden("tensorflow/mlp_deep_as_is.py", of_zoo("mlp_deep", adam_training(Track::kAsIs)).source);

@@ -214,7 +214,18 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
   out.blank(2);
 }
 
-void print_make_optimizer(CodeWriter& out, const ir::Training& training) {
+Status check_optimizer(const Request& request) {
+  const std::string& impl = request.settings.at("optimizer_impl");
+  const std::string name = optimizer_class(torch_optimizer(request.training));
+  const bool own = name.ends_with("EpsInside");
+  const bool unfused = impl == "fused" && name.ends_with("RMSprop");
+  if (impl == "default" || !(own || unfused)) return Done{};
+  return Error{.message = own ? fmt::format("torch: {} is the script's own and has no {} form", name, impl)
+                              : "torch: torch.optim.RMSprop has no fused form",
+               .remedy = "leave out optimizer_impl, or choose another optimizer"};
+}
+
+void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& impl) {
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   Arguments arguments(training);
@@ -233,6 +244,8 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training) {
   } else {
     arguments.add("weight_decay", "weight_decay=" + decay);
   }
+  if (impl == "foreach" || impl == "fused") arguments.always(impl + "=True");
+  if (impl == "for-loop") arguments.always("foreach=False");
   out.line("def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:");
   const auto body = out.indent();
   out.call("return " + name, arguments.list());

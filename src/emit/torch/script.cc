@@ -80,7 +80,7 @@ class Script {
     model_class();
     print_optimizer_class(out_, request_.training);
     make_model();
-    print_make_optimizer(out_, request_.training);
+    print_make_optimizer(out_, request_.training, request_.settings.at("optimizer_impl"));
     out_.blank(2);
     train_step();
     load_data();

@@ -2,6 +2,7 @@
 
 #include "emit/torch/forward.h"
 #include "emit/torch/modules.h"
+#include "emit/torch/optimizer.h"
 #include "emit/torch/script.h"
 #include "emit/torch_rules.h"
 #include "ir/verify.h"
@@ -13,6 +14,7 @@ bool supports(ir::Op op) { return torch::forward_functions().contains(op); }
 
 Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(torch_framework(), request.workload));
+  CHECK_OK(torch::check_optimizer(request));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   TRY(const torch::Modules modules, torch::Modules::plan(request, types));
   return Emitted{.source = torch::script_text(request, modules, types)};
@@ -37,6 +39,12 @@ const Framework& torch_framework() {
                .values = {"false", "true"},
                .fallback = "false",
                .doc = "memory format of the model and its pictures"},
+              {.name = "optimizer_impl",
+               .values = {"default", "for-loop", "foreach", "fused"},
+               .fallback = "default",
+               .doc =
+                   "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
+                   "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop"},
           },
       .environment = environment,
       .supports = supports,

@@ -29,7 +29,7 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 }
 
 Settings settings(const std::string& compile = "off", const std::string& channels_last = "false") {
-  return {{"compile", compile}, {"channels_last", channels_last}};
+  return {{"compile", compile}, {"channels_last", channels_last}, {"optimizer_impl", "default"}};
 }
 
 std::string emitted(const ir::Workload& workload, const ir::Training& training, const Settings& chosen) {
@@ -196,8 +196,24 @@ TEST(Torch, EveryOpHasAFunction) {
   }
 }
 
+TEST(Torch, RefusesImplementationsThatTorchLacks) {
+  ir::Training training = mnist_training();
+  const ir::Workload workload = *zoo::build("mnist_cnn");
+  const auto error = [&](const std::string& impl) {
+    Settings chosen = settings();
+    chosen["optimizer_impl"] = impl;
+    const auto got = torch_framework().emit({workload, training, chosen, "t.py"});
+    return got ? "" : got.error().message;
+  };
+  EXPECT_EQ(error("fused"), "torch: torch.optim.RMSprop has no fused form");
+  EXPECT_EQ(error("foreach"), "");
+  training.optimizer.eps_form = EpsForm::kInside;
+  EXPECT_EQ(error("foreach"), "torch: RMSpropEpsInside is the script's own and has no foreach form");
+  EXPECT_EQ(error("default"), "");
+}
+
 TEST(Torch, EverySettingIsVisible) {
-  const ir::Training training = mnist_training();
+  const ir::Training training = adam_training();
   const std::string plain = of_zoo("mnist_cnn", training);
   for (const Setting& setting : torch_framework().settings) {
     for (const std::string& value : setting.values) {

@@ -1,0 +1,125 @@
+#include "lab/evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "lab/warm_up.h"
+#include "stats/e_process.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff::lab {
+
+std::set<std::string> failed_in(const std::vector<Trial>& trials) {
+  std::set<std::string> failed;
+  for (const Trial& trial : trials) {
+    if (trial.failure || trial.invalid) failed.insert(trial.contender);
+  }
+  return failed;
+}
+
+std::optional<double> heat_value(const Trial& trial) {
+  if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
+  std::vector<double> ms;
+  for (size_t i = static_cast<size_t>(trial.warmup_bursts); i < trial.bursts.size(); ++i)
+    ms.push_back(trial.bursts[i].ms_per_step());
+  const auto value = stats::log_trimmed_mean(ms);
+  return value ? std::optional<double>(*value) : std::nullopt;
+}
+
+std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
+  std::set<std::string> out = failed_in(trials);
+  for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);
+  for (const Trial& trial : trials) {
+    if (!trial.dropped.empty()) out.insert(trial.contender);
+  }
+  return out;
+}
+
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
+                                  double tolerance) {
+  stats::PairTable table(entrants.size());
+  const std::set<std::string> out = out_of_race(trials, tolerance);
+  std::map<int, stats::HeatResult> heats;
+  for (const Trial& trial : trials) {
+    if (trial.confirms) continue;
+    stats::HeatResult& result = heats[trial.heat];
+    result.log_ms.resize(entrants.size());
+    const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
+    if (at != entrants.end() && !out.contains(trial.contender))
+      result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
+  }
+  for (const auto& [heat, result] : heats) CHECK_OK(table.add(result));
+  return table;
+}
+
+stats::RacingOptions racing_options(const recipe::Recipe& recipe) {
+  stats::RacingOptions options = {.live = static_cast<size_t>(recipe.race.live),
+                                  .confirm_heats = static_cast<size_t>(recipe.race.confirm_heats)};
+  options.ranking.alpha = recipe.alpha;
+  options.ranking.margin = recipe.margin;
+  options.ranking.ceiling = recipe.race.noise_ceiling;
+  return options;
+}
+
+std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const std::vector<Parity>& parities,
+                                        const std::vector<std::string>& entrants, double tolerance) {
+  const std::set<std::string> out = out_of_race(trials, tolerance);
+  std::vector<stats::Entrant> known;
+  for (const std::string& id : entrants) {
+    std::vector<double> seconds;
+    for (const Trial& trial : trials) {
+      if (trial.contender == id) seconds.push_back(trial_seconds(trial));
+    }
+    for (const Parity& parity : parities) {
+      if (seconds.empty() && parity.contender == id && parity.first_step_cold_ns > 0)
+        seconds.push_back(static_cast<double>(parity.first_step_cold_ns) / 1e9);
+    }
+    known.push_back({.out = out.contains(id), .heat_s = seconds.empty() ? 0 : stats::mean(seconds)});
+  }
+  return known;
+}
+
+size_t confirmed_heats(const std::vector<Trial>& trials) {
+  std::set<int> heats;
+  for (const Trial& trial : trials) {
+    if (trial.confirms) heats.insert(trial.heat);
+  }
+  return heats.size();
+}
+
+int64_t least_heats(double alpha, size_t contenders) {
+  const auto rivals = static_cast<double>(std::max<size_t>(contenders, 2) - 1);
+  size_t n = 2;
+  while (!std::isfinite(stats::critical_ratio(n, alpha / rivals))) ++n;
+  return static_cast<int64_t>(n);
+}
+
+double trial_seconds(const Trial& trial) {
+  const int64_t start = trial.start_ns + trial.import_ns + trial.build_ns + trial.first_step_ns;
+  double ns = static_cast<double>(start) / (trial.alone ? 1 : 2) + static_cast<double>(trial.warmup_ns);
+  for (const std::vector<Burst>* bursts : {&trial.bursts, &trial.void_bursts}) {
+    for (const Burst& burst : *bursts) ns += static_cast<double>(burst.ns + burst.late_ns);
+  }
+  return ns / 1e9;
+}
+
+RaceCost race_cost(const std::vector<Trial>& trials) {
+  struct Taken {
+    double seconds = 0;
+    int heats = 0;
+  };
+  std::map<std::string, Taken> taken;
+  RaceCost cost;
+  for (const Trial& trial : trials) {
+    if (trial.confirms || !heat_value(trial)) continue;
+    Taken& own = taken[trial.contender];
+    own.seconds += trial_seconds(trial);
+    cost.raced_s += trial_seconds(trial);
+    cost.heats = std::max(cost.heats, ++own.heats);
+  }
+  for (const auto& [contender, own] : taken) cost.uniform_s += own.seconds / own.heats * cost.heats;
+  return cost;
+}
+
+}  // namespace bakeoff::lab
