@@ -55,7 +55,8 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                build_ns, first_step_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns,
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, not_sampled, effective, versions)
-BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script)
+BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
+               compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)

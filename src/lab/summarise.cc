@@ -391,6 +391,12 @@ class Summariser {
           "As-is track: every framework with its own defaults. The rows do different work where the "
           "fairness diff says so; do not compare them with an equalised run.");
     }
+    for (const Contender& contender : manifest_.contenders) {
+      if (contender.compile_ns == 0) continue;
+      s.notes.push_back(
+          fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
+                      contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
+    }
     add_controls(s);
   }
 

@@ -130,8 +130,10 @@ struct Contender {
   std::map<std::string, std::string> settings = {};  // every setting of the framework
   std::string script = {};                           // file name in RUN/scripts
   std::string own_script = {};                       // the user's file, where one is named
-  Texts controls = {};  // every control of lab/controls.h that its process is to run under
-  Texts stated = {};    // those of them that the recipe states for this contender
+  Texts controls = {};        // every control of lab/controls.h that its process is to run under
+  Texts stated = {};          // those of them that the recipe states for this contender
+  int64_t compile_ns = 0;     // of a program (lab/compiled_contender.h), apart from every start-up
+  std::string compiler = {};  // its compiler; empty: nothing was compiled
   bool operator==(const Contender&) const = default;
 };
 

@@ -34,6 +34,7 @@ std::string framework_of(std::string_view source) {
       return false;
     };
     if (imports("keras")) return "keras";
+    if (line.starts_with("#include <torch/")) return "libtorch";
     torch = torch || imports("torch");
     jax = jax || imports("jax");
     tensorflow = tensorflow || imports("tensorflow");
@@ -110,7 +111,7 @@ std::string script_file(const emit::Framework& framework, const std::map<std::st
                                              : setting.name + "_" + value);
   }
   for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
-  return emit::identifier(name) + ".py";
+  return emit::identifier(name) + framework.extension;
 }
 
 using Combinations = std::vector<std::map<std::string, std::string>>;
@@ -154,7 +155,8 @@ void add_contender(const emit::Framework& framework, const std::map<std::string,
               .file = script_file(framework, settings, controls)};
   if (!script.empty()) {
     c.id += ":" + script.filename().string();
-    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
+    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
+             framework.extension;
   }
   out.push_back(std::move(c));
 }
