@@ -46,7 +46,7 @@ TEST(RunnerJson, RefusesWhatIsNoJson) {
 class RunnerWorker : public ::testing::Test {
  protected:
   std::unique_ptr<Worker> start(const std::map<std::string, std::string>& options = {}) {
-    return Worker::start({.program = FAKE_WORKER,
+    return Worker::start({.command = {FAKE_WORKER},
                           .framework = "libtorch",
                           .options = options,
                           .dtype = "float64",
