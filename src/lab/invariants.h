@@ -45,8 +45,8 @@ std::optional<Broken> check_bytes(double bytes, double seconds,
 std::optional<Broken> check_cpu(double cpu_s, double cores, double wall_s, double slack_s);
 // Joules are mean power x time, within 20%.
 std::optional<Broken> check_energy(double joules, double watts, double seconds);
-// The first step, compilation included, takes at least half of a steady one: of the fastest that was seen, as
-// other work on the machine makes steady ones longer.
+// The first step, compilation included, takes at least a tenth of a steady one: of the fastest that was seen,
+// as other work on the machine makes steady ones longer.
 std::optional<Broken> check_first_step(double first_s, double steady_s);
 // Phases add up to the whole, within 5% and a millisecond.
 std::optional<Broken> check_phases(std::span<const double> parts_s, double whole_s);
