@@ -85,8 +85,13 @@ struct Trial {
   double system_s = 0;
   int64_t peak_rss_bytes = 0;
   int64_t involuntary_switches = 0;
-  Texts not_sampled = {};  // of what lab/usage.h names: why some burst lacks it
-  Texts effective = {};    // what the framework actually did
+  // Bytes, each where it can be had: "built_rss_bytes" (model, weights and data, before the first step),
+  // "pss_bytes" (after the last burst), "allocator_peak_bytes" (the framework's own count); "on_gpu": 1 where
+  // it computes on one.
+  std::map<std::string, double> memory = {};
+  Texts not_sampled = {};   // of what lab/usage.h and lab/sensing.h name: why some burst lacks it
+  Texts sensors_lost = {};  // of these: what earlier bursts had, and why there is no more
+  Texts effective = {};     // what the framework actually did
   Texts versions = {};
   bool operator==(const Trial&) const = default;
 };
