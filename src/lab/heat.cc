@@ -68,6 +68,7 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
+  const int64_t begin = monotonic_clock().now_ns();
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
@@ -97,7 +98,10 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
                    trial.effective);
   if (built) trial.build_ns = *built;
   if (built) take_built_memory(worker, plan.sensors, trial);
-  if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
+  if (const auto first = worker.run(1, "first step")) {
+    trial.first_step_ns = first->burst.ns;
+    trial.start_up_ns = monotonic_clock().now_ns() - begin - first->burst.late_ns;
+  }
   worker.freeze();
   take_failure(member);
 }

@@ -97,22 +97,23 @@ TEST(Sensing, AMachineWithoutAnySensorHasItsReasons) {
 // Heats of fakes that say that they compute on a GPU, with a driver's library whose numbers the tests write.
 class GpuHeatTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    ::setenv("FAKE_NVML", ("@" + (folder_ / "now").string()).c_str(), 1);
+  // Set once and left alone: a thread that hangs in the library may read it at any time.
+  static void SetUpTestSuite() {
+    ::setenv("FAKE_NVML", ("@" + numbers().string()).c_str(), 1);
     ::setenv("CUDA_VISIBLE_DEVICES", "0", 1);
   }
-  void TearDown() override {
-    ::unsetenv("FAKE_NVML");
-    ::unsetenv("CUDA_VISIBLE_DEVICES");
+  static void TearDownTestSuite() { fs::remove(numbers()); }
+  static fs::path numbers() {
+    return fs::path(::testing::TempDir()) / ("bakeoff-lab-nvml-" + std::to_string(::getpid()));
   }
-  void now(const std::string& numbers) const { EXPECT_TRUE(write_file(folder_ / "now", numbers)); }
+  static void now(const std::string& text) { EXPECT_TRUE(write_file(numbers(), text)); }
 
   // `at_burst` is called before each burst with its number, from 1.
   Trial heat(const std::function<void(int)>& at_burst, const std::string& device = "cuda:0") {
     Plan plan{.recipe = {}, .directory = RunDirectory::create(folder_ / "run").value()};
     plan.recipe.race.warmup_steps = 2;
     plan.recipe.race.bursts = 2;
-    plan.recipe.race.burst_seconds = 0.06;
+    plan.recipe.race.burst_seconds = 0.25;  // the GPU is looked at ten times a second
     plan.recipe.race.sample_ms = 10;
     plan.recipe.race.host.max_reruns = 0;
     plan.gpu_library = BAKEOFF_FAKE_NVML;
@@ -182,7 +183,6 @@ TEST_F(GpuHeatTest, ADriverThatHangsInMidRunCostsTheGpusNumbersOnly) {
   ASSERT_EQ(trial.bursts.size(), 2u);
   EXPECT_THAT(trial.not_sampled.at("gpu_power_w"), HasSubstr("did not answer within 0.5 s"));
   EXPECT_TRUE(trial.bursts[1].used.contains("rss_bytes")) << "the sampler goes on";
-  ::unlink((folder_ / "now").c_str());
 }
 
 TEST_F(GpuHeatTest, WhoeverComputesOnTheCpuIsNotAskedAboutGpus) {

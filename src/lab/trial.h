@@ -71,6 +71,7 @@ struct Trial {
   bool cold = false;          // no compilation cache of this run existed before
   bool confirms = false;      // of the heats that measure the winner again: no part of the verdict
   bool alone = false;         // start, import, build and first step had the machine to themselves
+  int64_t start_up_ns = 0;    // all of that, seen from outside; 0: not recorded
   int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};
   std::vector<int64_t> step_ns = {};         // pipelined step times from the marks, bursts only
