@@ -1,4 +1,4 @@
-"""What each framework's own allocator says of its peak, in bytes, or why it says nothing.
+"""The peak, in bytes, that each framework's own allocator tells, or why it does not.
 
 A framework counts on its accelerators; on the CPU it takes memory from the system's
 malloc, whose peak is seen from outside (resident memory).

@@ -37,9 +37,7 @@ known: dict[str, float] = {}
 
 def product(equation: Any) -> float:
     """XLA's figure for one product, compiled alone; alike ones are compiled once."""
-    shapes = [
-        jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars
-    ]
+    shapes = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in equation.invars]
     key = f"{equation.primitive.name} {shapes} {equation.params}"
     if key in known:
         return known[key]
@@ -70,9 +68,7 @@ def add_up(program: Any) -> tuple[float, float]:
             one = product(equation)
             often, once = often + one, once + one
             continue
-        turns = (
-            equation.params["length"] if equation.primitive.name == "scan" else 1
-        )
+        turns = equation.params["length"] if equation.primitive.name == "scan" else 1
         for inner in within(equation):
             inner_often, inner_once = add_up(inner)
             often, once = often + turns * inner_often, once + inner_once

@@ -191,7 +191,8 @@ class KerasAdapter(Adapter):
             self._position += bursts.total
 
     def allocator_peak(self) -> Peak:
-        return self._backend.allocator_peak()
+        backend: Backend = self._backend
+        return backend.allocator_peak()
 
     def close(self) -> None:
         self._drop()
