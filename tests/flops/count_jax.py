@@ -80,6 +80,7 @@ def main() -> None:
     script = load(folder / "train_jax.py")
     weights = script.load_weights(folder / "weights.safetensors")
     batch = next(iter(script.batches(script.load_data(folder / "data.safetensors"))))
+    state: tuple[Any, ...]
     if hasattr(script, "init_state"):
         state = (script.init_state(weights),)
     else:
