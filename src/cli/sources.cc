@@ -9,7 +9,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "lab/data.h"
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
 #include "lab/plan.h"
 #include "recipe/recipe.h"
 #include "recipe/schema.h"
@@ -92,11 +92,15 @@ int recipe(const RecipeOptions& options) {
   return 0;
 }
 
-int data(const DataOptions&) {
+int data(const DataOptions& options) {
   Progress progress;
   const fs::path cache = bakeoff_home() / "data";
-  if (const auto done = lab::prepare_mnist(cache, progress.lines()); !done) return fail(done.error());
-  print(lab::split_file(cache, lab::mnist(), "train").string() + "\n");
+  for (const lab::ImageSet* set : lab::image_sets()) {
+    if (set->name != options.name) continue;
+    if (const auto done = lab::prepare_images(*set, cache, progress.lines()); !done)
+      return fail(done.error());
+    print(lab::split_file(cache, *set, "train").string() + "\n");
+  }
   return 0;
 }
 

@@ -172,6 +172,7 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
 TEST(Recipe, EveryShippedRecipeLoads) {
   int count = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(BAKEOFF_SOURCE_DIR) / "recipes")) {
+    if (entry.path().extension() != ".toml") continue;
     const auto recipe = load(entry.path());
     EXPECT_TRUE(recipe) << entry.path() << ": " << recipe.error().text();
     ++count;

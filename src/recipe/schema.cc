@@ -99,14 +99,17 @@ std::vector<Key> make_keys() {
        .name = "kind",
        .kind = Kind::kWord,
        .fallback = "synthetic",
-       .words = {"mnist", "synthetic", "file"},
-       .doc = "mnist: 60,000 train pictures. synthetic: normal numbers, uniform labels. file: a safetensors "
-              "file"},
+       .words = {"mnist", "digits", "text", "synthetic", "file"},
+       .doc =
+           "mnist: 60,000 train pictures. digits: 1,797 of scikit-learn. text: words, for a language model. "
+           "synthetic: normal numbers, uniform labels. file: a safetensors file"},
       {.section = "data",
        .name = "path",
        .kind = Kind::kPath,
        .fallback = "",
-       .doc = "kind = file: one tensor for each input of the workload, rows first"},
+       .doc =
+           "kind = file: one tensor for each input of the workload, rows first. text: a text, or a folder of "
+           "them; default: the licences in Debian's base-files"},
       {.section = "data",
        .name = "samples",
        .kind = Kind::kInt,
