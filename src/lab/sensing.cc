@@ -97,6 +97,11 @@ std::map<std::string, double> Sensing::end(const WorkerSensors& sensors, const U
   Texts absent;
   auto used = usage_between(before, after, absent);
   used.merge(used_of(series, used.at("wall_s"), absent));
+  // A burst may be over before the sampler has had a processor; what stays resident is there afterwards, too.
+  if (const auto still = sample::sample_memory(sensors.pid, options_.root, false).rss_bytes) {
+    double& most = used.try_emplace("rss_bytes", *still).first->second;
+    most = std::max(most, *still);
+  }
   for (const auto& [name, why] : absent) {
     trial.not_sampled[name] = why;
     const bool had = std::any_of(trial.bursts.begin(), trial.bursts.end(),

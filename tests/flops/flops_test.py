@@ -106,7 +106,7 @@ class Flops(unittest.TestCase):
             [str(support.interpreter(framework)), str(script), str(folder)],
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=800,
             check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
