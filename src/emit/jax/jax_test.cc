@@ -182,5 +182,28 @@ TEST(Jax, ComputedTargetsComeFromTheForwardPass) {
   EXPECT_TRUE(holds(source, "    a, target = forward(params, x)\n"));
 }
 
+TEST(Jax, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("jax/predict_mnist_cnn.py", of_zoo("mnist_cnn", training).source);
+  expect_golden("jax/predict_all_sorts.py", of_text(kAllSortsModel, training).source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("jax/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training).source);
+}
+
+TEST(Jax, APredictionNeedsNoTarget) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(y; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     training)
+                                 .source;
+  EXPECT_TRUE(holds(source, "def predict_step(params, x):\n    return forward(params, x)\n")) << source;
+  EXPECT_FALSE(holds(source, "b.weight"));
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

@@ -6,6 +6,7 @@
 #include "emit/keras/defaults.h"
 #include "emit/keras/model.h"
 #include "emit/keras/optimizer.h"
+#include "emit/keras/predict.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -38,8 +39,13 @@ std::string precision_lines(const std::string& backend) {
 void print_imports(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
   const std::string& backend = setting(request, "backend");
   const std::string title = backend == "tensorflow" ? "TensorFlow" : backend == "jax" ? "JAX" : "torch";
-  out.print("\"\"\"Trains $name$ with Keras on $title$.\"\"\"\n\nimport argparse\n",
-            {{"name", request.workload.name}, {"title", title}});
+  const bool predicts = request.training.predicts();
+  out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
+            {{"does", predicts ? "Predicts with" : "Trains"},
+             {"name", request.workload.name},
+             {"with", predicts ? "in" : "with"},
+             {"title", title}});
+  if (predicts) out.line("import itertools");
   if (equalised(request)) out.line("import json");
   out.print("import os\nfrom pathlib import Path\n\nos.environ[\"KERAS_BACKEND\"] = \"$backend$\"\n\n",
             {{"backend", backend}});
@@ -55,6 +61,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
 void print_constants(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
   const ir::Training& t = request.training;
   out.line(fmt::format("BATCH_SIZE = {}", t.batch));
+  if (t.predicts()) return;
   out.line("LEARNING_RATE = " + python_real(t.optimizer.lr));
   if (optimizer.l2) out.line("WEIGHT_DECAY = " + python_real(t.optimizer.weight_decay));
 }
@@ -165,12 +172,26 @@ std::string keras_imports(const std::string& text) {
   return names.empty() ? "" : "from keras import " + names + "\n";
 }
 
+// From compile_model to main.
+void print_training(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
+                    const ModelText& model) {
+  print_compile(out, request, optimizer, model);
+  out.blank(2);
+  print_fit(out, request, model.inputs);
+  out.blank(2);
+  out.print(kLossPrinter);
+  out.blank(2);
+  print_main(out, request);
+}
+
 Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(keras_framework(), request.workload));
   CHECK_OK(check(request));
   TRY(const ModelText model, keras::model_text(request));
-  TRY(const OptimizerText optimizer,
-      keras::optimizer_text(request.training, setting(request, "backend"), model.embeddings));
+  OptimizerText optimizer;
+  if (!request.training.predicts()) {
+    TRY(optimizer, keras::optimizer_text(request.training, setting(request, "backend"), model.embeddings));
+  }
   CodeWriter body;
   for (const std::string& part : {model.load_data, model.build_model, optimizer.subclass, model.loss_function,
                                   std::string(equalised(request) ? kLoadWeights : "")}) {
@@ -179,13 +200,11 @@ Result<Emitted> emit_script(const Request& request) {
     body.print(part);
   }
   body.blank(2);
-  print_compile(body, request, optimizer, model);
-  body.blank(2);
-  print_fit(body, request, model.inputs);
-  body.blank(2);
-  body.print(kLossPrinter);
-  body.blank(2);
-  print_main(body, request);
+  if (request.training.predicts()) {
+    keras::print_prediction(body, request, model);
+  } else {
+    print_training(body, request, optimizer, model);
+  }
   body.blank(2);
   body.print("if __name__ == \"__main__\":\n    main()\n");
 
@@ -207,12 +226,14 @@ const Framework& keras_framework() {
   static const Framework framework = {
       .name = "keras",
       .title = "Keras",
-      .settings = {{"backend", {"tensorflow", "jax", "torch"}, "tensorflow", "what Keras computes with"},
-                   {"jit_compile",
-                    {"auto", "true", "false"},
-                    "auto",
-                    "auto: on with jax, off with torch and with TensorFlow on a CPU"},
-                   {"steps_per_execution", {}, "1", "training steps per call of the compiled function"}},
+      .settings =
+          {{"backend", {"tensorflow", "jax", "torch"}, "tensorflow", "what Keras computes with"},
+           {"jit_compile",
+            {"auto", "true", "false"},
+            "auto",
+            "auto: on with jax, off with torch and with TensorFlow on a CPU"},
+           {"steps_per_execution", {}, "1", "training steps per call of the compiled function", true}},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = keras::has_op,
       .emit = emit_script,

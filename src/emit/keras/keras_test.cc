@@ -228,5 +228,17 @@ TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
   EXPECT_EQ(lines, expected);
 }
 
+TEST(Keras, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("keras/predict_mnist_cnn.py", emit_zoo("mnist_cnn", training).source);
+  expect_golden("keras/predict_mnist_cnn_torch.py",
+                emit_zoo("mnist_cnn", training, settings("torch")).source);
+  expect_golden("keras/predict_all_sorts_jax.py",
+                emit_text(kAllSortsModel, training, settings("jax")).value().source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("keras/predict_residual_cnn_as_is.py", emit_zoo("residual_cnn", training).source);
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

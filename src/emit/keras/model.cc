@@ -67,14 +67,21 @@ std::string load_data_text(const Request& request, const LayoutPlan& plan, const
   CodeWriter out;
   out.line("def load_data(path):");
   const auto body = out.indent();
-  out.print("\"\"\"Returns $what$ and the targets.\"\"\"\ntensors = load_file(path)\n",
-            {{"what", inputs.size() == 1 ? "the model's input" : "the list of the model's inputs"}});
+  const bool predicts = request.training.predicts();
+  out.print("\"\"\"Returns $what$$targets$.\"\"\"\ntensors = load_file(path)\n",
+            {{"what", inputs.size() == 1 ? "the model's input" : "the list of the model's inputs"},
+             {"targets", predicts ? "" : " and the targets"}});
   std::vector<std::string> xs;
   const double divisor = request.training.input_divisor;
   for (const int id : inputs) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
     xs.push_back(names.name("input " + input.name, input.name));
     print_array(out, xs.back(), input, divisor, plan.values[static_cast<size_t>(id)]);
+  }
+  if (predicts) {
+    if (xs.size() == 1) out.line("return " + xs[0]);
+    if (xs.size() > 1) print_list(out, "return ", xs);
+    return out.text();
   }
   const ir::Input& input = workload.inputs[static_cast<size_t>(target)];
   const bool shared = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
@@ -111,7 +118,7 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
   std::string output = p.input(loss, 0);
   const ir::ValueId prediction = p.workload.prediction();
   // Keras on TensorFlow looks for the logits behind a softmax and takes those instead.
-  if (loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
+  if (!p.training.predicts() && loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
       p.workload.producer(prediction).op == Op::kSoftmax) {
     const std::string copy = p.fresh(output + "_copy");
     p.out.line(fmt::format("{} = ops.copy({})  # keeps Keras from using the softmax's input", copy, output));
@@ -187,7 +194,7 @@ Result<ModelText> model_text(const Request& request) {
   ModelText text;
   text.build_model = p.helpers() + out.text();
   text.load_data = load_data_text(request, plan, inputs);
-  text.loss = loss_expression(request, text.loss_function);
+  if (!request.training.predicts()) text.loss = loss_expression(request, text.loss_function);
   text.inputs = inputs.size();
   text.embeddings = std::any_of(workload.nodes.begin(), workload.nodes.end(),
                                 [](const ir::Node& node) { return node.op == Op::kEmbedding; });
