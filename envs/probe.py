@@ -1,6 +1,6 @@
 """What an environment holds and does, as lines "key<TAB>value" for `bakeoff env doctor`.
 
-Usage: probe.py torch|tensorflow|jax. Frameworks write to stdout as they
+Usage: probe.py torch|tensorflow|jax|onnxruntime. Frameworks write to stdout as they
 please; lines of ours start with "bakeoff:".
 """
 
@@ -71,6 +71,16 @@ def probe_jax() -> None:
     load_if_there("optax")
 
 
+def probe_onnxruntime() -> None:
+    import onnxruntime
+
+    say("threads", len(os.sched_getaffinity(0)))
+    providers = onnxruntime.get_available_providers()
+    say("devices", " ".join(providers))
+    say("build", onnxruntime.get_build_info())
+    load("onnx")
+
+
 def main() -> None:
     framework = sys.argv[1]
     say("python", sys.version.split()[0])
@@ -78,11 +88,16 @@ def main() -> None:
     load("numpy")
     load("safetensors")
     load(framework)
-    {"torch": probe_torch, "tensorflow": probe_tensorflow, "jax": probe_jax}[
-        framework
-    ]()
-    os.environ["KERAS_BACKEND"] = framework
-    load_if_there("keras")
+    probes = {
+        "torch": probe_torch,
+        "tensorflow": probe_tensorflow,
+        "jax": probe_jax,
+        "onnxruntime": probe_onnxruntime,
+    }
+    probes[framework]()
+    if framework != "onnxruntime":
+        os.environ["KERAS_BACKEND"] = framework
+        load_if_there("keras")
     say("done", "yes")
 
 

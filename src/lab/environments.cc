@@ -88,6 +88,7 @@ std::vector<std::string> main_packages(const std::string& environment) {
   if (environment == "torch") return {"torch", "keras", "numpy"};
   if (environment == "tensorflow") return {"tensorflow-cpu", "tensorflow", "keras", "numpy"};
   if (environment == "jax") return {"jax", "jaxlib", "optax", "keras", "numpy"};
+  if (environment == "onnxruntime") return {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"};
   return {environment};
 }
 

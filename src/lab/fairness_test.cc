@@ -137,5 +137,14 @@ TEST(Fairness, ASingleFrameworkDiffersFromNobody) {
                   .lines.empty());
 }
 
+TEST(Fairness, APredictionHasNothingToDoWithUpdates) {
+  ir::Training training;
+  training.scenario = ir::Scenario::kPredict;
+  const FairnessDiff diff = fairness_diff(zoo::build("residual_cnn").value(), training, everybody());
+  EXPECT_FALSE(values(diff, topic::kBatchNormEps).empty());
+  EXPECT_TRUE(values(diff, topic::kWeightDecay).empty());
+  EXPECT_TRUE(values(diff, topic::kBatchNormMomentum).empty());
+}
+
 }  // namespace
 }  // namespace bakeoff::lab

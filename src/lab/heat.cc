@@ -88,7 +88,8 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
                     .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
                     .data = plan.gate.data,
                     .layout = entry.layout,
-                    .dropout = true},
+                    .dropout = true,
+                    .predict = plan.recipe.training.predicts()},
                    trial.effective);
   if (built) trial.build_ns = *built;
   if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;

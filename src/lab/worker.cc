@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "ir/training.h"
 #include "lab/barrier.h"
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
@@ -195,14 +196,16 @@ std::optional<Imported> Worker::import() {
 }
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
-  const auto answer = ask(*impl_, failure_, "build",
-                          {{"op", "build"},
-                           {"script", build.script.string()},
-                           {"weights", path_or_null(build.weights)},
-                           {"data", path_or_null(build.data)},
-                           {"layout", path_or_null(build.layout)},
-                           {"dropout", build.dropout},
-                           {"train", true}});
+  const auto answer =
+      ask(*impl_, failure_, "build",
+          {{"op", "build"},
+           {"script", build.script.string()},
+           {"weights", path_or_null(build.weights)},
+           {"data", path_or_null(build.data)},
+           {"layout", path_or_null(build.layout)},
+           {"dropout", build.dropout},
+           {"train", !build.predict},
+           {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}});
   if (!answer) return std::nullopt;
   add_texts(*answer, "effective", effective);
   return integer(*answer, "build_ns");

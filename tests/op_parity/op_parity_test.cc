@@ -1,6 +1,7 @@
 // Every op of the table through every framework: random shapes and attributes, prediction, loss, every
 // gradient, running statistics and the optimizer's update in float64 against the referee. The cases are
-// generated from the op table, so no op can be forgotten.
+// generated from the op table, so no op can be forgotten. And the same for predictions: every op once, in
+// inference mode, in double and in single precision.
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 2), BAKEOFF_OP_SEED another seed. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1.
@@ -93,7 +94,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   Worker& worker(const GateContender& entry) {
     if (!worker_ || !worker_->ok()) {
       WorkerSpec spec = entry.worker;
-      spec.dtype = "float64";
+      spec.dtype = dtype_;
       worker_ = Worker::start(spec);
       worker_->import();
     }
@@ -101,8 +102,10 @@ class OpParity : public ::testing::TestWithParam<Target> {
   }
 
   // Emits and proves one workload; gives what went wrong, "" if nothing.
-  std::string prove(const ir::Workload& workload, const std::string& name, bool train, tensor::Rng& rng) {
+  std::string prove(const ir::Workload& workload, const std::string& name, bool train, tensor::Rng& rng,
+                    ir::Scenario scenario = ir::Scenario::kTrain) {
     GateJob job{.workload = workload, .rows = 2 * kBatch, .steps = 1, .folder = folder_};
+    job.training.scenario = scenario;
     job.training.optimizer = random_optimizer(rng);
     job.training.batch = kBatch;
     job.training.seed = static_cast<uint64_t>(rng.integer(1, 1'000'000));
@@ -140,7 +143,9 @@ class OpParity : public ::testing::TestWithParam<Target> {
       if (!write_file(entry.layout, emitted->layout_json)) return "cannot write the layout";
     }
     Parity parity;
-    prove_in(worker(entry), job, *reference, entry, train, parity);
+    Tolerances tolerances;
+    if (dtype_ == "float32") tolerances.output64 = tolerances.output32;
+    prove_in(worker(entry), job, *reference, entry, train, parity, tolerances);
     return complaint(parity);
   }
 
@@ -155,6 +160,20 @@ class OpParity : public ::testing::TestWithParam<Target> {
            parity.explanation;
   }
 
+  // Every op of the table once, and random networks.
+  void predict(const std::string& dtype) {
+    dtype_ = dtype;
+    tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) + 4711);
+    const auto check = [&](const ir::Workload& workload, const std::string& name) {
+      const std::string problem = prove(workload, name, false, rng, ir::Scenario::kPredict);
+      EXPECT_EQ(problem, "") << ir::dump(workload) << "files: " << folder_;
+    };
+    for (const ir::OpInfo& row : ir::op_table()) check(zoo::random_case(row.op, rng), "predict_" + row.name);
+    for (int64_t n = 0; n < number_from("BAKEOFF_OP_CASES", 2); ++n)
+      check(zoo::random_network(rng), "predict_network_" + std::to_string(n));
+  }
+
+  std::string dtype_ = "float64";
   const emit::Framework* framework_ = nullptr;
   emit::Settings settings_;
   fs::path python_, folder_, runner_;
@@ -184,6 +203,25 @@ TEST_P(OpParity, RandomNetworksTrainAsTheRefereeTrains) {
     EXPECT_EQ(problem, "") << ir::dump(workload) << "files: " << folder_;
   }
 }
+
+class PredictionParity : public OpParity {};
+
+TEST_P(PredictionParity, EveryOpPredictsWhatTheRefereePredicts) { predict("float64"); }
+
+// In double precision ONNX's reference stands in where ONNX Runtime lacks a kernel: here every kernel is its
+// own.
+class SinglePredictionParity : public OpParity {};
+
+TEST_P(SinglePredictionParity, EveryOpPredictsWhatTheRefereePredicts) { predict("float32"); }
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, SinglePredictionParity, ::testing::Values(Target{"onnxruntime", ""}),
+                         label);
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, PredictionParity,
+                         ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},
+                                           Target{"keras", "tensorflow"}, Target{"keras", "jax"},
+                                           Target{"keras", "torch"}, Target{"onnxruntime", ""}),
+                         label);
 
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity,
                          ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},

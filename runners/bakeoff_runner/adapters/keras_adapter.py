@@ -18,6 +18,9 @@ would read the logs before each call of it, and wait for the step.
 With ``steps_per_execution`` above 1 `fit` shows no single step; there the losses come
 from ``train_on_batch``, which calls the same step function once.
 
+A script that predicts has ``load_data(path) -> x``, ``batches(x)`` (an endless
+iterator) and ``predict_step(model, x) -> output`` in place of ``fit``.
+
 In the parity proof the model runs op by op, whatever ``jit_compile`` says.
 """
 
@@ -27,7 +30,7 @@ import os
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Mapping, NoReturn, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -48,6 +51,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -56,6 +60,11 @@ _SCRIPT_NAMES = {
     "compile_model": "compile_model(model)",
     "load_data": "load_data(path)",
     "fit": "fit(model, x, y, epochs, callbacks)",
+}
+_PREDICTION_NAMES = {
+    **PREDICTION_NAMES,
+    "build_model": "build_model()",
+    "compile_model": "compile_model(model)",
 }
 _OPTIONS = {"backend", "jit_compile", "steps_per_execution"}
 _FOREVER = 10**9  # epochs
@@ -73,6 +82,8 @@ class KerasAdapter(Adapter):
         self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._with_optimizer = True
+        self._predicts = False
+        self._batches: Optional[Iterator[Any]] = None
         self._x: Any = None
         self._y: Any = None
         self._batch = 1
@@ -119,6 +130,7 @@ class KerasAdapter(Adapter):
         keras.config.set_dtype_policy(keras.config.floatx())
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._script = load_script(request.script)
+        self._predicts = request.predict
         self._check_script()
         model = self._model = script.build_model()
         if not isinstance(model, keras.Model):
@@ -134,6 +146,8 @@ class KerasAdapter(Adapter):
         script.compile_model(model)
         if not model.compiled:
             raise AdapterError(f"{self._file()}: compile_model() compiled nothing")
+        if self._predicts:
+            return self._effective()
         self._with_optimizer = request.train
         if keras.config.floatx() == "float64":
             _double_constants(model.optimizer)
@@ -144,6 +158,8 @@ class KerasAdapter(Adapter):
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         import keras
 
+        if self._predicts:
+            return {"output": self._prediction(request.first, request.count)}
         x, y = self._rows(request.first, request.count)
         x, y = keras.tree.map_structure(keras.ops.convert_to_tensor, (x, y))
         before = self._state()
@@ -176,10 +192,19 @@ class KerasAdapter(Adapter):
             recorder.losses, recorder.first_ns - start, recorder.last_ns - start
         )
 
-    def run(self, steps: int, mark: Callable[[], None]) -> NoReturn:
-        raise AdapterError("Keras trains in its own loop: see train()")
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        if not self._predicts:
+            raise AdapterError("Keras trains in its own loop: see train()")
+        script = self._the_script()
+        if self._batches is None:
+            self._batches = zip(script.batches(self._x))
+        return predict_burst(
+            script.predict_step, self._model, self._batches, steps, mark, _to_host
+        )
 
     def train(self, commands: TrainCommands) -> None:
+        if self._predicts:
+            return super().train(commands)
         self._need_optimizer()
         bursts: Any = _new_bursts(self._backend, commands)
         try:
@@ -197,7 +222,7 @@ class KerasAdapter(Adapter):
     def _drop(self) -> None:
         if self._script is not None:
             unload_script(self._script)
-        self._script = self._model = self._x = self._y = None
+        self._script = self._model = self._x = self._y = self._batches = None
         self._initial, self._names, self._position = [], {}, 0
 
     def _the_script(self) -> ModuleType:
@@ -210,7 +235,8 @@ class KerasAdapter(Adapter):
 
     def _check_script(self) -> None:
         script = self._the_script()
-        for name, call in _SCRIPT_NAMES.items():
+        names = _PREDICTION_NAMES if self._predicts else _SCRIPT_NAMES
+        for name, call in names.items():
             if not callable(getattr(script, name, None)):
                 raise AdapterError(f"{self._file()} defines no {call}")
         batch = getattr(script, "BATCH_SIZE", None)
@@ -279,25 +305,34 @@ class KerasAdapter(Adapter):
         if request.data is None:
             raise AdapterError("keras needs a data file")
         loaded = self._the_script().load_data(request.data)
-        if not isinstance(loaded, (tuple, list)) or len(loaded) != 2:
+        if self._predicts:
+            loaded = loaded, None
+        elif not isinstance(loaded, (tuple, list)) or len(loaded) != 2:
             raise AdapterError(f"{self._file()}: load_data(path) did not give (x, y)")
 
         def cast(array: Any) -> Array:
+            if array is None:
+                return None
             array = np.asarray(array)
             real = np.issubdtype(array.dtype, np.floating)
             return array.astype(keras.config.floatx(), copy=False) if real else array
 
         self._x, self._y = keras.tree.map_structure(cast, tuple(loaded))
-        if len(self._y) < self._batch:
+        if self._row_count() < self._batch:
             raise AdapterError(
-                f"the data has {len(self._y)} rows, a batch {self._batch}"
+                f"the data has {self._row_count()} rows, a batch {self._batch}"
             )
+
+    def _row_count(self) -> int:
+        import keras
+
+        return min(len(array) for array in keras.tree.flatten((self._x, self._y)))
 
     def _effective(self) -> dict[str, Any]:
         import keras
 
         model = self._model
-        return {
+        effective = {
             "batch": self._batch,
             "parameters": sum(_size(v.shape) for v in model.trainable_variables),
             "backend": keras.config.backend(),
@@ -307,10 +342,12 @@ class KerasAdapter(Adapter):
             "steps_per_execution": int(model.steps_per_execution),
             # One mark for each call of the compiled function.
             "steps_per_mark": int(model.steps_per_execution),
-            "optimizer": _describe_optimizer(model.optimizer),
             "normalisation": _describe_norms(model),
             **self._backend.effective(),
         }
+        if not self._predicts:
+            effective["optimizer"] = _describe_optimizer(model.optimizer)
+        return effective
 
     # State.
 
@@ -332,10 +369,13 @@ class KerasAdapter(Adapter):
     def _rows(self, first: int, count: int) -> tuple[Any, Any]:
         import keras
 
-        if first + count > len(self._y):
-            raise AdapterError(f"the data has {len(self._y)} rows, not {first + count}")
+        if first + count > self._row_count():
+            raise AdapterError(
+                f"the data has {self._row_count()} rows, not {first + count}"
+            )
         rows: tuple[Any, Any] = keras.tree.map_structure(
-            lambda array: array[first : first + count], (self._x, self._y)
+            lambda array: None if array is None else array[first : first + count],
+            (self._x, self._y),
         )
         return rows
 
@@ -366,6 +406,26 @@ class KerasAdapter(Adapter):
 
     # The proof.
 
+    def _prediction(self, first: int, count: int) -> Array:
+        """By the step as it is timed; in double precision op by op."""
+        import keras
+        import numpy as np
+
+        x, _ = self._rows(first, count)
+        x = keras.tree.map_structure(keras.ops.convert_to_tensor, x)
+        if keras.config.floatx() == "float64":
+            output = keras.ops.convert_to_numpy(self._model(x, training=False))
+        else:
+            output = self._the_script().predict_step(self._model, x)
+        return self._canonical_output(np.array(output))
+
+    def _canonical_output(self, output: Array) -> Array:
+        if self._output.perm is None:
+            return output
+        axes = [self._output.perm.index(a) for a in range(output.ndim)]
+        canonical = [output.shape[axis] for axis in axes]
+        return to_canonical(output, self._output, canonical)
+
     def _one_pass(self, x: Any, y: Any) -> dict[str, Array]:
         import numpy as np
 
@@ -373,11 +433,7 @@ class KerasAdapter(Adapter):
         found = self._backend.gradients(model, x, y)
         by_id = {id(v): g for v, g in zip(model.trainable_variables, found.grads)}
         after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
-        output = found.output
-        if self._output.perm is not None:
-            axes = [self._output.perm.index(a) for a in range(output.ndim)]
-            canonical = [output.shape[axis] for axis in axes]
-            output = to_canonical(output, self._output, canonical)
+        output = self._canonical_output(found.output)
         tensors = {"loss": np.array(found.loss), "output": output}
         for name, (variable, entry, shape) in self._names.items():
             if id(variable) in by_id:
@@ -518,6 +574,14 @@ def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
             self.start_ns = time.monotonic_ns()
 
     return Bursts()
+
+
+def _to_host(output: Any) -> None:
+    """Waits for an output that a script of one's own left on its device."""
+    import keras
+
+    if hasattr(output, "shape"):
+        keras.ops.convert_to_numpy(output)
 
 
 def _numpy(variable: Any) -> Array:

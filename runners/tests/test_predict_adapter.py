@@ -1,0 +1,147 @@
+"""The scenario "predict" in every adapter, with the emitters' scripts.
+
+Runs in the environment of any framework: through a real worker, and the script alone.
+That the numbers are right is proven against the referee (tests/op_parity); here double
+and single precision and the script's own output have to agree.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from supervisor import WorkerProcess  # noqa: E402
+
+from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+BATCH = 16
+
+# Golden script, the module it needs, options of the contender.
+CASES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "torch": ("torch/predict_mnist_cnn", "torch", {}),
+    "tensorflow": ("tensorflow/predict_mnist_cnn", "tensorflow", {}),
+    "tensorflow_xla": (
+        "tensorflow/predict_mnist_cnn_xla",
+        "tensorflow",
+        {"jit_compile": "true"},
+    ),
+    "jax": ("jax/predict_mnist_cnn", "jax", {}),
+    "keras": ("keras/predict_mnist_cnn", "tensorflow", {}),
+    "keras_torch": ("keras/predict_mnist_cnn_torch", "torch", {"backend": "torch"}),
+    "onnxruntime": ("onnxruntime/mnist_cnn", "onnxruntime", {}),
+    "onnxruntime_bound": (
+        "onnxruntime/mnist_cnn_bound",
+        "onnxruntime",
+        {"io_binding": "true"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=CASES)
+def case(request: Any, tmp_path: Path) -> tuple[str, dict[str, str], Path]:
+    """Framework, options, and a script with its files beside it."""
+    golden, module, options = CASES[request.param]
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"no {module} here")
+    framework = golden.partition("/")[0]
+    text = (GOLDEN / f"{golden}.py").read_text()
+    script = tmp_path / f"predict_{request.param}.py"
+    script.write_text(text.replace("BATCH_SIZE = 256", f"BATCH_SIZE = {BATCH}"))
+    layout = GOLDEN / framework / "mnist_cnn.layout.json"
+    if layout.is_file():
+        shutil.copy(layout, script.with_suffix(".layout.json"))
+    rng = np.random.default_rng(2)
+    shapes = {
+        "conv1": (32, 1, 3, 3), "conv2": (32, 32, 3, 3), "conv3": (32, 32, 3, 3),
+        "conv4": (64, 32, 3, 3), "fc1": (128, 4096), "fc2": (10, 128),
+    }  # fmt: skip
+    weights = {}
+    for layer, shape in shapes.items():
+        scale = np.sqrt(2 / np.prod(shape[1:]))
+        weights[f"{layer}.weight"] = (scale * rng.normal(size=shape)).astype("f4")
+        weights[f"{layer}.bias"] = rng.normal(size=shape[0]).astype("f4") / 10
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    pictures = rng.integers(0, 256, size=(40, 1, 28, 28)).astype("u1")
+    labels = rng.integers(0, 10, size=40).astype("u1")
+    write_safetensors(tmp_path / "data.safetensors", {"x": pictures, "y": labels})
+    return framework, options, script
+
+
+def built(worker: WorkerProcess, case: Any, dtype: str) -> dict[str, Any]:
+    _, options, script = case
+    answer = worker.ask("import", options=options, dtype=dtype, threads=1)
+    assert answer["ok"], answer["error"]
+    layout = script.with_suffix(".layout.json")
+    answer = worker.ask(
+        "build",
+        script=str(script),
+        weights=str(script.parent / "weights.safetensors"),
+        data=str(script.parent / "data.safetensors"),
+        layout=str(layout) if layout.is_file() else None,
+        train=False,
+        scenario="predict",
+    )
+    assert answer["ok"], answer["traceback"]
+    return dict(answer["effective"])
+
+
+def predicted(case: Any, dtype: str) -> Any:
+    """The first batch's output, from a worker that also shows its bursts."""
+    out = case[2].with_suffix(f".{dtype}.safetensors")
+    with WorkerProcess(case[0]) as worker:
+        effective = built(worker, case, dtype)
+        assert effective["batch"] == BATCH
+        answer = worker.ask("parity", batch=[0, BATCH], grads_in=None, out=str(out))
+        assert answer["ok"], answer["traceback"]
+        names = [n for n in answer["tensors"] if not n.startswith("activation/")]
+        assert names == ["output"]
+        if dtype == "float32":
+            ran = worker.ask("run", steps=5)  # 40 rows are two batches: they repeat
+            assert ran["ok"], ran["traceback"]
+            assert ran["steps"] == 5 and ran["loss"] is None
+            assert 0 < ran["ns"] <= ran["wall_ns"]
+            refused = worker.ask("losses", steps=1)
+            assert not refused["ok"] and "no losses" in refused["error"]
+    return read_safetensors(out)["output"]
+
+
+def test_both_precisions_and_the_script_alone_agree(case: Any) -> None:
+    double, single = predicted(case, "float64"), predicted(case, "float32")
+    assert double.dtype == np.float64 and single.dtype == np.float32
+    assert double.shape == single.shape == (BATCH, 10)
+    distance = np.linalg.norm(single - double) / np.linalg.norm(double)
+    assert 0 < distance < 1e-5
+    run = subprocess.run(
+        [sys.executable, str(case[2]), "--steps", "11"],
+        capture_output=True, text=True, check=False, cwd="/",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert [line.split()[1].rstrip(":") for line in lines] == ["0", "10"]
+    assert float(lines[0].split()[-1]) == pytest.approx(double.mean(), abs=2e-6)
+
+
+def test_a_script_without_the_step_is_told(case: Any) -> None:
+    framework, options, script = case
+    text = script.read_text().replace("def predict_step(", "def other_step(")
+    script.write_text(text)
+    with WorkerProcess(framework) as worker:
+        worker.ask("import", options=options, dtype="float32", threads=1)
+        answer = worker.ask(
+            "build",
+            script=str(script),
+            weights=str(script.parent / "weights.safetensors"),
+            data=str(script.parent / "data.safetensors"),
+            scenario="predict",
+        )
+        assert not answer["ok"]
+        assert f"{script.name} defines no predict_step(" in answer["error"]
