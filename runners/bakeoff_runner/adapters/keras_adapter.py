@@ -326,7 +326,8 @@ class KerasAdapter(Adapter):
     def _row_count(self) -> int:
         import keras
 
-        return min(len(array) for array in keras.tree.flatten((self._x, self._y)))
+        data = self._x if self._y is None else (self._x, self._y)
+        return min(len(array) for array in keras.tree.flatten(data))
 
     def _effective(self) -> dict[str, Any]:
         import keras

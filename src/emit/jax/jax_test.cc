@@ -31,7 +31,10 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const std::string& donate = "true", const std::string& steps = "1") {
-  const Request request{workload, training, {{"donate", donate}, {"steps_per_call", steps}}, "train_jax.py"};
+  const Request request{workload,
+                        training,
+                        {{"donate", donate}, {"steps_per_call", steps}},
+                        training.predicts() ? "predict_jax.py" : "train_jax.py"};
   const Result<Emitted> result = jax_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
   return result ? *result : Emitted{};

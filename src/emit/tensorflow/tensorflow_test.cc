@@ -38,7 +38,8 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const Settings& settings = kFunction) {
-  const Request request{workload, training, settings, "train_tensorflow.py"};
+  const Request request{workload, training, settings,
+                        training.predicts() ? "predict_tensorflow.py" : "train_tensorflow.py"};
   const Result<Emitted> result = tensorflow_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
   return result ? *result : Emitted{};

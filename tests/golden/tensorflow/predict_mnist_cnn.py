@@ -25,7 +25,7 @@ def load_data(path):
 
 def load_weights(path):
     """Initial weights (kernels O, I, H, W; linear O, I) as this script stores them."""
-    layout_file = Path(__file__).with_name("train_tensorflow.layout.json")
+    layout_file = Path(__file__).with_name("predict_tensorflow.layout.json")
     layout = json.loads(layout_file.read_text())
     weights = {}
     for name, array in load_file(path).items():
