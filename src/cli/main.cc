@@ -21,6 +21,7 @@ struct Runner {
   int operator()(const RecipeOptions& o) const { return recipe(o); }
   int operator()(const EnvOptions& o) const { return env(o, config); }
   int operator()(const DataOptions& o) const { return data(o); }
+  int operator()(const MachineOptions& o) const { return machine(o, config); }
   int operator()(const ReportOptions& o) const { return report(o); }
 };
 

@@ -24,6 +24,7 @@ struct Targets {
   RecipeOptions recipe;
   EnvOptions env;
   DataOptions data;
+  MachineOptions machine;
   ReportOptions report;
   std::filesystem::path config;
 };
@@ -170,6 +171,19 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   data->add_option("name", t.data.name, "mnist")->required()->check(CLI::IsMember({"mnist"}));
 }
 
+void add_machine_command(CLI::App& app, Targets& t) {
+  CLI::App* machine =
+      command(app, "machine", "Measure this machine's limits (once, in under a minute), show them",
+              "bakeoff machine --json > before.json");
+  machine->add_flag("--json", t.machine.json, "the record itself");
+  machine->add_flag("--again", t.machine.again, "measure although there is a record of this machine");
+  CLI::App* diff =
+      command(*machine, "diff", "Compare two records: what changed, and what of it is known to matter",
+              "bakeoff machine diff before.json after.json");
+  diff->add_option("before", t.machine.before, "record, from `bakeoff machine --json`")->required();
+  diff->add_option("after", t.machine.after, "another one")->required();
+}
+
 // The first word of the command line, where it is neither an option nor a command.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -194,6 +208,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "recipe") return t.recipe;
   if (name == "env") return t.env;
   if (name == "data") return t.data;
+  if (name == "machine") return t.machine;
   if (name == "report") return t.report;
   return EnvOptions{.action = EnvAction::kDoctor};
 }
@@ -216,6 +231,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_calibrate(app, targets);
   add_source_commands(app, targets);
   add_setup_commands(app, targets);
+  add_machine_command(app, targets);
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return 2;

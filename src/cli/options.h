@@ -68,14 +68,20 @@ struct EnvOptions {
 struct DataOptions {
   std::string name = {};
 };
+struct MachineOptions {
+  bool json = false;
+  bool again = false;                             // measure although there is a record
+  std::filesystem::path before = {}, after = {};  // two records to compare
+};
 struct ReportOptions {
   std::filesystem::path run = {};
   std::string format = "text";
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions,
-                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ReportOptions>;
+using Command =
+    std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions,
+                 OpsOptions, RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -97,6 +103,7 @@ int ops(const OpsOptions&);
 int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
+int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 
 }  // namespace bakeoff::cli

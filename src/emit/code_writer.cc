@@ -117,4 +117,9 @@ std::string layer_of(std::string_view parameter) {
   return std::string(dot == std::string_view::npos ? parameter : parameter.substr(0, dot));
 }
 
+std::string leaf_of(std::string_view parameter) {
+  const size_t dot = parameter.rfind('.');
+  return std::string(dot == std::string_view::npos ? parameter : parameter.substr(dot + 1));
+}
+
 }  // namespace bakeoff::emit

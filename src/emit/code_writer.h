@@ -69,5 +69,7 @@ std::string camel_case(std::string_view name);
 std::string identifier(std::string_view name);
 // The part before the last dot: "block1.conv.weight" -> "block1.conv".
 std::string layer_of(std::string_view parameter);
+// The part after it: "weight".
+std::string leaf_of(std::string_view parameter);
 
 }  // namespace bakeoff::emit

@@ -42,6 +42,8 @@ struct Emitted {
   std::string source;  // formatted as the ecosystem's formatter would
   // How canonical weights become the framework's (see docs/runner_protocol.md); empty: they are the same.
   std::string layout_json = {};
+  // Further files of its folder, by name, the same for all scripts of the framework there: what builds them.
+  std::map<std::string, std::string> beside = {};
 };
 
 // One line of the fairness diff: what a framework does where the user says nothing.
@@ -71,6 +73,8 @@ struct Framework {
   std::string title;  // "PyTorch"
   std::vector<Setting> settings;
   std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
+  // Of its scripts. Those in ".cc" are compiled into a worker of their own (lab/compiled_contender.h).
+  std::string extension = ".py";
   // The environment a contender runs in ("torch", "tensorflow", "jax").
   std::string (*environment)(const Settings&) = nullptr;
   bool (*supports)(ir::Op) = nullptr;

@@ -31,6 +31,30 @@ TEST(StepCost, ConvolutionFollowsTheFormulaPerGroup) {
   EXPECT_EQ(step_cost(*w, Optimizer{}, 3)->flops_forward, 2 * 3 * 5 * 5 * 12 * 4 * 3 * 3);
 }
 
+TEST(CostByOp, KindsAddUpToTheStepWithoutTheOptimizer) {
+  const auto w = parse(R"(workload mlp(x: f32[N,100], y: i32[N]) {
+    h1 = linear(x; weight=fc1.weight[128,100], bias=fc1.bias[128])
+    h2 = relu(h1)
+    logits = linear(h2; weight=fc2.weight[10,128], bias=fc2.bias[10])
+    loss = softmax_cross_entropy(logits, y)
+  })");
+  ASSERT_TRUE(w);
+  const auto kinds = cost_by_op(*w, 50).value();
+  ASSERT_EQ(kinds.size(), 3u);
+  EXPECT_EQ(kinds[0].op, Op::kLinear);
+  EXPECT_EQ(kinds[1].op, Op::kRelu);
+  EXPECT_EQ(kinds[0].cost.flops_forward, 2 * 50 * (100 * 128 + 128 * 10)) << "both layers";
+  EXPECT_EQ(kinds[1].cost.bytes_forward, 2 * 4 * 50 * 128);
+  Cost sum;
+  for (const OpCost& kind : kinds) {
+    sum.flops_forward += kind.cost.flops();
+    sum.bytes_forward += kind.cost.bytes();
+  }
+  const Cost step = *step_cost(*w, Optimizer{}, 50);
+  EXPECT_EQ(sum.flops_forward, step.flops());
+  EXPECT_EQ(sum.bytes_forward, step.bytes() - step.bytes_optimizer);
+}
+
 TEST(StepCost, AttentionHasTwoProductsAndTheirFourGradients) {
   const auto w = parse(R"(workload a(x: f32[N,6,8], t: f32[N,6,2,4]) {
     h = linear(x; weight=p.weight[8,8])

@@ -16,9 +16,9 @@
 #include "lab/controls.h"
 #include "lab/host_watch.h"
 #include "lab/race.h"
+#include "lab/usage.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
-#include "sample/process_sampler.h"
 #include "stats/racing.h"
 #include "tensor/rng.h"
 
@@ -120,22 +120,23 @@ void pause_for(double seconds) {
   ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
 }
 
-void run_burst(Member& member) {
+void run_burst(Member& member, const fs::path& root) {
   const pid_t pid = member.worker->pid();
-  const auto cpu_before = sample::cpu_time_ns(pid);
-  const auto before = sample::sample_process(pid).involuntary_switches;
+  const UsageMark before = mark_usage(pid, root);
   member.worker->thaw();
-  if (auto ran = member.worker->run(member.burst_steps)) {
-    member.worker->freeze();
-    const auto after = sample::sample_process(pid).involuntary_switches;
-    if (before && after) ran->burst.switches = std::max<int64_t>(0, std::llround(*after - *before));
+  auto ran = member.worker->run(member.burst_steps);
+  if (ran) member.worker->freeze();
+  auto used = usage_between(before, mark_usage(pid, root), member.trial.not_sampled);
+  const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
+  member.cpu_ns = std::llround(of("cpu_s") * kNsPerSecond);
+  if (ran) {
+    ran->burst.switches = std::llround(of("involuntary_switches"));
+    ran->burst.used = std::move(used);
     member.jump_ns = ran->jump_ns;
     member.trial.bursts.push_back(ran->burst);
     member.trial.step_ns.insert(member.trial.step_ns.end(), ran->step_ns.begin(), ran->step_ns.end());
     note_loss(member.trial, ran->loss);
   }
-  const auto cpu_after = sample::cpu_time_ns(pid);
-  member.cpu_ns = cpu_before && cpu_after ? *cpu_after - *cpu_before : 0;
   take_failure(member);
 }
 
@@ -282,7 +283,7 @@ class Heat {
     const sample::HostSnapshot before = host_();
     each("timing", [&](Member& member) {
       pause_for(plan_.recipe.race.cooldown_seconds);
-      run_burst(member);
+      run_burst(member, plan_.sensors);
     });
     double cpu_s = 0;
     for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;

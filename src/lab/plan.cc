@@ -10,10 +10,12 @@
 #include "base/version.h"
 #include "emit/all/frameworks.h"
 #include "ir/text.h"
+#include "lab/compiled_contender.h"
 #include "lab/controls.h"
 #include "lab/data.h"
 #include "lab/fairness.h"
 #include "lab/host.h"
+#include "lab/machine_report.h"
 #include "lab/runner_files.h"
 #include "tensor/safetensors.h"
 
@@ -54,6 +56,9 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     if (auto own = read_file(layout_of(contender.script))) layout = *own;
   }
   CHECK_OK(write_file(script, source));
+  if (emitted && contender.script.empty()) {
+    for (const auto& [name, text] : emitted->beside) CHECK_OK(write_file(folder / name, text));
+  }
   if (!layout.empty()) CHECK_OK(write_file(layout_of(script), layout));
   return std::optional<Failure>();
 }
@@ -151,9 +156,36 @@ void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
 
 namespace {
 
-// Everything that follows from recipe, manifest and folder.
+// Workers compiled for the contenders that are programs, by contender; empty for the others. What fails is
+// the contender's failure.
+std::vector<fs::path> compile_programs(Manifest& manifest, const fs::path& scripts,
+                                       const Interpreters& interpreters, const Progress& progress) {
+  std::vector<fs::path> programs(manifest.contenders.size());
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {
+    Contender& contender = manifest.contenders[i];
+    const bool program = emit::find_framework(contender.framework)->extension == ".cc";
+    if (!program || !manifest.not_started[i].reason.empty() || !missing(contender, interpreters).empty())
+      continue;
+    const Compiled compiled = compile_contender({.sources = {scripts / contender.script},
+                                                 .python = interpreters.at(contender.environment).python,
+                                                 .home = bakeoff_home()},
+                                                progress);
+    programs[i] = compiled.program;
+    contender.compiler = compiled.compiler;
+    contender.compile_ns = compiled.ns;
+    if (compiled.failure) manifest.not_started[i] = *compiled.failure;
+  }
+  return programs;
+}
+
+// How a compiled worker is started; empty for those of Python.
+std::vector<std::string> command_of(const fs::path& program) {
+  return program.empty() ? std::vector<std::string>() : std::vector{program.string()};
+}
+
+// Everything that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
-                      const Interpreters& interpreters, int64_t rows) {
+                      const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   const Machine machine = this_machine();
   const Controls shared = controls_from(manifest.controls, control_set(recipe, {}, machine.cpus.size()));
@@ -182,7 +214,8 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
       lane.failure = Failure{"environment", why, {}};
     } else {
       lane.identity = interpreters.at(contender.environment).identity;
-      lane.entry.worker = {.python = interpreters.at(contender.environment).python,
+      lane.entry.worker = {.command = command_of(programs[i]),
+                           .python = interpreters.at(contender.environment).python,
                            .runner = runner,
                            .framework = contender.framework,
                            .options = contender.settings,
@@ -255,6 +288,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
                     .data_description = written.data_description,
+                    .data_rows = written.rows,
                     .host = read_host(),
                     .contenders = {},
                     .not_started = {},
@@ -275,9 +309,11 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
       manifest.not_started[i] = {"environment", why, {}};
     }
   }
+  const auto programs = compile_programs(manifest, directory.scripts(), interpreters, progress);
   manifest.fairness = fairness_diff(recipe.workload, recipe.training, manifest.contenders);
   CHECK_OK(directory.write(manifest));
-  return assemble(recipe, directory, manifest, interpreters, written.rows);
+  CHECK_OK(keep_machine(bakeoff_home(), manifest.host, directory.path()));
+  return assemble(recipe, directory, manifest, programs, interpreters, written.rows);
 }
 
 }  // namespace
@@ -297,7 +333,10 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
     Failure& failure = manifest.not_started[i];
     if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
+    if (failure.stage == "compile") failure = {};  // a compiler may have been installed
   }
+  const auto programs =
+      compile_programs(manifest, directory.scripts(), interpreters, [](const std::string&) {});
   CHECK_OK(directory.write(manifest));
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
@@ -308,7 +347,7 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                                         recipe.workload.inputs[0].name),
                  .remedy = "the run directory is damaged: start a new run"};
   }
-  return assemble(std::move(recipe), directory, manifest, interpreters, entry->shape[0]);
+  return assemble(std::move(recipe), directory, manifest, programs, interpreters, entry->shape[0]);
 }
 
 }  // namespace bakeoff::lab

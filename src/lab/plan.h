@@ -31,9 +31,10 @@ struct Plan {
   RunDirectory directory;
   Manifest manifest = {};
   GateJob gate = {};
-  std::vector<Lane> lanes = {};       // in the recipe's order
-  HostEye host = {};                  // what is looked at around every round; empty: this machine
-  std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
+  std::vector<Lane> lanes = {};         // in the recipe's order
+  HostEye host = {};                    // what is looked at around every round; empty: this machine
+  std::filesystem::path sensors = "/";  // below it lie the /proc and /sys of lab/usage.h
+  std::filesystem::path proofs = {};    // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 
 // Interpreters by environment name ("torch"); a missing one has its reason.

@@ -63,7 +63,7 @@ Result<Profile> load_profile(const std::filesystem::path& file, const Host& here
 // tracks the number of bursts that costs least. Gives what was taken, for the record: empty values left out.
 Texts take_over(const Profile& profile, recipe::Recipe& recipe);
 
-// The noise that a race on this machine may be promised not to exceed (race.noise_ceiling): four times the
+// The noise that a race on this machine may be promised not to exceed (race.noise_ceiling): twice the
 // upper 95% bound of the spread of identical workers under the recipe's controls, 5% at least. Nothing where
 // the profile has no measurement with the recipe's thread count.
 std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed);

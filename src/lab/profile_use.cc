@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kFewestBursts = 2, kMostBursts = 12;
 // A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
-constexpr double kCeilingFactor = 4, kLeastCeiling = 0.05;
+constexpr double kCeilingFactor = 2, kLeastCeiling = 0.05;
 
 // The measurement that tells most about a race under `wanted`: the same controls, else the same allocator
 // and threads, else the same threads; of equal ones that with most blocks.

@@ -49,6 +49,9 @@ Result<std::string> proof_key(const std::string& job, const GateContender& conte
                                     identity,
                                     contender.worker.runner.filename().string(),
                                     std::to_string(contender.worker.threads)};
+  // A compiled worker lies in a folder named after all it was made from.
+  if (const auto& command = contender.worker.command; !command.empty())
+    parts.push_back(std::filesystem::path(command[0]).parent_path().filename().string());
   for (const auto& [name, value] : contender.worker.options) parts.push_back(name + "=" + value);
   return key_of(parts);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "lab/host.h"
+#include "lab/machine_use.h"
 #include "proc/interrupt.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
@@ -70,6 +71,14 @@ Status check_budget(const recipe::Recipe& recipe) {
 
 namespace {
 
+// What no trial of this run can break: one that does is stored as invalid, and its contender is out.
+std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
+  std::string ignored;  // why limits are not used: the report says it
+  const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+  return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
+                   machine ? &*machine : nullptr);
+}
+
 // Nothing where only heats are limited and none has run yet.
 std::optional<double> time_left(const recipe::Budget& budget, int heat, double elapsed_s,
                                 double last_heat_s) {
@@ -82,7 +91,11 @@ std::optional<double> time_left(const recipe::Budget& budget, int heat, double e
 class Course {
  public:
   Course(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials)
-      : plan_(plan), parities_(parities), lanes_(eligible(plan, parities)), trials_(std::move(trials)) {
+      : plan_(plan),
+        parities_(parities),
+        bounds_(bounds_in(plan, parities)),
+        lanes_(eligible(plan, parities)),
+        trials_(mark_broken(std::move(trials), bounds_)) {
     for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
     for (const Trial& trial : trials_) heat_ = std::max(heat_, trial.heat);
   }
@@ -181,7 +194,7 @@ class Course {
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void
-    for (Trial& trial : fresh) {
+    for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
       trial.cold = first_of_its_kind(trial, trials_, parities_);
       CHECK_OK(plan_.directory.append(trial));
       trials_.push_back(std::move(trial));
@@ -191,6 +204,7 @@ class Course {
 
   const Plan& plan_;
   const std::vector<Parity>& parities_;
+  std::map<std::string, TrialBounds> bounds_;
   std::vector<size_t> lanes_;
   std::vector<std::string> entrants_;  // ids; the policy's indices are positions in these two
   std::vector<Trial> trials_;

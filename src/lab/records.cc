@@ -46,7 +46,7 @@ using Json = nlohmann::ordered_json;
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses, used)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
@@ -54,14 +54,15 @@ BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, expl
 BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confirms, start_ns, import_ns,
                build_ns, first_step_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns,
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
-               peak_rss_bytes, involuntary_switches, effective, versions)
-BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script)
+               peak_rss_bytes, involuntary_switches, not_sampled, effective, versions)
+BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
+               compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
-               workload_text, weights_sha256, data_sha256, data_description, host, contenders, not_started,
-               referee_losses, fairness, worker_environment, controls, calibration, notes)
+               workload_text, weights_sha256, data_sha256, data_description, data_rows, host, contenders,
+               not_started, referee_losses, fairness, worker_environment, controls, calibration, notes)
 
 namespace {
 

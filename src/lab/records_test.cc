@@ -83,7 +83,9 @@ Manifest full_manifest() {
                    "train_torch.py",
                    "/home/me/mine.py",
                    {{"threads", "1"}},
-                   {{"threads", "1"}}},
+                   {{"threads", "1"}},
+                   22'000'000'000,
+                   "g++ 12.2.0"},
                   {"jax", "jax", "jax", {}, "train_jax.py", ""}};
   m.not_started = {{}, {"emit", "jax has no op pad", ""}};
   m.referee_losses = {2.3, 2.2};

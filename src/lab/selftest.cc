@@ -46,7 +46,7 @@ std::string recipe_text(const std::string& framework, const std::vector<Variant>
       "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
       "contenders = [\n{}]\n"
       "[data]\nsamples = 1024\n[optimizer]\nkind = \"sgd\"\nlr = 0.01\n"
-      "[race]\nthreads = 1\nwarmup_steps = 40\nbursts = 4\nburst_seconds = 0.25\nallocator = \"tuned\"\n"
+      "[race]\nthreads = 1\nwarmup_steps = 40\nbursts = 6\nburst_seconds = 0.5\nallocator = \"tuned\"\n"
       "stage_seconds = 120\n",
       kSelfTestMargin, kSelfTestAlpha, rows);
 }

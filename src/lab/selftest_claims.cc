@@ -39,10 +39,9 @@ Claim judge_identical(const SelfTestEvidence& evidence) {
   Claim claim{.claim = fmt::format("identical contenders ({}) are not told apart", evidence.framework),
               .bar = "0 false verdicts"};
   const int all = races.wrong + races.same + races.undecided;
-  claim.seen =
-      fmt::format("{} false in {} races of up to {} pairs ({} same, {} undecided), {} pairs, sd(d) {:.2f}%",
-                  races.wrong, all, kPairsOfRace, races.same, races.undecided, races.pairs,
-                  100 * sd_of(evidence.identical));
+  claim.seen = fmt::format(
+      "{} false in {} races of up to {} pairs ({} same, {} undecided), {} pairs, sd(d) {:.2f}%", races.wrong,
+      all, kPairsOfRace, races.same, races.undecided, races.pairs, 100 * sd_of(evidence.identical));
   if (all > 0) claim.outcome = races.wrong == 0 ? Outcome::kHeld : Outcome::kMissed;
   return claim;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/files.h"
@@ -11,6 +12,7 @@
 #include "ir/text.h"
 #include "lab/controls.h"
 #include "lab/evidence.h"
+#include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
@@ -77,12 +79,20 @@ std::vector<double> step_times(const Trial& trial) {
   return !steps.empty() && marks_show_work(stats::mean(steps), work) ? steps : bursts;
 }
 
+// The machine's roofs over so many threads; empty where it was not measured.
+using RoofsOver = std::function<std::optional<Roofline>(int threads)>;
+
 // The records of a run, with what follows from them for every row.
 class Summariser {
  public:
   Summariser(const Manifest& manifest, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-             recipe::Recipe recipe, ir::Cost cost)
-      : manifest_(manifest), parities_(parities), trials_(trials), recipe_(std::move(recipe)), cost_(cost) {}
+             recipe::Recipe recipe, ir::Cost cost, RoofsOver roofs_over)
+      : manifest_(manifest),
+        parities_(parities),
+        trials_(trials),
+        recipe_(std::move(recipe)),
+        cost_(cost),
+        roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
     std::vector<std::string> entrants;  // those that ever passed the gate, in the recipe's order
@@ -94,6 +104,7 @@ class Summariser {
     Summary s = header(std::move(sources));
     fill_rows(s, ranking, entrants);
     fill_against_leader(s);
+    fill_use(s);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = sentence(s);
@@ -141,6 +152,8 @@ class Summariser {
     s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
     s.parameters = recipe_.workload.parameter_count();
     s.manifest = manifest_;
+    s.currency = recipe_.cost.currency;
+    s.not_sampled = never_sampled(trials_);
     s.sources = std::move(sources);
     return s;
   }
@@ -167,6 +180,7 @@ class Summariser {
       row.effective = t->effective;
       row.versions = t->versions;
     }
+    row.usage = usage_of(sound);
     row.heats = static_cast<int>(sound.size());
     if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
       row.drift = unsteady->second.drift;
@@ -251,6 +265,7 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
+      row.epoch = epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, recipe_.cost);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -260,6 +275,23 @@ class Summariser {
         row.break_even_step = static_cast<double>(*even.leader_cheaper_from);
       }
     }
+  }
+
+  // How far from the machine's limits. An own script may do other work than the model's.
+  void fill_use(Summary& s) const {
+    std::set<int> threads;
+    for (Row& row : s.ranked) {
+      row.threads = threads_of(row.effective, manifest_.host.cpus);
+      threads.insert(row.threads);
+      if (!roofs_over_ || !row.contender.own_script.empty()) continue;
+      const auto roofs = roofs_over_(row.threads);
+      if (!roofs) continue;
+      row.flop_use = row.gflops * 1e9 / roofs->peak_flops;
+      if (roofs->bytes_per_s > 0)
+        row.byte_use = roofs->bytes / (row.ms_per_step.value / 1e3) / roofs->bytes_per_s;
+    }
+    if (roofs_over_ && !threads.empty()) s.roofline = roofs_over_(*threads.rbegin());
+    if (s.roofline) s.roofline->fewest_threads = *threads.begin();
   }
 
   std::string sentence(const Summary& s) const {
@@ -359,6 +391,12 @@ class Summariser {
           "As-is track: every framework with its own defaults. The rows do different work where the "
           "fairness diff says so; do not compare them with an equalised run.");
     }
+    for (const Contender& contender : manifest_.contenders) {
+      if (contender.compile_ns == 0) continue;
+      s.notes.push_back(
+          fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
+                      contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
+    }
     add_controls(s);
   }
 
@@ -404,17 +442,30 @@ class Summariser {
   recipe::Recipe recipe_;
   ir::Cost cost_;
   std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
+  RoofsOver roofs_over_;
 };
 
 }  // namespace
 
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
-                          const std::vector<Trial>& trials, std::vector<Source> sources) {
+                          const std::vector<Trial>& trials, std::vector<Source> sources,
+                          const MachineReport* machine) {
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   take_recorded(manifest, recipe);
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
-  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
-  return Summariser(manifest, parities, trials, std::move(recipe), cost).summary(std::move(sources));
+  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
+  const std::vector<Trial> checked =
+      mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine));
+  RoofsOver roofs_over;
+  if (machine != nullptr) {
+    roofs_over = [machine, workload = recipe.workload, training = recipe.training](int threads) {
+      auto roofs = roofline_of(machine->limits, workload, training, threads);
+      if (roofs) roofs->measured = machine->measured, roofs->disturbed = machine->disturbed;
+      return roofs;
+    };
+  }
+  return Summariser(manifest, parities, checked, std::move(recipe), cost, std::move(roofs_over))
+      .summary(std::move(sources));
 }
 
 Result<Summary> summarise(const RunDirectory& directory) {
@@ -428,7 +479,12 @@ Result<Summary> summarise(const RunDirectory& directory) {
     auto text = read_file(directory.scripts() / contender.script);
     if (!known && text) sources.push_back({contender.script, std::move(*text)});
   }
-  return summarise(manifest, parities, trials, std::move(sources));
+  std::string note;
+  const auto machine = machine_of_run(directory.path(), manifest.host, note);
+  TRY(Summary summary,
+      summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
+  if (!note.empty()) summary.notes.push_back(note);
+  return summary;
 }
 
 }  // namespace bakeoff::lab

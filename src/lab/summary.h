@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "lab/host_watch.h"
+#include "lab/roofline.h"
 #include "lab/trial.h"
+#include "lab/usage.h"
 #include "lab/variance.h"
 
 namespace bakeoff::lab {
@@ -43,6 +45,12 @@ struct Row {
   Estimate ratio = {};  // to the leader; 1 for the leader itself
   double samples_per_second = 0;
   double gflops = 0;  // model FLOPs of a step / time
+  int threads = 0;    // that it computes with: its effective settings, at most its CPUs
+  // Shares of the machine's measured limits for so many threads, 1 = all of it: the model's FLOPs, and the
+  // bytes that its ops move where nothing is fused (above 1: the framework moves fewer).
+  std::optional<double> flop_use = {}, byte_use = {};
+  Usage usage = {};      // of processors, memory and energy, a step
+  EpochCost epoch = {};  // ranked rows
   StartUp start_up = {};
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
   // until which it stays below; empty: the leader is ahead from the first step on.
@@ -85,9 +93,12 @@ struct Summary {
   std::vector<Row> ranked = {};    // best first
   std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
   std::optional<Variance> variance = {};
-  std::vector<std::string> notes = {};  // stated once, below the table
+  std::string currency = {};                  // of EpochCost::price
+  std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell
+  std::vector<std::string> notes = {};        // stated once, below the table
   Manifest manifest = {};
-  std::vector<Source> sources = {};  // emitted scripts
+  std::optional<Roofline> roofline = {};  // where the machine's limits were known when the race was run
+  std::vector<Source> sources = {};       // emitted scripts
   bool operator==(const Summary&) const = default;
 };
 

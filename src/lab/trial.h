@@ -31,6 +31,11 @@ struct Burst {
   int64_t steps = 0;
   int64_t late_ns = 0;   // went on working for so long after the end it claims (lab/barrier.h)
   int64_t switches = 0;  // involuntary context switches of its threads meanwhile
+  int64_t asked = 0;     // steps asked for; 0: not recorded
+  // Losses answered since the burst before (the first one has those of first step and warm-up too), by the
+  // number of steps since the weights were loaded.
+  std::map<int64_t, double> losses = {};
+  std::map<std::string, double> used = {};  // processor time, page faults, ... (lab/usage.h)
   double ms_per_step() const { return static_cast<double>(ns) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;
 };
@@ -80,7 +85,8 @@ struct Trial {
   double system_s = 0;
   int64_t peak_rss_bytes = 0;
   int64_t involuntary_switches = 0;
-  Texts effective = {};  // what the framework actually did
+  Texts not_sampled = {};  // of what lab/usage.h names: why some burst lacks it
+  Texts effective = {};    // what the framework actually did
   Texts versions = {};
   bool operator==(const Trial&) const = default;
 };
@@ -124,8 +130,10 @@ struct Contender {
   std::map<std::string, std::string> settings = {};  // every setting of the framework
   std::string script = {};                           // file name in RUN/scripts
   std::string own_script = {};                       // the user's file, where one is named
-  Texts controls = {};  // every control of lab/controls.h that its process is to run under
-  Texts stated = {};    // those of them that the recipe states for this contender
+  Texts controls = {};        // every control of lab/controls.h that its process is to run under
+  Texts stated = {};          // those of them that the recipe states for this contender
+  int64_t compile_ns = 0;     // of a program (lab/compiled_contender.h), apart from every start-up
+  std::string compiler = {};  // its compiler; empty: nothing was compiled
   bool operator==(const Contender&) const = default;
 };
 
@@ -162,6 +170,7 @@ struct Manifest {
   std::string weights_sha256 = {};
   std::string data_sha256 = {};
   std::string data_description = {};  // "MNIST, 60,000 train images"
+  int64_t data_rows = 0;              // samples of an epoch; 0: not recorded
   Host host = {};
   std::vector<Contender> contenders = {};
   std::vector<Failure> not_started = {};    // parallel to contenders; empty reason = fine

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/clock.h"
 #include "ir/training.h"
@@ -84,6 +85,8 @@ struct Worker::Impl {
   std::optional<proc::LineChannel> channel;
   std::optional<proc::MarkRing> ring;
   int64_t next_id = 1;
+  int64_t steps_done = 0;                 // since the weights were loaded
+  std::map<int64_t, double> losses = {};  // answered since the last burst
 
   int64_t deadline() const {
     return monotonic_clock().now_ns() +
@@ -95,6 +98,14 @@ struct Worker::Impl {
     const auto& failure = channel->failure();
     std::string tail = failure ? failure->log_tail : child->log_tail();
     return {stage, error.message, last_lines(tail, kTailLines)};
+  }
+
+  // What is held against other numbers later (lab/invariants.h).
+  void note(int64_t asked, bool burst, Ran& ran) {
+    steps_done += ran.burst.steps;
+    if (ran.loss && std::isfinite(*ran.loss)) losses[steps_done] = *ran.loss;
+    ran.burst.asked = asked;
+    if (burst) ran.burst.losses = std::exchange(losses, {});
   }
 
   // Parses one answer; nullopt with `failure` set where it is garbage or a refusal.
@@ -207,6 +218,8 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
            {"train", !build.predict},
            {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}});
   if (!answer) return std::nullopt;
+  impl_->steps_done = 0;
+  impl_->losses.clear();
   add_texts(*answer, "effective", effective);
   return integer(*answer, "build_ns");
 }
@@ -254,6 +267,7 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   ran.burst.late_ns = std::max<int64_t>(0, went_by - ran.burst.ns) + busy_after(pid(), kLongestWatch);
   if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
     ran.loss = number(*loss);
+  impl_->note(steps, stage == "run", ran);
   if (impl_->ring) {
     const proc::Marks marks = impl_->ring->since(marks_before);
     for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);

@@ -34,6 +34,7 @@ std::string framework_of(std::string_view source) {
       return false;
     };
     if (imports("keras")) return "keras";
+    if (line.starts_with("#include <torch/")) return "libtorch";
     torch = torch || imports("torch");
     jax = jax || imports("jax");
     tensorflow = tensorflow || imports("tensorflow");
@@ -113,7 +114,7 @@ std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
                                              : setting.name + "_" + value);
   }
   for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
-  return emit::identifier(name) + ".py";
+  return emit::identifier(name) + framework.extension;
 }
 
 using Combinations = std::vector<std::map<std::string, std::string>>;
@@ -158,7 +159,8 @@ void add_contender(ir::Scenario scenario, const emit::Framework& framework,
               .file = script_file(scenario, framework, settings, controls)};
   if (!script.empty()) {
     c.id += ":" + script.filename().string();
-    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) + ".py";
+    c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
+             framework.extension;
   }
   out.push_back(std::move(c));
 }

@@ -136,6 +136,9 @@ void fill(Recipe& recipe, const Reader& reader) {
   recipe.data.samples = reader.integer("data", "samples", recipe.data.samples);
   recipe.budget.minutes = reader.real("budget", "minutes", recipe.budget.minutes);
   recipe.budget.heats = reader.integer("budget", "heats", recipe.budget.heats);
+  recipe.cost.per_hour = reader.real("cost", "per_hour", 0);
+  recipe.cost.currency = reader.word("cost", "currency", "");
+  recipe.cost.grams_per_kwh = reader.real("cost", "grams_per_kwh", 0);
   Race& race = recipe.race;
   race.threads = reader.integer("race", "threads", race.threads);
   race.live = reader.integer("race", "live", race.live);

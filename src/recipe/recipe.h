@@ -65,12 +65,20 @@ struct Race {
   bool randomise_addresses = true;
   double cooldown_seconds = 0;        // before every burst
   std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
-  int64_t confirm_heats = 3;    // that measure the winner again once it stands
-  double noise_ceiling = 0.25;  // promise about the noise of a heat (stats/ranking.h); 0: none
+  int64_t confirm_heats = 3;          // that measure the winner again once it stands
+  double noise_ceiling = 0.15;        // promise about the noise of a heat (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};
   bool operator==(const Race&) const = default;
+};
+
+// What a machine costs; 0: not stated.
+struct Cost {
+  double per_hour = 0;        // in `currency`
+  std::string currency = {};  // as shown: "USD"
+  double grams_per_kwh = 0;   // of CO2, for the power it runs on
+  bool operator==(const Cost&) const = default;
 };
 
 struct Recipe {
@@ -85,6 +93,7 @@ struct Recipe {
   double alpha = 0.01;
   Budget budget = {};
   Race race = {};
+  Cost cost = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

@@ -100,6 +100,16 @@ TEST(Recipe, RemembersWhichRaceKeysAreStated) {
   EXPECT_EQ(recipe->race.allocator, "jemalloc");
 }
 
+TEST(Recipe, KnowsWhatTheMachineCosts) {
+  const auto recipe = parse(
+      std::string(kGood) + "[cost]\nper_hour = 2.5\ncurrency = \"EUR\"\ngrams_per_kwh = 380\n", "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->cost, (Cost{2.5, "EUR", 380}));
+  EXPECT_EQ(parse(kGood, "r.toml")->cost, Cost{});
+  EXPECT_FALSE(parse(std::string(kGood) + "[cost]\nper_hour = -1\n", "r.toml"));
+  EXPECT_FALSE(parse(std::string(kGood) + "[cost]\nper_hour = 0\n", "r.toml"));
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));

@@ -34,6 +34,8 @@ std::string break_even(const lab::Row& row, const lab::Row& leader) {
 
 std::string positive(double value, std::string (*show)(double)) { return value > 0 ? show(value) : kNone; }
 
+std::string use(double share) { return std::isfinite(share) ? significant(100 * share, 2) + "%" : kNone; }
+
 void append_sentence(std::string& text, const std::string& more) {
   if (more.empty() || text.find(more) != std::string::npos) return;
   if (!text.empty()) text += "; ";
@@ -55,6 +57,8 @@ Cells cells(const lab::Row& row, const lab::Row& leader) {
   c.ratio_interval = leads ? kNone : interval(row.ratio, ratio);
   c.rate = positive(row.samples_per_second, count);
   c.gflops = row.gflops > 0 ? significant(row.gflops, 3) : kNone;
+  c.flop_use = row.flop_use ? use(*row.flop_use) : kNone;
+  c.byte_use = row.byte_use ? use(*row.byte_use) : kNone;
   c.start = duration(row.start_up.total());
   c.first_step = duration(row.start_up.first_step);
   c.first_step_cold = row.start_up.first_step_cold ? duration(*row.start_up.first_step_cold) : kNone;
@@ -63,6 +67,40 @@ Cells cells(const lab::Row& row, const lab::Row& leader) {
   c.parity = parity_mark(row.parity) + ' ' + parity_word(row.parity);
   c.heats = fmt::format("{}", row.heats);
   return c;
+}
+
+namespace {
+
+// Two digits below ten, none lost above: "0", "0.12", "9.5", "1,204".
+std::string amount(double value) { return value < 99.5 ? fmt::format("{:.2g}", value) : count(value); }
+
+template <typename Show>
+std::string or_none(const std::optional<double>& value, Show show) {
+  return value && std::isfinite(*value) ? show(*value) : kNone;
+}
+
+std::string faults_text(const lab::Usage& usage) {
+  const std::string text = or_none(usage.faults, amount);
+  const bool disk = usage.major_faults && *usage.major_faults > 0;
+  return disk ? fmt::format("{} ({} from disk)", text, amount(*usage.major_faults)) : text;
+}
+
+}  // namespace
+
+void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
+  c.threads = row.threads > 0 ? fmt::format("{}", row.threads) : kNone;
+  c.cores = or_none(row.usage.cores, [](double v) { return significant(v, 3); });
+  c.waiting = or_none(row.usage.waiting, use);
+  c.faults = faults_text(row.usage);
+  c.switches = or_none(row.usage.switches, amount);
+  c.energy = or_none(row.usage.joules, [&](double v) {
+    return s.batch > 0 ? fmt::format("{:.3g} J", v / static_cast<double>(s.batch)) : kNone;
+  });
+  c.epoch = or_none(row.epoch.seconds, [](double v) { return duration(v * 1e3); });
+  c.price = or_none(row.epoch.price, [&](double v) {
+    return fmt::format("{:.3g}", v) + (s.currency.empty() ? "" : " " + one_line(s.currency));
+  });
+  c.co2 = or_none(row.epoch.grams_co2, [](double v) { return fmt::format("{:.3g} g", v); });
 }
 
 std::string parity_mark(ParityState state) {
@@ -131,7 +169,7 @@ std::vector<std::string> facts(const lab::Summary& s) {
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
   if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
-  all.push_back(fmt::format("{} {}", s.heats, s.heats == 1 ? "heat" : "heats"));
+  all.push_back(counted(s.heats, "heat"));
   if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
   return all;
 }
@@ -173,6 +211,27 @@ bool has_ties(const lab::Summary& summary) {
     }
   }
   return false;
+}
+
+std::string roofline_statement(const lab::Roofline& r) {
+  std::string text =
+      fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
+                  significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
+  if (r.fewest_threads < r.threads)
+    text += "; a contender with fewer threads is held against what so many reached";
+  if (r.gemm_flops > 0)
+    text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
+                        one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);
+  if (r.bytes_per_s > 0) {
+    text += fmt::format(
+        ". Of bandwidth: what its ops read and write, nothing fused, over the {} GB/s of {}; above "
+        "100% the framework moves less",
+        significant(r.bytes_per_s / 1e9, 3), one_line(r.level));
+  }
+  text += fmt::format(". Limits measured {}", one_line(r.measured));
+  if (!r.disturbed.empty())
+    text += fmt::format(" beside other work, so that they are too low: {}", one_line(r.disturbed));
+  return text + ".";
 }
 
 std::string error_statement(const lab::Summary& s) {

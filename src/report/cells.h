@@ -20,6 +20,17 @@ struct Cells {
   std::string ratio_interval;   // "[0.998, 1.027]"; "–" for the leader
   std::string rate;             // samples/s, "3,386"
   std::string gflops;           // "165"
+  std::string flop_use;         // "72%": of the measured peak
+  std::string byte_use;         // "38%": of the measured bandwidth
+  std::string threads;          // "2"
+  std::string cores;            // "1.93": processors busy
+  std::string waiting;          // "2.1%": of the time in which a thread wanted a processor
+  std::string faults;           // page faults a step, "1,204"; "12 (3 from disk)"
+  std::string switches;         // context switches a step
+  std::string energy;           // "0.41 J" a sample
+  std::string epoch;            // duration of an epoch, "23.4 s"
+  std::string price;            // of an epoch, "0.012 USD"
+  std::string co2;              // "1.2 g"
   std::string start;            // process start up to the end of the first step, "2.31 s"
   std::string first_step;       // "352 ms"
   std::string first_step_cold;  // "20.7 s", "–" where it was not measured
@@ -30,6 +41,8 @@ struct Cells {
 };
 
 Cells cells(const lab::Row& row, const lab::Row& leader);
+// Those of what it used and what an epoch costs.
+void fill_usage(const lab::Summary& summary, const lab::Row& row, Cells& cells);
 
 std::string parity_mark(lab::ParityState state);  // "✓", "≠", "✗", "–"
 std::string parity_word(lab::ParityState state);  // "proven", "differs", "fails", "not run"
@@ -59,6 +72,9 @@ std::vector<VariancePart> variance_parts(const lab::Variance& variance);
 bool has_ties(const lab::Summary& summary);
 inline constexpr const char* kTieLegend =
     "Contenders that share a letter are not told apart by the evidence.";
+
+// "Of peak: model FLOPs over the measured 190 GFLOP/s (f32, avx2) ...": what the two shares are of.
+std::string roofline_statement(const lab::Roofline& roofline);
 
 // "error rate 1% over all statements together, margin 3%".
 std::string error_statement(const lab::Summary& summary);

@@ -46,4 +46,9 @@ std::string total_time_chart(const lab::Summary& summary, double width, bool rel
 std::string loss_chart(const lab::Summary& summary, double width);
 std::string loss_error_chart(const lab::Summary& summary, double width);
 
+// Both axes logarithmic: model FLOP/s against FLOPs per byte. The measured peak and the memory levels'
+// bandwidths as roofs, each contender as a dot at the workload's intensity, and the kinds of layers as marks
+// at their own.
+std::string roofline_chart(const lab::Summary& summary, double width);
+
 }  // namespace bakeoff::report

@@ -102,6 +102,7 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"ratio_interval", c.ratio_interval == kNone ? "" : c.ratio_interval},
              {"verdict", c.verdict},
              {"rate", c.rate},
+             {"flop_use", c.flop_use},
              {"first_step", c.first_step},
              {"break_even", c.break_even},
              {"memory", c.memory},
@@ -111,6 +112,51 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"cold", c.first_step_cold == kNone ? "" : "cold " + c.first_step_cold}};
   v.flags = {{"leads", &row == &leader}};
   return v;
+}
+
+// What a step used and an epoch costs; columns that nobody has are left out.
+void add_usage(const lab::Summary& s, View& page) {
+  struct Column {
+    const char* title;
+    const char* meaning;
+    std::string Cells::*text;
+  };
+  static const Column kColumns[] = {
+      {"Threads", "That it computes with, at most its processors", &Cells::threads},
+      {"Of peak", "The model's arithmetic over the measured peak of so many threads", &Cells::flop_use},
+      {"Of bandwidth", "What its ops move, nothing fused, over the measured bandwidth", &Cells::byte_use},
+      {"Processors busy", "Processor time over wall time of the bursts", &Cells::cores},
+      {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
+      {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
+      {"Switches a step", "Context switches of all its threads", &Cells::switches},
+      {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
+      {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
+      {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
+      {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
+  std::vector<Cells> rows;
+  for (const lab::Row& row : s.ranked) {
+    rows.push_back(cells(row, s.ranked.front()));
+    fill_usage(s, row, rows.back());
+  }
+  std::vector<const Column*> shown;
+  for (const Column& column : kColumns) {
+    const auto has = [&](const Cells& c) { return c.*column.text != kNone; };
+    if (std::any_of(rows.begin(), rows.end(), has)) shown.push_back(&column);
+  }
+  for (const Column* column : shown)
+    page.lists["usage_columns"].push_back(
+        {{{"usage_title", column->title}, {"usage_meaning", column->meaning}}, {}, {}});
+  for (const Cells& c : rows) {
+    View v;
+    v.texts["usage_name"] = c.name;
+    for (const Column* column : shown)
+      v.lists["usage_cells"].push_back(
+          {{{"usage_of", column->title}, {"usage_value", c.*column->text}}, {}, {}});
+    page.lists["usage"].push_back(std::move(v));
+  }
+  page.flags["has_usage"] = shown.size() > 1;
+  page.flags["has_not_sampled"] = !s.not_sampled.empty();
+  page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
 }
 
 View unranked_row(const lab::Row& row) {
@@ -161,6 +207,15 @@ const std::vector<Picture>& pictures() {
        "compilation; the "
        "outline is what a cold compilation cache adds.",
        start_up_chart, "start_key"},
+      {"roofline", "Distance from the machine's limits",
+       "The model's arithmetic per second against its arithmetic per byte that its ops move. No contender "
+       "can be "
+       "above the flat line, the measured peak of the processor; the sloped lines are the measured "
+       "bandwidths of "
+       "the memory levels. Marks below are the kinds of layers of the workload: those left of the kink wait "
+       "for "
+       "memory.",
+       roofline_chart, "roofline_key"},
   };
   return all;
 }
@@ -171,7 +226,7 @@ std::vector<View> charts(const lab::Summary& s) {
     const std::string wide = p.draw(s, kWide);
     if (wide.empty()) continue;
     out.push_back(chart(p.title, p.id, p.text, wide, p.draw(s, kNarrow)));
-    for (const char* key : {"margin_key", "steps_key", "start_key"}) {
+    for (const char* key : {"margin_key", "steps_key", "start_key", "roofline_key"}) {
       out.back().flags[key] = std::string(key) == p.key;
     }
   }
@@ -208,6 +263,12 @@ std::vector<View> legend(const lab::Summary& s, bool losses) {
   return out;
 }
 
+// A chart's title, or less where that is long.
+std::string nav_label(const View& chart) {
+  const std::string& id = chart.texts.at("chart_id");
+  return id == "intervals" ? "Intervals" : id == "roofline" ? "Limits" : chart.texts.at("chart_title");
+}
+
 void navigation(View& page) {
   const auto add = [&](const char* id, const char* label, bool shown) {
     if (shown) page.lists["nav"].push_back({{{"nav_id", id}, {"nav_label", label}}, {}, {}});
@@ -215,14 +276,11 @@ void navigation(View& page) {
   add("table", "Table", page.flags["has_ranked"]);
   add("unranked", "Not ranked", page.flags["has_unranked"]);
   for (const View& v : page.lists["charts"]) {
-    page.lists["nav"].push_back(
-        {{{"nav_id", v.texts.at("chart_id")},
-          {"nav_label", v.texts.at("chart_id") == "intervals" ? "Intervals" : v.texts.at("chart_title")}},
-         {},
-         {}});
+    page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
+  add("usage", "Resources", page.flags["has_usage"]);
   add("variance", "Variance", page.flags["has_variance"]);
   add("parity", "Parity", page.flags["has_parity"]);
   add("fairness", "Fairness", page.flags["has_fairness"]);
@@ -250,6 +308,7 @@ View page_view(const lab::Summary& s, bool sources) {
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},
                 {"facts", fmt::format("{}", fmt::join(facts(s), " · "))},
+                {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""},
                 {"tie_legend", kTieLegend}};
   page.lists["tiles"] = tiles(s);
   for (const Series& series : all_series(s)) {
@@ -260,6 +319,7 @@ View page_view(const lab::Summary& s, bool sources) {
   page.flags = {{"has_ranked", !s.ranked.empty()},
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},
+                {"has_roofline", s.roofline.has_value()},
                 {"has_ties", has_ties(s)}};
   page.flags["has_variance"] = s.variance.has_value();
   if (s.variance) {
@@ -271,6 +331,7 @@ View page_view(const lab::Summary& s, bool sources) {
   }
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
+  add_usage(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

@@ -76,6 +76,19 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
   out["samples_per_second"] = ranked ? number(r.samples_per_second) : Json(nullptr);
   out["gflops"] = ranked ? number(r.gflops) : Json(nullptr);
+  out["threads"] = ranked && r.threads > 0 ? Json(r.threads) : Json(nullptr);
+  out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
+  out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
+  out["cores_busy"] = number(r.usage.cores);
+  out["waiting_for_processor"] = number(r.usage.waiting);
+  out["page_faults_per_step"] = number(r.usage.faults);
+  out["major_page_faults_per_step"] = number(r.usage.major_faults);
+  out["context_switches_per_step"] = number(r.usage.switches);
+  out["joules_per_step"] = number(r.usage.joules);
+  out["epoch"] = {{"seconds", number(r.epoch.seconds)},
+                  {"price", number(r.epoch.price)},
+                  {"joules", number(r.epoch.joules)},
+                  {"grams_co2", number(r.epoch.grams_co2)}};
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
                         {"import", number(r.start_up.import)},
                         {"build", number(r.start_up.build)},
@@ -156,6 +169,26 @@ Json variance(const lab::Variance& v) {
           {"cheapest_bursts", v.cheapest_bursts ? Json(*v.cheapest_bursts) : Json(nullptr)}};
 }
 
+Json roofline(const lab::Roofline& r) {
+  Json roofs = Json::array(), kinds = Json::array();
+  for (const auto& roof : r.roofs)
+    roofs.push_back({{"name", roof.name}, {"bytes_per_s", number(roof.bytes_per_s)}});
+  for (const auto& kind : r.kinds)
+    kinds.push_back({{"op", kind.op}, {"flops", number(kind.flops)}, {"bytes", number(kind.bytes)}});
+  return {{"threads", r.threads},
+          {"peak_flops", number(r.peak_flops)},
+          {"peak_of", r.peak_of},
+          {"gemm_flops", r.gemm_flops > 0 ? number(r.gemm_flops) : Json(nullptr)},
+          {"gemm_of", r.gemm_of},
+          {"roofs", roofs},
+          {"level", r.level},
+          {"flops_per_step", number(r.flops)},
+          {"bytes_per_step", number(r.bytes)},
+          {"kinds", kinds},
+          {"measured", r.measured},
+          {"disturbed", r.disturbed}};
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -186,6 +219,9 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   out["notes"] = s.notes;
+  out["currency"] = s.currency;
+  out["not_sampled"] = s.not_sampled;
+  out["roofline"] = s.roofline ? roofline(*s.roofline) : Json(nullptr);
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {
     Json entry = {{"file", source.file}};

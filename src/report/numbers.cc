@@ -14,6 +14,10 @@ std::string count(double value) {
   return (value <= -0.5 ? "-" : "") + digits;
 }
 
+std::string counted(int64_t n, const std::string& noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
 std::string milliseconds(double ms) {
   if (!std::isfinite(ms)) return kNone;
   const double size = std::abs(ms);

@@ -12,7 +12,8 @@ namespace bakeoff::report {
 
 inline constexpr const char* kNone = "–";
 
-std::string count(double value);       // "563,018"
+std::string count(double value);                          // "563,018"
+std::string counted(int64_t n, const std::string& noun);  // "1 thread", "2 threads"
 std::string milliseconds(double ms);   // "0.412", "3.42", "75.6", "1,262": three digits or more, no unit
 std::string duration(double ms);       // "352 ms", "1.75 s", "2 min 03 s", "1 h 05 min"
 std::string bytes(double value);       // "812 MiB", "1.23 GiB"

@@ -15,6 +15,8 @@ TEST(Numbers, ReadWell) {
   EXPECT_EQ(count(0), "0");
   EXPECT_EQ(count(-1234.4), "-1,234");
   EXPECT_EQ(count(-0.2), "0");
+  EXPECT_EQ(counted(1, "thread"), "1 thread");
+  EXPECT_EQ(counted(2, "thread"), "2 threads");
   EXPECT_EQ(milliseconds(0.4123), "0.412");
   EXPECT_EQ(milliseconds(3.417), "3.42");
   EXPECT_EQ(milliseconds(9.996), "10.0");

@@ -185,6 +185,13 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   row.ratio = {spec.ratio, spec.low, spec.high};
   row.samples_per_second = 256 / spec.ms * 1e3;
   row.gflops = 12.5 / spec.ms * 1e3;
+  row.threads = 2;
+  row.flop_use = row.gflops / 230;
+  row.byte_use = 4.1 / spec.ms * 1e3 / 31.5;
+  row.usage = {
+      .cores = 1.94, .waiting = 0.012, .faults = 4000 / spec.ms, .major_faults = 0, .switches = 31.5};
+  row.epoch = {.seconds = 60000 / row.samples_per_second,
+               .price = 60000 / row.samples_per_second / 3600 * 1.2};
   row.start_up = spec.start_up;
   row.break_even_step = spec.break_even;
   row.peak_rss_bytes = static_cast<int64_t>(spec.gib * 1073741824);
@@ -311,6 +318,22 @@ lab::Summary sample_summary(int steps) {
       "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
       "on.",
       "Peak memory is the worker's resident set, the framework's own code included."};
+  s.currency = "USD";
+  s.not_sampled = {"energy: there is no /sys/class/powercap"};
+  s.roofline =
+      lab::Roofline{.threads = 2,
+                    .fewest_threads = 2,
+                    .peak_flops = 230e9,
+                    .peak_of = "f32, avx512",
+                    .gemm_flops = 204e9,
+                    .gemm_of = "OpenBLAS of <numpy>",
+                    .roofs = {{"L1", 900e9}, {"L2", 420e9}, {"L3", 170e9}, {"DRAM", 31.5e9}},
+                    .level = "DRAM",
+                    .bytes_per_s = 31.5e9,
+                    .flops = 12.5e9,
+                    .bytes = 4.1e9,
+                    .kinds = {{"conv2d", 12.1e9, 2.2e9}, {"linear", 0.4e9, 0.1e9}, {"relu", 0, 1.2e9}},
+                    .measured = "2026-11-21T07:50:00Z"};
   s.manifest = manifest(s);
   s.sources = {{"train_torch.py",
                 "import torch\n\n\nclass MnistCnn(torch.nn.Module):\n    \"\"\"A <b>CNN</b> & more.\"\"\"\n"},

@@ -78,7 +78,10 @@ class Screen {
   void table() {
     if (s_.ranked.empty()) return;
     std::vector<Cells> rows;
-    for (const lab::Row& row : s_.ranked) rows.push_back(cells(row, s_.ranked.front()));
+    for (const lab::Row& row : s_.ranked) {
+      rows.push_back(cells(row, s_.ranked.front()));
+      fill_usage(s_, row, rows.back());
+    }
     std::vector<Column> columns;
     const auto add = [&](std::string title, int priority, bool left,
                          const std::function<Cell(size_t)>& cell) {
@@ -102,11 +105,18 @@ class Screen {
     add("verdict", 7, true, text(&Cells::verdict));
     add("samples/s", 5, false, text(&Cells::rate));
     add("GFLOP/s", kLuxury + 1, false, text(&Cells::gflops, Ink::kDim));
+    add("of peak", 11, false, text(&Cells::flop_use, Ink::kDim));
+    add("of bandwidth", 12, false, text(&Cells::byte_use, Ink::kDim));
     add("first step", 2, false, text(&Cells::first_step));
     add("cold", 8, false, text(&Cells::first_step_cold));
     add("start-up", kLuxury, false, text(&Cells::start));
     add("break-even", 9, true, text(&Cells::break_even));
     add("peak memory", 10, false, text(&Cells::memory));
+    add("price/epoch", kLuxury, false, text(&Cells::price));
+    add("J/sample", kLuxury, false, text(&Cells::energy));
+    add("CPUs busy", kLuxury + 2, false, text(&Cells::cores, Ink::kDim));
+    add("faults/step", kLuxury + 3, false, text(&Cells::faults, Ink::kDim));
+    add("switches/step", kLuxury + 3, false, text(&Cells::switches, Ink::kDim));
     parity_column(columns, rows);
     columns = choose_columns(std::move(columns), width_);
     for (const Column& column : columns) shown_.insert(column.title);
@@ -133,6 +143,11 @@ class Screen {
       lines("Break-even: ahead of the leader in total time, start-up included, until or after that step.",
             Ink::kDim);
     }
+    roofline_legend();
+  }
+
+  void roofline_legend() {
+    if (shown_.count("of peak") && s_.roofline) lines(roofline_statement(*s_.roofline), Ink::kDim);
   }
 
   void variance() {

@@ -126,6 +126,22 @@ Result<int64_t> parse_involuntary_switches(std::string_view text) {
   return static_cast<int64_t>(switches);
 }
 
+Result<int64_t> parse_voluntary_switches(std::string_view text) {
+  TRY(const double switches, value_of(text, "voluntary_ctxt_switches", "status"));
+  return static_cast<int64_t>(switches);
+}
+
+// "7 (a name) S ppid ...": the name may hold anything, so columns are counted from behind it.
+Result<PageFaults> parse_page_faults(std::string_view text) {
+  constexpr size_t kMinor = 7, kMajor = 9;  // columns after the name, from 0: the 10th and 12th of proc(5)
+  const size_t name = text.rfind(')');
+  const auto words = split(name == std::string_view::npos ? "" : text.substr(name + 1), " \n");
+  if (words.size() <= kMajor) return garbage("stat of a process", text.substr(0, text.find('\n')));
+  const auto minor = number(words[kMinor]), major = number(words[kMajor]);
+  if (!minor || !major) return garbage("the page faults of a process", minor ? words[kMajor] : words[kMinor]);
+  return PageFaults{static_cast<int64_t>(*minor), static_cast<int64_t>(*major)};
+}
+
 Result<SchedStat> parse_schedstat(std::string_view text) {
   const auto words = split(text, " \n");
   const auto run = words.size() < 2 ? std::nullopt : number(words[0]);

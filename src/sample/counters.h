@@ -44,6 +44,17 @@ Result<double> parse_uptime_s(std::string_view text);
 // "nonvoluntary_ctxt_switches" of /proc/<pid>/task/<tid>/status.
 Result<int64_t> parse_involuntary_switches(std::string_view text);
 
+// "voluntary_ctxt_switches" of the same: it waited for something.
+Result<int64_t> parse_voluntary_switches(std::string_view text);
+
+// /proc/<pid>/stat: page faults of a process since it began, those of children it waited for excluded.
+struct PageFaults {
+  int64_t minor = 0;  // a page of memory was set up
+  int64_t major = 0;  // and had to come from a disk
+  bool operator==(const PageFaults&) const = default;
+};
+Result<PageFaults> parse_page_faults(std::string_view text);
+
 // /proc/<pid>/task/<tid>/schedstat: nanoseconds on a processor, and runnable but waiting for one.
 struct SchedStat {
   int64_t run_ns = 0;

@@ -30,12 +30,23 @@ void add(const fs::path& file, Parse parse, Take take, Reading& sum) {
 ProcessSnapshot sample_process(pid_t pid, const fs::path& root) {
   ProcessSnapshot snapshot;
   const std::string gone = fmt::format("there is no process {}", pid);
-  snapshot.involuntary_switches = snapshot.wait_s = Reading::absent(gone);
+  snapshot.involuntary_switches = snapshot.voluntary_switches = snapshot.wait_s = Reading::absent(gone);
+  const fs::path folder = root / "proc" / std::to_string(pid);
+  const auto stat = read_file(folder / "stat");
+  const Result<PageFaults> faults =
+      stat ? parse_page_faults(*stat) : Result<PageFaults>(Error{.message = gone});
+  snapshot.minor_faults =
+      faults ? Reading(static_cast<double>(faults->minor)) : Reading::absent(faults.error().message);
+  snapshot.major_faults =
+      faults ? Reading(static_cast<double>(faults->major)) : Reading::absent(faults.error().message);
   std::error_code code;
-  for (const auto& task : fs::directory_iterator(root / "proc" / std::to_string(pid) / "task", code)) {
+  for (const auto& task : fs::directory_iterator(folder / "task", code)) {
     add<int64_t>(
         task.path() / "status", parse_involuntary_switches,
         [](int64_t switches) { return static_cast<double>(switches); }, snapshot.involuntary_switches);
+    add<int64_t>(
+        task.path() / "status", parse_voluntary_switches,
+        [](int64_t switches) { return static_cast<double>(switches); }, snapshot.voluntary_switches);
     add<SchedStat>(
         task.path() / "schedstat", parse_schedstat,
         [](const SchedStat& s) { return static_cast<double>(s.wait_ns) / 1e9; }, snapshot.wait_s);

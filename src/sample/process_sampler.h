@@ -1,6 +1,7 @@
 #pragma once
 
-// What one process is doing, seen from outside: processor time, and how often it was pushed off a processor.
+// What one process is doing, seen from outside: processor time, page faults, and how often it left a
+// processor.
 
 #include <sys/types.h>
 
@@ -12,14 +13,17 @@
 
 namespace bakeoff::sample {
 
-// Sums over the threads that live now.
+// Cumulative. Switches and waiting are sums over the threads that live now; page faults are all of its.
 struct ProcessSnapshot {
-  Reading involuntary_switches;
-  Reading wait_s;  // runnable, but waiting for a processor
+  Reading involuntary_switches;  // somebody else got the processor
+  Reading voluntary_switches;    // it waited for something
+  Reading wait_s;                // runnable, but waiting for a processor
+  Reading minor_faults, major_faults;
   bool operator==(const ProcessSnapshot&) const = default;
 };
 
-// From <root>/proc/<pid>/task/*/. Absent where the process is gone, or where the kernel keeps no schedstat.
+// From <root>/proc/<pid>/stat and task/*/. Absent where the process is gone, or where the kernel keeps no
+// schedstat.
 ProcessSnapshot sample_process(pid_t pid, const std::filesystem::path& root = "/");
 
 // Nanoseconds of processor time of all threads, past ones included, exact to the moment (the process's CPU

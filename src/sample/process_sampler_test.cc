@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,33 @@ TEST_F(ProcessSamplerTest, SumsOverThreads) {
   const ProcessSnapshot seen = sample_process(7, root_);
   EXPECT_EQ(*seen.involuntary_switches, 7);
   EXPECT_DOUBLE_EQ(*seen.wait_s, 2.5);
+}
+
+TEST_F(ProcessSamplerTest, PageFaultsAreThoseOfTheProcessWhateverItsName) {
+  EXPECT_EQ(sample_process(7, root_).minor_faults.reason(), "there is no process 7");
+  ASSERT_TRUE(write_file(root_ / "proc/7/stat", "7 (a) b (c) S 1 2 3 4 5 6 41 900 5 901 8 9\n"));
+  thread("7", "voluntary_ctxt_switches:\t30\nnonvoluntary_ctxt_switches:\t3\n", "1 2 3\n");
+  thread("8", "voluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t4\n", "1 2 3\n");
+  const ProcessSnapshot seen = sample_process(7, root_);
+  EXPECT_EQ(*seen.minor_faults, 41);
+  EXPECT_EQ(*seen.major_faults, 5);
+  EXPECT_EQ(*seen.voluntary_switches, 42);
+  for (const char* garbage : {"", "7 (a", "7 (a) S 1 2", "7 (a) S 1 2 3 4 5 6 x 900 5 901\n"}) {
+    ASSERT_TRUE(write_file(root_ / "proc/7/stat", garbage));
+    EXPECT_THAT(sample_process(7, root_).minor_faults.reason(), HasSubstr("is not as expected")) << garbage;
+  }
+}
+
+TEST(ProcessSampler, SeesThePagesThatAProcessTouches) {
+  const auto faults = [] { return *sample_process(::getpid()).minor_faults; };
+  const double before = faults();
+  constexpr size_t kPages = 512;
+  void* memory = ::mmap(nullptr, kPages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  ASSERT_EQ(::madvise(memory, kPages * 4096, MADV_NOHUGEPAGE), 0);
+  for (size_t page = 0; page < kPages; ++page) static_cast<volatile char*>(memory)[page * 4096] = 1;
+  EXPECT_GE(faults() - before, kPages);
+  ::munmap(memory, kPages * 4096);
 }
 
 TEST_F(ProcessSamplerTest, AbsentWithItsReason) {

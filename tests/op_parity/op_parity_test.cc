@@ -5,18 +5,26 @@
 //
 // BAKEOFF_OP_CASES=n tries n random workloads an op (default 2), BAKEOFF_OP_SEED another seed. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1.
+//
+// Where every program has to be compiled, both tests share one worker of few programs: all cases in one
+// workload (merged.h), losses and networks beside it. BAKEOFF_OP_APART=1 compiles a program for every case,
+// in about five minutes.
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
+#include <span>
 
 #include "base/files.h"
 #include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "lab/compiled_contender.h"
 #include "lab/environments.h"
 #include "lab/gate.h"
 #include "lab/runner_files.h"
+#include "merged.h"
 #include "tensor/safetensors.h"
 #include "zoo/op_cases.h"
 
@@ -24,6 +32,7 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr int64_t kBatch = 4;
+constexpr size_t kCompactNetworks = 2;
 
 int64_t number_from(const char* variable, int64_t fallback) {
   const char* text = std::getenv(variable);
@@ -65,6 +74,37 @@ ir::Optimizer random_optimizer(tensor::Rng& rng) {
   return o;
 }
 
+// The forms that programs spell out themselves, and one that they do not, for the few programs of a worker.
+const std::vector<ir::Optimizer>& optimizers_in_turn() {
+  using K = ir::OptimizerKind;
+  using E = ir::EpsForm;
+  static const std::vector<ir::Optimizer> all = {
+      {.kind = K::kAdam, .lr = 1e-2, .eps = 1e-3, .eps_form = E::kInside, .weight_decay = 0.05},
+      {.kind = K::kRmsprop, .lr = 1e-2, .momentum = 0.5, .eps = 1e-3, .eps_form = E::kInside},
+      {.kind = K::kAdamW, .lr = 1e-2, .eps = 1e-3, .eps_form = E::kHat, .weight_decay = 0.05},
+      {.kind = K::kSgd,
+       .lr = 1e-2,
+       .momentum = 0.9,
+       .weight_decay = 0.05,
+       .decay_form = ir::DecayForm::kDecoupled},
+      {.kind = K::kRmsprop, .lr = 1e-2, .eps = 1e-3, .eps_form = E::kOutside, .weight_decay = 0.05},
+      {.kind = K::kAdamW, .lr = 1e-2, .eps = 1e-3, .eps_form = E::kInside, .weight_decay = 0.05},
+      {.kind = K::kSgd, .lr = 1e-2, .momentum = 0.9, .nesterov = true},
+  };
+  return all;
+}
+
+// A workload on its way through the gate.
+struct Case {
+  std::string name = {};
+  ir::Workload workload = {};
+  bool train = false;  // its training steps are proven, too
+  ir::Scenario scenario = ir::Scenario::kTrain;
+  std::optional<ir::Optimizer> optimizer = {};  // else a random one
+  GateJob job = {};
+  GateContender entry = {};
+};
+
 class OpParity : public ::testing::TestWithParam<Target> {
  protected:
   void SetUp() override {
@@ -101,12 +141,13 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return *worker_;
   }
 
-  // Emits and proves one workload; gives what went wrong, "" if nothing.
-  std::string prove(const ir::Workload& workload, const std::string& name, bool train, tensor::Rng& rng,
-                    ir::Scenario scenario = ir::Scenario::kTrain) {
-    GateJob job{.workload = workload, .rows = 2 * kBatch, .steps = 1, .folder = folder_};
-    job.training.scenario = scenario;
-    job.training.optimizer = random_optimizer(rng);
+  // Writes data and script of one workload; gives what went wrong, "" if nothing.
+  std::string prepare(Case& one, tensor::Rng& rng) {
+    const ir::Workload& workload = one.workload;
+    const std::string& name = one.name;
+    GateJob& job = one.job = {.workload = workload, .rows = 2 * kBatch, .steps = 1, .folder = folder_};
+    job.training.scenario = one.scenario;
+    job.training.optimizer = one.optimizer ? *one.optimizer : random_optimizer(rng);
     job.training.batch = kBatch;
     job.training.seed = static_cast<uint64_t>(rng.integer(1, 1'000'000));
     job.data = folder_ / (name + ".data.safetensors");
@@ -119,13 +160,10 @@ class OpParity : public ::testing::TestWithParam<Target> {
     }
     if (const auto written = tensor::write_safetensors(job.data, data); !written)
       return written.error().text();
-    const auto reference = make_reference(job);
-    if (!reference) return reference.error().text();
-
-    GateContender entry;
+    GateContender& entry = one.entry;
     entry.contender = {
         .id = name, .framework = framework_->name, .environment = "", .settings = settings_, .script = ""};
-    entry.script = folder_ / (name + ".py");
+    entry.script = folder_ / (name + framework_->extension);
     entry.unbiased_running_var = framework_->unbiased_running_var(settings_);
     entry.worker = {.python = python_,
                     .runner = runner_,
@@ -142,11 +180,99 @@ class OpParity : public ::testing::TestWithParam<Target> {
       entry.layout = folder_ / (name + ".layout.json");
       if (!write_file(entry.layout, emitted->layout_json)) return "cannot write the layout";
     }
-    Parity parity;
-    Tolerances tolerances;
-    if (dtype_ == "float32") tolerances.output64 = tolerances.output32;
-    prove_in(worker(entry), job, *reference, entry, train, parity, tolerances);
-    return complaint(parity);
+    return "";
+  }
+
+  bool compiled() const { return framework_->extension == ".cc"; }
+  bool compact() const { return compiled() && std::getenv("BAKEOFF_OP_APART") == nullptr; }
+
+  static int64_t seed() { return number_from("BAKEOFF_OP_SEED", 1); }
+  static int64_t count() { return number_from("BAKEOFF_OP_CASES", 2); }
+
+  std::vector<Case> op_cases() {
+    std::vector<Case> cases;
+    for (const ir::OpInfo& row : ir::op_table()) {
+      tensor::Rng rng(static_cast<uint64_t>(seed()) * 1000 + static_cast<uint64_t>(row.op));
+      for (int64_t n = 0; n < count(); ++n) {
+        Case one{.name = row.name + "_" + std::to_string(n),
+                 .workload = zoo::random_case(row.op, rng),
+                 .train = n == 0};
+        if (!emit::check_supported(*framework_, one.workload))
+          continue;  // refused by name: emitters' own tests
+        EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+        cases.push_back(std::move(one));
+      }
+    }
+    return cases;
+  }
+
+  std::vector<Case> networks(int64_t number) {
+    std::vector<Case> cases;
+    tensor::Rng rng(static_cast<uint64_t>(seed()) + 77);
+    for (int64_t n = 0; n < number; ++n) {
+      Case one{.name = "network_" + std::to_string(n), .workload = zoo::random_network(rng), .train = true};
+      EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
+    }
+    return cases;
+  }
+
+  // Everything in few programs: those of the ops and, last, two networks.
+  std::vector<Case> compact_cases() {
+    constexpr size_t kMost = 60;  // parts that one workload can join
+    std::vector<Case> cases;
+    std::vector<NamedWorkload> parts;
+    const auto merge = [&] {
+      const std::string name = "ops_" + std::to_string(cases.size());
+      auto whole = merged(name, parts);
+      ASSERT_TRUE(whole.has_value()) << whole.error().text();
+      cases.push_back({.name = name, .workload = std::move(*whole), .train = true});
+      parts.clear();
+    };
+    tensor::Rng rng(static_cast<uint64_t>(seed()) * 1000);
+    for (const ir::OpInfo& row : ir::op_table()) {
+      for (int64_t n = 0; n < count(); ++n) {
+        const std::string name = row.name + "_" + std::to_string(n);
+        ir::Workload workload = zoo::random_case(row.op, rng);
+        if (row.loss)
+          cases.push_back({.name = name, .workload = std::move(workload), .train = n == 0});
+        else
+          parts.emplace_back(name, std::move(workload));
+        if (parts.size() == kMost) merge();
+      }
+    }
+    if (!parts.empty()) merge();
+    for (size_t n = 0; n < kCompactNetworks; ++n) {
+      cases.push_back(
+          {.name = "network_" + std::to_string(n), .workload = zoo::random_network(rng), .train = true});
+    }
+    for (size_t i = 0; i < cases.size(); ++i) {
+      cases[i].optimizer = optimizers_in_turn()[i % optimizers_in_turn().size()];
+      EXPECT_EQ(prepare(cases[i], rng), "") << ir::dump(cases[i].workload);
+    }
+    return cases;
+  }
+
+  // One worker of all cases where they have to be compiled.
+  void compile(std::vector<Case>& cases) {
+    if (!compiled()) return;
+    CompileJob job{.python = python_, .home = bakeoff_home()};
+    for (const Case& one : cases) job.sources.push_back(one.entry.script);
+    const Compiled compiled = compile_contender(job, [](const std::string&) {});
+    ASSERT_FALSE(compiled.failure) << compiled.failure->reason << "\n" << compiled.failure->log_tail;
+    for (Case& one : cases) one.entry.worker.command = {compiled.program.string()};
+  }
+
+  void prove(std::span<Case> cases) {
+    for (Case& one : cases) {
+      const auto reference = make_reference(one.job);  // writes the weights that the worker reads
+      ASSERT_TRUE(reference.has_value()) << reference.error().text();
+      Parity parity;
+      Tolerances tolerances;
+      if (dtype_ == "float32") tolerances.output64 = tolerances.output32;
+      prove_in(worker(one.entry), one.job, *reference, one.entry, one.train, parity, tolerances);
+      EXPECT_EQ(complaint(parity), "") << ir::dump(one.workload) << "files: " << folder_;
+    }
   }
 
   static tensor::DType stored(const tensor::Tensor&) { return tensor::DType::kF32; }
@@ -160,17 +286,20 @@ class OpParity : public ::testing::TestWithParam<Target> {
            parity.explanation;
   }
 
-  // Every op of the table once, and random networks.
+  // Predictions of every op of the table once, and of random networks.
   void predict(const std::string& dtype) {
     dtype_ = dtype;
-    tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) + 4711);
-    const auto check = [&](const ir::Workload& workload, const std::string& name) {
-      const std::string problem = prove(workload, name, false, rng, ir::Scenario::kPredict);
-      EXPECT_EQ(problem, "") << ir::dump(workload) << "files: " << folder_;
+    tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
+    std::vector<Case> cases;
+    const auto add = [&](const std::string& name, ir::Workload workload) {
+      Case one{.name = name, .workload = std::move(workload), .scenario = ir::Scenario::kPredict};
+      EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
     };
-    for (const ir::OpInfo& row : ir::op_table()) check(zoo::random_case(row.op, rng), "predict_" + row.name);
-    for (int64_t n = 0; n < number_from("BAKEOFF_OP_CASES", 2); ++n)
-      check(zoo::random_network(rng), "predict_network_" + std::to_string(n));
+    for (const ir::OpInfo& row : ir::op_table()) add("predict_" + row.name, zoo::random_case(row.op, rng));
+    for (int64_t n = 0; n < count(); ++n)
+      add("predict_network_" + std::to_string(n), zoo::random_network(rng));
+    prove(cases);
   }
 
   std::string dtype_ = "float64";
@@ -182,26 +311,17 @@ class OpParity : public ::testing::TestWithParam<Target> {
 };
 
 TEST_P(OpParity, EveryOpComputesWhatTheRefereeComputes) {
-  const int64_t cases = number_from("BAKEOFF_OP_CASES", 2);
-  for (const ir::OpInfo& row : ir::op_table()) {
-    tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) * 1000 +
-                    static_cast<uint64_t>(row.op));
-    for (int64_t n = 0; n < cases; ++n) {
-      const ir::Workload workload = zoo::random_case(row.op, rng);
-      const std::string problem = prove(workload, row.name + "_" + std::to_string(n), n == 0, rng);
-      EXPECT_EQ(problem, "") << ir::dump(workload) << "files: " << folder_;
-    }
-  }
+  std::vector<Case> cases = compact() ? compact_cases() : op_cases();
+  compile(cases);
+  if (HasFatalFailure()) return;
+  prove(std::span(cases).first(cases.size() - (compact() ? kCompactNetworks : 0)));
 }
 
 TEST_P(OpParity, RandomNetworksTrainAsTheRefereeTrains) {
-  const int64_t cases = 2 * number_from("BAKEOFF_OP_CASES", 2);
-  tensor::Rng rng(static_cast<uint64_t>(number_from("BAKEOFF_OP_SEED", 1)) + 77);
-  for (int64_t n = 0; n < cases; ++n) {
-    const ir::Workload workload = zoo::random_network(rng);
-    const std::string problem = prove(workload, "network_" + std::to_string(n), true, rng);
-    EXPECT_EQ(problem, "") << ir::dump(workload) << "files: " << folder_;
-  }
+  std::vector<Case> cases = compact() ? compact_cases() : networks(2 * count());
+  compile(cases);
+  if (HasFatalFailure()) return;
+  prove(compact() ? std::span(cases).last(kCompactNetworks) : std::span(cases));
 }
 
 class PredictionParity : public OpParity {};
@@ -226,7 +346,7 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, PredictionParity,
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity,
                          ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},
                                            Target{"keras", "tensorflow"}, Target{"keras", "jax"},
-                                           Target{"keras", "torch"}),
+                                           Target{"keras", "torch"}, Target{"libtorch", ""}),
                          label);
 
 }  // namespace

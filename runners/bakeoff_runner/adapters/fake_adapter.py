@@ -32,6 +32,8 @@ close; faults happen at the start of their stage):
                    that takes ``step_ms`` a step of processor time
 ``pool_spin_ms``   after each `run` a thread burns processor time for so long
 ``jump_step``      at this step the worker's clock jumps ahead by ``jump_ms``, for good
+``lie``            of `run`: "skip" does no step, "half" does half of them, "twice"
+                   claims twice as many
 =================  ==================================================================
 """
 
@@ -63,7 +65,8 @@ _LEARNING_RATE = 0.1
 _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
-    "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms".split()
+    "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms "
+    "lie".split()
 )
 
 
@@ -130,15 +133,18 @@ class FakeAdapter(Adapter):
         self._trouble("run")
         if "barrier" in self._options:
             return self._run_without_barrier(steps, mark)
-        loss = 0.0
+        lie = self._options.get("lie", "")
+        done = {"skip": 0, "half": (steps + 1) // 2}.get(lie, steps)
+        loss = 0.5 * _TARGET**2
         start = time.monotonic_ns()
-        for _ in range(steps):
-            loss = self._train_step()
+        for step in range(steps):
+            if step < done:
+                loss = self._train_step()
             mark()
         end = time.monotonic_ns()
         if "pool_spin_ms" in self._options:
             _start_burning(self._number("pool_spin_ms") / 1e3)
-        return RunResult(end - start, loss)
+        return RunResult(end - start, loss, 2 * steps if lie == "twice" else None)
 
     def close(self) -> None:
         self._trouble("close")

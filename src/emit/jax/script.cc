@@ -4,12 +4,11 @@
 
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
+#include "emit/jax/state.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::jax {
 namespace {
-
-using ir::Role;
 
 class Script {
  public:
@@ -18,11 +17,7 @@ class Script {
         graph_(graph),
         names_(names),
         has_layout_(has_layout),
-        dropout_(!dropout_rates(graph).empty()) {
-    for (const ir::Parameter& parameter : request.workload.parameters) {
-      if (!ir::trainable(parameter) && !predicts()) running_.push_back("\"" + parameter.name + "\"");
-    }
-  }
+        state_(state_of(request.workload, graph)) {}
 
   std::string text() {
     imports();
@@ -32,15 +27,14 @@ class Script {
     print_helpers(out_, graph_, equalised(request_));
     forward();
     if (predicts()) {
-      init_params();
+      print_initialisers(out_, request_, graph_, state_);
       predict_step();
       print_predict_main();
     } else {
       loss_fn();
       print_optimizer(out_, request_.training);
       out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
-      init_params();
-      if (stateful()) init_state();
+      print_initialisers(out_, request_, graph_, state_);
       train_step();
       if (scans()) train_steps();
       print_main();
@@ -53,8 +47,8 @@ class Script {
 
  private:
   bool predicts() const { return graph_.predicts; }
-  bool stats() const { return !running_.empty(); }
-  bool stateful() const { return stats() || dropout_; }
+  bool stats() const { return state_.stats(); }
+  bool stateful() const { return state_.whole(); }
 
   void imports() {
     const bool exact = equalised(request_);
@@ -88,8 +82,8 @@ class Script {
     print_constants(out_, request_, graph_,
                     scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
                             : std::vector<std::string>{});
-    if (dropout_ || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
-    if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', running_);
+    if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
+    if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', state_.running);
     if (equalised(request_)) {
       out_.print(
           "\n# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.\n"
@@ -159,7 +153,7 @@ class Script {
     std::vector<std::string> all = {"params"};
     if (stats()) all.push_back("stats");
     all.insert(all.end(), inputs.begin(), inputs.end());
-    if (dropout_) all.push_back("key");
+    if (state_.dropout) all.push_back("key");
     return all;
   }
 
@@ -218,14 +212,6 @@ class Script {
     out_.blank(2);
   }
 
-  void init_params() {
-    if (!equalised(request_)) return own_init();
-    if (stateful()) return;
-    out_.print(
-        "def init_params(weights):\n    return {name: jnp.array(value) for name, value in "
-        "weights.items()}\n\n\n");
-  }
-
   void predict_step() {
     out_.line("@jax.jit");
     out_.call("def predict_step", forward_signature(), ":");
@@ -250,99 +236,9 @@ class Script {
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
 
-  // As-is: the initialisers that JAX's own layer libraries use.
-  void own_init() {
-    int drawn = 0;
-    bool draws_weights = false;
-    for (const ir::Parameter& p : request_.workload.parameters) {
-      drawn += p.role == Role::kWeight || p.role == Role::kTable ? 1 : 0;
-      draws_weights = draws_weights || p.role == Role::kWeight;
-    }
-    out_.line("def init_params(key):");
-    const auto body = out_.indent();
-    if (draws_weights) out_.line("init = jax.nn.initializers.lecun_normal()");
-    if (drawn > 0) {
-      out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
-    }
-    out_.line("return {");
-    {
-      const auto inner = out_.indent();
-      for (size_t id = 0; id < request_.workload.parameters.size(); ++id) init_line(id);
-    }
-    out_.line("}");
-    out_.blank(2);
-  }
-
-  void init_line(size_t id) {
-    const ir::Parameter& p = request_.workload.parameters[id];
-    if (!ir::trainable(p) && !predicts()) return;
-    const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
-    const std::string key = fmt::format("\"{}\": ", p.name);
-    switch (p.role) {
-      case Role::kWeight:
-        return out_.call(key + "init", {"next(keys)", shape}, ",");
-      case Role::kTable:
-        return out_.call(key + "0.02 * jax.random.normal", {"next(keys)", shape}, ",");
-      case Role::kScale:
-      case Role::kRunningVar:
-        return out_.call(key + "jnp.ones", {shape}, ",");
-      default:
-        return out_.call(key + "jnp.zeros", {shape}, ",");
-    }
-  }
-
-  std::vector<std::string> fields() const {
-    std::vector<std::string> all = {"params"};
-    if (stats()) all.push_back("stats");
-    all.push_back("opt_state");
-    if (dropout_) all.push_back("key");
-    return all;
-  }
-
-  void init_state() {
-    out_.line("class TrainState(NamedTuple):");
-    {
-      const auto body = out_.indent();
-      for (const std::string& field : fields()) out_.line(field + ": Any");
-    }
-    out_.blank(2);
-    out_.line(equalised(request_) ? "def init_state(weights):" : "def init_state(key):");
-    {
-      const auto body = out_.indent();
-      if (equalised(request_)) {
-        out_.line("params = {name: jnp.array(value) for name, value in weights.items()}");
-        if (stats()) out_.line("stats = {name: params.pop(name) for name in RUNNING_STATISTICS}");
-        if (dropout_) out_.line("key = jax.random.key(SEED)");
-      } else {
-        if (dropout_) out_.line("params_key, key = jax.random.split(key)");
-        out_.line(dropout_ ? "params = init_params(params_key)" : "params = init_params(key)");
-        if (stats()) initial_stats();
-      }
-      std::vector<std::string> values = fields();
-      for (std::string& value : values) {
-        if (value == "opt_state") value = "OPTIMIZER.init(params)";
-      }
-      out_.call("return TrainState", values);
-    }
-    out_.blank(2);
-  }
-
-  void initial_stats() {
-    out_.line("stats = {");
-    {
-      const auto inner = out_.indent();
-      for (const ir::Parameter& p : request_.workload.parameters) {
-        if (ir::trainable(p)) continue;
-        const char* fill = p.role == Role::kRunningVar ? "ones" : "zeros";
-        out_.call(fmt::format("\"{}\": jnp.{}", p.name, fill), {std::to_string(p.shape[0])}, ",");
-      }
-    }
-    out_.line("}");
-  }
-
   void train_step() {
     print_jit();
-    std::vector<std::string> parameters = carry();
+    std::vector<std::string> parameters = state_.carry();
     parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
     out_.call("def train_step", parameters, ":");
     {
@@ -350,11 +246,6 @@ class Script {
       stateful() ? stateful_step() : plain_step();
     }
     out_.blank(2);
-  }
-
-  // What a step carries on.
-  std::vector<std::string> carry() const {
-    return stateful() ? std::vector<std::string>{"state"} : std::vector<std::string>{"params", "opt_state"};
   }
 
   void print_jit() {
@@ -369,7 +260,7 @@ class Script {
   // In the equalised track the data stays on the device, and the scan picks its batches.
   void train_steps() {
     print_jit();
-    std::vector<std::string> parameters = carry();
+    std::vector<std::string> parameters = state_.carry();
     parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
     if (equalised(request_)) parameters.push_back("first");
     out_.call("def train_steps", parameters, ":");
@@ -396,7 +287,7 @@ class Script {
         given = "steps";
       }
       out_.call(kept + ", losses = lax.scan", {"step", kept, given});
-      out_.line(fmt::format("return {}, losses", fmt::join(carry(), ", ")));
+      out_.line(fmt::format("return {}, losses", fmt::join(state_.carry(), ", ")));
     }
     out_.blank(2);
   }
@@ -411,7 +302,7 @@ class Script {
     std::vector<std::string> arguments = {"state.params"};
     if (stats()) arguments.push_back("state.stats");
     arguments.insert(arguments.end(), graph_.inputs.begin(), graph_.inputs.end());
-    if (dropout_) {
+    if (state_.dropout) {
       out_.line("key, dropout_key = jax.random.split(state.key)");
       arguments.push_back("dropout_key");
     }
@@ -420,7 +311,7 @@ class Script {
     out_.call(stats() ? "(loss, stats), grads = grad_fn" : "loss, grads = grad_fn", arguments);
     out_.line("updates, opt_state = OPTIMIZER.update(grads, state.opt_state, state.params)");
     out_.line("params = optax.apply_updates(state.params, updates)");
-    out_.line(fmt::format("return TrainState({}), loss", fmt::join(fields(), ", ")));
+    out_.line(fmt::format("return TrainState({}), loss", fmt::join(state_.fields(), ", ")));
   }
 
   void print_main() {
@@ -443,7 +334,7 @@ class Script {
   }
 
   void print_loop() {
-    const std::string kept = fmt::format("{}", fmt::join(carry(), ", "));
+    const std::string kept = fmt::format("{}", fmt::join(state_.carry(), ", "));
     out_.line(scans() ? "for step in range(0, args.steps, STEPS_PER_CALL):"
                       : "for step in range(args.steps):");
     const auto loop = out_.indent();
@@ -461,8 +352,7 @@ class Script {
   const Graph& graph_;
   const Namer& names_;
   bool has_layout_;
-  bool dropout_;
-  std::vector<std::string> running_;
+  State state_;
 };
 
 }  // namespace

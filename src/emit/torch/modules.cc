@@ -8,6 +8,7 @@
 #include <set>
 
 #include "emit/namer.h"
+#include "emit/torch_rules.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
@@ -38,11 +39,6 @@ std::string member(const std::string& owner, const std::string& key) {
   return is_attribute(key) ? owner + "." + key : fmt::format("getattr({}, \"{}\")", owner, key);
 }
 
-std::string leaf_of(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  return std::string(dot == std::string_view::npos ? name : name.substr(dot + 1));
-}
-
 std::vector<std::string> split(std::string_view path) {
   std::vector<std::string> parts;
   while (!path.empty()) {
@@ -51,12 +47,6 @@ std::vector<std::string> split(std::string_view path) {
     path = dot == std::string_view::npos ? "" : path.substr(dot + 1);
   }
   return parts;
-}
-
-std::string usual_leaf(Op op, const std::string& slot) {
-  if (op == Op::kLstm) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
-  if (slot == "mean" || slot == "var") return "running_" + slot;
-  return slot;
 }
 
 // 3 for {3, 3}, else (3, 5).
@@ -148,7 +138,7 @@ std::string Modules::parameter(ir::ParamId id) const { return held_.at(id); }
 Status Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return Done{};
-  const std::string path = natural_layer(node);
+  const std::string path = torch_layer(request_->workload, node);
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -178,7 +168,7 @@ Status Modules::add_layer(const ir::Node& node, const std::string& path, Call la
   }
   module_of_[&node] = expression;
   for (const ir::Slot& slot : node.params)
-    held_[slot.param] = expression + "." + usual_leaf(node.op, slot.name);
+    held_[slot.param] = expression + "." + torch_leaf(node.op, slot.name);
   return Done{};
 }
 
@@ -203,25 +193,6 @@ Status Modules::add_loose(ir::ParamId id) {
   owner->loose.push_back(id);
   held_[id] = member(expression, leaf);
   return Done{};
-}
-
-std::string Modules::natural_layer(const ir::Node& node) const {
-  std::string path;
-  for (const ir::Slot& slot : node.params) {
-    const std::string& name = request_->workload.parameters[static_cast<size_t>(slot.param)].name;
-    if (leaf_of(name) != usual_leaf(node.op, slot.name) || leaf_of(name) == name) return "";
-    if (!path.empty() && path != layer_of(name)) return "";
-    path = layer_of(name);
-  }
-  // Nothing else may live under that name.
-  for (size_t i = 0; i < request_->workload.parameters.size(); ++i) {
-    const bool inside = request_->workload.parameters[i].name.starts_with(path + ".");
-    const bool mine = std::any_of(node.params.begin(), node.params.end(), [i](const ir::Slot& slot) {
-      return slot.param == static_cast<ir::ParamId>(i);
-    });
-    if (inside && !mine) return "";
-  }
-  return path;
 }
 
 Result<Modules::Entry*> Modules::insert(const std::string& path) {
@@ -349,7 +320,7 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
     } else {
       out.call(owner + ".register_parameter", {quote(leaf), fmt::format("nn.Parameter({})", value)});
     }
-    if (request_->training.track == ir::Track::kAsIs) print_own_init(out, held_.at(id), p);
+    if (request_->training.track == ir::Track::kAsIs) print_own_init(out, held_.at(id), id);
   }
   for (const Entry& child : entry.children) {
     if (child.layer.head.empty()) print_loose(out, fmt::format("{}[\"{}\"]", owner, child.key), child);
@@ -357,23 +328,16 @@ void Modules::print_loose(CodeWriter& out, const std::string& owner, const Entry
 }
 
 // The initial value that the nn layer of such a parameter would have given it.
-void Modules::print_own_init(CodeWriter& out, const std::string& name, const ir::Parameter& parameter) const {
-  if (parameter.role == Role::kWeight) {
+void Modules::print_own_init(CodeWriter& out, const std::string& name, ir::ParamId id) const {
+  const ir::Parameter& p = request_->workload.parameters[static_cast<size_t>(id)];
+  const int64_t fan_in = torch_fan_in(request_->workload, id);
+  // With a = sqrt 5 the bound is 1 / sqrt of the weight's own fan-in.
+  if (p.role == Role::kWeight && ir::product(p.shape, 1, p.shape.size()) == fan_in) {
     out.call("nn.init.kaiming_uniform_", {name, "a=5**0.5"});
-  } else if (parameter.role == Role::kTable) {
+  } else if (p.role == Role::kWeight || p.role == Role::kBias) {
+    out.call("nn.init.uniform_", {name, fmt::format("-({}**-0.5)", fan_in), fmt::format("{}**-0.5", fan_in)});
+  } else if (p.role == Role::kTable) {
     out.call("nn.init.normal_", {name});
-  } else if (parameter.role == Role::kBias) {
-    // fan_in of the layer: that of the weight beside this bias.
-    double fan_in = 1;
-    for (const ir::Node& node : request_->workload.nodes) {
-      if (!node.has("bias")) continue;
-      if (&request_->workload.parameters[static_cast<size_t>(node.param("bias"))] != &parameter) continue;
-      const char* slot = node.op == Op::kLstm ? "weight_hh" : "weight";
-      const ir::Shape& w = request_->workload.parameters[static_cast<size_t>(node.param(slot))].shape;
-      fan_in = static_cast<double>(ir::product(w, 1, w.size()));
-    }
-    const auto whole = std::to_string(static_cast<int64_t>(fan_in));
-    out.call("nn.init.uniform_", {name, "-(" + whole + "**-0.5)", whole + "**-0.5"});
   }
 }
 

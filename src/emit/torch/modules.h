@@ -51,15 +51,13 @@ class Modules {
   Status add_node(const ir::Node& node, const std::vector<ir::Type>& types);
   Status add_layer(const ir::Node& node, const std::string& path, Call layer);
   Status add_loose(ir::ParamId id);
-  // The layer that can own all parameters of the node, or "".
-  std::string natural_layer(const ir::Node& node) const;
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
   void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
   void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
-  void print_own_init(CodeWriter& out, const std::string& name, const ir::Parameter& parameter) const;
+  void print_own_init(CodeWriter& out, const std::string& name, ir::ParamId id) const;
 
   const Request* request_;
   Entry root_;

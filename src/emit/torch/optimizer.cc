@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "emit/torch_rules.h"
+
 namespace bakeoff::emit::torch {
 namespace {
 
@@ -176,23 +178,6 @@ void adam_arguments(Arguments& arguments, const Optimizer& o) {
 
 }  // namespace
 
-Optimizer effective_optimizer(const ir::Training& training) {
-  Optimizer o = training.optimizer;
-  if (o.kind == OptimizerKind::kAdamW) o.decay_form = DecayForm::kDecoupled;
-  if (training.track == ir::Track::kEqualised) return o;
-  const auto left_open = [&o](const char* key) { return !o.stated.contains(key); };
-  if (left_open("momentum")) o.momentum = 0;
-  if (left_open("nesterov")) o.nesterov = false;
-  if (left_open("rho")) o.rho = 0.99;
-  if (left_open("beta1")) o.beta1 = 0.9;
-  if (left_open("beta2")) o.beta2 = 0.999;
-  if (left_open("eps")) o.eps = 1e-8;
-  if (left_open("eps_form")) o.eps_form = EpsForm::kOutside;
-  if (left_open("weight_decay")) o.weight_decay = o.kind == OptimizerKind::kAdamW ? 1e-2 : 0;
-  if (left_open("decay_form") && o.kind != OptimizerKind::kAdamW) o.decay_form = DecayForm::kL2;
-  return o;
-}
-
 std::string optimizer_class(const Optimizer& o) {
   switch (o.kind) {
     case OptimizerKind::kSgd:
@@ -212,7 +197,7 @@ std::string optimizer_class(const Optimizer& o) {
 bool optimizer_needs_math(const Optimizer& o) { return optimizer_class(o) == "AdamEpsHat"; }
 
 void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
-  const Optimizer o = effective_optimizer(training);
+  const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   const bool beside = o.kind == OptimizerKind::kAdamW || decoupled(o);
   if (name == "DecoupledSGD" || name == "DecoupledRMSprop") {
@@ -231,7 +216,7 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
 
 Status check_optimizer(const Request& request) {
   const std::string& impl = request.settings.at("optimizer_impl");
-  const std::string name = optimizer_class(effective_optimizer(request.training));
+  const std::string name = optimizer_class(torch_optimizer(request.training));
   const bool own = name.ends_with("EpsInside");
   const bool unfused = impl == "fused" && name.ends_with("RMSprop");
   if (impl == "default" || !(own || unfused)) return Done{};
@@ -241,7 +226,7 @@ Status check_optimizer(const Request& request) {
 }
 
 void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& impl) {
-  const Optimizer o = effective_optimizer(training);
+  const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   Arguments arguments(training);
   if (o.kind == OptimizerKind::kSgd) {

@@ -11,9 +11,6 @@
 
 namespace bakeoff::emit::torch {
 
-// What really runs: in the as-is track all that the recipe leaves open is at torch's default.
-ir::Optimizer effective_optimizer(const ir::Training& training);
-
 // "torch.optim.RMSprop", or the name of the subclass that print_optimizer_class() prints.
 std::string optimizer_class(const ir::Optimizer& optimizer);
 // Modules of the standard library that the class needs.

@@ -7,6 +7,7 @@
 #include "emit/namer.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/optimizer.h"
+#include "emit/torch_rules.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -182,7 +183,7 @@ void Script::header() {
                         workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");
-  if (!predicts() && optimizer_needs_math(effective_optimizer(request_.training))) out_.line("import math");
+  if (!predicts() && optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
   out_.print(
       "from collections.abc import Iterator\nfrom itertools import islice\nfrom pathlib import Path\n\n");
   out_.print(

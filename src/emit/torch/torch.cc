@@ -1,10 +1,10 @@
 #include "emit/torch/torch.h"
 
-#include "emit/torch/defaults.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/modules.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch/script.h"
+#include "emit/torch_rules.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -51,7 +51,7 @@ const Framework& torch_framework() {
       .environment = environment,
       .supports = supports,
       .emit = emit_script,
-      .defaults = torch::defaults,
+      .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
   };
   return framework;

@@ -1,0 +1,140 @@
+#include "emit/jax/state.h"
+
+#include <fmt/format.h>
+
+#include "emit/python_script.h"
+
+namespace bakeoff::emit::jax {
+namespace {
+
+using ir::Role;
+
+class Printer {
+ public:
+  Printer(CodeWriter& out, const Request& request, const Graph& graph, const State& state)
+      : out_(out), request_(request), graph_(graph), state_(state) {}
+
+  void print() {
+    if (!equalised(request_)) {
+      own_init();
+    } else if (!state_.whole()) {
+      out_.print(
+          "def init_params(weights):\n    return {name: jnp.array(value) for name, value in "
+          "weights.items()}\n\n\n");
+    }
+    if (state_.whole()) init_state();
+  }
+
+ private:
+  void own_init() {
+    int drawn = 0;
+    bool draws_weights = false;
+    for (const ir::Parameter& p : request_.workload.parameters) {
+      drawn += p.role == Role::kWeight || p.role == Role::kTable ? 1 : 0;
+      draws_weights = draws_weights || p.role == Role::kWeight;
+    }
+    out_.line("def init_params(key):");
+    const auto body = out_.indent();
+    if (draws_weights) out_.line("init = jax.nn.initializers.lecun_normal()");
+    if (drawn > 0) out_.line(fmt::format("keys = iter(jax.random.split(key, {}))", drawn));
+    out_.line("return {");
+    {
+      const auto inner = out_.indent();
+      for (size_t id = 0; id < request_.workload.parameters.size(); ++id) init_line(id);
+    }
+    out_.line("}");
+    out_.blank(2);
+  }
+
+  void init_line(size_t id) {
+    const ir::Parameter& p = request_.workload.parameters[id];
+    if (!ir::trainable(p) && !graph_.predicts) return;
+    const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
+    const std::string key = fmt::format("\"{}\": ", p.name);
+    switch (p.role) {
+      case Role::kWeight:
+        return out_.call(key + "init", {"next(keys)", shape}, ",");
+      case Role::kTable:
+        return out_.call(key + "0.02 * jax.random.normal", {"next(keys)", shape}, ",");
+      case Role::kScale:
+      case Role::kRunningVar:
+        return out_.call(key + "jnp.ones", {shape}, ",");
+      default:
+        return out_.call(key + "jnp.zeros", {shape}, ",");
+    }
+  }
+
+  void init_state() {
+    out_.line("class TrainState(NamedTuple):");
+    {
+      const auto body = out_.indent();
+      for (const std::string& field : state_.fields()) out_.line(field + ": Any");
+    }
+    out_.blank(2);
+    out_.line(equalised(request_) ? "def init_state(weights):" : "def init_state(key):");
+    {
+      const auto body = out_.indent();
+      if (equalised(request_)) {
+        out_.line("params = {name: jnp.array(value) for name, value in weights.items()}");
+        if (state_.stats()) out_.line("stats = {name: params.pop(name) for name in RUNNING_STATISTICS}");
+        if (state_.dropout) out_.line("key = jax.random.key(SEED)");
+      } else {
+        if (state_.dropout) out_.line("params_key, key = jax.random.split(key)");
+        out_.line(state_.dropout ? "params = init_params(params_key)" : "params = init_params(key)");
+        if (state_.stats()) initial_stats();
+      }
+      std::vector<std::string> values = state_.fields();
+      for (std::string& value : values) {
+        if (value == "opt_state") value = "OPTIMIZER.init(params)";
+      }
+      out_.call("return TrainState", values);
+    }
+    out_.blank(2);
+  }
+
+  void initial_stats() {
+    out_.line("stats = {");
+    {
+      const auto inner = out_.indent();
+      for (const ir::Parameter& p : request_.workload.parameters) {
+        if (ir::trainable(p)) continue;
+        const char* fill = p.role == Role::kRunningVar ? "ones" : "zeros";
+        out_.call(fmt::format("\"{}\": jnp.{}", p.name, fill), {std::to_string(p.shape[0])}, ",");
+      }
+    }
+    out_.line("}");
+  }
+
+  CodeWriter& out_;
+  const Request& request_;
+  const Graph& graph_;
+  const State& state_;
+};
+
+}  // namespace
+
+std::vector<std::string> State::fields() const {
+  std::vector<std::string> all = {"params"};
+  if (stats()) all.push_back("stats");
+  all.push_back("opt_state");
+  if (dropout) all.push_back("key");
+  return all;
+}
+
+std::vector<std::string> State::carry() const {
+  return whole() ? std::vector<std::string>{"state"} : std::vector<std::string>{"params", "opt_state"};
+}
+
+State state_of(const ir::Workload& workload, const Graph& graph) {
+  State state{.dropout = !dropout_rates(graph).empty()};
+  for (const ir::Parameter& parameter : workload.parameters) {
+    if (!ir::trainable(parameter) && !graph.predicts) state.running.push_back("\"" + parameter.name + "\"");
+  }
+  return state;
+}
+
+void print_initialisers(CodeWriter& out, const Request& request, const Graph& graph, const State& state) {
+  Printer(out, request, graph, state).print();
+}
+
+}  // namespace bakeoff::emit::jax

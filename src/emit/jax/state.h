@@ -1,0 +1,34 @@
+#pragma once
+
+// What a JAX script's step carries on, and how the script makes it: init_params, or, where there is more than
+// parameters and optimizer state, the named tuple TrainState and init_state.
+
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+#include "emit/forward_printer.h"
+
+namespace bakeoff::emit::jax {
+
+struct State {
+  // Names of running statistics, quoted; none where the graph predicts: they are parameters like others.
+  std::vector<std::string> running = {};
+  bool dropout = false;
+
+  bool stats() const { return !running.empty(); }
+  // More than params and opt_state: one value `state`.
+  bool whole() const { return stats() || dropout; }
+  // Of TrainState: params, [stats], opt_state, [key].
+  std::vector<std::string> fields() const;
+  // What train_step takes and gives: params and opt_state, or state.
+  std::vector<std::string> carry() const;
+};
+
+State state_of(const ir::Workload& workload, const Graph& graph);
+
+// In the equalised track from weights, else by the initialisers that JAX's own layer libraries use.
+void print_initialisers(CodeWriter& out, const Request& request, const Graph& graph, const State& state);
+
+}  // namespace bakeoff::emit::jax

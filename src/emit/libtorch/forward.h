@@ -1,0 +1,81 @@
+#pragma once
+
+// The body of forward(): a table op -> function, and statements that read as one would write them by hand:
+// activations around the layer they follow, one variable reused along a chain.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+#include "emit/libtorch/modules.h"
+#include "emit/namer.h"
+#include "emit/op_functions.h"
+
+namespace bakeoff::emit::libtorch {
+
+class ForwardPrinter {
+ public:
+  // `inputs` are the C++ names of the workload's inputs; all references outlive the printer.
+  ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,
+                 const std::vector<ir::Type>& types, const std::vector<std::string>& inputs, Namer names);
+
+  // Prints "Tensor forward(...) {" to "}".
+  void print();
+
+  // For the functions of the table.
+  const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
+  // The expression for a value; ends the value's life where this is its last use.
+  std::string use(ir::ValueId id);
+  const std::string& module_of(const ir::Node& node) const { return modules_.module_of(node); }
+  // The parameter in a slot; "{}", an undefined tensor, where there is none.
+  std::string param(const ir::Node& node, std::string_view slot) const;
+  void call(const std::string& head, const std::vector<std::string>& arguments);
+  void binary(const std::string& a, char symbol, const std::string& b);
+  void sum_or_product(const ir::Node& node, char symbol);
+  // Prints `const Tensor variable = expression;` where no statement with this key has been printed before;
+  // gives the variable.
+  std::string once(const std::string& key, const std::string& wish, const std::string& expression);
+
+ private:
+  struct Pending {
+    ir::ValueId value = -1;
+    std::string text;
+    bool binary = false;  // needs parentheses as an operand
+  };
+
+  void finish(std::string text, bool binary);
+  bool may_fold(const ir::Node& consumer) const;
+  void flush();
+  std::string pick_variable(ir::ValueId value);
+  bool escapes(ir::ValueId value) const;
+  int last_use(ir::ValueId value) const;
+
+  CodeWriter& out_;
+  const ir::Workload& workload_;
+  const Modules& modules_;
+  const std::vector<ir::Type>& types_;
+  const std::vector<std::string>& inputs_;
+  Namer names_;
+  std::map<ir::ValueId, std::string> variables_;
+  std::vector<std::string> order_;           // all variables, oldest first
+  std::vector<std::string> free_;            // variables whose value is dead
+  std::map<std::string, std::string> once_;  // variables of once(), by key
+  std::optional<Pending> pending_;
+  int node_ = 0;  // index of the node being printed
+};
+
+const OpFunctions<ForwardPrinter>& forward_functions();
+
+// How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the
+// loss reads. Those among them that only the loss reads are parameters without a name.
+size_t forward_arity(const ir::Workload& workload);
+bool read_by_model(const ir::Workload& workload, ir::ValueId input);
+// True where the target of the loss is computed and forward() returns (prediction, target).
+bool computes_target(const ir::Workload& workload);
+// The helper functions that the program needs before the model; may print nothing.
+void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
+
+}  // namespace bakeoff::emit::libtorch

@@ -1,0 +1,211 @@
+#include "emit/libtorch/modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "emit/libtorch/cpp.h"
+#include "emit/torch_rules.h"
+
+namespace bakeoff::emit::libtorch {
+namespace {
+
+using ir::Op;
+using ir::Role;
+
+// "block1.conv1" -> "block1"; "conv1" -> "".
+std::string parent_of(std::string_view path) {
+  const size_t dot = path.rfind('.');
+  return std::string(dot == std::string_view::npos ? "" : path.substr(0, dot));
+}
+
+std::string conv_options(const ir::Node& node, const ir::Shape& w) {
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  const auto& dilation = node.integers("dilation");
+  const int64_t groups = node.integer("groups");
+  std::string text = fmt::format("nn::Conv2dOptions({}, {}, {})", w[1] * groups, w[0], pair(w[2], w[3]));
+  if (stride[0] != 1 || stride[1] != 1) text += fmt::format(".stride({})", pair(stride));
+  const bool symmetric = pad[0] == pad[1] && pad[2] == pad[3];  // otherwise forward() pads
+  if (symmetric && (pad[0] > 0 || pad[2] > 0)) text += fmt::format(".padding({})", pair(pad[0], pad[2]));
+  if (dilation[0] != 1 || dilation[1] != 1) text += fmt::format(".dilation({})", pair(dilation));
+  if (groups != 1) text += fmt::format(".groups({})", groups);
+  if (!node.has("bias")) text += ".bias(false)";
+  return text;
+}
+
+struct Layer {
+  std::string type;     // "nn::Linear"
+  std::string options;  // "4096, 128"
+};
+
+Layer layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
+  const bool explicit_values = request.training.track == ir::Track::kEqualised;
+  const char* slot = node.op == Op::kLstm ? "weight_ih" : "weight";
+  const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
+  const auto eps = [&] {
+    return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
+  };
+  switch (node.op) {
+    case Op::kConv2d:
+      return {"nn::Conv2d", conv_options(node, w)};
+    case Op::kLinear:
+      if (node.has("bias")) return {"nn::Linear", fmt::format("{}, {}", w[1], w[0])};
+      return {"nn::Linear", fmt::format("nn::LinearOptions({}, {}).bias(false)", w[1], w[0])};
+    case Op::kBatchNorm: {
+      const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
+      const std::string type = rank == 2 ? "nn::BatchNorm1d" : "nn::BatchNorm2d";
+      const std::string momentum =
+          explicit_values ? fmt::format(".momentum({})", python_real(node.real("momentum"))) : "";
+      return {type, fmt::format("{}Options({}){}{}", type, w[0], eps(), momentum)};
+    }
+    case Op::kLayerNorm:
+      return {"nn::LayerNorm", fmt::format("nn::LayerNormOptions({}){}", braces(w), eps())};
+    case Op::kLstm:
+      return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
+                                      node.has("bias") ? "" : ".bias(false)")};
+    case Op::kPositionEmbedding:
+    case Op::kEmbedding:
+      return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Modules::Modules(const Request& request, const std::vector<ir::Type>& types, Namer& names)
+    : request_(request), names_(names) {
+  for (const ir::Node& node : request.workload.nodes) add_node(node, types);
+}
+
+const std::string& Modules::module_of(const ir::Node& node) const {
+  static const std::string none;
+  const auto found = module_of_.find(&node);
+  return found == module_of_.end() ? none : found->second;
+}
+
+void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
+  if (node.op == Op::kDropout) add_dropout(node);
+  if (node.params.empty()) return;
+  const std::string path = torch_layer(request_.workload, node);
+  if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
+    const ir::Node& first = *old->second;
+    if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
+        types[static_cast<size_t>(first.inputs[0])].shape.size() ==
+            types[static_cast<size_t>(node.inputs[0])].shape.size()) {
+      module_of_[&node] = module_of_[&first];
+    }
+    return;
+  }
+  const bool held = std::any_of(node.params.begin(), node.params.end(),
+                                [this](const ir::Slot& slot) { return held_.contains(slot.param); });
+  if (!path.empty() && !held) return add_layer(node, path, types);
+  for (const ir::Slot& slot : node.params) {
+    if (!held_.contains(slot.param)) add_loose(slot.param);
+  }
+}
+
+void Modules::add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types) {
+  const std::string name = names_.name("member " + path, path);
+  const Layer layer = layer_for(request_, node, types);
+  Member member{name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"};
+  const auto of_lstm = [&name](const std::string& leaf) {  // its tensors are no members
+    return fmt::format("{}->named_parameters()[{}]", name, quote(leaf));
+  };
+  for (const ir::Slot& slot : node.params) {
+    const std::string leaf = torch_leaf(node.op, slot.name);
+    held_[slot.param] = node.op == Op::kLstm ? of_lstm(leaf) : name + "->" + leaf;
+  }
+  if (node.op == Op::kLstm && node.has("bias")) {
+    if (!freezes_biases_)
+      member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
+    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_lstm("bias_hh_l0")));
+    freezes_biases_ = true;
+  }
+  members_.push_back(std::move(member));
+  layers_[path] = &node;
+  module_of_[&node] = name;
+}
+
+void Modules::add_loose(ir::ParamId id) {
+  const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
+  const std::string name = names_.name("member " + p.name, p.name);
+  const bool ones = p.role == Role::kScale || p.role == Role::kRunningVar;
+  const bool zeros = p.role == Role::kShift || p.role == Role::kRunningMean;
+  held_[id] = name;
+  members_.push_back({name, p.name,
+                      fmt::format("Tensor {} = torch::{}({})", name,
+                                  ones    ? "ones"
+                                  : zeros ? "zeros"
+                                          : "empty",
+                                  braces(p.shape)),
+                      ir::trainable(p) ? "register_parameter" : "register_buffer", own_init(name, id)});
+}
+
+// The initial value that the nn module of such a parameter would have given it.
+std::vector<std::string> Modules::own_init(const std::string& name, ir::ParamId id) const {
+  if (request_.training.track == ir::Track::kEqualised) return {};
+  const ir::Parameter& p = request_.workload.parameters[static_cast<size_t>(id)];
+  const int64_t fan_in = torch_fan_in(request_.workload, id);
+  // With a = sqrt 5 the bound is 1 / sqrt of the weight's own fan-in.
+  if (p.role == Role::kWeight && ir::product(p.shape, 1, p.shape.size()) == fan_in)
+    return {fmt::format("nn::init::kaiming_uniform_({}, std::sqrt(5.0));", name)};
+  if (p.role == Role::kTable) return {fmt::format("nn::init::normal_({});", name)};
+  if (p.role != Role::kWeight && p.role != Role::kBias) return {};
+  const std::string bound = fmt::format("1 / std::sqrt({}.0)", fan_in);
+  return {fmt::format("nn::init::uniform_({}, -{}, {});", name, bound, bound)};
+}
+
+void Modules::add_dropout(const ir::Node& node) {
+  const auto& nodes = request_.workload.nodes;
+  const auto is_dropout = [](const ir::Node& other) { return other.op == Op::kDropout; };
+  const bool many = std::count_if(nodes.begin(), nodes.end(), is_dropout) > 1;
+  const auto used = [this](const std::string& key) {
+    const auto starts = [&key](const std::string& name) {
+      return name == key || name.starts_with(key + ".");
+    };
+    return std::any_of(members_.begin(), members_.end(), [&](const Member& m) { return starts(m.path); }) ||
+           std::any_of(request_.workload.parameters.begin(), request_.workload.parameters.end(),
+                       [&](const ir::Parameter& p) { return starts(p.name); });
+  };
+  std::string path = many ? "dropout1" : "dropout";
+  for (int n = 2; used(path); ++n) path = fmt::format("dropout{}", n);
+  const std::string name = names_.name("member " + path, path);
+  members_.push_back({name, path, fmt::format("nn::Dropout {}{{{}}}", name, python_real(node.real("rate"))),
+                      "register_module"});
+  module_of_[&node] = name;
+}
+
+void Modules::print_registration(CodeWriter& out) const {
+  std::map<std::string, std::string> groups;  // "block1" -> the local variable that holds the module
+  Namer locals = names_;
+  const auto group = [&](auto& self, const std::string& path) -> std::string {
+    if (path.empty()) return "";
+    if (const auto known = groups.find(path); known != groups.end()) return known->second + "->";
+    const std::string owner = self(self, parent_of(path));
+    const std::string variable = locals.name("group " + path, path);
+    const std::string head = fmt::format("auto {} =", variable);
+    const std::string made =
+        fmt::format("{}register_module({}, std::make_shared<nn::Module>());", owner, quote(leaf_of(path)));
+    const bool fits = static_cast<size_t>(out.column()) + head.size() + 1 + made.size() <= kColumns;
+    out.line(fits ? head + " " + made : head);
+    if (!fits) out.line("    " + made);
+    groups[path] = variable;
+    return variable + "->";
+  };
+  for (const Member& member : members_) {
+    const std::string owner = group(group, parent_of(member.path));
+    statement(out,
+              fmt::format("{}{}({}, {});", owner, member.function, quote(leaf_of(member.path)), member.name));
+    for (const std::string& init : member.init) statement(out, init);
+  }
+}
+
+void Modules::print_members(CodeWriter& out) const {
+  for (const Member& member : members_) statement(out, member.declaration + ";");
+}
+
+}  // namespace bakeoff::emit::libtorch

@@ -1,0 +1,62 @@
+#pragma once
+
+// Which member of the model each node of a workload becomes, and how the forward pass reaches it.
+//
+// A node whose parameters are <layer>.weight, <layer>.bias, ... becomes an nn module of that name; the dotted
+// layer "block1.conv1" is the member block1_conv1, registered as "conv1" of a module "block1". A parameter
+// that is tied, shared under other attributes or oddly named is a Tensor member, and its op is called as a
+// function. Either way the keys of named_parameters() and named_buffers() are the canonical names.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "emit/code_writer.h"
+#include "emit/emit.h"
+#include "emit/namer.h"
+
+namespace bakeoff::emit::libtorch {
+
+class Modules {
+ public:
+  // `names` knows what members cannot be called; it gets theirs.
+  Modules(const Request& request, const std::vector<ir::Type>& types, Namer& names);
+
+  // "conv1"; empty for a node without a module of its own.
+  const std::string& module_of(const ir::Node& node) const;
+  // "conv1->weight", "tied_bias"
+  const std::string& parameter(ir::ParamId id) const { return held_.at(id); }
+  bool empty() const { return members_.empty(); }
+  // True where a module has a parameter that the workload has not: the second bias of an LSTM.
+  bool freezes_biases() const { return freezes_biases_; }
+  // The body of the constructor.
+  void print_registration(CodeWriter& out) const;
+  // The data members.
+  void print_members(CodeWriter& out) const;
+
+ private:
+  struct Member {
+    std::string name;                    // of the C++ member
+    std::string path;                    // "block1.conv1", "tied_bias"
+    std::string declaration;             // "nn::Conv2d conv1{nn::Conv2dOptions(1, 32, 3)}"
+    std::string function;                // "register_module", "register_parameter", "register_buffer"
+    std::vector<std::string> init = {};  // statements: the framework's own initial value
+  };
+
+  void add_node(const ir::Node& node, const std::vector<ir::Type>& types);
+  void add_layer(const ir::Node& node, const std::string& path, const std::vector<ir::Type>& types);
+  void add_loose(ir::ParamId id);
+  void add_dropout(const ir::Node& node);
+  std::vector<std::string> own_init(const std::string& name, ir::ParamId id) const;
+
+  const Request& request_;
+  Namer& names_;
+  std::vector<Member> members_;
+  std::map<const ir::Node*, std::string> module_of_;
+  std::map<std::string, const ir::Node*> layers_;  // path -> the node that made it
+  std::map<ir::ParamId, std::string> held_;        // parameter -> expression
+  bool freezes_biases_ = false;
+};
+
+}  // namespace bakeoff::emit::libtorch

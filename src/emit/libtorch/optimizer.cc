@@ -1,0 +1,249 @@
+#include "emit/libtorch/optimizer.h"
+
+#include <fmt/format.h>
+
+#include "emit/libtorch/cpp.h"
+#include "emit/torch_rules.h"
+
+namespace bakeoff::emit::libtorch {
+namespace {
+
+using ir::DecayForm;
+using ir::EpsForm;
+using ir::Optimizer;
+using ir::OptimizerKind;
+
+bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
+bool decoupled(const Optimizer& o) { return o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled; }
+
+// "Adam" or "AdamW": what torch::optim calls it.
+std::string adam_name(const Optimizer& o) {
+  return o.kind == OptimizerKind::kAdamW || decoupled(o) ? "AdamW" : "Adam";
+}
+
+constexpr const char* kDecoupledDecay =
+    R"(// $base$ with weight decay that does not pass through the gradient, as in AdamW (Loshchilov &
+// Hutter, 2019): p -= lr * decay * p beside the update.
+class $name$ : public torch::optim::$base$ {
+ public:
+  $name$(std::vector<Tensor> params, torch::optim::$base$Options options, double decay)
+      : $base$(std::move(params), options), factor_(1 - options.lr() * decay) {}
+
+  Tensor step(LossClosure closure = nullptr) override {
+    {
+      const torch::NoGradGuard no_grad;
+      for (Tensor& p : param_groups().front().params()) {
+        if (p.grad().defined()) p.mul_(factor_);
+      }
+    }
+    return $base$::step(closure);
+  }
+
+ private:
+  const double factor_;
+};
+
+)";
+
+constexpr const char* kAdamHat =
+    R"(// $base$ with eps added to sqrt(v) before the bias of v is corrected, as Keras has it: the
+// "epsilon hat" of Kingma & Ba (2015), section 2. It equals $base$ with an eps of
+// eps / sqrt(1 - beta2^t) at step t.
+class AdamEpsHat : public torch::optim::$base$ {
+ public:
+  AdamEpsHat(std::vector<Tensor> parameters, torch::optim::$base$Options options)
+      : $base$(std::move(parameters), options), eps_hat_(options.eps()) {}
+
+  Tensor step(LossClosure closure = nullptr) override {
+    auto& options = static_cast<torch::optim::$base$Options&>(param_groups().front().options());
+    options.eps(eps_hat_ / std::sqrt(1 - std::pow(std::get<1>(options.betas()), ++t_)));
+    return $base$::step(closure);
+  }
+
+ private:
+  const double eps_hat_;
+  int t_ = 0;
+};
+
+)";
+
+constexpr const char* kAdamInside =
+    R"(// $base$ that divides by sqrt(v_hat + eps); torch::optim has sqrt(v_hat) + eps.
+class AdamEpsInside : public torch::optim::$base$ {
+ public:
+  using $base$::$base$;
+
+  Tensor step(LossClosure = nullptr) override {
+    const torch::NoGradGuard no_grad;
+    auto& group = param_groups().front();
+    const auto& options = static_cast<torch::optim::$base$Options&>(group.options());
+    const auto [beta1, beta2] = options.betas();
+    std::vector<Tensor>& params = group.params();
+    ++t_;
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (t_ == 1) {
+        m_.push_back(torch::zeros_like(params[i]));
+        v_.push_back(torch::zeros_like(params[i]));
+      }
+      Tensor grad = params[i].grad();
+      if (!grad.defined()) continue;
+$decay$      m_[i].lerp_(grad, 1 - beta1);
+      v_[i].mul_(beta2).addcmul_(grad, grad, 1 - beta2);
+      const Tensor root = (v_[i] / (1 - std::pow(beta2, t_))).add_(options.eps()).sqrt_();
+      params[i].addcdiv_(m_[i], root, -options.lr() / (1 - std::pow(beta1, t_)));
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Tensor> m_, v_;
+  int t_ = 0;
+};
+
+)";
+
+constexpr const char* kRmspropInside =
+    R"(// RMSprop that divides by sqrt(v + eps), as Keras does, instead of sqrt(v) + eps.
+class RMSpropEpsInside : public torch::optim::RMSprop {
+ public:
+  using RMSprop::RMSprop;
+
+  Tensor step(LossClosure = nullptr) override {
+    const torch::NoGradGuard no_grad;
+    auto& group = param_groups().front();
+    const auto& options = static_cast<torch::optim::RMSpropOptions&>(group.options());
+    std::vector<Tensor>& params = group.params();
+    const bool first = v_.empty();
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (first) v_.push_back(torch::zeros_like(params[i]));
+$start$      Tensor grad = params[i].grad();
+      if (!grad.defined()) continue;
+$decay$      v_[i].mul_(options.alpha()).addcmul_(grad, grad, 1 - options.alpha());
+      const Tensor root = v_[i].add(options.eps()).sqrt_();
+$update$    }
+    return {};
+  }
+
+ private:
+  std::vector<Tensor> $state$;
+};
+
+)";
+
+constexpr const char* kL2 = "      grad = grad.add(params[i], options.weight_decay());\n";
+constexpr const char* kBeside = "      params[i].mul_(1 - options.lr() * options.weight_decay());\n";
+constexpr const char* kPlain = "      params[i].addcdiv_(grad, root, -options.lr());\n";
+constexpr const char* kStart = "      if (first) momentum_.push_back(torch::zeros_like(params[i]));\n";
+constexpr const char* kMomentum =
+    "      momentum_[i].mul_(options.momentum()).addcdiv_(grad, root);\n"
+    "      params[i].add_(momentum_[i], -options.lr());\n";
+
+std::string decay_line(const Optimizer& o) {
+  if (o.weight_decay == 0) return "";
+  return decoupled(o) ? kBeside : kL2;
+}
+
+// Collects ".eps(1e-7).momentum(0.0)": all options, or those the recipe states.
+class Options {
+ public:
+  explicit Options(const ir::Training& training)
+      : all_(training.track == ir::Track::kEqualised), stated_(training.optimizer.stated) {}
+
+  bool wanted(const std::string& key) const { return all_ || stated_.contains(key); }
+  void add(const std::string& key, const std::string& option, bool always = false) {
+    if (always || wanted(key)) text_ += "." + option;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  bool all_;
+  const std::set<std::string>& stated_;
+  std::string text_;
+};
+
+void sgd_options(Options& options, const Optimizer& o) {
+  options.add("momentum", fmt::format("momentum({})", python_real(o.momentum)));
+  // Without momentum Nesterov's step is the plain one, and torch refuses the flag.
+  const bool nesterov = o.nesterov && o.momentum != 0;
+  options.add("nesterov", fmt::format("nesterov({})", nesterov ? "true" : "false"));
+}
+
+void rmsprop_options(Options& options, const Optimizer& o) {
+  const bool own = o.eps_form == EpsForm::kInside;
+  options.add("rho", fmt::format("alpha({})", python_real(o.rho)), own);
+  options.add("eps", fmt::format("eps({})", python_real(o.eps)), own);
+  options.add("momentum", fmt::format("momentum({})", python_real(o.momentum)), own);
+}
+
+void adam_options(Options& options, const Optimizer& o) {
+  const bool own = o.eps_form != EpsForm::kOutside;
+  const bool betas = options.wanted("beta1") || options.wanted("beta2");
+  options.add("beta1", fmt::format("betas({{{}, {}}})", python_real(o.beta1), python_real(o.beta2)), betas);
+  options.add("eps", fmt::format("eps({})", python_real(o.eps)), own);
+}
+
+std::string base_class(const Optimizer& o) {
+  if (adam(o)) return adam_name(o);
+  return o.kind == OptimizerKind::kSgd ? "SGD" : "RMSprop";
+}
+
+}  // namespace
+
+std::string optimizer_class(const Optimizer& o) {
+  const bool rmsprop = o.kind == OptimizerKind::kRmsprop;
+  if (rmsprop && o.eps_form == EpsForm::kInside) return "RMSpropEpsInside";
+  if (adam(o) && o.eps_form == EpsForm::kInside) return "AdamEpsInside";
+  if (adam(o) && o.eps_form == EpsForm::kHat) return "AdamEpsHat";
+  if (!adam(o) && decoupled(o)) return rmsprop ? "DecoupledRMSprop" : "DecoupledSGD";
+  return "torch::optim::" + base_class(o);
+}
+
+void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
+  const Optimizer o = torch_optimizer(training);
+  const std::string name = optimizer_class(o);
+  if (name.starts_with("Decoupled")) {
+    out.print(kDecoupledDecay, {{"name", name}, {"base", base_class(o)}});
+  } else if (name == "RMSpropEpsInside") {
+    const bool momentum = o.momentum != 0;
+    out.print(kRmspropInside, {{"decay", decay_line(o)},
+                               {"start", momentum ? kStart : ""},
+                               {"state", momentum ? "v_, momentum_" : "v_"},
+                               {"update", momentum ? kMomentum : kPlain}});
+  } else if (name == "AdamEpsInside") {
+    out.print(kAdamInside, {{"decay", decay_line(o)}, {"base", base_class(o)}});
+  } else if (name == "AdamEpsHat") {
+    out.print(kAdamHat, {{"base", base_class(o)}});
+  }
+}
+
+void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& model) {
+  const Optimizer o = torch_optimizer(training);
+  const std::string name = optimizer_class(o);
+  Options options(training);
+  if (o.kind == OptimizerKind::kSgd) {
+    sgd_options(options, o);
+  } else if (adam(o)) {
+    adam_options(options, o);
+  } else {
+    rmsprop_options(options, o);
+  }
+  const std::string decay = python_real(o.weight_decay);
+  const bool beside = name.starts_with("Decoupled");
+  // AdamW has a decay of its own where none is written.
+  if (!beside)
+    options.add("weight_decay", fmt::format("weight_decay({})", decay), name.ends_with("EpsInside"));
+  out.line(fmt::format("{} make_optimizer({}& model) {{", name, model));
+  {
+    const auto body = out.indent();
+    out.line(fmt::format("torch::optim::{}Options options(kLearningRate);", base_class(o)));
+    if (!options.text().empty()) statement(out, "options" + options.text() + ";");
+    call(out, "return " + name,
+         beside ? std::vector<std::string>{"model->parameters()", "options", decay}
+                : std::vector<std::string>{"model->parameters()", "options"},
+         ";");
+  }
+  out.line("}");
+  out.blank();
+}
+
+}  // namespace bakeoff::emit::libtorch

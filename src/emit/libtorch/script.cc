@@ -1,0 +1,398 @@
+#include "emit/libtorch/script.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emit/libtorch/cpp.h"
+#include "emit/libtorch/forward.h"
+#include "emit/libtorch/modules.h"
+#include "emit/libtorch/optimizer.h"
+#include "emit/namer.h"
+
+namespace bakeoff::emit::libtorch {
+namespace {
+
+// Everything else in the program that an input or a member must not be called.
+std::set<std::string> reserved() {
+  std::set<std::string> all = cpp_words();
+  all.merge(
+      words("torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
+            "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
+            "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
+            "load pretty_print is_serializable as named_parameters named_buffers named_modules "
+            "named_children shared_from_this load_data load_weights load_safetensors field train_step "
+            "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
+            "causal_padding_mask lrn lstm_sequence register_module register_parameter "
+            "register_buffer unregister_module RMSpropEpsInside AdamEpsInside AdamEpsHat DecoupledSGD "
+            "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
+            "stdin stdout stderr errno assert linux unix"));
+  return all;
+}
+
+class Program {
+ public:
+  Program(const Request& request, const std::vector<ir::Type>& types)
+      : request_(request), workload_(request.workload), types_(types), names_(reserved()) {
+    class_ = names_.name("class", camel_case(workload_.name));
+    names_.name("impl", class_ + "Impl");
+    for (const ir::Input& input : workload_.inputs) {
+      inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));
+    }
+  }
+
+  std::string text() {
+    header();
+    const Modules modules(request_, types_, names_);
+    print_helpers(out_, workload_, modules);
+    model_class(modules);
+    print_optimizer_class(out_, request_.training);
+    make_model();
+    print_make_optimizer(out_, request_.training, class_);
+    train_step();
+    load_safetensors();
+    load_data();
+    if (equalised()) load_weights(modules);
+    batches();
+    main();
+    return out_.text();
+  }
+
+ private:
+  bool equalised() const { return request_.training.track == ir::Track::kEqualised; }
+  bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
+  bool has(ir::Op op) const {
+    return std::any_of(workload_.nodes.begin(), workload_.nodes.end(),
+                       [op](const ir::Node& n) { return n.op == op; });
+  }
+  // "x.to(kDevice)"
+  std::string to_device(size_t input, const std::string& value) const {
+    const ir::Type& type = workload_.inputs[input].type;
+    const bool picture = type.dtype == ir::DType::kF32 && type.shape.size() == 4;
+    return value + (channels_last() && picture ? ".to(kDevice).contiguous(torch::MemoryFormat::ChannelsLast)"
+                                               : ".to(kDevice)");
+  }
+  std::string inputs() const { return fmt::format("{}", fmt::join(inputs_, ", ")); }
+
+  void header();
+  void model_class(const Modules& modules);
+  void make_model();
+  void train_step();
+  void load_safetensors();
+  void load_data();
+  void load_weights(const Modules& modules);
+  void batches();
+  void main();
+
+  const Request& request_;
+  const ir::Workload& workload_;
+  const std::vector<ir::Type>& types_;
+  Namer names_;
+  std::string class_;
+  std::vector<std::string> inputs_;
+  CodeWriter out_{2};
+};
+
+void Program::header() {
+  const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
+  out_.line(fmt::format("// Trains {} with LibTorch.", workload_.name));
+  out_.line("//");
+  out_.line(
+      fmt::format("//   ./{} data.safetensors{} [steps]", stem, equalised() ? " weights.safetensors" : ""));
+  out_.blank();
+  out_.print(
+      "#include <torch/torch.h>\n\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
+      "<fstream>\n#include <map>\n#include <memory>\n");
+  if (has(ir::Op::kAttention)) out_.line("#include <optional>");
+  out_.print(
+      "#include <sstream>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\n"
+      "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
+  std::vector<std::string> each(inputs_.size(), "Tensor");
+  statement(out_, fmt::format("using Batch = std::tuple<{}>;  // {}", fmt::join(each, ", "), inputs()));
+  out_.blank();
+  out_.line(fmt::format("constexpr int64_t kBatchSize = {};", request_.training.batch));
+  out_.line(fmt::format("constexpr double kLearningRate = {};", python_real(request_.training.optimizer.lr)));
+  out_.blank();
+  out_.print("const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;\n\n");
+}
+
+void Program::model_class(const Modules& modules) {
+  out_.line(fmt::format("struct {}Impl : nn::Module {{", class_));
+  {
+    const auto body = out_.indent();
+    if (!modules.empty()) {
+      out_.line(fmt::format("{}Impl() {{", class_));
+      {
+        const auto constructor = out_.indent();
+        modules.print_registration(out_);
+      }
+      out_.line("}");
+      out_.blank();
+    }
+    ForwardPrinter(out_, request_, modules, types_, inputs_, names_).print();
+    if (!modules.empty()) out_.blank();
+    modules.print_members(out_);
+  }
+  out_.line("};");
+  out_.line(fmt::format("TORCH_MODULE({});", class_));
+  out_.blank();
+}
+
+void Program::make_model() {
+  out_.line(fmt::format("{} make_model() {{", class_));
+  {
+    const auto body = out_.indent();
+    if (equalised()) {
+      out_.print(
+          "at::globalContext().setAllowTF32CuBLAS(false);  // no TF32 on GPUs\n"
+          "at::globalContext().setAllowTF32CuDNN(false);\n");
+    }
+    if (!equalised() || has(ir::Op::kDropout)) {
+      out_.line(fmt::format("torch::manual_seed({});", request_.training.seed));
+    }
+    out_.line(fmt::format("{} model;", class_));
+    out_.line("model->to(kDevice);");
+    if (channels_last()) {
+      out_.print(
+          "for (Tensor& p : model->parameters()) {\n"
+          "  if (p.dim() == 4) p.set_data(p.contiguous(torch::MemoryFormat::ChannelsLast));\n"
+          "}\n");
+    }
+    out_.line("return model;");
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::train_step() {
+  std::vector<std::string> parameters = {class_ + "& model", "torch::optim::Optimizer& optimizer"};
+  for (const std::string& name : inputs_) parameters.push_back("const Tensor& " + name);
+  call(out_, "Tensor train_step", parameters, " {");
+  {
+    const auto body = out_.indent();
+    out_.line("optimizer.zero_grad();");
+    const ir::Node& loss = workload_.nodes.back();
+    const bool both = computes_target(workload_);
+    const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
+    const size_t rank = types_[static_cast<size_t>(loss.inputs[0])].shape.size();
+    const std::vector<std::string> read(inputs_.begin(),
+                                        inputs_.begin() + static_cast<long>(forward_arity(workload_)));
+    std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
+    std::string target =
+        both ? names_.name("target", "target") : inputs_[static_cast<size_t>(loss.inputs[1])];
+    const std::string out = names_.name("out", "prediction");
+    if (both) {
+      statement(out_, fmt::format("const auto [{}, {}] = {};", out, target, prediction));
+      prediction = out;
+    } else if ((cross_entropy && rank > 2) || prediction.size() + target.size() > 40) {
+      statement(out_, fmt::format("const Tensor {} = {};", out, prediction));
+      prediction = out;
+    }
+    if (cross_entropy && rank > 2) {
+      prediction += fmt::format(".flatten(0, {})", rank - 2);
+      target += ".flatten()";
+    }
+    std::vector<std::string> terms = {prediction, target};
+    const std::string options = cross_entropy ? "F::CrossEntropyFuncOptions" : "F::MSELossFuncOptions";
+    if (loss.word("reduction") == "sum") terms.push_back(options + "().reduction(torch::kSum)");
+    call(out_, cross_entropy ? "const Tensor loss = F::cross_entropy" : "const Tensor loss = F::mse_loss",
+         terms, ";");
+    out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::load_safetensors() {
+  out_.print(R"(// What stands between `open` and `close` in an entry of the header below.
+std::string field(const std::string& entry, const std::string& open, char close) {
+  const size_t begin = entry.find(open) + open.size();
+  const size_t end = entry.find(close, begin);
+  TORCH_CHECK(begin >= open.size() && end != std::string::npos, "no ", open, " in ", entry);
+  return entry.substr(begin, end - begin);
+}
+
+// A safetensors file: 8 bytes with the length of a JSON header, the header
+// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
+std::map<std::string, Tensor> load_safetensors(const std::string& path) {
+  static const std::map<std::string, torch::ScalarType> kTypes = {
+      {"U8", torch::kUInt8},    {"I32", torch::kInt32},   {"I64", torch::kInt64},
+      {"F32", torch::kFloat32}, {"F64", torch::kFloat64},
+  };
+  std::ifstream file(path, std::ios::binary);
+  int64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  TORCH_CHECK(file && length < 100'000'000, path, " is not there, or no safetensors file");
+  std::string header(length, ' ');
+  file.read(header.data(), length);
+
+  std::map<std::string, Tensor> tensors;
+  for (size_t at = 1; header[at] == '"';) {
+    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
+    TORCH_CHECK(end != std::string::npos, "the header of ", path, " is damaged");
+    const std::string name = header.substr(at + 1, colon - at - 1);
+    const std::string entry = header.substr(colon, end - colon);
+    at = end + 2;  // behind "},"
+    if (name == "__metadata__") continue;
+    std::vector<int64_t> shape;
+    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
+    for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
+    const Tensor tensor = torch::empty(shape, kTypes.at(field(entry, "\"dtype\":\"", '"')));
+    file.seekg(8 + length + std::stoll(field(entry, "\"data_offsets\":[", ',')));
+    file.read(static_cast<char*>(tensor.data_ptr()), tensor.nbytes());
+    tensors[name] = tensor;
+  }
+  TORCH_CHECK(file, path, " ends before its data");
+  return tensors;
+}
+
+)");
+}
+
+void Program::load_data() {
+  out_.line("Batch load_data(const std::string& path) {");
+  {
+    const auto body = out_.indent();
+    out_.line("const auto tensors = load_safetensors(path);");
+    std::vector<std::string> items;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const ir::Input& input = workload_.inputs[i];
+      const bool whole = input.type.dtype == ir::DType::kI32;
+      const double divisor = request_.training.input_divisor;
+      statement(out_, fmt::format("const Tensor {} = tensors.at({}).to({}){};", inputs_[i], quote(input.name),
+                                  whole ? "torch::kInt64" : "torch::kFloat32",
+                                  !whole && divisor != 1 ? " / " + python_real(divisor) : ""));
+      items.push_back(equalised() ? to_device(i, inputs_[i]) : inputs_[i]);
+    }
+    statement(out_, fmt::format("return {{{}}};", fmt::join(items, ", ")));
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::load_weights(const Modules& modules) {
+  out_.line(fmt::format("void load_weights({}& model, const std::string& path) {{", class_));
+  {
+    const auto body = out_.indent();
+    out_.print(R"(const torch::NoGradGuard no_grad;
+const auto tensors = load_safetensors(path);
+)");
+    out_.print(
+        modules.freezes_biases()
+            ? R"(for (auto& item : model->named_parameters()) {
+  // The LSTMs' second biases are not in the file.
+  if (item.value().requires_grad()) item.value().copy_(tensors.at(item.key()));
+}
+)"
+            : R"(for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
+)");
+    if (has(ir::Op::kBatchNorm)) {
+      out_.print(R"(for (auto& item : model->named_buffers()) {
+  // BatchNorm's num_batches_tracked is not in the file.
+  if (tensors.contains(item.key())) item.value().copy_(tensors.at(item.key()));
+}
+)");
+    }
+  }
+  out_.line("}");
+  out_.blank();
+}
+
+void Program::batches() {
+  out_.print(equalised()
+                 ? "// Endless batches in the order of the file; a partial last one is left out.\n"
+                 : "// Endless batches, shuffled anew in each epoch; a partial last one is left out.\n");
+  out_.print(R"(class Batches {
+ public:
+  explicit Batches(Batch data) : data_(std::move(data)) {
+    TORCH_CHECK(std::get<0>(data_).size(0) >= kBatchSize, "the data has fewer rows than one batch");
+  }
+
+  Batch next() {
+)");
+  {
+    const auto level = out_.indent();
+    const auto body = out_.indent();
+    statement(out_, fmt::format("const auto& [{}] = data_;", inputs()));
+    std::vector<std::string> items;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      items.push_back(equalised() ? inputs_[i] + ".narrow(0, first, kBatchSize)"
+                                  : to_device(i, inputs_[i] + ".index_select(0, rows)"));
+    }
+    const std::string end = fmt::format("first_ + kBatchSize > {}.size(0)", inputs_[0]);
+    if (equalised()) {
+      out_.line(fmt::format("if ({}) first_ = 0;", end));
+      out_.print("const int64_t first = first_;\nfirst_ += kBatchSize;\n");
+    } else {
+      out_.line(fmt::format("if (!order_.defined() || {}) {{", end));
+      out_.line(fmt::format("  order_ = torch::randperm({}.size(0));", inputs_[0]));
+      out_.print(
+          "  first_ = 0;\n}\nconst Tensor rows = order_.narrow(0, first_, kBatchSize);\n"
+          "first_ += kBatchSize;\n");
+    }
+    statement(out_, fmt::format("return {{{}}};", fmt::join(items, ", ")));
+  }
+  out_.print("  }\n\n private:\n  Batch data_;\n");
+  if (!equalised()) out_.line("  Tensor order_;");
+  out_.print("  int64_t first_ = 0;\n};\n\n");
+}
+
+void Program::main() {
+  out_.line("int main(int argc, char** argv) {");
+  {
+    const auto body = out_.indent();
+    out_.line("const std::string data = argc > 1 ? argv[1] : \"data.safetensors\";");
+    if (equalised()) out_.line("const std::string weights = argc > 2 ? argv[2] : \"weights.safetensors\";");
+    const int at = equalised() ? 3 : 2;
+    out_.line(fmt::format("const int steps = argc > {} ? std::stoi(argv[{}]) : 100;", at, at));
+    out_.blank();
+    out_.line(fmt::format("{} model = make_model();", class_));
+    if (equalised()) out_.line("load_weights(model, weights);");
+    out_.print(
+        "auto optimizer = make_optimizer(model);\nBatches batches(load_data(data));\n"
+        "for (int step = 0; step < steps; ++step) {\n");
+    {
+      const auto loop = out_.indent();
+      statement(out_, fmt::format("const auto [{}] = batches.next();", inputs()));
+      std::vector<std::string> arguments = {"model", "optimizer"};
+      arguments.insert(arguments.end(), inputs_.begin(), inputs_.end());
+      call(out_, "const Tensor loss = train_step", arguments, ";");
+      out_.print("if (step % 10 == 0) std::printf(\"step %5d  loss %.6f\\n\", step, loss.item<double>());\n");
+    }
+    out_.line("}");
+  }
+  out_.line("}");
+}
+
+}  // namespace
+
+std::string program_text(const Request& request, const std::vector<ir::Type>& types) {
+  return Program(request, types).text();
+}
+
+std::string cmake_text() {
+  return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
+#
+#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+#   cmake --build build
+#   build/train_libtorch data.safetensors weights.safetensors
+cmake_minimum_required(VERSION 3.18)
+project(train_libtorch LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_package(Torch REQUIRED)
+
+file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc)
+foreach(source ${programs})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE "${TORCH_LIBRARIES}")
+endforeach()
+)cmake";
+}
+
+}  // namespace bakeoff::emit::libtorch

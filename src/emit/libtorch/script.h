@@ -1,0 +1,17 @@
+#pragma once
+
+// The program around the model: constants, train_step, loading, batches, main. What it offers to a worker
+// that it is compiled into: runners/libtorch/script.h.
+
+#include <string>
+#include <vector>
+
+#include "emit/emit.h"
+
+namespace bakeoff::emit::libtorch {
+
+std::string program_text(const Request& request, const std::vector<ir::Type>& types);
+// Compiles every train_libtorch*.cc of its folder.
+std::string cmake_text();
+
+}  // namespace bakeoff::emit::libtorch

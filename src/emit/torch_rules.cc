@@ -1,0 +1,99 @@
+#include "emit/torch_rules.h"
+
+#include <algorithm>
+
+#include "emit/code_writer.h"
+
+namespace bakeoff::emit {
+namespace {
+
+bool any_op(const ir::Workload& workload, std::initializer_list<ir::Op> ops) {
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&ops](const ir::Node& node) {
+    return std::find(ops.begin(), ops.end(), node.op) != ops.end();
+  });
+}
+
+}  // namespace
+
+std::string torch_leaf(ir::Op op, const std::string& slot) {
+  if (op == ir::Op::kLstm) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
+  return slot == "mean" || slot == "var" ? "running_" + slot : slot;
+}
+
+std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
+  std::string path;
+  for (const ir::Slot& slot : node.params) {
+    const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+    if (leaf_of(name) != torch_leaf(node.op, slot.name) || leaf_of(name) == name) return "";
+    if (!path.empty() && path != layer_of(name)) return "";
+    path = layer_of(name);
+  }
+  for (size_t i = 0; i < workload.parameters.size(); ++i) {
+    const bool inside = workload.parameters[i].name.starts_with(path + ".");
+    const bool mine = std::any_of(node.params.begin(), node.params.end(), [i](const ir::Slot& slot) {
+      return slot.param == static_cast<ir::ParamId>(i);
+    });
+    if (inside && !mine) return "";
+  }
+  return path;
+}
+
+int64_t torch_fan_in(const ir::Workload& workload, ir::ParamId id) {
+  for (const ir::Node& node : workload.nodes) {
+    const bool own = std::any_of(node.params.begin(), node.params.end(),
+                                 [id](const ir::Slot& slot) { return slot.param == id; });
+    const char* slot = node.op == ir::Op::kLstm ? "weight_hh" : "weight";
+    if (!own || !node.has(slot)) continue;
+    const ir::Shape& w = workload.parameters[static_cast<size_t>(node.param(slot))].shape;
+    return ir::product(w, 1, w.size());
+  }
+  return 1;
+}
+
+std::vector<Default> torch_defaults(const Request& request) {
+  using ir::Op;
+  using ir::OptimizerKind;
+  const ir::Workload& w = request.workload;
+  const OptimizerKind kind = request.training.optimizer.kind;
+  std::vector<Default> all;
+  if (any_op(w, {Op::kConv2d, Op::kLinear})) {
+    // kaiming_uniform_(a=sqrt(5)): bound sqrt(6 / ((1 + 5) fan_in)).
+    all.push_back({topic::kWeightInit, "U(-b, b), b = 1/sqrt(fan_in) (Kaiming uniform, a = sqrt 5)"});
+    all.push_back({topic::kBiasInit, "U(-b, b), b = 1/sqrt(fan_in)"});
+  }
+  if (any_op(w, {Op::kLstm})) all.push_back({topic::kLstmInit, "U(-b, b), b = 1/sqrt(units), biases too"});
+  if (any_op(w, {Op::kEmbedding, Op::kPositionEmbedding})) all.push_back({topic::kTableInit, "N(0, 1)"});
+  if (kind != OptimizerKind::kSgd) {
+    all.push_back({topic::kEps, "1e-8"});
+    const bool adam = kind != OptimizerKind::kRmsprop;
+    all.push_back({topic::kEpsForm, adam ? "outside: sqrt(v_hat) + eps" : "outside: sqrt(v) + eps"});
+  }
+  if (kind == OptimizerKind::kRmsprop) all.push_back({topic::kRho, "0.99"});
+  all.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.01, decoupled" : "0"});
+  if (any_op(w, {Op::kBatchNorm})) {
+    all.push_back({topic::kBatchNormEps, "1e-5"});
+    all.push_back({topic::kBatchNormMomentum, "0.1"});
+    all.push_back({topic::kRunningVar, "unbiased"});
+  }
+  if (any_op(w, {Op::kLayerNorm})) all.push_back({topic::kLayerNormEps, "1e-5"});
+  return all;
+}
+
+ir::Optimizer torch_optimizer(const ir::Training& training) {
+  ir::Optimizer o = training.optimizer;
+  if (o.kind == ir::OptimizerKind::kAdamW) o.decay_form = ir::DecayForm::kDecoupled;
+  if (training.track == ir::Track::kEqualised) return o;
+  const auto left_open = [&o](const char* key) { return !o.stated.contains(key); };
+  if (left_open("momentum")) o.momentum = 0;
+  if (left_open("nesterov")) o.nesterov = false;
+  if (left_open("rho")) o.rho = 0.99;
+  if (left_open("beta1")) o.beta1 = 0.9;
+  if (left_open("beta2")) o.beta2 = 0.999;
+  if (left_open("eps")) o.eps = 1e-8;
+  if (left_open("eps_form")) o.eps_form = ir::EpsForm::kOutside;
+  if (left_open("weight_decay")) o.weight_decay = o.kind == ir::OptimizerKind::kAdamW ? 1e-2 : 0;
+  if (left_open("decay_form") && o.kind != ir::OptimizerKind::kAdamW) o.decay_form = ir::DecayForm::kL2;
+  return o;
+}
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,30 @@
+#pragma once
+
+// What is the same in PyTorch and in LibTorch C++, which are one library: names of parameters in nn modules,
+// and what happens where the user says nothing (checked against the installed one by test_torch_adapter.py).
+
+#include <string>
+#include <vector>
+
+#include "emit/emit.h"
+
+namespace bakeoff::emit {
+
+// What the nn module of an op calls the parameter in a slot: "weight", "running_mean", "weight_ih_l0".
+std::string torch_leaf(ir::Op op, const std::string& slot);
+
+// The layer whose nn module can own all parameters of the node, because they are <layer>.<torch_leaf> and
+// nothing else lives under that name; else "".
+std::string torch_layer(const ir::Workload& workload, const ir::Node& node);
+
+// The b of torch's U(-b, b) for a weight or bias, as 1 / sqrt(this): the fan-in of the layer, the units of an
+// LSTM.
+int64_t torch_fan_in(const ir::Workload& workload, ir::ParamId id);
+
+// The defaults that matter for the ops and the optimizer of the request.
+std::vector<Default> torch_defaults(const Request& request);
+
+// What really runs: in the as-is track all that the recipe leaves open is at torch's default.
+ir::Optimizer torch_optimizer(const ir::Training& training);
+
+}  // namespace bakeoff::emit

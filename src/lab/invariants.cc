@@ -1,0 +1,202 @@
+#include "lab/invariants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr double kAllowance = 0.05;
+constexpr double kMillisecond = 1e-3;
+constexpr double kBurstSlack = 0.02;  // seconds; the kernel's clocks of processor and time are read apart
+constexpr double kCloseSlack = 5;     // seconds of a worker's life that no stage counts: its end
+
+double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+// "625e9", "12.5", "0.002": three or four digits.
+std::string shown(double value, const char* unit) {
+  if (std::isfinite(value) && std::abs(value) >= 1e9) return fmt::format("{:.4g}e9 {}", value / 1e9, unit);
+  return fmt::format("{:.4g} {}", value, unit);
+}
+
+Broken broken(const char* rule, double claimed, double bound, const char* unit) {
+  return {rule, shown(claimed, unit), shown(bound, unit)};
+}
+
+// Whether a is b within a share of b. False for what is not finite.
+bool about(double a, double b, double share, double slack = 0) {
+  return std::abs(a - b) <= share * std::abs(b) + slack;
+}
+
+}  // namespace
+
+std::string Broken::text() const { return fmt::format("{}: {} against {}", rule, claimed, bound); }
+
+std::optional<Broken> check_rate(double samples_per_s, double s, double samples) {
+  if (about(samples_per_s * s, samples, 0.01) && samples > 0) return std::nullopt;
+  return broken("samples/s x time = samples", samples_per_s * s, samples, "samples");
+}
+
+std::optional<Broken> check_steps(int64_t asked, int64_t answered, int64_t per_call) {
+  if (answered >= asked && answered < asked + std::max<int64_t>(per_call, 1)) return std::nullopt;
+  return broken("steps answered = steps asked for", static_cast<double>(answered), static_cast<double>(asked),
+                "steps");
+}
+
+std::optional<Broken> check_flops(double flops, double s, double peak) {
+  const double rate = flops / s;
+  if (s > 0 && rate <= peak * (1 + kAllowance)) return std::nullopt;
+  return broken("FLOP/s <= measured peak", rate, peak, "FLOP/s");
+}
+
+std::optional<Broken> check_bytes(double bytes, double s, std::span<const std::pair<double, double>> levels) {
+  for (const auto& [capacity, bandwidth] : levels) {
+    const double beyond = std::isfinite(bytes) ? std::max(0.0, bytes - capacity) : bytes;
+    if (!(s > 0 && beyond / s <= bandwidth * (1 + kAllowance)))
+      return broken("bytes/s <= measured bandwidth", beyond / s, bandwidth, "bytes/s");
+  }
+  return std::nullopt;
+}
+
+std::optional<Broken> check_cpu(double cpu_s, double cores, double wall_s, double slack_s) {
+  if (cpu_s >= 0 && cpu_s <= cores * (wall_s * (1 + kAllowance) + slack_s)) return std::nullopt;
+  return broken("CPU seconds <= cores x wall", cpu_s, cores * wall_s, "s");
+}
+
+std::optional<Broken> check_energy(double joules, double watts, double s) {
+  if (joules >= 0 && about(joules, watts * s, 0.2)) return std::nullopt;
+  return broken("energy = mean power x time", joules, watts * s, "J");
+}
+
+std::optional<Broken> check_first_step(double first_s, double steady_s) {
+  if (first_s >= 0.5 * steady_s) return std::nullopt;
+  return broken("first step >= half a steady step", first_s * 1e3, 0.5 * steady_s * 1e3, "ms");
+}
+
+std::optional<Broken> check_phases(std::span<const double> parts_s, double whole_s) {
+  const double sum = std::accumulate(parts_s.begin(), parts_s.end(), 0.0);
+  const bool sound = std::all_of(parts_s.begin(), parts_s.end(), [](double part) { return part >= 0; });
+  if (sound && about(sum, whole_s, kAllowance, kMillisecond)) return std::nullopt;
+  return broken("phases add up to the whole", sum, whole_s, "s");
+}
+
+std::optional<Broken> check_within(double parts_s, double whole_s) {
+  if (parts_s >= 0 && parts_s <= whole_s * (1 + kAllowance) + kMillisecond) return std::nullopt;
+  return broken("steps lie within their bursts", parts_s, whole_s, "s");
+}
+
+std::optional<Broken> check_loss(int64_t steps, double loss, double expected, double tolerance) {
+  if (about(loss, expected, tolerance, 1e-6)) return std::nullopt;
+  return Broken{fmt::format("equal losses for equal work, here {} steps", steps), fmt::format("{:.6g}", loss),
+                fmt::format("{:.6g}", expected)};
+}
+
+std::optional<Broken> check_percentiles(const std::map<double, double>& latency_by_percentile) {
+  double last = 0;
+  for (const auto& [percentile, latency] : latency_by_percentile) {
+    if (!(latency >= last)) return broken("latencies ascend with their percentiles", latency, last, "s");
+    last = latency;
+  }
+  return std::nullopt;
+}
+
+std::optional<Broken> check_littles_law(double in_flight, double per_s, double latency_s) {
+  if (in_flight >= 0 && about(in_flight, per_s * latency_s, kAllowance)) return std::nullopt;
+  return broken("requests in flight = rate x latency", in_flight, per_s * latency_s, "requests");
+}
+
+std::optional<Broken> check_scaling(double rate_one, double rate_all, double ranks) {
+  if (rate_all >= 0 && rate_all <= ranks * rate_one * (1 + kAllowance)) return std::nullopt;
+  return broken("N ranks <= N x one rank", rate_all, ranks * rate_one, "samples/s");
+}
+
+namespace {
+
+// What a trial's bursts come to.
+struct Bursts {
+  double s = 0, steps = 0;
+};
+
+Bursts total(const Trial& trial) {
+  Bursts all;
+  for (const Burst& burst : trial.bursts) {
+    all.s += seconds(burst.ns);
+    all.steps += static_cast<double>(burst.steps);
+  }
+  return all;
+}
+
+// Seconds of a worker's life that its stages account for.
+double life(const Trial& t) {
+  double s = seconds(t.start_ns + t.import_ns + t.build_ns + t.first_step_ns + t.warmup_ns) + total(t).s;
+  for (const Burst& burst : t.void_bursts) s += seconds(burst.ns);
+  return s;
+}
+
+class Checker {
+ public:
+  Checker(const Trial& trial, const TrialBounds& bounds) : t_(trial), b_(bounds) {}
+
+  std::vector<Broken> all() {
+    for (const auto* bursts : {&t_.bursts, &t_.void_bursts}) {
+      for (const Burst& burst : *bursts) check(burst);
+    }
+    const Bursts sum = total(t_);
+    const double step_s = sum.s / sum.steps;
+    add(check_first_step(seconds(t_.first_step_ns), step_s));
+    add(check_within(seconds(std::accumulate(t_.step_ns.begin(), t_.step_ns.end(), int64_t{0})), sum.s));
+    if (b_.cores > 0) add(check_cpu(t_.user_s + t_.system_s, b_.cores, life(t_), kCloseSlack));
+    if (b_.peak_flops > 0 && b_.flops_per_step > 0)
+      add(check_flops(b_.flops_per_step, step_s, b_.peak_flops));
+    if (!b_.levels.empty() && b_.bytes_per_step > 0) add(check_bytes(b_.bytes_per_step, step_s, b_.levels));
+    return std::move(found_);
+  }
+
+ private:
+  void check(const Burst& burst) {
+    const auto cpu = burst.used.find("cpu_s"), wall = burst.used.find("wall_s");
+    if (b_.cores > 0 && cpu != burst.used.end() && wall != burst.used.end())
+      add(check_cpu(cpu->second, b_.cores, wall->second, kBurstSlack));
+    if (burst.asked > 0) add(check_steps(burst.asked, burst.steps, per_call()));
+    for (const auto& [steps, loss] : burst.losses) {
+      const auto expected = b_.losses.find(steps);
+      if (expected != b_.losses.end()) add(check_loss(steps, loss, expected->second, b_.loss_tolerance));
+    }
+  }
+  // A script of the user's own says how many steps it makes in a call only once it is built.
+  int64_t per_call() const {
+    const auto at = t_.effective.find("steps_per_call");
+    const int64_t own = at == t_.effective.end() ? 1 : std::atoll(at->second.c_str());
+    return std::max(b_.per_call, own);
+  }
+  void add(std::optional<Broken> broken) {
+    if (broken) found_.push_back(std::move(*broken));
+  }
+
+  const Trial& t_;
+  const TrialBounds& b_;
+  std::vector<Broken> found_;
+};
+
+}  // namespace
+
+std::vector<Broken> check_trial(const Trial& trial, const TrialBounds& bounds) {
+  if (trial.failure || trial.invalid || trial.bursts.empty()) return {};
+  return Checker(trial, bounds).all();
+}
+
+std::vector<Trial> mark_broken(std::vector<Trial> trials, const std::map<std::string, TrialBounds>& bounds) {
+  for (Trial& trial : trials) {
+    const auto at = bounds.find(trial.contender);
+    if (at == bounds.end()) continue;
+    const std::vector<Broken> broken = check_trial(trial, at->second);
+    if (!broken.empty()) trial.invalid = "breaks a rule of physics or arithmetic, " + broken.front().text();
+  }
+  return trials;
+}
+
+}  // namespace bakeoff::lab

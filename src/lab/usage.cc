@@ -1,0 +1,120 @@
+#include "lab/usage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/clock.h"
+
+namespace bakeoff::lab {
+
+UsageMark mark_usage(pid_t pid, const std::filesystem::path& root) {
+  UsageMark mark{.ns = monotonic_clock().now_ns()};
+  const auto cpu = sample::cpu_time_ns(pid);
+  mark.cpu_s =
+      cpu ? sample::Reading(static_cast<double>(*cpu) / 1e9) : sample::Reading::absent(cpu.error().message);
+  mark.process = sample::sample_process(pid, root);
+  mark.energy = sample::sample_energy(root);
+  return mark;
+}
+
+std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent) {
+  std::map<std::string, double> used;
+  used["wall_s"] = static_cast<double>(after.ns - before.ns) / 1e9;
+  const auto take = [&](const char* name, const sample::Reading& then, const sample::Reading& now) {
+    if (then && now && *now >= *then)
+      used[name] = *now - *then;
+    else
+      absent[name] = !then ? then.reason() : !now ? now.reason() : "a counter went backwards";
+  };
+  take("cpu_s", before.cpu_s, after.cpu_s);
+  const sample::ProcessSnapshot &b = before.process, &a = after.process;
+  take("wait_s", b.wait_s, a.wait_s);
+  take("minor_faults", b.minor_faults, a.minor_faults);
+  take("major_faults", b.major_faults, a.major_faults);
+  take("voluntary_switches", b.voluntary_switches, a.voluntary_switches);
+  take("involuntary_switches", b.involuntary_switches, a.involuntary_switches);
+  take("energy_j", 0.0, sample::energy_between(before.energy, after.energy));
+  return used;
+}
+
+namespace {
+
+// The sum of a number, and of what it is set against, over those bursts that have it.
+struct Sums {
+  double used = 0, steps = 0, wall_s = 0;
+};
+
+std::optional<Sums> sums_of(const std::vector<const Trial*>& trials, const std::string& name) {
+  Sums sums;
+  for (const Trial* trial : trials) {
+    for (size_t i = static_cast<size_t>(trial->warmup_bursts); i < trial->bursts.size(); ++i) {
+      const Burst& burst = trial->bursts[i];
+      const auto found = burst.used.find(name), wall = burst.used.find("wall_s");
+      if (found == burst.used.end() || wall == burst.used.end()) continue;
+      sums.used += found->second;
+      sums.steps += static_cast<double>(burst.steps);
+      sums.wall_s += wall->second;
+    }
+  }
+  return sums.steps > 0 && sums.wall_s > 0 ? std::optional(sums) : std::nullopt;
+}
+
+std::string in_words(const std::string& name) {
+  if (name == "energy_j") return "energy";
+  if (name == "cpu_s") return "processor time";
+  if (name == "wait_s") return "waiting for a processor";
+  return name.ends_with("faults") ? "page faults" : name.ends_with("switches") ? "context switches" : name;
+}
+
+std::optional<double> per_step(const std::optional<Sums>& sums) {
+  return sums ? std::optional(sums->used / sums->steps) : std::nullopt;
+}
+
+}  // namespace
+
+Usage usage_of(const std::vector<const Trial*>& trials) {
+  const auto cpu = sums_of(trials, "cpu_s"), wait = sums_of(trials, "wait_s");
+  Usage usage{.faults = per_step(sums_of(trials, "minor_faults")),
+              .major_faults = per_step(sums_of(trials, "major_faults")),
+              .joules = per_step(sums_of(trials, "energy_j"))};
+  if (cpu) usage.cores = cpu->used / cpu->wall_s;
+  if (cpu && wait && cpu->used + wait->used > 0) usage.waiting = wait->used / (cpu->used + wait->used);
+  const auto voluntary = per_step(sums_of(trials, "voluntary_switches"));
+  const auto involuntary = per_step(sums_of(trials, "involuntary_switches"));
+  if (voluntary && involuntary) usage.switches = *voluntary + *involuntary;
+  return usage;
+}
+
+EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage,
+                     const recipe::Cost& cost) {
+  if (!(ms_per_step > 0) || !std::isfinite(ms_per_step) || rows <= 0 || batch <= 0) return {};
+  const double steps = static_cast<double>(rows) / static_cast<double>(batch);
+  EpochCost epoch{.seconds = steps * ms_per_step / 1e3};
+  if (cost.per_hour > 0) epoch.price = *epoch.seconds / 3600 * cost.per_hour;
+  if (usage.joules) epoch.joules = steps * *usage.joules;
+  if (epoch.joules && cost.grams_per_kwh > 0) epoch.grams_co2 = *epoch.joules / 3.6e6 * cost.grams_per_kwh;
+  return epoch;
+}
+
+std::vector<std::string> never_sampled(const std::vector<Trial>& trials) {
+  std::set<std::string> seen;
+  Texts absent;
+  for (const Trial& trial : trials) {
+    for (const Burst& burst : trial.bursts) {
+      for (const auto& [name, value] : burst.used) seen.insert(name);
+    }
+    absent.insert(trial.not_sampled.begin(), trial.not_sampled.end());
+  }
+  std::vector<std::string> never;
+  for (const auto& [name, why] : absent) {
+    const std::string line = fmt::format("{}: {}", in_words(name), why);
+    if (!seen.contains(name) && std::find(never.begin(), never.end(), line) == never.end())
+      never.push_back(line);
+  }
+  return never;
+}
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,121 @@
+#include "lab/usage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "lab/testing.h"
+#include "sample/clock_probe.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::TestFolder;
+
+UsageMark mark(double s, double cpu, double wait, double faults, double switches) {
+  UsageMark m{.ns = static_cast<int64_t>(s * 1e9), .cpu_s = cpu};
+  m.process.wait_s = wait;
+  m.process.minor_faults = faults;
+  m.process.major_faults = 0.0;
+  m.process.voluntary_switches = switches;
+  m.process.involuntary_switches = 2 * switches;
+  m.energy.absent = "no sensor";
+  return m;
+}
+
+TEST(UsageBetween, IsTheDifferenceAndWhatIsAbsentHasItsReason) {
+  Texts absent;
+  auto used = usage_between(mark(1, 10, 1, 100, 5), mark(2, 11.5, 1.25, 350, 9), absent);
+  EXPECT_DOUBLE_EQ(used.at("wall_s"), 1);
+  EXPECT_DOUBLE_EQ(used.at("cpu_s"), 1.5);
+  EXPECT_DOUBLE_EQ(used.at("wait_s"), 0.25);
+  EXPECT_DOUBLE_EQ(used.at("minor_faults"), 250);
+  EXPECT_DOUBLE_EQ(used.at("major_faults"), 0);
+  EXPECT_DOUBLE_EQ(used.at("voluntary_switches"), 4);
+  EXPECT_DOUBLE_EQ(used.at("involuntary_switches"), 8);
+  EXPECT_FALSE(used.contains("energy_j")) << "never a zero";
+  EXPECT_EQ(absent, (Texts{{"energy_j", "no sensor"}}));
+  absent.clear();
+  used = usage_between(mark(1, 10, 1, 100, 5), mark(2, 11, 0.5, 100, 5), absent);
+  EXPECT_FALSE(used.contains("wait_s")) << "a thread ended and took its count along";
+  EXPECT_EQ(absent.at("wait_s"), "a counter went backwards");
+}
+
+TEST(MarkUsage, SeesThisProcessAtWork) {
+  const UsageMark before = mark_usage(::getpid());
+  const int64_t enough = sample::cpu_time_ns(::getpid()).value() + 20'000'000;
+  while (sample::cpu_time_ns(::getpid()).value() < enough) sample::dependent_chain(1000);
+  Texts absent;
+  const auto used = usage_between(before, mark_usage(::getpid()), absent);
+  EXPECT_GE(used.at("cpu_s"), 0.02);
+  EXPECT_GT(used.at("wall_s"), 0);
+  EXPECT_TRUE(used.contains("minor_faults"));
+}
+
+TEST(MarkUsage, ReadsEnergyBelowItsRoot) {
+  const TestFolder folder;
+  const fs::path zone = folder / "sys/class/powercap/intel-rapl:0";
+  ASSERT_TRUE(write_file(zone / "name", "package-0\n"));
+  ASSERT_TRUE(write_file(zone / "energy_uj", "1000000\n"));
+  const UsageMark before = mark_usage(::getpid(), folder / ".");
+  ASSERT_TRUE(write_file(zone / "energy_uj", "3500000\n"));
+  Texts absent;
+  EXPECT_DOUBLE_EQ(usage_between(before, mark_usage(::getpid(), folder / "."), absent).at("energy_j"), 2.5);
+  EXPECT_TRUE(absent.contains("minor_faults")) << "there is no process below that root";
+}
+
+Burst burst(int64_t steps, std::map<std::string, double> used) {
+  return {.ns = 1, .steps = steps, .used = std::move(used)};
+}
+
+TEST(UsageOf, IsPerStepOverTheBurstsThatCount) {
+  Trial a{.contender = "a",
+          .bursts = {burst(10, {{"wall_s", 9}, {"cpu_s", 9}, {"minor_faults", 9000}}),  // still warm-up
+                     burst(10, {{"wall_s", 2}, {"cpu_s", 3}, {"wait_s", 1}, {"minor_faults", 50}})},
+          .warmup_bursts = 1};
+  Trial b{.contender = "a",
+          .bursts = {burst(30, {{"wall_s", 2},
+                                {"cpu_s", 3},
+                                {"wait_s", 1},
+                                {"minor_faults", 30},
+                                {"voluntary_switches", 40},
+                                {"involuntary_switches", 20},
+                                {"energy_j", 60}})}};
+  const Usage usage = usage_of({&a, &b});
+  EXPECT_DOUBLE_EQ(usage.cores.value(), 1.5);
+  EXPECT_DOUBLE_EQ(usage.waiting.value(), 0.25);
+  EXPECT_DOUBLE_EQ(usage.faults.value(), 2);
+  EXPECT_DOUBLE_EQ(usage.switches.value(), 2) << "of the burst that has them";
+  EXPECT_DOUBLE_EQ(usage.joules.value(), 2);
+  EXPECT_FALSE(usage.major_faults);
+  EXPECT_EQ(usage_of({}), Usage{});
+}
+
+TEST(EpochCost, IsAtTheSteadyRateAndOfWhatIsStated) {
+  // 60,000 samples in batches of 256 at 100 ms: 23.4375 s.
+  const recipe::Cost cost{.per_hour = 3.6, .currency = "USD", .grams_per_kwh = 400};
+  EpochCost epoch = epoch_cost(100, 60000, 256, {.joules = 9.0}, cost);
+  EXPECT_DOUBLE_EQ(epoch.seconds.value(), 23.4375);
+  EXPECT_DOUBLE_EQ(epoch.price.value(), 23.4375e-3);
+  EXPECT_DOUBLE_EQ(epoch.joules.value(), 9 * 234.375);
+  EXPECT_DOUBLE_EQ(epoch.grams_co2.value(), 9 * 234.375 / 3.6e6 * 400);
+  epoch = epoch_cost(100, 60000, 256, {}, cost);
+  EXPECT_TRUE(epoch.price);
+  EXPECT_FALSE(epoch.grams_co2) << "without energy, whatever the power station";
+  EXPECT_FALSE(epoch_cost(100, 60000, 256, {.joules = 9.0}, {}).price);
+  EXPECT_EQ(epoch_cost(100, 0, 256, {.joules = 9.0}, cost), EpochCost{}) << "an older record";
+  EXPECT_EQ(epoch_cost(0, 60000, 256, {.joules = 9.0}, cost), EpochCost{});
+}
+
+TEST(NeverSampled, IsWhatNoTrialHas) {
+  const Trial none{.not_sampled = {{"energy_j", "no sensor"}, {"wait_s", "a counter went backwards"}}};
+  const Trial some{.bursts = {burst(1, {{"wait_s", 1}})}};
+  EXPECT_THAT(never_sampled({none, some, none}), ElementsAre("energy: no sensor"));
+  EXPECT_THAT(never_sampled({}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace bakeoff::lab

@@ -1,0 +1,86 @@
+#include "roofline/caches.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/files.h"
+
+namespace bakeoff::roofline {
+namespace {
+
+std::string word(const fs::path& path) {
+  const auto text = read_file(path);
+  return text ? text->substr(0, text->find_first_of(" \n")) : "";
+}
+
+// The number at the beginning of `text`, which loses it; -1 where there is none.
+int64_t take_number(std::string_view& text) {
+  int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 0) return -1;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+std::vector<Cache> from_sysconf() {
+  std::vector<Cache> caches;
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  const std::pair<const char*, int> levels[] = {
+      {"L1", _SC_LEVEL1_DCACHE_SIZE}, {"L2", _SC_LEVEL2_CACHE_SIZE}, {"L3", _SC_LEVEL3_CACHE_SIZE}};
+  for (const auto& [name, key] : levels) {
+    if (const long bytes = ::sysconf(key); bytes > 0) caches.push_back({name, bytes, {}});
+  }
+#endif
+  return caches;
+}
+
+}  // namespace
+
+int64_t parse_size(const std::string& text) {
+  std::string_view left = text;
+  const int64_t number = take_number(left);
+  const int64_t unit = left.empty()  ? 1
+                       : left == "K" ? 1 << 10
+                       : left == "M" ? 1 << 20
+                       : left == "G" ? 1 << 30
+                                     : 0;
+  return number > 0 && number < (int64_t{1} << 32) ? number * unit : 0;
+}
+
+std::vector<int> parse_cpu_list(const std::string& text) {
+  std::vector<int> cpus;
+  std::string_view left = text;
+  while (!left.empty() && left != "\n") {
+    const int64_t first = take_number(left);
+    int64_t last = first;
+    if (left.starts_with('-')) {
+      left.remove_prefix(1);
+      last = take_number(left);
+    }
+    if (first < 0 || last < first || last > 1 << 16) return {};
+    for (int64_t cpu = first; cpu <= last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+    if (!left.starts_with(',')) return left.empty() || left == "\n" ? cpus : std::vector<int>{};
+    left.remove_prefix(1);
+  }
+  return cpus;
+}
+
+std::vector<Cache> read_caches(const fs::path& root, int cpu) {
+  std::vector<Cache> caches;
+  for (int index = 0; index < 8; ++index) {
+    const fs::path folder = root / fmt::format("sys/devices/system/cpu/cpu{}/cache/index{}", cpu, index);
+    const std::string type = word(folder / "type"), level = word(folder / "level");
+    const int64_t bytes = parse_size(word(folder / "size"));
+    if ((type != "Data" && type != "Unified") || bytes < 1024 || level.size() != 1) continue;
+    if (level[0] < '1' || level[0] > '4') continue;
+    caches.push_back({"L" + level, bytes, parse_cpu_list(word(folder / "shared_cpu_list"))});
+  }
+  if (caches.empty() && root == "/") caches = from_sysconf();
+  std::sort(caches.begin(), caches.end(), [](const Cache& a, const Cache& b) { return a.name < b.name; });
+  return caches;
+}
+
+}  // namespace bakeoff::roofline

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <thread>
+
+#include "roofline/kernel_sets.h"
+#include "roofline/measure.h"
+
+namespace bakeoff::roofline {
+namespace {
+
+constexpr double kWindow = 0.008;  // seconds
+constexpr double kBurst = 0.001;   // of vector load before each look at the clock
+constexpr double kLook = 20e-6;    // far shorter than a processor takes to change its frequency back
+constexpr int kLooks = 40;
+
+// The clock while `kernel` runs: median over looks, each right after a burst of it.
+double loaded_hz(const FmaKernel& kernel, double ops_per_second) {
+  const auto times =
+      std::max<int64_t>(1, std::llround(kBurst * ops_per_second / static_cast<double>(kernel.operations())));
+  std::vector<double> looks;
+  for (int i = 0; i < kLooks; ++i) {
+    kernel.run(times);
+    looks.push_back(chain_hz(kLook));
+  }
+  std::nth_element(looks.begin(), looks.begin() + kLooks / 2, looks.end());
+  return looks[kLooks / 2];
+}
+
+// The same on all CPUs at once: the slowest of them.
+double loaded_hz_all(const std::vector<int>& cpus, const FmaKernel& kernel, double ops_per_second) {
+  std::vector<double> hz(cpus.size(), 0);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < cpus.size(); ++i) {
+    threads.emplace_back([&, i] { on_cpu(cpus[i], [&] { hz[i] = loaded_hz(kernel, ops_per_second); }); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return *std::min_element(hz.begin(), hz.end());
+}
+
+void find_units(const KernelSet& set, Peak& peak) {
+  const std::string_view isa = set.isa;
+  if (isa == "scalar" || isa == "amx" || peak.clock_hz <= 0)
+    return;  // no fused instruction; takes many cycles
+  const bool plain = peak.dtype == "f32" || peak.dtype == "f64";
+  peak.units = plain ? fma_units(this_processor(), isa == "avx512" ? 512 : 256) : 0;
+  peak.units_from = "model";
+  if (peak.units > 0) return;
+  peak.units =
+      static_cast<int>(std::lround(peak.ops.one / (2.0 * static_cast<double>(peak.lanes) * peak.clock_hz)));
+  peak.units_from = peak.units > 0 ? "inferred" : "";
+}
+
+Peak measure_peak(const MeasureOptions& options, const KernelSet& set, const FmaKernel& kernel) {
+  const Stopwatch watch{.windows = 25, .window_s = kWindow * options.effort, .stop = options.stop};
+  const auto work = [&](size_t, int64_t times) { kernel.run(times); };
+  const auto operations = static_cast<double>(kernel.operations());
+  Peak peak{.dtype = kernel.dtype, .isa = set.isa, .lanes = kernel.lanes};
+  peak.ops.one = watch.best({options.cpus[0]}, operations, work);
+  peak.ops.all = options.cpus.size() > 1 ? watch.best(options.cpus, operations, work) : peak.ops.one;
+  if (peak.ops.one > 0) on_cpu(options.cpus[0], [&] { peak.clock_hz = loaded_hz(kernel, peak.ops.one); });
+  find_units(set, peak);
+  return peak;
+}
+
+void measure_scalar_clock(const MeasureOptions& options, Limits& limits) {
+  const Stopwatch watch{.windows = 10, .window_s = kWindow * options.effort, .stop = options.stop};
+  const auto chain = [](size_t, int64_t times) { dependent_additions(times); };
+  limits.scalar_hz.one = watch.best({options.cpus[0]}, kChainLength, chain);
+  limits.scalar_hz.all =
+      watch.best(options.cpus, kChainLength, chain) / static_cast<double>(options.cpus.size());
+}
+
+void measure_vector_clock(const MeasureOptions& options, Limits& limits) {
+  const Peak* peak = limits.peak("f32");
+  for (const KernelSet* set : supported_kernels()) {
+    for (const FmaKernel* k = set->fma; peak != nullptr && k->dtype != nullptr; ++k) {
+      if (peak->isa != set->isa || peak->dtype != k->dtype || peak->ops.one <= 0) continue;
+      limits.vector_hz = {peak->clock_hz, loaded_hz_all(options.cpus, *k, peak->ops.one)};
+    }
+  }
+}
+
+void state_absent(Limits& limits) {
+  if (limits.peak("bf16") == nullptr)
+    limits.absent.push_back(
+        {"bf16 peak", "the processor has neither AVX512_BF16 nor AMX (or the system hides them)"});
+  if (limits.peak("int8") == nullptr)
+    limits.absent.push_back(
+        {"int8 peak", "the processor has neither VNNI nor AMX (or the system hides them)"});
+}
+
+}  // namespace
+
+void measure_peaks(const MeasureOptions& options, Limits& limits) {
+  tell(options, "clock");
+  measure_scalar_clock(options, limits);
+  for (const KernelSet* set : supported_kernels()) {
+    for (const FmaKernel* kernel = set->fma; kernel->dtype != nullptr && !stopped(options); ++kernel) {
+      tell(options, fmt::format("arithmetic: {} {}", set->isa, kernel->dtype));
+      Peak peak = measure_peak(options, *set, *kernel);
+      if (peak.ops.one > 0)
+        limits.peaks.push_back(std::move(peak));
+      else
+        limits.absent.push_back(
+            {fmt::format("{} peak, {}", kernel->dtype, set->isa), "no thread could be pinned"});
+    }
+  }
+  measure_vector_clock(options, limits);
+  state_absent(limits);
+}
+
+}  // namespace bakeoff::roofline

@@ -1,0 +1,87 @@
+// A management library of NVIDIA that the tests load in place of the driver's. Its two devices are the
+// numbers in the environment variable FAKE_NVML, "key=value" with spaces between, read at every call:
+//   init=9        nvmlInit fails with that code
+//   lost=1        this device is gone
+//   <number>      energy=5000, power=300000, throttle=36, processes=3, ...: as nvml.h counts them
+// A number that is not given is "not supported".
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+constexpr int kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kLost = 15;
+
+bool given(const std::string& key, unsigned long long& value) {
+  const char* all = std::getenv("FAKE_NVML");
+  const std::string text = " " + std::string(all != nullptr ? all : "");
+  const size_t at = text.find(" " + key + "=");
+  if (at == std::string::npos) return false;
+  value = std::strtoull(text.c_str() + at + key.size() + 2, nullptr, 10);
+  return true;
+}
+
+template <typename T>
+int number(const char* key, T* to) {
+  unsigned long long value = 0;
+  if (!given(key, value)) return kNotSupported;
+  *to = static_cast<T>(value);
+  return kSuccess;
+}
+
+int devices[2];
+
+}  // namespace
+
+#define FAKE extern "C" __attribute__((visibility("default")))
+
+FAKE int nvmlInit_v2() {
+  unsigned long long code = 0;
+  return given("init", code) ? static_cast<int>(code) : kSuccess;
+}
+FAKE int nvmlShutdown() { return kSuccess; }
+FAKE const char* nvmlErrorString(int code) {
+  return code == kNotSupported ? "Not Supported" : code == kLost ? "GPU is lost" : "Driver Not Loaded";
+}
+FAKE int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 2;
+  return kSuccess;
+}
+FAKE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  unsigned long long lost = 0;
+  if (given("lost", lost) && lost == index) return kLost;
+  *device = &devices[index];
+  return kSuccess;
+}
+FAKE int nvmlDeviceGetName(void* device, char* name, unsigned length) {
+  std::strncpy(name, device == &devices[0] ? "Fake 100" : "Fake 200", length);
+  return kSuccess;
+}
+FAKE int nvmlDeviceGetUtilizationRates(void*, unsigned* percent) {
+  percent[1] = 99;
+  return number("busy", percent);
+}
+FAKE int nvmlDeviceGetMemoryInfo(void*, unsigned long long* memory) {
+  memory[0] = 1ULL << 34;
+  return number("memory", &memory[2]);
+}
+FAKE int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) { return number("power", milliwatts); }
+FAKE int nvmlDeviceGetTotalEnergyConsumption(void*, unsigned long long* mj) { return number("energy", mj); }
+FAKE int nvmlDeviceGetClockInfo(void*, int type, unsigned* mhz) {
+  return number(type == 1 ? "sm" : type == 2 ? "mem" : "other", mhz);
+}
+FAKE int nvmlDeviceGetTemperature(void*, int sensor, unsigned* degrees) {
+  return sensor == 0 ? number("temperature", degrees) : kNotSupported;
+}
+FAKE int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bits) {
+  return number("throttle", bits);
+}
+// nvmlDeviceGetComputeRunningProcesses_v3 is missing unless FAKE_NVML_NEW is defined: an older driver.
+#ifdef FAKE_NVML_NEW
+FAKE int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) {
+  const unsigned room = *count;
+  const int code = number("processes", count);
+  return code == kSuccess && *count > room ? kInsufficientSize : code;
+}
+#endif

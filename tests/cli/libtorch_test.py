@@ -1,0 +1,173 @@
+"""LibTorch C++ beside PyTorch: one gate, one race, and the emitted program alone.
+
+Compiles: python3 -m tests.cli.libtorch_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+from pathlib import Path
+from typing import ClassVar
+
+from tests.cli import support
+
+BOTH = ['framework = "torch"', 'framework = "libtorch"']
+LINE = re.compile(r"^step\s+(\d+)\s+loss (\S+)$", re.MULTILINE)
+
+
+def losses(command: list[str | Path], cwd: Path) -> dict[int, float]:
+    """The losses that a program of the emitted folder prints."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise AssertionError(done.stdout + done.stderr)
+    return {int(step): float(loss) for step, loss in LINE.findall(done.stdout)}
+
+
+class Libtorch(unittest.TestCase):
+    place: ClassVar[support.Place]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        support.need("torch")
+        cls.place = support.Place(["torch"])
+        cls.addClassCleanup(cls.place.close)
+        cls.place.write("mlp.ir", support.MLP)
+        # Workers of earlier tests: only what changed since is compiled.
+        compiled = support.real_home() / "compiled"
+        compiled.mkdir(parents=True, exist_ok=True)
+        (cls.place.path / "home" / "compiled").symlink_to(compiled)
+
+    def test_the_cnn_is_proven_and_raced_beside_torch(self) -> None:
+        text = support.recipe(
+            [BOTH[0], 'framework = "libtorch", channels_last = true'],
+            top='workload = "mnist_cnn"\nbatch = 16\nalpha = 0.5\nmargin = 1.0\n',
+            data="samples = 64\n",
+            optimizer='kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
+            'eps_form = "inside"\n',
+            budget="minutes = 1\nheats = 4\n",
+            # Whose verdict it is does not matter here: the host may be busy.
+            race="burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\n"
+            "max_busy = 1\nmax_reruns = 1\n",
+        )
+        recipe = self.place.write("cnn.toml", text)
+        proven = self.place.run("parity", recipe, timeout=500)
+        self.assertEqual(proven.code, 0, proven.out + proven.err)
+        for name in ("torch", "libtorch[channels_last]"):
+            self.assertIn(f"{name}: same\n", proven.out)
+        raced = self.place.run("run", recipe, "--out", "cnn", "--format", "json")
+        self.assertEqual(raced.code, 0, raced.err)
+        result = raced.json()
+        rows = {row["contender"]["id"]: row for row in result["ranked"]}
+        self.assertEqual(sorted(rows), ["libtorch[channels_last]", "torch"], raced.out)
+        row = rows["libtorch[channels_last]"]
+        self.assertGreater(row["ms_per_step"]["value"], 0)
+        self.assertRegex(row["effective"]["compiler"], r"g\+\+|clang")
+        self.assertEqual(row["effective"]["channels_last"], "true")
+        notes = "\n".join(result["notes"])
+        self.assertRegex(notes, r"libtorch\S* was compiled in \d+\.\d s by \S+")
+        self.assertEqual(self.place.none_left(), {})
+
+    def test_the_program_runs_alone_as_torch_does(self) -> None:
+        recipe = self.place.write("mlp.toml", support.recipe(BOTH))
+        emitted = self.place.run("emit", recipe, "--out", "alone")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        self.assertEqual(
+            emitted.out.split(), ["alone/train_torch.py", "alone/train_libtorch.cc"]
+        )
+        folder = self.place.path / "alone"
+        python = support.interpreter("torch")
+        prefix = subprocess.run(
+            [
+                python,
+                "-c",
+                "import torch; print(torch.utils.cmake_prefix_path)",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        variables = {**os.environ, "CCACHE_BASEDIR": str(folder)}
+        if shutil.which("ccache"):  # compiled once for all test runs
+            variables["CMAKE_CXX_COMPILER_LAUNCHER"] = "ccache"
+        for command in (
+            ["cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
+            ["cmake", "--build", "build"],
+        ):
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env=variables,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        program = losses(
+            ["build/train_libtorch", "data.safetensors", "weights.safetensors", "21"],
+            folder,
+        )
+        script = losses([python, "train_torch.py", "--steps", "21"], folder)
+        self.assertEqual(sorted(program), [0, 10, 20])
+        for step, loss in program.items():
+            self.assertAlmostEqual(loss, script[step], delta=1e-5 * script[step])
+
+    def own(self, name: str, source: str) -> str:
+        self.place.write(name, source)
+        return f'script = "{name}"'
+
+    def test_what_cannot_be_compiled_is_a_row(self) -> None:
+        recipe = self.place.write("one.toml", support.recipe(BOTH))
+        self.assertEqual(self.place.run("emit", recipe, "--out", "own").code, 0)
+        source = (self.place.path / "own" / "train_libtorch.cc").read_text()
+        broken = support.replaced(
+            source, ("loss.backward();", "loss.bakward();  // a slip")
+        )
+        other = support.replaced(source, ("torch::relu(", "torch::sigmoid("))
+        text = support.recipe(
+            [
+                'framework = "torch"',
+                self.own("broken.cc", broken),
+                self.own("other.cc", other),
+            ],
+        )
+        raced = self.place.run("parity", self.place.write("own.toml", text))
+        self.assertEqual(raced.code, 1, raced.err)
+        self.assertIn("torch: same\n", raced.out)
+        self.assertRegex(
+            raced.out,
+            r"libtorch:broken.cc: FAILED in stage compile: the compiler refused the "
+            r"program: .*own_2_broken.cc:\d+:\d+: error: .*bakward",
+        )
+        self.assertRegex(raced.out, r"libtorch:other.cc: DIFFERS, first at ")
+        self.assertRegex(raced.out, r"sigmoid instead of relu")
+
+    def test_no_compiler_is_a_row_with_its_remedy(self) -> None:
+        empty = self.place.path / "bin"
+        empty.mkdir()
+        self.place.variables["PATH"], path = str(empty), self.place.variables["PATH"]
+        try:
+            recipe = self.place.write("none.toml", support.recipe(BOTH))
+            raced = self.place.run("parity", recipe)
+        finally:
+            self.place.variables["PATH"] = path
+        self.assertEqual(raced.code, 1, raced.err)
+        self.assertIn("torch: same\n", raced.out)
+        self.assertRegex(
+            raced.out,
+            "libtorch: FAILED in stage compile: there is no CMake in PATH; install .*g",
+        )
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,279 @@
+// Trains bert_small with LibTorch.
+//
+//   ./train_libtorch data.safetensors weights.safetensors [steps]
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace F = torch::nn::functional;
+namespace nn = torch::nn;
+using torch::Tensor;
+using Batch = std::tuple<Tensor, Tensor, Tensor, Tensor>;  // tokens, token_types, last, labels
+
+constexpr int64_t kBatchSize = 1000;
+constexpr double kLearningRate = 0.001;
+
+const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
+
+// q, k and v are N, tokens, heads, width; torch has the heads before the tokens.
+Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                 const std::optional<Tensor>& mask = {}, bool causal = false) {
+  const Tensor out = torch::scaled_dot_product_attention(
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), mask, /*dropout_p=*/0.0, causal);
+  return out.transpose(1, 2);
+}
+
+// True up to the last token of each row: N, 1, 1, keys.
+Tensor padding_mask(const Tensor& last, int64_t keys) {
+  return torch::arange(keys, last.options()) <= last.view({-1, 1, 1, 1});
+}
+
+struct BertSmallImpl : nn::Module {
+  BertSmallImpl() {
+    auto embeddings = register_module("embeddings", std::make_shared<nn::Module>());
+    embeddings->register_module("word", embeddings_word);
+    embeddings->register_module("token_type", embeddings_token_type);
+    embeddings->register_module("position", embeddings_position);
+    embeddings->register_module("norm", embeddings_norm);
+    register_module("dropout1", dropout1);
+    auto encoder = register_module("encoder", std::make_shared<nn::Module>());
+    auto encoder_0 = encoder->register_module("0", std::make_shared<nn::Module>());
+    auto encoder_0_attention =
+        encoder_0->register_module("attention", std::make_shared<nn::Module>());
+    encoder_0_attention->register_module("query", encoder_0_attention_query);
+    encoder_0_attention->register_module("key", encoder_0_attention_key);
+    encoder_0_attention->register_module("value", encoder_0_attention_value);
+    encoder_0_attention->register_module("output", encoder_0_attention_output);
+    register_module("dropout2", dropout2);
+    encoder_0_attention->register_module("norm", encoder_0_attention_norm);
+    encoder_0->register_module("intermediate", encoder_0_intermediate);
+    encoder_0->register_module("output", encoder_0_output);
+    register_module("dropout3", dropout3);
+    encoder_0->register_module("norm", encoder_0_norm);
+    auto encoder_1 = encoder->register_module("1", std::make_shared<nn::Module>());
+    auto encoder_1_attention =
+        encoder_1->register_module("attention", std::make_shared<nn::Module>());
+    encoder_1_attention->register_module("query", encoder_1_attention_query);
+    encoder_1_attention->register_module("key", encoder_1_attention_key);
+    encoder_1_attention->register_module("value", encoder_1_attention_value);
+    encoder_1_attention->register_module("output", encoder_1_attention_output);
+    register_module("dropout4", dropout4);
+    encoder_1_attention->register_module("norm", encoder_1_attention_norm);
+    encoder_1->register_module("intermediate", encoder_1_intermediate);
+    encoder_1->register_module("output", encoder_1_output);
+    register_module("dropout5", dropout5);
+    encoder_1->register_module("norm", encoder_1_norm);
+    auto head = register_module("head", std::make_shared<nn::Module>());
+    head->register_module("dense", head_dense);
+    head->register_module("norm", head_norm);
+    register_parameter("decoder_bias", decoder_bias);
+  }
+
+  Tensor forward(const Tensor& tokens, const Tensor& token_types, const Tensor& last) {
+    Tensor x = embeddings_word(tokens);
+    Tensor h = embeddings_token_type(token_types);
+    x = x + h;
+    x = x + embeddings_position->weight.narrow(0, 0, 24);
+    x = embeddings_norm(x);
+    x = dropout1(x);
+    h = encoder_0_attention_query(x);
+    h = h.reshape({-1, 24, 4, 16});
+    Tensor u = encoder_0_attention_key(x);
+    u = u.reshape({-1, 24, 4, 16});
+    Tensor v = encoder_0_attention_value(x);
+    v = v.reshape({-1, 24, 4, 16});
+    const Tensor mask = padding_mask(last, 24);
+    h = attention(h, u, v, mask);
+    h = h.reshape({-1, 24, 64});
+    h = encoder_0_attention_output(h);
+    h = dropout2(h);
+    x = x + h;
+    x = encoder_0_attention_norm(x);
+    h = torch::gelu(encoder_0_intermediate(x), "none");
+    h = encoder_0_output(h);
+    h = dropout3(h);
+    x = x + h;
+    x = encoder_0_norm(x);
+    h = encoder_1_attention_query(x);
+    h = h.reshape({-1, 24, 4, 16});
+    u = encoder_1_attention_key(x);
+    u = u.reshape({-1, 24, 4, 16});
+    v = encoder_1_attention_value(x);
+    v = v.reshape({-1, 24, 4, 16});
+    h = attention(h, u, v, mask);
+    h = h.reshape({-1, 24, 64});
+    h = encoder_1_attention_output(h);
+    h = dropout4(h);
+    x = x + h;
+    x = encoder_1_attention_norm(x);
+    h = torch::gelu(encoder_1_intermediate(x), "none");
+    h = encoder_1_output(h);
+    h = dropout5(h);
+    x = x + h;
+    x = encoder_1_norm(x);
+    x = torch::gelu(head_dense(x), "none");
+    x = head_norm(x);
+    return torch::linear(x, embeddings_word->weight, decoder_bias);
+  }
+
+  nn::Embedding embeddings_word{500, 64};
+  nn::Embedding embeddings_token_type{2, 64};
+  nn::Embedding embeddings_position{32, 64};
+  nn::LayerNorm embeddings_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Dropout dropout1{0.1};
+  nn::Linear encoder_0_attention_query{64, 64};
+  nn::Linear encoder_0_attention_key{64, 64};
+  nn::Linear encoder_0_attention_value{64, 64};
+  nn::Linear encoder_0_attention_output{64, 64};
+  nn::Dropout dropout2{0.1};
+  nn::LayerNorm encoder_0_attention_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Linear encoder_0_intermediate{64, 256};
+  nn::Linear encoder_0_output{256, 64};
+  nn::Dropout dropout3{0.1};
+  nn::LayerNorm encoder_0_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Linear encoder_1_attention_query{64, 64};
+  nn::Linear encoder_1_attention_key{64, 64};
+  nn::Linear encoder_1_attention_value{64, 64};
+  nn::Linear encoder_1_attention_output{64, 64};
+  nn::Dropout dropout4{0.1};
+  nn::LayerNorm encoder_1_attention_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Linear encoder_1_intermediate{64, 256};
+  nn::Linear encoder_1_output{256, 64};
+  nn::Dropout dropout5{0.1};
+  nn::LayerNorm encoder_1_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  nn::Linear head_dense{64, 64};
+  nn::LayerNorm head_norm{nn::LayerNormOptions({64}).eps(1e-12)};
+  Tensor decoder_bias = torch::empty({500});
+};
+TORCH_MODULE(BertSmall);
+
+BertSmall make_model() {
+  at::globalContext().setAllowTF32CuBLAS(false);  // no TF32 on GPUs
+  at::globalContext().setAllowTF32CuDNN(false);
+  torch::manual_seed(1);
+  BertSmall model;
+  model->to(kDevice);
+  return model;
+}
+
+torch::optim::Adam make_optimizer(BertSmall& model) {
+  torch::optim::AdamOptions options(kLearningRate);
+  options.betas({0.9, 0.999}).eps(1e-8).weight_decay(0.0);
+  return torch::optim::Adam(model->parameters(), options);
+}
+
+Tensor train_step(BertSmall& model, torch::optim::Optimizer& optimizer, const Tensor& tokens,
+                  const Tensor& token_types, const Tensor& last, const Tensor& labels) {
+  optimizer.zero_grad();
+  const Tensor prediction = model(tokens, token_types, last);
+  const Tensor loss = F::cross_entropy(prediction.flatten(0, 1), labels.flatten());
+  loss.backward();
+  optimizer.step();
+  return loss.detach();
+}
+
+// What stands between `open` and `close` in an entry of the header below.
+std::string field(const std::string& entry, const std::string& open, char close) {
+  const size_t begin = entry.find(open) + open.size();
+  const size_t end = entry.find(close, begin);
+  TORCH_CHECK(begin >= open.size() && end != std::string::npos, "no ", open, " in ", entry);
+  return entry.substr(begin, end - begin);
+}
+
+// A safetensors file: 8 bytes with the length of a JSON header, the header
+// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
+std::map<std::string, Tensor> load_safetensors(const std::string& path) {
+  static const std::map<std::string, torch::ScalarType> kTypes = {
+      {"U8", torch::kUInt8},    {"I32", torch::kInt32},   {"I64", torch::kInt64},
+      {"F32", torch::kFloat32}, {"F64", torch::kFloat64},
+  };
+  std::ifstream file(path, std::ios::binary);
+  int64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  TORCH_CHECK(file && length < 100'000'000, path, " is not there, or no safetensors file");
+  std::string header(length, ' ');
+  file.read(header.data(), length);
+
+  std::map<std::string, Tensor> tensors;
+  for (size_t at = 1; header[at] == '"';) {
+    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
+    TORCH_CHECK(end != std::string::npos, "the header of ", path, " is damaged");
+    const std::string name = header.substr(at + 1, colon - at - 1);
+    const std::string entry = header.substr(colon, end - colon);
+    at = end + 2;  // behind "},"
+    if (name == "__metadata__") continue;
+    std::vector<int64_t> shape;
+    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
+    for (std::string size; std::getline(sizes, size, ',');) shape.push_back(std::stoll(size));
+    const Tensor tensor = torch::empty(shape, kTypes.at(field(entry, "\"dtype\":\"", '"')));
+    file.seekg(8 + length + std::stoll(field(entry, "\"data_offsets\":[", ',')));
+    file.read(static_cast<char*>(tensor.data_ptr()), tensor.nbytes());
+    tensors[name] = tensor;
+  }
+  TORCH_CHECK(file, path, " ends before its data");
+  return tensors;
+}
+
+Batch load_data(const std::string& path) {
+  const auto tensors = load_safetensors(path);
+  const Tensor tokens = tensors.at("tokens").to(torch::kInt64);
+  const Tensor token_types = tensors.at("token_types").to(torch::kInt64);
+  const Tensor last = tensors.at("last").to(torch::kInt64);
+  const Tensor labels = tensors.at("labels").to(torch::kInt64);
+  return {tokens.to(kDevice), token_types.to(kDevice), last.to(kDevice), labels.to(kDevice)};
+}
+
+void load_weights(BertSmall& model, const std::string& path) {
+  const torch::NoGradGuard no_grad;
+  const auto tensors = load_safetensors(path);
+  for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
+}
+
+// Endless batches in the order of the file; a partial last one is left out.
+class Batches {
+ public:
+  explicit Batches(Batch data) : data_(std::move(data)) {
+    TORCH_CHECK(std::get<0>(data_).size(0) >= kBatchSize, "the data has fewer rows than one batch");
+  }
+
+  Batch next() {
+    const auto& [tokens, token_types, last, labels] = data_;
+    if (first_ + kBatchSize > tokens.size(0)) first_ = 0;
+    const int64_t first = first_;
+    first_ += kBatchSize;
+    return {tokens.narrow(0, first, kBatchSize), token_types.narrow(0, first, kBatchSize),
+            last.narrow(0, first, kBatchSize), labels.narrow(0, first, kBatchSize)};
+  }
+
+ private:
+  Batch data_;
+  int64_t first_ = 0;
+};
+
+int main(int argc, char** argv) {
+  const std::string data = argc > 1 ? argv[1] : "data.safetensors";
+  const std::string weights = argc > 2 ? argv[2] : "weights.safetensors";
+  const int steps = argc > 3 ? std::stoi(argv[3]) : 100;
+
+  BertSmall model = make_model();
+  load_weights(model, weights);
+  auto optimizer = make_optimizer(model);
+  Batches batches(load_data(data));
+  for (int step = 0; step < steps; ++step) {
+    const auto [tokens, token_types, last, labels] = batches.next();
+    const Tensor loss = train_step(model, optimizer, tokens, token_types, last, labels);
+    if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", step, loss.item<double>());
+  }
+}
