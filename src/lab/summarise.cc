@@ -142,6 +142,7 @@ class Summariser {
     Summary s;
     s.title = manifest_.recipe_name;
     s.track = ir::name(recipe_.training.track);
+    s.predicts = recipe_.training.predicts();
     s.margin = recipe_.margin;
     s.alpha = recipe_.alpha;
     s.batch = recipe_.training.batch;
