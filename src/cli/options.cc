@@ -158,7 +158,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   env->require_subcommand(1);
   CLI::App* create =
       command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
-  create->add_option("names", t.env.names, "torch, tensorflow, jax");
+  create->add_option("names", t.env.names, "torch, tensorflow, jax, onnxruntime");
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
   CLI::App* list = command(*env, "list", "List environments and what they hold", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });

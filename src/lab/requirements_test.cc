@@ -18,13 +18,14 @@ TEST(Requirements, ShippedOnesArePinnedAndComplete) {
     names.push_back(requirements.name);
     const auto pins = parse_pins(requirements);
     ASSERT_TRUE(pins) << pins.error().text();
-    for (const char* package : {"keras", "numpy", "safetensors"}) {
+    const bool predicts = requirements.name == "onnxruntime";
+    for (const char* package : {predicts ? "onnx" : "keras", "numpy", "safetensors"}) {
       EXPECT_TRUE(std::ranges::any_of(*pins, [&](const Pin& pin) { return pin.package == package; }))
           << requirements.name << " lacks " << package;
     }
     for (const Pin& pin : *pins) EXPECT_EQ(pin.version.find('+'), std::string::npos) << pin.package;
   }
-  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax"));
+  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax", "onnxruntime"));
 }
 
 TEST(Requirements, PinsAreParsed) {
