@@ -35,7 +35,7 @@ class Predict(unittest.TestCase):
         done = self.place.run("run", self.recipe, "--out", "r", "--format", "json")
         self.assertIn(done.code, (0, 1), done.err)
         report = done.json()
-        ranked = {row["contender"]: row for row in report["ranked"]}
+        ranked = {row["contender"]["id"]: row for row in report["ranked"]}
         self.assertEqual(set(ranked), {"torch", "onnxruntime"})
         for row in ranked.values():
             checks = [check["what"] for check in row["proof"]["checks"]]
@@ -47,7 +47,7 @@ class Predict(unittest.TestCase):
             report["gflop_per_step"], 2 * 50 * (100 * 32 + 32 * 10) / 1e9
         )
         (cuda,) = report["unranked"]
-        self.assertEqual(cuda["contender"], "onnxruntime[provider=cuda]")
+        self.assertEqual(cuda["contender"]["id"], "onnxruntime[provider=cuda]")
         self.assertIn("runs on CPUExecutionProvider", cuda["failure"]["reason"])
         shown = self.place.run("report", "r")
         self.assertIn("predictions: a step is one batch forward", shown.out)
