@@ -14,6 +14,7 @@
 #include "lab/evidence.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
+#include "lab/summary_notes.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
@@ -66,10 +67,6 @@ std::string verdict_word(stats::Verdict verdict) {
   return "undecided";
 }
 
-std::string duration(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
-}
-
 // Step times for the picture; where marks do not show work the bursts' means stand for the steps.
 std::vector<double> step_times(const Trial& trial) {
   std::vector<double> steps, bursts;
@@ -107,10 +104,10 @@ class Summariser {
     fill_use(s);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
-    s.sentence = sentence(s);
+    s.sentence = verdict_sentence(s);
     judge_host(s);
     add_variance(s);
-    add_notes(s);
+    s.notes = notes_of(s, recipe_, parities_, trials_);
     return s;
   }
 
@@ -295,32 +292,6 @@ class Summariser {
     if (s.roofline) s.roofline->fewest_threads = *threads.begin();
   }
 
-  std::string sentence(const Summary& s) const {
-    if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
-    const Row& leader = s.ranked.front();
-    if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", leader.contender.id);
-    std::vector<std::string> tied, open;
-    for (const Row& row : s.ranked) {
-      if (row.verdict == "same") tied.push_back(row.contender.id);
-      if (row.verdict == "undecided") open.push_back(row.contender.id);
-    }
-    std::string text;
-    if (tied.empty() && open.empty()) {
-      const Row& next = s.ranked[1];
-      text = fmt::format(
-          "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
-          leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
-    } else if (open.empty()) {
-      text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "),
-                         100 * s.margin);
-    } else {
-      text = fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.",
-                         leader.contender.id, fmt::join(open, ", "), 100 * s.margin);
-    }
-    return text +
-           fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
-  }
-
   // Over all ranked contenders together.
   void add_variance(Summary& s) const {
     std::vector<std::string> ids;
@@ -328,77 +299,6 @@ class Summariser {
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
     s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
-  }
-
-  // What all contenders ran under, and where that comes from.
-  void add_controls(Summary& s) const {
-    for (const std::string& note : manifest_.notes) s.notes.push_back(note);
-    const auto calibration = [&](const char* key) {
-      const auto found = manifest_.calibration.find(key);
-      return found == manifest_.calibration.end() ? std::string() : found->second;
-    };
-    const std::string controls =
-        manifest_.controls.empty()
-            ? (recipe_.race.allocator == "default" ? "none" : describe({.allocator = recipe_.race.allocator}))
-            : describe(controls_from(manifest_.controls));
-    if (controls != "none")
-      s.notes.push_back(fmt::format("Every contender that states nothing else: {}.", controls));
-    if (const std::string measured = calibration("measured"); !measured.empty()) {
-      s.notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
-                                    calibration("prediction").empty() ? "" : " ", calibration("prediction")));
-    }
-  }
-
-  // What racing spared, and what the reported times rest on.
-  void add_race_notes(Summary& s) const {
-    if (s.ranked.size() < 2 || !s.decided) return;
-    const RaceCost cost = race_cost(trials_);
-    if (cost.raced_s < 0.99 * cost.uniform_s) {
-      s.notes.push_back(fmt::format(
-          "The decision took {} of the machine; everybody in all {} heats, for the same guarantee, takes {} "
-          "({:.0f}% of that were needed).",
-          duration(cost.raced_s), cost.heats, duration(cost.uniform_s), 100 * cost.raced_s / cost.uniform_s));
-    }
-    std::vector<std::string> again;
-    for (const Row& row : s.ranked) {
-      if (row.confirmed > 0) again.push_back(row.contender.id);
-    }
-    if (again.empty()) return;
-    s.notes.push_back(fmt::format(
-        "Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
-        "the times of {}.",
-        confirmed_heats(trials_), fmt::join(again, ", ")));
-  }
-
-  void add_notes(Summary& s) const {
-    add_host_notes(s);
-    add_race_notes(s);
-    if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
-      s.notes.push_back(
-          fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-                      "machine would decide; `bakeoff run --resume` goes on.",
-                      s.heats));
-    }
-    if (const auto reused =
-            std::count_if(parities_.begin(), parities_.end(), [](const Parity& p) { return p.reused; });
-        reused > 0) {
-      s.notes.push_back(
-          fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
-                      "data, packages and machine; `bakeoff run --prove-again` repeats them.",
-                      reused, parities_.size()));
-    }
-    if (as_is()) {
-      s.notes.push_back(
-          "As-is track: every framework with its own defaults. The rows do different work where the "
-          "fairness diff says so; do not compare them with an equalised run.");
-    }
-    for (const Contender& contender : manifest_.contenders) {
-      if (contender.compile_ns == 0) continue;
-      s.notes.push_back(
-          fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
-                      contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
-    }
-    add_controls(s);
   }
 
   // A host that disturbed most rounds, runs again or not, allows no verdict: nobody leads.
@@ -415,26 +315,6 @@ class Summariser {
       row.rank_best = 1;
       row.rank_worst = static_cast<int>(s.ranked.size());
     }
-  }
-
-  void add_host_notes(Summary& s) const {
-    const HostTally& host = s.host;
-    if (!s.refusal.empty()) {
-      s.notes.push_back(
-          "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
-          "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
-          "max_busy.");
-    } else if (host.busy > 0) {
-      s.notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.",
-                                    host.busy, host.judged, host.worst));
-    }
-    if (host.reruns > 0) {
-      s.notes.push_back(fmt::format(
-          "{} of {} rounds of bursts were disturbed and run again, whole, by the recipe's rule: {}.",
-          host.reruns, host.rounds + host.reruns, host.worst));
-    }
-    if (!host.absent.empty())
-      s.notes.push_back(fmt::format("Not watched here: {}.", fmt::join(host.absent, "; ")));
   }
 
   const Manifest& manifest_;

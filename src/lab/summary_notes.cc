@@ -1,0 +1,139 @@
+#include "lab/summary_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lab/controls.h"
+#include "lab/evidence.h"
+
+namespace bakeoff::lab {
+namespace {
+
+std::string duration(double seconds) {
+  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
+}
+
+// What all contenders ran under, and where that comes from.
+void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<std::string>& notes) {
+  for (const std::string& note : s.manifest.notes) notes.push_back(note);
+  const auto calibration = [&](const char* key) {
+    const auto found = s.manifest.calibration.find(key);
+    return found == s.manifest.calibration.end() ? std::string() : found->second;
+  };
+  const std::string controls =
+      s.manifest.controls.empty()
+          ? (recipe.race.allocator == "default" ? "none" : describe({.allocator = recipe.race.allocator}))
+          : describe(controls_from(s.manifest.controls));
+  if (controls != "none")
+    notes.push_back(fmt::format("Every contender that states nothing else: {}.", controls));
+  if (const std::string measured = calibration("measured"); !measured.empty()) {
+    notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
+                                calibration("prediction").empty() ? "" : " ", calibration("prediction")));
+  }
+}
+
+// What racing spared, and what the reported times rest on.
+void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vector<std::string>& notes) {
+  if (s.ranked.size() < 2 || !s.decided) return;
+  const RaceCost cost = race_cost(trials);
+  if (cost.raced_s < 0.99 * cost.uniform_s) {
+    notes.push_back(fmt::format(
+        "The decision took {} of the machine; everybody in all {} heats, for the same guarantee, takes {} "
+        "({:.0f}% of that were needed).",
+        duration(cost.raced_s), cost.heats, duration(cost.uniform_s), 100 * cost.raced_s / cost.uniform_s));
+  }
+  std::vector<std::string> again;
+  for (const Row& row : s.ranked) {
+    if (row.confirmed > 0) again.push_back(row.contender.id);
+  }
+  if (again.empty()) return;
+  notes.push_back(
+      fmt::format("Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
+                  "the times of {}.",
+                  confirmed_heats(trials), fmt::join(again, ", ")));
+}
+
+void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
+  const HostTally& host = s.host;
+  if (!s.refusal.empty()) {
+    notes.push_back(
+        "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
+        "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
+        "max_busy.");
+  } else if (host.busy > 0) {
+    notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.", host.busy,
+                                host.judged, host.worst));
+  }
+  if (host.reruns > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} rounds of bursts were disturbed and run again, whole, by the recipe's rule: {}.",
+        host.reruns, host.rounds + host.reruns, host.worst));
+  }
+  if (!host.absent.empty())
+    notes.push_back(fmt::format("Not watched here: {}.", fmt::join(host.absent, "; ")));
+}
+
+}  // namespace
+
+std::string verdict_sentence(const Summary& s) {
+  if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
+  const Row& leader = s.ranked.front();
+  if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", leader.contender.id);
+  std::vector<std::string> tied, open;
+  for (const Row& row : s.ranked) {
+    if (row.verdict == "same") tied.push_back(row.contender.id);
+    if (row.verdict == "undecided") open.push_back(row.contender.id);
+  }
+  std::string text;
+  if (tied.empty() && open.empty()) {
+    const Row& next = s.ranked[1];
+    text = fmt::format(
+        "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
+        leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+  } else if (open.empty()) {
+    text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "),
+                       100 * s.margin);
+  } else {
+    text = fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.",
+                       leader.contender.id, fmt::join(open, ", "), 100 * s.margin);
+  }
+  return text +
+         fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
+}
+
+std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
+                                  const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
+  std::vector<std::string> notes;
+  add_host_notes(s, notes);
+  add_race_notes(s, trials, notes);
+  if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
+    notes.push_back(
+        fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
+                    "machine would decide; `bakeoff run --resume` goes on.",
+                    s.heats));
+  }
+  if (const auto reused =
+          std::count_if(parities.begin(), parities.end(), [](const Parity& p) { return p.reused; });
+      reused > 0) {
+    notes.push_back(
+        fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
+                    "data, packages and machine; `bakeoff run --prove-again` repeats them.",
+                    reused, parities.size()));
+  }
+  if (recipe.training.track == ir::Track::kAsIs) {
+    notes.push_back(
+        "As-is track: every framework with its own defaults. The rows do different work where the "
+        "fairness diff says so; do not compare them with an equalised run.");
+  }
+  for (const Contender& contender : s.manifest.contenders) {
+    if (contender.compile_ns == 0) continue;
+    notes.push_back(
+        fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
+                    contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
+  }
+  add_controls(s, recipe, notes);
+  return notes;
+}
+
+}  // namespace bakeoff::lab
