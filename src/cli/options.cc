@@ -65,6 +65,8 @@ void add_selftest(CLI::App& app, Targets& t) {
       ->check(CLI::IsMember(lab::kSelfTestFrameworks));
   sub->add_option("--record", t.selftest.record,
                   "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
+  sub->add_flag("--identical-only", t.selftest.identical_only,
+                "plant nothing, and race shorter blocks: more races of identical contenders in the time");
 }
 
 CLI::Validator above_zero() {

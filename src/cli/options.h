@@ -39,6 +39,7 @@ struct SelfTestOptions {
   double minutes = 8;
   std::string framework = {};         // empty: the first that is installed
   std::filesystem::path record = {};  // step times of identical contenders, a line a block
+  bool identical_only = false;
 };
 struct ParityOptions {
   std::filesystem::path recipe = {};

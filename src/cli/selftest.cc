@@ -54,8 +54,11 @@ Result<lab::SelfTestEvidence> measure(const SelfTestOptions& options, const fs::
                                       const fs::path& folder) {
   TRY(const auto interpreters, find_interpreters(config));
   Progress progress;
-  const lab::SelfTestOptions wanted{
-      .minutes = options.minutes, .framework = options.framework, .record = options.record, .folder = folder};
+  const lab::SelfTestOptions wanted{.minutes = options.minutes,
+                                    .framework = options.framework,
+                                    .record = options.record,
+                                    .identical_only = options.identical_only,
+                                    .folder = folder};
   return lab::selftest(wanted, interpreters, progress.lines(), progress.race());
 }
 

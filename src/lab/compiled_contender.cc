@@ -241,14 +241,25 @@ std::optional<Compiled> kept(const fs::path& folder, const Tools& tools) {
   return found;
 }
 
+// CMake refuses a build folder that was made under another path, for example before the home was moved.
+void forget_if_moved(const fs::path& build) {
+  const auto cache = read_file(build / "CMakeCache.txt");
+  std::error_code ignored;
+  if (cache && cache->find("directory: " + build.string() + "\n") == std::string::npos)
+    fs::remove_all(build, ignored);
+}
+
 Result<Compiled> compile(const CompileJob& job, const Progress& progress) {
   TRY(const Tools tools, find_tools(job.python));
   const std::string runner = runner_key(tools);
   TRY(const std::string key, worker_key(job, runner));
-  const fs::path folder = job.home / "compiled";
+  std::error_code unknown;
+  fs::path folder = fs::weakly_canonical(job.home / "compiled", unknown);  // CMake keeps absolute paths
+  if (unknown) folder = job.home / "compiled";
   if (const auto found = kept(folder / key, tools)) return *found;
   TRY(const FileLock lock, FileLock::wait(folder / (".runner-" + runner + ".lock")));
   if (const auto found = kept(folder / key, tools)) return *found;
+  forget_if_moved(folder / ("runner-" + runner) / "build");
   return Compilation(job, tools, folder / ("runner-" + runner), folder / key).run(progress);
 }
 

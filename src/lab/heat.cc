@@ -27,6 +27,7 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 constexpr double kLongestBlock = 4;  // of a member, in blocks of the leader
+constexpr double kLeastBlock = 1;    // seconds of the leader's block that say something about one step
 
 // A member of a heat while it lives.
 struct Member {
@@ -251,8 +252,10 @@ class Heat {
       leader_block_s_ =
           leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
     }
-    for (Member& member : members_) {
-      if (!member.worker || !member.worker->ok()) continue;
+    leader_block_s_ = std::max(leader_block_s_, kLeastBlock);
+    for (size_t i = 0; i < members_.size(); ++i) {
+      Member& member = members_[i];
+      if (!member.worker || !member.worker->ok() || options_.timed.contains(lanes_[i])) continue;
       const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
       const auto reason = stats::drop_reason(std::min(first_s, member.step_s), leader_block_s_);
       if (!reason) continue;

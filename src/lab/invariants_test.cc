@@ -165,8 +165,15 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   t.bursts[0].losses[6] = 1.6;
   EXPECT_THAT(rule(t), HasSubstr("equal losses for equal work, here 6 steps"));
   t = sound();
-  t.first_step_ns = 1'000'000;
+  t.first_step_ns = 100'000;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "nothing is known of who else had the processors";
+  for (Burst& b : t.bursts) b.used = {{"wall_s", 0.04}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("first step"));
+  t.rounds = {{.seen = {{"others", 0.3}}}};
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "others may have made the later ones longer";
+  t.rounds.clear();
+  t.bursts[1].used["wait_s"] = 0.02;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "its threads waited for a quarter of the time";
   t = sound();
   t.step_ns = {90'000'000};
   EXPECT_THAT(rule(t), HasSubstr("within their bursts"));

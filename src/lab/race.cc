@@ -132,11 +132,11 @@ class Course {
       if (!known_[i].out) left.push_back(i);
     }
     if (left.size() != 1) return {};
-    return leader_times(entrants_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
+    return times_of(entrants_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
   }
 
   // ms a step, by heat.
-  std::vector<double> leader_times(const std::string& id) const {
+  std::vector<double> times_of(const std::string& id) const {
     std::vector<double> ms;
     for (const Trial& trial : trials_) {
       if (trial.contender == id && heat_value(trial)) ms.push_back(std::exp(*heat_value(trial)));
@@ -177,7 +177,7 @@ class Course {
     now.left_s = time_left(plan_.recipe.budget, heat_, now.elapsed_s, last_heat_s_);
     if (state_.leader) {
       now.leader = entrants_[*state_.leader];
-      now.leader_ms = stats::median(leader_times(now.leader));
+      now.leader_ms = stats::median(times_of(now.leader));
     }
     return now;
   }
@@ -185,12 +185,17 @@ class Course {
   Status run_one(const stats::Heat& next, const Watch& watch) {
     ++heat_;
     std::vector<size_t> members;
-    for (const size_t m : next.members) members.push_back(lanes_[m]);
+    std::set<size_t> timed;
+    for (const size_t m : next.members) {
+      members.push_back(lanes_[m]);
+      if (!times_of(entrants_[m]).empty()) timed.insert(lanes_[m]);
+    }
     const int64_t begin = monotonic_clock().now_ns();
     std::vector<Trial> fresh = run_heat(plan_, members, heat_,
                                         {.at_once = starts_at_once(next.members),
                                          .confirms = next.phase == stats::Phase::kConfirm,
-                                         .leader_block_s = leader_block_s()},
+                                         .leader_block_s = leader_block_s(),
+                                         .timed = timed},
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kEvery[] = {50, 20, 10};  // 2%, 5%, 10%
 constexpr double kPlantedShare = 0.6;   // of the time, at most
+constexpr std::string_view kBursts = "bursts = 6\nburst_seconds = 0.5\n";
+constexpr std::string_view kShortBursts = "bursts = 4\nburst_seconds = 0.25\n";
 
 // A contender of the self-test: the emitted script and what is done to it.
 struct Variant {
@@ -37,7 +39,8 @@ std::string contender_keys(const std::string& framework) {
   return fmt::format("framework = \"{}\"", framework);
 }
 
-std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants) {
+std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants,
+                        std::string_view bursts = kBursts) {
   std::string rows;
   for (const Variant& v : variants)
     rows += fmt::format("  {{ {}, script = \"{}.py\" }},\n", contender_keys(framework), v.name);
@@ -46,9 +49,9 @@ std::string recipe_text(const std::string& framework, const std::vector<Variant>
       "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
       "contenders = [\n{}]\n"
       "[data]\nsamples = 1024\n[optimizer]\nkind = \"sgd\"\nlr = 0.01\n"
-      "[race]\nthreads = 1\nwarmup_steps = 40\nbursts = 6\nburst_seconds = 0.5\nallocator = \"tuned\"\n"
+      "[race]\nthreads = 1\nwarmup_steps = 40\n{}allocator = \"tuned\"\n"
       "stage_seconds = 120\n",
-      kSelfTestMargin, kSelfTestAlpha, rows);
+      kSelfTestMargin, kSelfTestAlpha, rows, bursts);
 }
 
 Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& file, const std::string& text) {
@@ -79,12 +82,13 @@ Result<Emitted> emit(const fs::path& folder, const std::string& framework, const
 // A plan of these variants, in its own run directory.
 Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std::string& framework,
                      const std::vector<Variant>& variants, const std::string& layout,
-                     const Interpreters& interpreters, const Progress& progress) {
+                     const Interpreters& interpreters, const Progress& progress,
+                     std::string_view bursts = kBursts) {
   for (const Variant& v : variants) {
     CHECK_OK(write_file(folder / (v.name + ".py"), v.source));
     if (!layout.empty()) CHECK_OK(write_file(folder / (v.name + ".layout.json"), layout));
   }
-  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants)));
+  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants, bursts)));
   TRY(Plan plan, make_plan(recipe, folder / name, interpreters, progress));
   for (const Lane& lane : plan.lanes) {
     if (lane.failure) return Error{.message = framework + ": " + lane.failure->reason};
@@ -217,17 +221,20 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
   TRY(evidence.framework, choose_framework(options.framework, interpreters));
   CHECK_OK(make_folder(options.folder));
   std::vector<Trial> trials;
-  CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
+  if (options.identical_only)
+    evidence.no_barriers = "nothing but identical contenders was asked for";
+  else
+    CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
   TRY(const Emitted emitted, emit(options.folder, evidence.framework, progress));
   std::vector<Variant> variants = {{"reference", emitted.source}, {"twin", emitted.source}};
   for (const int every : kEvery) {
-    if (evidence.framework.starts_with(kKeras)) break;  // the loop is Keras's own
+    if (options.identical_only || evidence.framework.starts_with(kKeras)) break;  // the loop is Keras's own
     TRY(std::string planted, with_repeated_steps(evidence.framework, emitted.source, every));
     variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
     evidence.planted.push_back({.every = every});
   }
-  TRY(const Plan plan,
-      plan_of(options.folder, "duel", evidence.framework, variants, emitted.layout, interpreters, progress));
+  TRY(const Plan plan, plan_of(options.folder, "duel", evidence.framework, variants, emitted.layout,
+                               interpreters, progress, options.identical_only ? kShortBursts : kBursts));
   CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
   evidence.host = tally(trials);
   return evidence;

@@ -24,6 +24,7 @@ struct SelfTestOptions {
   double minutes = 8;
   std::string framework = {};         // of kSelfTestFrameworks; empty: the first that is installed
   std::filesystem::path record = {};  // appended to; empty: nothing is kept
+  bool identical_only = false;        // nothing is planted, and shorter blocks: more races in the time
   std::filesystem::path folder = {};  // for scripts and logs: empty or new
 };
 

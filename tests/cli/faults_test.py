@@ -176,7 +176,7 @@ class Faults(unittest.TestCase):
             timeout=850,
         )
         cls.left = place.none_left()
-        assert cls.outcome.code == 0, cls.outcome.err
+        assert cls.outcome.code == 0, cls.outcome.err + cls.outcome.out
         cls.rows = cls.outcome.json()
 
     def row(self, group: str, contender: str) -> Any:

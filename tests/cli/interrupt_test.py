@@ -126,10 +126,10 @@ class Interrupted(unittest.TestCase):
 
     def resumed(self) -> Any:
         done = self.place.run("run", "--resume", "run", "--format", "json")
-        self.assertEqual(done.code, 0, done.err)
+        self.assertEqual(done.code, 0, done.err + done.out)
         self.assertEqual(self.place.none_left(0.2), {})
         summary = done.json()
-        self.assertEqual(len(summary["ranked"]), 2, done.out[:2000])
+        self.assertEqual(len(summary["ranked"]), 2, done.out)
         self.assertFalse(summary["interrupted"])
         heats = {trial["heat"] for trial in records(self.folder / "trials.jsonl")}
         self.assertEqual(heats, set(range(1, len(heats) + 1)))

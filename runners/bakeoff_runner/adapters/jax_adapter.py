@@ -46,6 +46,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -108,7 +109,6 @@ class JaxAdapter(Adapter):
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._output_perm: Optional[tuple[int, ...]] = None
         self._with_optimizer = True
-        self._steps_per_call = 1
         self._predicts = False
         self._state: Optional[_State] = None
         self._batches: Optional[Iterator[Any]] = None
@@ -152,9 +152,8 @@ class JaxAdapter(Adapter):
         self._predicts = request.predict
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
         self._require("load_data", "batches", *steps)
-        self._steps_per_call = getattr(self._script, "STEPS_PER_CALL", 1)
-        if self._steps_per_call != 1:
-            self._require("train_steps")
+        if not request.predict:
+            self._require(self._calls().name)
         if not request.dropout:
             _no_dropout(self._script)
         self._with_optimizer = request.train
@@ -193,20 +192,21 @@ class JaxAdapter(Adapter):
         self._need_optimizer()
         self._batches = None
         carry = self._initial().carry
-        step, batches = self._step(), self._stream()
+        calls, batches = self._calls(), self._stream()
+        step = calls.function
         kept = []
         start = time.monotonic_ns()
         *carry, loss = step(*carry, *next(batches))
         kept.append(loss)
         jax.block_until_ready((carry, loss))
         first = time.monotonic_ns()
-        for _ in range(self._calls(steps) - 1):
+        for _ in range(calls.count(steps) - 1):
             *carry, loss = step(*carry, *next(batches))
             kept.append(loss)
         jax.block_until_ready((carry, loss))
         end = time.monotonic_ns()
         self._state = _State(tuple(carry))
-        losses = [float(x) for loss in kept for x in _flat(loss)]
+        losses = [float(x) for loss in kept for x in losses_of(loss)]
         return LossesResult(losses[:steps], first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
@@ -216,12 +216,13 @@ class JaxAdapter(Adapter):
         if self._predicts:
             return self._predict(steps, mark)
         self._need_optimizer()
-        step, batches, calls = self._step(), self._stream(), self._calls(steps)
+        calls, batches = self._calls(), self._stream()
+        step, count = calls.function, calls.count(steps)
         loss: Any = None
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
             start = time.monotonic_ns()
-            for _ in range(calls):
+            for _ in range(count):
                 params, opt_state, loss = step(params, opt_state, *next(batches))
                 mark()
             jax.block_until_ready((params, opt_state, loss))
@@ -230,14 +231,14 @@ class JaxAdapter(Adapter):
         else:
             (state,) = self._state.carry
             start = time.monotonic_ns()
-            for _ in range(calls):
+            for _ in range(count):
                 state, loss = step(state, *next(batches))
                 mark()
             jax.block_until_ready((state, loss))
             end = time.monotonic_ns()
             self._state = _State((state,))
-        last = None if loss is None else float(_flat(loss)[-1])
-        return RunResult(end - start, last, calls * self._steps_per_call)
+        last = None if loss is None else float(losses_of(loss)[-1])
+        return RunResult(end - start, last, count * calls.steps)
 
     def close(self) -> None:
         self._drop()
@@ -391,8 +392,7 @@ class JaxAdapter(Adapter):
             "dtype": str(params[0].dtype) if params else self._dtype,
             "jit": hasattr(step, "lower"),
             "donate": "donate_arg" in _source(step),
-            "steps_per_call": self._steps_per_call,
-            "steps_per_mark": self._steps_per_call,
+            **self._calls().effective(),
             "matmul_precision": str(jax.config.jax_default_matmul_precision),
         }
         if self._with_optimizer:
@@ -406,16 +406,8 @@ class JaxAdapter(Adapter):
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
 
-    def _step(self) -> Callable[..., Any]:
-        """What is called again and again: one step, or STEPS_PER_CALL of them."""
-        script = self._the_script()
-        single = self._steps_per_call == 1
-        step: Callable[..., Any] = script.train_step if single else script.train_steps
-        return step
-
-    def _calls(self, steps: int) -> int:
-        """Calls that make at least so many steps."""
-        return -(-steps // self._steps_per_call)
+    def _calls(self) -> Calls:
+        return Calls(self._the_script())
 
     def _stream(self) -> Iterator[Any]:
         if self._batches is None:
@@ -609,13 +601,6 @@ def _leaves(tree: Any) -> dict[str, Any]:
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_dotted(path): leaf for path, leaf in leaves}
-
-
-def _flat(loss: Any) -> Array:
-    """The losses of one call: one, or STEPS_PER_CALL of them."""
-    import numpy as np
-
-    return np.ravel(loss)
 
 
 def _source(function: Any) -> str:

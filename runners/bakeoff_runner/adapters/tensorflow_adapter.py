@@ -42,6 +42,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -77,7 +78,6 @@ class TensorFlowAdapter(Adapter):
         self._initial: list[tuple[Any, Array]] = []
         self._batches: Optional[Iterator[Any]] = None
         self._dropout: Any = None
-        self._steps_per_call = 1
         self._predicts = False
 
     def import_framework(
@@ -115,9 +115,8 @@ class TensorFlowAdapter(Adapter):
         self._predicts = request.predict
         step = "predict_step" if request.predict else "train_step"
         self._require("load_data", "batches", step)
-        self._steps_per_call = getattr(self._script, "STEPS_PER_CALL", 1)
-        if self._steps_per_call != 1:
-            self._require("train_steps")
+        if not request.predict:
+            self._require(self._calls().name)
         if not request.dropout:
             self._no_dropout()
         self._load_data(request)
@@ -152,17 +151,18 @@ class TensorFlowAdapter(Adapter):
         self._need_optimizer()
         self._reset()
         model, optimizer = self._model, self._optimizer
-        step, batches = self._step(), self._stream()
+        calls, batches = self._calls(), self._stream()
+        step = calls.function
         kept = []
         start = time.monotonic_ns()
         kept.append(step(model, optimizer, *next(batches)))
         self._barrier(kept[-1])
         first = time.monotonic_ns()
-        for _ in range(self._calls(steps) - 1):
+        for _ in range(calls.count(steps) - 1):
             kept.append(step(model, optimizer, *next(batches)))
         self._barrier(kept[-1])
         end = time.monotonic_ns()
-        losses = [float(x) for loss in kept for x in _flat(loss)]
+        losses = [float(x) for loss in kept for x in losses_of(loss)]
         return LossesResult(losses[:steps], first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
@@ -173,16 +173,17 @@ class TensorFlowAdapter(Adapter):
             )
         self._need_optimizer()
         model, optimizer = self._model, self._optimizer
-        step, batches, calls = self._step(), self._stream(), self._calls(steps)
+        calls, batches = self._calls(), self._stream()
+        step, count = calls.function, calls.count(steps)
         loss = None
         start = time.monotonic_ns()
-        for _ in range(calls):
+        for _ in range(count):
             loss = step(model, optimizer, *next(batches))
             mark()
         self._barrier(loss)
         end = time.monotonic_ns()
-        last = None if loss is None else float(_flat(loss)[-1])
-        return RunResult(end - start, last, calls * self._steps_per_call)
+        last = None if loss is None else float(losses_of(loss)[-1])
+        return RunResult(end - start, last, count * calls.steps)
 
     def close(self) -> None:
         self._drop()
@@ -357,8 +358,7 @@ class TensorFlowAdapter(Adapter):
             "mode": "function" if hasattr(step, "python_function") else "eager",
             "jit_compile": bool(getattr(step, "_jit_compile", False)),
             "tf32": bool(tf.config.experimental.tensor_float_32_execution_enabled()),
-            "steps_per_call": self._steps_per_call,
-            "steps_per_mark": self._steps_per_call,
+            **self._calls().effective(),
         }
         if self._optimizer is not None:
             constants = {
@@ -382,16 +382,8 @@ class TensorFlowAdapter(Adapter):
             variable.assign(value)
         self._batches = None
 
-    def _step(self) -> Callable[..., Any]:
-        """What is called again and again: one step, or STEPS_PER_CALL of them."""
-        script = self._the_script()
-        single = self._steps_per_call == 1
-        step: Callable[..., Any] = script.train_step if single else script.train_steps
-        return step
-
-    def _calls(self, steps: int) -> int:
-        """Calls that make at least so many steps."""
-        return -(-steps // self._steps_per_call)
+    def _calls(self) -> Calls:
+        return Calls(self._the_script())
 
     def _stream(self) -> Iterator[Any]:
         if self._batches is None:
@@ -530,13 +522,6 @@ def _wait_for(output: Any) -> None:
     import tensorflow as tf
 
     tf.reshape(output, [-1])[0].numpy()
-
-
-def _flat(loss: Any) -> Array:
-    """The losses of one call: one, or STEPS_PER_CALL of them."""
-    import numpy as np
-
-    return np.ravel(loss)
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

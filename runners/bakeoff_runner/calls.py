@@ -1,0 +1,36 @@
+"""What a training loop calls again and again: one step, or several in one call."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Callable
+
+from bakeoff_runner.adapter import Array
+
+
+class Calls:
+    """``train_step`` of a script; ``train_steps`` where it sets ``STEPS_PER_CALL``."""
+
+    def __init__(self, script: ModuleType) -> None:
+        self._script = script
+        self.steps: int = getattr(script, "STEPS_PER_CALL", 1)  # of one call
+        self.name = "train_step" if self.steps == 1 else "train_steps"
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self._script, self.name)
+        return function
+
+    def count(self, steps: int) -> int:
+        """Calls that make at least so many steps."""
+        return -(-steps // self.steps)
+
+    def effective(self) -> dict[str, int]:
+        return {"steps_per_call": self.steps, "steps_per_mark": self.steps}
+
+
+def losses_of(result: Any) -> Array:
+    """The losses that one call gave: one, or one a step."""
+    import numpy as np
+
+    return np.ravel(result)
