@@ -10,8 +10,8 @@ namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks() {
   static const std::vector<const Framework*> all = {&torch_framework(), &tensorflow_framework(),
-                                                    &keras_framework(), &jax_framework(),
-                                                    &libtorch_framework()};
+                                                    &keras_framework(), &keras2_framework(),
+                                                    &jax_framework(),   &libtorch_framework()};
   return all;
 }
 
