@@ -70,7 +70,7 @@ struct Framework {
   std::vector<Setting> settings;
   // Of its scripts. Those in ".cc" are compiled into a worker of their own (lab/compiled_contender.h).
   std::string extension = ".py";
-  // The environment a contender runs in ("torch", "tensorflow", "jax").
+  // The environment a contender runs in ("torch", "tensorflow", "jax", "keras2").
   std::string (*environment)(const Settings&) = nullptr;
   bool (*supports)(ir::Op) = nullptr;
   Result<Emitted> (*emit)(const Request&) = nullptr;

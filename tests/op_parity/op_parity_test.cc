@@ -305,7 +305,8 @@ TEST_P(OpParity, RandomNetworksTrainAsTheRefereeTrains) {
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity,
                          ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},
                                            Target{"keras", "tensorflow"}, Target{"keras", "jax"},
-                                           Target{"keras", "torch"}, Target{"libtorch", ""}),
+                                           Target{"keras", "torch"}, Target{"keras2", ""},
+                                           Target{"libtorch", ""}),
                          label);
 
 }  // namespace
