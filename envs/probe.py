@@ -1,6 +1,6 @@
 """What an environment holds and does, as lines "key<TAB>value" for `bakeoff env doctor`.
 
-Usage: probe.py torch|tensorflow|jax|onnxruntime. Frameworks write to stdout as they
+Usage: probe.py torch|tensorflow|jax|keras2|onnxruntime. Frameworks write to stdout as they
 please; lines of ours start with "bakeoff:".
 """
 
@@ -18,12 +18,12 @@ def say(key: str, value: object) -> None:
     print(f"bakeoff:{key}\t{text}", flush=True)
 
 
-def load(name: str) -> object:
+def load(name: str, environment: str = "") -> object:
     started = time.monotonic()
     module = importlib.import_module(name)
     version = getattr(module, "__version__", "unknown")
     say(f"version.{name}", version)
-    say(f"import_seconds.{name}", f"{time.monotonic() - started:.1f}")
+    say(f"import_seconds.{environment or name}", f"{time.monotonic() - started:.1f}")
     return module
 
 
@@ -62,6 +62,13 @@ def probe_tensorflow() -> None:
     say("onednn", os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"))
 
 
+def probe_keras2() -> None:
+    probe_tensorflow()
+    import tf_keras
+
+    say("floatx", tf_keras.backend.floatx())
+
+
 def probe_jax() -> None:
     import jax
 
@@ -87,15 +94,16 @@ def main() -> None:
     say("include", sysconfig.get_path("include"))
     load("numpy")
     load("safetensors")
-    load(framework)
+    load("tf_keras" if framework == "keras2" else framework, framework)
     probes = {
         "torch": probe_torch,
         "tensorflow": probe_tensorflow,
         "jax": probe_jax,
+        "keras2": probe_keras2,
         "onnxruntime": probe_onnxruntime,
     }
     probes[framework]()
-    if framework != "onnxruntime":
+    if framework not in ("keras2", "onnxruntime"):
         os.environ["KERAS_BACKEND"] = framework
         load_if_there("keras")
     say("done", "yes")

@@ -1,4 +1,7 @@
-"""The Keras adapter, through a worker, on whichever backend is installed here."""
+"""The Keras adapter, through a worker, on whichever backend is installed here.
+
+Where tf_keras is installed: that of Keras 2, on TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ import pytest
 BACKEND = next(
     (b for b in ("tensorflow", "jax", "torch") if importlib.util.find_spec(b)), None
 )
-if BACKEND is None or importlib.util.find_spec("keras") is None:
+SECOND = importlib.util.find_spec("tf_keras") is not None
+if BACKEND is None or not (SECOND or importlib.util.find_spec("keras")):
     pytest.skip("needs Keras and a backend", allow_module_level=True)
 os.environ["KERAS_BACKEND"] = BACKEND
+FRAMEWORK = "keras2" if SECOND else "keras"
 
 import numpy as np  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
@@ -62,6 +67,9 @@ def fit(model, x, y, epochs, callbacks=None):
         verbose=0,
     )
 """
+if SECOND:
+    SCRIPT = SCRIPT.replace("import keras\n", "import tf_keras as keras\n")
+    SCRIPT = SCRIPT.replace("from keras import", "from tf_keras import")
 LAYOUT = """{"out.weight": {"target": "out/kernel", "perm": [1, 0]},
  "out.bias": {"target": "out/bias"}}"""
 
@@ -106,7 +114,7 @@ def problem(tmp_path: Path) -> Problem:
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    with WorkerProcess("keras") as process:
+    with WorkerProcess(FRAMEWORK) as process:
         yield process
 
 
@@ -123,7 +131,7 @@ def ask(worker: WorkerProcess, op: str, **fields: Any) -> dict[str, Any]:
 def prepare(
     worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
 ) -> dict[str, Any]:
-    options = {"backend": str(BACKEND)}
+    options = {} if SECOND else {"backend": str(BACKEND)}
     info = ask(worker, "import", options=options, dtype="float64", threads=1)
     assert info["ok"], info
     assert info["effective"]["dtype"] == "float64"
@@ -235,6 +243,7 @@ def test_says_what_a_script_lacks(
     assert message in answer["error"]
 
 
+@pytest.mark.skipif(SECOND, reason="TensorFlow alone")
 def test_refuses_a_script_for_another_backend(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
@@ -244,11 +253,22 @@ def test_refuses_a_script_for_another_backend(
     assert "sets KERAS_BACKEND to numpy" in answer["error"]
 
 
+def numbers(variable: Any) -> Any:
+    if SECOND:
+        return variable.numpy()
+    import keras
+
+    return keras.ops.convert_to_numpy(variable.value)
+
+
+def installed_keras() -> Any:
+    return importlib.import_module("tf_keras" if SECOND else "keras")
+
+
 def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() -> None:
     """What src/emit/keras/defaults.cc says."""
-    import keras
-    from keras import layers
-
+    keras = installed_keras()
+    layers = keras.layers
     for layer in (layers.Dense(2), layers.Conv2D(2, 3)):
         assert isinstance(layer.kernel_initializer, keras.initializers.GlorotUniform)
         assert isinstance(layer.bias_initializer, keras.initializers.Zeros)
@@ -265,23 +285,28 @@ def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() ->
     norm = layers.BatchNormalization()
     assert (norm.epsilon, norm.momentum) == (1e-3, 0.99)
     x = np.arange(8.0, dtype="float32").reshape(4, 2)
-    norm(keras.ops.convert_to_tensor(x), training=True)
-    variance = keras.ops.convert_to_numpy(norm.moving_variance)
+    norm(x, training=True)
+    variance = numbers(norm.moving_variance)
     np.testing.assert_allclose(variance, 0.99 + 0.01 * x.var(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["RMSprop", "Adam"])
 def test_epsilon_sits_where_the_fairness_diff_says(kind: str) -> None:
-    import keras
-
+    keras = installed_keras()
     gradient, eps = 0.5, 0.1
-    variable = keras.Variable(np.zeros(1, dtype="float32"))
     optimizer = getattr(keras.optimizers, kind)(1.0, epsilon=eps)
-    optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
+    if SECOND:
+        import tensorflow as tf
+
+        variable = tf.Variable(np.zeros(1, dtype="float32"))
+        optimizer.apply_gradients([(tf.constant([gradient]), variable)])
+    else:
+        variable = keras.Variable(np.zeros(1, dtype="float32"))
+        optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
     if kind == "RMSprop":
         expected = gradient / np.sqrt(0.1 * gradient**2 + eps)
     else:
         v = 0.001 * gradient**2
         expected = np.sqrt(0.001) / 0.1 * 0.1 * gradient / (np.sqrt(v) + eps)
-    step = -keras.ops.convert_to_numpy(variable.value)[0]
+    step = -numbers(variable)[0]
     assert step == pytest.approx(expected, rel=1e-4)

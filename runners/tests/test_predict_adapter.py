@@ -37,6 +37,7 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "jax": ("jax/predict_mnist_cnn", "jax", {}),
     "keras": ("keras/predict_mnist_cnn", "tensorflow", {}),
     "keras_torch": ("keras/predict_mnist_cnn_torch", "torch", {"backend": "torch"}),
+    "keras2": ("keras2/predict_mnist_cnn", "tf_keras", {}),
     "onnxruntime": ("onnxruntime/mnist_cnn", "onnxruntime", {}),
     "onnxruntime_bound": (
         "onnxruntime/mnist_cnn_bound",

@@ -75,7 +75,7 @@ struct Framework {
   std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
   // Of its scripts. Those in ".cc" are compiled into a worker of their own (lab/compiled_contender.h).
   std::string extension = ".py";
-  // The environment a contender runs in ("torch", "tensorflow", "jax").
+  // The environment a contender runs in ("torch", "tensorflow", "jax", "keras2", "onnxruntime").
   std::string (*environment)(const Settings&) = nullptr;
   bool (*supports)(ir::Op) = nullptr;
   Result<Emitted> (*emit)(const Request&) = nullptr;

@@ -18,7 +18,7 @@ namespace bakeoff::lab {
 
 // Those that can race against themselves; with Keras nothing is planted, as the loop is its own.
 inline const std::vector<std::string> kSelfTestFrameworks = {
-    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax"};
+    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2"};
 
 struct SelfTestOptions {
   double minutes = 8;

@@ -34,6 +34,7 @@ std::string framework_of(std::string_view source) {
       return false;
     };
     if (imports("keras")) return "keras";
+    if (imports("tf_keras")) return "keras2";
     if (line.starts_with("#include <torch/")) return "libtorch";
     torch = torch || imports("torch");
     jax = jax || imports("jax");

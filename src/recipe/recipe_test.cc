@@ -187,6 +187,10 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
   EXPECT_EQ(recipe->contenders[1].framework, "torch");
   EXPECT_EQ(recipe->contenders[1].id, "torch:mine.py");
   EXPECT_EQ(recipe->contenders[1].script, fs::canonical(dir / "mine.py"));
+  ASSERT_TRUE(write_file(dir / "old.py", "import tensorflow as tf\nimport tf_keras as keras\n"));
+  const auto old = parse(with(4, "{ framework = \"torch\" }, { script = \"old.py\" }"), dir / "r.toml");
+  ASSERT_TRUE(old) << old.error().text();
+  EXPECT_EQ(old->contenders[1].framework, "keras2");
   fs::remove_all(dir);
   // From a run's record the script may be gone.
   EXPECT_TRUE(parse_recorded(with(4, "{ framework = \"torch\", script = \"mine.py\" }"), dir / "r.toml"));

@@ -340,13 +340,15 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, SinglePredictionParity, ::testing::Values(T
 INSTANTIATE_TEST_SUITE_P(Frameworks, PredictionParity,
                          ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},
                                            Target{"keras", "tensorflow"}, Target{"keras", "jax"},
-                                           Target{"keras", "torch"}, Target{"onnxruntime", ""}),
+                                           Target{"keras", "torch"}, Target{"keras2", ""},
+                                           Target{"onnxruntime", ""}),
                          label);
 
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity,
                          ::testing::Values(Target{"torch", ""}, Target{"tensorflow", ""}, Target{"jax", ""},
                                            Target{"keras", "tensorflow"}, Target{"keras", "jax"},
-                                           Target{"keras", "torch"}, Target{"libtorch", ""}),
+                                           Target{"keras", "torch"}, Target{"keras2", ""},
+                                           Target{"libtorch", ""}),
                          label);
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Keras 3, on TensorFlow, JAX or torch.
+"""Keras 3, on TensorFlow, JAX or torch; and Keras 2, with its own `Library`.
 
 What a script has to offer, generated or edited by its user:
 
@@ -43,7 +43,8 @@ from bakeoff_runner.adapter import (
     RunResult,
     TrainCommands,
 )
-from bakeoff_runner.adapters.keras_backends import BACKENDS, Backend
+from bakeoff_runner.adapters.keras_backends import Backend
+from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -66,7 +67,6 @@ _PREDICTION_NAMES = {
     "build_model": "build_model()",
     "compile_model": "compile_model(model)",
 }
-_OPTIONS = {"backend", "jit_compile", "steps_per_execution"}
 _FOREVER = 10**9  # epochs
 
 
@@ -77,7 +77,8 @@ class _Leave(Exception):
 class KerasAdapter(Adapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._backend: Any = None
         self._script: Optional[ModuleType] = None
         self._model: Any = None
@@ -87,6 +88,7 @@ class KerasAdapter(Adapter):
         self._x: Any = None
         self._y: Any = None
         self._batch = 1
+        self._steps_per_execution = 1
         self._position = 0  # steps into the data
         self._initial: list[tuple[Any, Array]] = []
         # Canonical name -> its Keras variable, where it is kept, its canonical shape.
@@ -96,38 +98,31 @@ class KerasAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
+        library = self._library
+        unknown = sorted(set(options) - library.options)
         if unknown:
-            raise AdapterError(f"unknown option '{unknown[0]}' of framework keras")
-        name = options.get("backend", os.environ.get("KERAS_BACKEND", "tensorflow"))
-        if name not in BACKENDS:
-            raise AdapterError(f"'{name}' is not a backend: {', '.join(BACKENDS)}")
-        os.environ["KERAS_BACKEND"] = name
-        backend = self._backend = BACKENDS[name]()
+            raise AdapterError(
+                f"unknown option '{unknown[0]}' of framework {library.framework}"
+            )
+        backend = self._backend = library.backend(options)
         backend.prepare(dtype, threads)
-        import keras
         import numpy
 
-        keras.config.set_floatx(dtype)
-        if dtype == "float64":
-            _keep_double()
-        keras.config.set_image_data_format("channels_last")  # not the user's keras.json
+        library.start(dtype)
         versions = {
-            "keras": keras.__version__,
+            library.keras.__name__: library.keras.__version__,
             **backend.versions(),
             "numpy": numpy.__version__,
         }
-        effective = {"backend": name, "dtype": keras.config.floatx()}
+        effective = {"backend": backend.name, "dtype": library.floatx()}
         return ImportInfo(
             versions, backend.device(), {**effective, **backend.effective()}
         )
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
-        import keras
-
+        library, keras = self._library, self._library.keras
         self._drop()
-        keras.utils.clear_session()
-        keras.config.set_dtype_policy(keras.config.floatx())
+        library.clear()
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._script = load_script(request.script)
         self._predicts = request.predict
@@ -144,24 +139,23 @@ class KerasAdapter(Adapter):
         self._load_weights(request)
         self._load_data(request)
         script.compile_model(model)
-        if not model.compiled:
+        if not library.compiled(model):
             raise AdapterError(f"{self._file()}: compile_model() compiled nothing")
+        self._steps_per_execution = library.steps_per_execution(model)
         if self._predicts:
             return self._effective()
         self._with_optimizer = request.train
-        if keras.config.floatx() == "float64":
-            _double_constants(model.optimizer)
+        if library.floatx() == "float64":
+            _double_constants(keras, model.optimizer)
         model.optimizer.build(model.trainable_variables)
         self._initial = self._state()
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
-        import keras
-
         if self._predicts:
             return {"output": self._prediction(request.first, request.count)}
-        x, y = self._rows(request.first, request.count)
-        x, y = keras.tree.map_structure(keras.ops.convert_to_tensor, (x, y))
+        library = self._library
+        x, y = library.map(library.tensor, self._rows(request.first, request.count))
         before = self._state()
         self._restore(self._initial)
         try:
@@ -179,9 +173,9 @@ class KerasAdapter(Adapter):
         self._need_optimizer()
         self._restore(self._initial)
         self._position = 0
-        recorder: Any = _new_recorder(self._backend, steps)
+        recorder: Any = _new_recorder(self._library, self._backend, steps)
         start = time.monotonic_ns()
-        if self._model.steps_per_execution == 1:
+        if self._steps_per_execution == 1:
             self._fit(recorder)
         else:
             self._train_on_batches(recorder, steps)
@@ -199,14 +193,14 @@ class KerasAdapter(Adapter):
         if self._batches is None:
             self._batches = zip(script.batches(self._x))
         return predict_burst(
-            script.predict_step, self._model, self._batches, steps, mark, _to_host
+            script.predict_step, self._model, self._batches, steps, mark, self._to_host
         )
 
     def train(self, commands: TrainCommands) -> None:
         if self._predicts:
             return super().train(commands)
         self._need_optimizer()
-        bursts: Any = _new_bursts(self._backend, commands)
+        bursts: Any = _new_bursts(self._library, self._backend, commands)
         try:
             self._fit(bursts)
         except _Leave:
@@ -243,18 +237,12 @@ class KerasAdapter(Adapter):
         if type(batch) is not int or batch < 1:
             raise AdapterError(f"{self._file()} defines no BATCH_SIZE")
         self._batch = batch
-        wanted = os.environ.get("KERAS_BACKEND")
-        if wanted != self._backend.name:
-            os.environ["KERAS_BACKEND"] = self._backend.name
-            raise AdapterError(
-                f"{self._file()} sets KERAS_BACKEND to {wanted}, the contender's "
-                f"backend is {self._backend.name}"
-            )
+        self._library.check_script(self._file(), self._backend)
 
     def _load_weights(self, request: BuildRequest) -> None:
         layout = read_layout(self._layout_file(request))
         self._output = layout.get("output", LayoutEntry("output"))
-        mine = {v.path: v for v in self._model.weights}
+        mine = {self._library.path(v): v for v in self._model.weights}
         if request.weights is None:
             self._name_by_layout(layout, mine)
             return
@@ -299,11 +287,11 @@ class KerasAdapter(Adapter):
             self._names[name] = variable, entry, shape
 
     def _load_data(self, request: BuildRequest) -> None:
-        import keras
         import numpy as np
 
+        library = self._library
         if request.data is None:
-            raise AdapterError("keras needs a data file")
+            raise AdapterError(f"{library.framework} needs a data file")
         loaded = self._the_script().load_data(request.data)
         if self._predicts:
             loaded = loaded, None
@@ -315,34 +303,30 @@ class KerasAdapter(Adapter):
                 return None
             array = np.asarray(array)
             real = np.issubdtype(array.dtype, np.floating)
-            return array.astype(keras.config.floatx(), copy=False) if real else array
+            return array.astype(library.floatx(), copy=False) if real else array
 
-        self._x, self._y = keras.tree.map_structure(cast, tuple(loaded))
+        self._x, self._y = library.map(cast, tuple(loaded))
         if self._row_count() < self._batch:
             raise AdapterError(
                 f"the data has {self._row_count()} rows, a batch {self._batch}"
             )
 
     def _row_count(self) -> int:
-        import keras
-
         data = self._x if self._y is None else (self._x, self._y)
-        return min(len(array) for array in keras.tree.flatten(data))
+        return min(len(array) for array in self._library.leaves(data))
 
     def _effective(self) -> dict[str, Any]:
-        import keras
-
         model = self._model
         effective = {
             "batch": self._batch,
             "parameters": sum(_size(v.shape) for v in model.trainable_variables),
-            "backend": keras.config.backend(),
-            "dtype": keras.config.floatx(),
+            "backend": self._backend.name,
+            "dtype": self._library.floatx(),
             "jit_compile": bool(model.jit_compile),
             "run_eagerly": bool(model.run_eagerly),
-            "steps_per_execution": int(model.steps_per_execution),
+            "steps_per_execution": self._steps_per_execution,
             # One mark for each call of the compiled function.
-            "steps_per_mark": int(model.steps_per_execution),
+            "steps_per_mark": self._steps_per_execution,
             "normalisation": _describe_norms(model),
             **self._backend.effective(),
         }
@@ -357,7 +341,8 @@ class KerasAdapter(Adapter):
         return [*model.variables, *model.optimizer.variables]
 
     def _state(self) -> list[tuple[Any, Array]]:
-        return [(variable, _numpy(variable)) for variable in self._variables()]
+        value = self._library.value
+        return [(variable, value(variable)) for variable in self._variables()]
 
     def _restore(self, state: list[tuple[Any, Array]]) -> None:
         for variable, value in state:
@@ -368,13 +353,11 @@ class KerasAdapter(Adapter):
             raise AdapterError("this build has no optimizer")
 
     def _rows(self, first: int, count: int) -> tuple[Any, Any]:
-        import keras
-
         if first + count > self._row_count():
             raise AdapterError(
                 f"the data has {self._row_count()} rows, not {first + count}"
             )
-        rows: tuple[Any, Any] = keras.tree.map_structure(
+        rows: tuple[Any, Any] = self._library.map(
             lambda array: None if array is None else array[first : first + count],
             (self._x, self._y),
         )
@@ -384,7 +367,6 @@ class KerasAdapter(Adapter):
 
     def _fit(self, callback: Any) -> None:
         """The script's `fit`, from the batch where the last one stopped."""
-        import keras
         import numpy as np
 
         full = len(self._y) // self._batch
@@ -395,11 +377,14 @@ class KerasAdapter(Adapter):
 
         x, y = self._x, self._y
         if start:
-            x, y = keras.tree.map_structure(turn, (x, y))
+            x, y = self._library.map(turn, (x, y))
+        # An execution cut short leaves Keras 2 with its length.
+        self._library.set_steps_per_execution(self._model, self._steps_per_execution)
         self._the_script().fit(self._model, x, y, epochs=_FOREVER, callbacks=[callback])
 
     def _train_on_batches(self, recorder: Any, steps: int) -> None:
         full = len(self._y) // self._batch
+        self._library.set_steps_per_execution(self._model, 1)  # of one batch
         for step in range(steps):
             x, y = self._rows(step % full * self._batch, self._batch)
             logs = self._model.train_on_batch(x, y, return_dict=True)
@@ -409,16 +394,20 @@ class KerasAdapter(Adapter):
 
     def _prediction(self, first: int, count: int) -> Array:
         """By the step as it is timed; in double precision op by op."""
-        import keras
         import numpy as np
 
-        x, _ = self._rows(first, count)
-        x = keras.tree.map_structure(keras.ops.convert_to_tensor, x)
-        if keras.config.floatx() == "float64":
-            output = keras.ops.convert_to_numpy(self._model(x, training=False))
+        library = self._library
+        x = library.map(library.tensor, self._rows(first, count)[0])
+        if library.floatx() == "float64":
+            output = library.array(self._model(x, training=False))
         else:
             output = self._the_script().predict_step(self._model, x)
         return self._canonical_output(np.array(output))
+
+    def _to_host(self, output: Any) -> None:
+        """Waits for an output that a script of one's own left on its device."""
+        if hasattr(output, "shape"):
+            self._library.array(output)
 
     def _canonical_output(self, output: Array) -> Array:
         if self._output.perm is None:
@@ -449,9 +438,7 @@ class KerasAdapter(Adapter):
 
     def _activations(self, x: Any) -> dict[str, Array]:
         """Outputs of layers with parameters, where the model is a graph of layers."""
-        import keras
-        import numpy as np
-
+        keras = self._library.keras
         owners = {
             entry.target.partition("/")[0]: name.rpartition(".")[0]
             for name, (_, entry, _) in self._names.items()
@@ -467,7 +454,7 @@ class KerasAdapter(Adapter):
         tensors = {}
         values = values if len(outputs) > 1 else [values]  # as Keras gives a single one
         for layer, value in zip(layers, values):
-            array = np.array(keras.ops.convert_to_numpy(value))
+            array = self._library.array(value)
             if array.ndim == 4 and _channels_last(layer):
                 array = array.transpose(0, 3, 1, 2)
             tensors[f"activation/{owners[layer.name]}"] = array
@@ -475,8 +462,6 @@ class KerasAdapter(Adapter):
 
     def _update(self, grads: Mapping[str, Array]) -> dict[str, Array]:
         """The parameters after one update from `grads`, from the initial state."""
-        import keras
-
         self._need_optimizer()
         model = self._model
         trained = {id(variable) for variable in model.trainable_variables}
@@ -486,22 +471,24 @@ class KerasAdapter(Adapter):
                 continue
             if name not in grads:
                 raise AdapterError(f"no gradient is given for '{name}'")
-            given[id(variable)] = keras.ops.convert_to_tensor(
+            given[id(variable)] = self._library.tensor(
                 to_framework(grads[name], entry).copy(), dtype=variable.dtype
             )
         variables = [v for v in model.trainable_variables if id(v) in given]
-        model.optimizer.apply([given[id(v)] for v in variables], variables)
+        self._library.apply(
+            model.optimizer, [given[id(v)] for v in variables], variables
+        )
         return {
-            f"update/{name}": to_canonical(_numpy(variable), entry, shape)
+            f"update/{name}": to_canonical(self._library.value(variable), entry, shape)
             for name, (variable, entry, shape) in self._names.items()
             if id(variable) in given
         }
 
 
-def _new_recorder(backend: Backend, steps: int) -> object:
-    import keras
+def _new_recorder(library: Library, backend: Backend, steps: int) -> object:
+    base: Any = library.keras.callbacks.Callback
 
-    class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
+    class Recorder(base):  # type: ignore[misc]
         """Keeps the loss of each batch, and ends `fit` after `steps`."""
 
         def __init__(self) -> None:
@@ -528,14 +515,15 @@ def _new_recorder(backend: Backend, steps: int) -> object:
     return Recorder()
 
 
-def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
-    import keras
+def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> object:
+    base: Any = library.keras.callbacks.Callback
 
-    class Bursts(keras.callbacks.Callback):  # type: ignore[misc]
+    class Bursts(base):  # type: ignore[misc]
         """Waits at the boundaries of bursts; see the module's docstring."""
 
         def __init__(self) -> None:
             super().__init__()
+            self._supports_tf_logs = True  # Keras 2 would wait for each step's logs
             self.mark = commands.mark
             self.previous: Optional[int] = None  # first step of the last execution
             self.left = self.done = self.total = self.start_ns = 0
@@ -554,7 +542,7 @@ def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
             # A new epoch: the last execution of the old one may have been shorter.
             in_epoch: Optional[int] = self.params.get("steps")
             if in_epoch is None:
-                return int(self.model.steps_per_execution)
+                return library.steps_per_execution(self.model)
             return in_epoch - previous
 
         def count(self, steps: int) -> None:
@@ -577,35 +565,8 @@ def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
     return Bursts()
 
 
-def _to_host(output: Any) -> None:
-    """Waits for an output that a script of one's own left on its device."""
-    import keras
-
-    if hasattr(output, "shape"):
-        keras.ops.convert_to_numpy(output)
-
-
-def _numpy(variable: Any) -> Array:
-    import keras
-    import numpy as np
-
-    return np.array(keras.ops.convert_to_numpy(variable.value))
-
-
-def _keep_double() -> None:
-    """Keeps Keras from rounding float64 to float32 in layers and ops.
-
-    With JAX and torch its type promotion turns every 64-bit type into the 32-bit one;
-    BatchNormalization, `ops.mean` and losses would then leave double precision.
-    """
-    from keras.src.backend.common import dtypes
-
-    dtypes.BIT64_TO_BIT32_DTYPE.pop("float64", None)
-
-
-def _double_constants(optimizer: Any) -> None:
+def _double_constants(keras: Any, optimizer: Any) -> None:
     """Makes constants double that Keras casts to a dtype: on TensorFlow by float32."""
-    import keras
     import numpy as np
 
     names = ["beta_1", "beta_2", "weight_decay"]
@@ -632,6 +593,8 @@ def _channels_last(layer: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):  # a number of numpy's
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)
@@ -659,4 +622,4 @@ def _describe_norms(model: Any) -> list[dict[str, Any]]:
 
 
 def make() -> Adapter:
-    return KerasAdapter()
+    return KerasAdapter(Keras3())

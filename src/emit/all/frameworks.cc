@@ -10,9 +10,9 @@
 namespace bakeoff::emit {
 
 const std::vector<const Framework*>& frameworks() {
-  static const std::vector<const Framework*> all = {&torch_framework(),    &tensorflow_framework(),
-                                                    &keras_framework(),    &jax_framework(),
-                                                    &libtorch_framework(), &onnxruntime_framework()};
+  static const std::vector<const Framework*> all = {
+      &torch_framework(), &tensorflow_framework(), &keras_framework(),      &keras2_framework(),
+      &jax_framework(),   &libtorch_framework(),   &onnxruntime_framework()};
   return all;
 }
 

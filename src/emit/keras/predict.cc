@@ -10,21 +10,21 @@ void print_compile(CodeWriter& out, const std::string& jit) {
   out.call("model.compile", {"jit_compile=" + (jit == "auto" ? "\"auto\"" : python_bool(jit == "true"))});
 }
 
-void print_batches(CodeWriter& out, size_t inputs) {
+void print_batches(CodeWriter& out, const Dialect& dialect, size_t inputs) {
   out.line("def batches(x):");
   const auto body = out.indent();
   out.line("\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"");
   if (inputs == 1) {
     out.print(
-        "starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-        "ready = [ops.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]\n"
-        "return itertools.cycle(ready)\n");
+        dialect.translate("starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+                          "ready = [ops.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]\n"
+                          "return itertools.cycle(ready)\n"));
   } else {
     out.print(
-        "starts = range(0, len(x[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-        "parts = [[array[i : i + BATCH_SIZE] for array in x] for i in starts]\n"
-        "ready = [[ops.convert_to_tensor(array) for array in part] for part in parts]\n"
-        "return itertools.cycle(ready)\n");
+        dialect.translate("starts = range(0, len(x[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+                          "parts = [[array[i : i + BATCH_SIZE] for array in x] for i in starts]\n"
+                          "ready = [[ops.convert_to_tensor(array) for array in part] for part in parts]\n"
+                          "return itertools.cycle(ready)\n"));
   }
 }
 
@@ -53,11 +53,12 @@ for step in range(arguments.steps):
 
 }  // namespace
 
-void print_prediction(CodeWriter& out, const Request& request, const ModelText& model) {
+void print_prediction(CodeWriter& out, const Request& request, const Dialect& dialect,
+                      const ModelText& model) {
   print_compile(out, request.settings.at("jit_compile"));
   out.blank(2);
   out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
-  print_batches(out, model.inputs);
+  print_batches(out, dialect, model.inputs);
   out.blank(2);
   print_main(out, request.training.track == ir::Track::kEqualised);
 }

@@ -7,11 +7,13 @@
 
 #include "emit/code_writer.h"
 #include "emit/emit.h"
+#include "emit/keras/dialect.h"
 #include "emit/keras/model.h"
 
 namespace bakeoff::emit::keras {
 
 // From compile_model to the end of the file.
-void print_prediction(CodeWriter& out, const Request& request, const ModelText& model);
+void print_prediction(CodeWriter& out, const Request& request, const Dialect& dialect,
+                      const ModelText& model);
 
 }  // namespace bakeoff::emit::keras
