@@ -10,6 +10,7 @@ import ast
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -580,7 +581,8 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
-    stem = next(s for s in shapes if script.stem.startswith(s))
+    name = script.stem.removeprefix("predict_")
+    stem = next(s for s in shapes if name.startswith(s))
     generator = np.random.default_rng(2)
     data = {}
     for name, shape in shapes[stem].items():
@@ -593,8 +595,63 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
     write_safetensors(directory / "data.safetensors", data)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.py")))
-def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
+# Each script in a process of its own, forked from one that has imported torch and done
+# nothing with it yet. Imported a dozen times, torch takes longer than all that is here.
+RUN_ALONE = """
+import os, runpy, sys, traceback
+import torch, torch._dynamo
+for line in sys.stdin:
+    script, log, *sys.argv[1:] = line.split()
+    process = os.fork()
+    if process == 0:
+        os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        status = 1
+        try:
+            runpy.run_path(script, run_name="__main__")
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_alone() -> Iterator[Callable[[Path, int], str]]:
+    """Runs a script for some steps; gives what it printed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN_ALONE],
+        cwd="/",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+
+        def run(script: Path, steps: int) -> str:
+            log = script.with_suffix(".log")
+            print(script, log, "--steps", steps, file=requests, flush=True)
+            status = answers.readline().strip()
+            assert status == "0", log.read_text()
+            return log.read_text()
+
+        yield run
+        requests.close()
+    assert process.returncode == 0
+
+
+TRAINING = sorted(
+    path.name for path in GOLDEN.glob("*.py") if not path.name.startswith("predict_")
+)
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_script_runs_alone_and_learns(
+    name: str, tmp_path: Path, run_alone: Callable[[Path, int], str]
+) -> None:
     source = (GOLDEN / name).read_text()
     assert "bakeoff" not in source.lower()
     # Small batches, a learning rate that shows at once, no half minute of compiling.
@@ -613,17 +670,29 @@ def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
     data_for(GOLDEN / name, tmp_path, 64)
     if "weights.safetensors" in source:
         write_weights(tmp_path / "weights.safetensors", shapes_of(name))
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "train.py"), "--steps", "101"],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    losses = [float(line.split()[-1]) for line in done.stdout.splitlines()]
-    assert len(losses) == 11
+    printed = run_alone(tmp_path / "train.py", 41)
+    losses = [float(line.split()[-1]) for line in printed.splitlines()]
+    assert len(losses) == 5
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in GOLDEN.glob("predict_*.py"))
+)
+def test_prediction_runs_alone(
+    name: str, tmp_path: Path, run_alone: Callable[[Path, int], str]
+) -> None:
+    script = tmp_path / "predict.py"
+    script.write_text(
+        re.sub(r"BATCH_SIZE = \d+", "BATCH_SIZE = 8", (GOLDEN / name).read_text())
+    )
+    data_for(GOLDEN / name, tmp_path, 16)
+    if "weights.safetensors" in script.read_text():
+        write_weights(tmp_path / "weights.safetensors", shapes_of(name))
+    lines = run_alone(script, 21).splitlines()
+    assert [line.split()[1].rstrip(":") for line in lines] == ["0", "10", "20"]
+    means = [float(line.split()[-1]) for line in lines]
+    assert means[0] == means[1] == means[2]  # two batches: they repeat
 
 
 def test_compiled_step_gives_the_eager_losses(
