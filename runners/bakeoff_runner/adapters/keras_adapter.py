@@ -41,6 +41,7 @@ from bakeoff_runner.adapter import (
     TrainCommands,
 )
 from bakeoff_runner.adapters.keras_backends import BACKENDS, Backend
+from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -188,6 +189,10 @@ class KerasAdapter(Adapter):
             pass
         finally:
             self._position += bursts.total
+
+    def allocator_peak(self) -> Peak:
+        backend: Backend = self._backend
+        return backend.allocator_peak()
 
     def close(self) -> None:
         self._drop()
