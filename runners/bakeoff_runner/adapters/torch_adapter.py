@@ -38,6 +38,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, torch_peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -183,6 +184,9 @@ class TorchAdapter(Adapter):
         _barrier()
         end = time.monotonic_ns()
         return RunResult(end - start, None if loss is None else float(loss))
+
+    def allocator_peak(self) -> Peak:
+        return torch_peak()
 
     def close(self) -> None:
         self._drop()
