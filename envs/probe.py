@@ -1,6 +1,6 @@
 """What an environment holds and does, as lines "key<TAB>value" for `bakeoff env doctor`.
 
-Usage: probe.py torch|tensorflow|jax. Frameworks write to stdout as they
+Usage: probe.py torch|tensorflow|jax|keras2|onnxruntime. Frameworks write to stdout as they
 please; lines of ours start with "bakeoff:".
 """
 
@@ -19,12 +19,12 @@ def say(key: str, value: object) -> None:
     print(f"bakeoff:{key}\t{text}", flush=True)
 
 
-def load(name: str) -> object:
+def load(name: str, environment: str = "") -> object:
     started = time.monotonic()
     module = importlib.import_module(name)
     version = getattr(module, "__version__", "unknown")
     say(f"version.{name}", version)
-    say(f"import_seconds.{name}", f"{time.monotonic() - started:.1f}")
+    say(f"import_seconds.{environment or name}", f"{time.monotonic() - started:.1f}")
     return module
 
 
@@ -68,6 +68,13 @@ def probe_tensorflow() -> None:
     say("BLAS", "Eigen" + ("" if setting == "0" else ", with oneDNN by its own choice"))
 
 
+def probe_keras2() -> None:
+    probe_tensorflow()
+    import tf_keras
+
+    say("floatx", tf_keras.backend.floatx())
+
+
 def probe_jax() -> None:
     import jax
 
@@ -76,6 +83,16 @@ def probe_jax() -> None:
     say("build", f"backend={jax.default_backend()}; x64={jax.config.jax_enable_x64}")
     say("BLAS", "Eigen within XLA; OpenBLAS of scipy for LAPACK")
     load_if_there("optax")
+
+
+def probe_onnxruntime() -> None:
+    import onnxruntime
+
+    say("threads", len(os.sched_getaffinity(0)))
+    providers = onnxruntime.get_available_providers()
+    say("devices", " ".join(providers))
+    say("build", onnxruntime.get_build_info())
+    load("onnx")
 
 
 # Libraries of matrix products, and of the threads that they share.
@@ -103,12 +120,18 @@ def main() -> None:
     say("include", sysconfig.get_path("include"))
     load("numpy")
     load("safetensors")
-    load(framework)
-    {"torch": probe_torch, "tensorflow": probe_tensorflow, "jax": probe_jax}[
-        framework
-    ]()
-    os.environ["KERAS_BACKEND"] = framework
-    load_if_there("keras")
+    load("tf_keras" if framework == "keras2" else framework, framework)
+    probes = {
+        "torch": probe_torch,
+        "tensorflow": probe_tensorflow,
+        "jax": probe_jax,
+        "keras2": probe_keras2,
+        "onnxruntime": probe_onnxruntime,
+    }
+    probes[framework]()
+    if framework not in ("keras2", "onnxruntime"):
+        os.environ["KERAS_BACKEND"] = framework
+        load_if_there("keras")
     say_blas()
     say("done", "yes")
 

@@ -72,6 +72,8 @@ class BuildRequest:
     layout: Optional[Path]  # JSON, see layout.py; None = every tensor as it is
     dropout: bool = True  # False: every dropout rate is forced to 0
     train: bool = True  # False: no optimizer, only parity with grads_in = None
+    # True: the scenario "predict". A step is one forward pass in inference mode.
+    predict: bool = False
     # The whole request as it came: an adapter may understand further keys.
     fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -93,6 +95,10 @@ class ParityRequest:
     - optionally ``activation/<layer>``.
 
     Afterwards weights, buffers and optimizer are as they were before.
+
+    After a build with `predict` the answer has ``output`` and, if one likes,
+    ``activation/<layer>``, and nothing else: of the very step that `run` repeats, in
+    inference mode.
     """
 
     first: int
@@ -186,6 +192,8 @@ class Adapter(ABC):
     @abstractmethod
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         """Runs `steps` training steps, calls `mark` after each, ends with the barrier.
+
+        After a build with `predict`: as many forward passes.
 
         Goes on where the last run stopped; data wraps around, the last partial batch
         is dropped. Nothing but the loop may happen between start and end: no host

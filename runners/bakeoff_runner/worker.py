@@ -128,6 +128,7 @@ class Worker:
         self._session = _Session(channel, marker(ring), self._memory)
         self._adapter: Optional[Adapter] = None
         self._built = False
+        self._predicts = False
         self._operations: Mapping[str, Callable[[Request], Fields]] = {
             "import": self._import,
             "build": self._build,
@@ -224,6 +225,7 @@ class Worker:
             layout=_path(request, "layout"),
             dropout=_flag(request, "dropout", True),
             train=_flag(request, "train", True),
+            predict=_predicts(request),
             fields=request.fields,
         )
         self._built = False
@@ -231,6 +233,7 @@ class Worker:
         effective = adapter.build(build)
         elapsed = time.monotonic_ns() - start
         self._built = True
+        self._predicts = build.predict
         return {"build_ns": elapsed, "effective": effective}
 
     def _parity(self, request: Request) -> Fields:
@@ -256,6 +259,8 @@ class Worker:
     def _losses(self, request: Request) -> Fields:
         steps = _count(request, "steps")
         self._require_build()
+        if self._predicts:
+            raise ProtocolError("there are no losses in the scenario 'predict'")
         result = self._the_adapter().losses(steps)
         if len(result.losses) != steps:
             raise RuntimeError(f"{len(result.losses)} losses of {steps} steps")
@@ -324,6 +329,13 @@ def _flag(request: Request, key: str, default: bool) -> bool:
     if not isinstance(value, bool):
         raise ProtocolError(f"'{key}' is not true or false")
     return value
+
+
+def _predicts(request: Request) -> bool:
+    scenario = request.fields.get("scenario", "train")
+    if scenario not in ("train", "predict"):
+        raise ProtocolError(f"'scenario' {scenario!r} is not train or predict")
+    return bool(scenario == "predict")
 
 
 def _path(request: Request, key: str) -> Optional[Path]:

@@ -61,9 +61,11 @@ class WorkerProcess:
     def send_line(self, line: str) -> None:
         os.write(self._request, line.encode() + b"\n")
 
-    def receive(self, seconds: float = 20.0) -> dict[str, Any]:
+    patience = 20.0  # seconds for an answer
+
+    def receive(self) -> dict[str, Any]:
         while b"\n" not in self._received:
-            ready, _, _ = select.select([self._answer], [], [], seconds)
+            ready, _, _ = select.select([self._answer], [], [], self.patience)
             assert ready, "the worker does not answer"
             chunk = os.read(self._answer, 65536)
             assert chunk, f"the worker is gone: {self.process.wait()}"

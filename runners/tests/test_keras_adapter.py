@@ -1,4 +1,7 @@
-"""The Keras adapter, through a worker, on whichever backend is installed here."""
+"""The Keras adapter, through a worker, on whichever backend is installed here.
+
+Where tf_keras is installed: that of Keras 2, on TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ import pytest
 BACKEND = next(
     (b for b in ("tensorflow", "jax", "torch") if importlib.util.find_spec(b)), None
 )
-if BACKEND is None or importlib.util.find_spec("keras") is None:
+SECOND = importlib.util.find_spec("tf_keras") is not None
+if BACKEND is None or not (SECOND or importlib.util.find_spec("keras")):
     pytest.skip("needs Keras and a backend", allow_module_level=True)
 os.environ["KERAS_BACKEND"] = BACKEND
+FRAMEWORK = "keras2" if SECOND else "keras"
 
 import numpy as np  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
@@ -62,6 +67,9 @@ def fit(model, x, y, epochs, callbacks=None):
         verbose=0,
     )
 """
+if SECOND:
+    SCRIPT = SCRIPT.replace("import keras\n", "import tf_keras as keras\n")
+    SCRIPT = SCRIPT.replace("from keras import", "from tf_keras import")
 LAYOUT = """{"out.weight": {"target": "out/kernel", "perm": [1, 0]},
  "out.bias": {"target": "out/bias"}}"""
 
@@ -106,30 +114,20 @@ def problem(tmp_path: Path) -> Problem:
 
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
-    with WorkerProcess("keras") as process:
+    with WorkerProcess(FRAMEWORK) as process:
+        process.patience = 240.0  # for imports and compilation
         yield process
-
-
-def ask(worker: WorkerProcess, op: str, **fields: Any) -> dict[str, Any]:
-    """`WorkerProcess.ask` with time for imports and compilation."""
-    receive = worker.receive
-    worker.receive = lambda seconds=240.0: receive(seconds)  # type: ignore[method-assign]
-    try:
-        return worker.ask(op, **fields)
-    finally:
-        worker.receive = receive  # type: ignore[method-assign]
 
 
 def prepare(
     worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
 ) -> dict[str, Any]:
-    options = {"backend": str(BACKEND)}
-    info = ask(worker, "import", options=options, dtype="float64", threads=1)
+    options = {} if SECOND else {"backend": str(BACKEND)}
+    info = worker.ask("import", options=options, dtype="float64", threads=1)
     assert info["ok"], info
     assert info["effective"]["dtype"] == "float64"
     (folder / "mine.py").write_text(text.replace("STEPS", str(fields.pop("steps", 1))))
-    return ask(
-        worker,
+    return worker.ask(
         "build",
         script=str(folder / "mine.py"),
         weights=str(folder / "weights.safetensors"),
@@ -146,7 +144,7 @@ def test_losses_follow_the_arithmetic_and_wrap_around(
     assert built["effective"]["parameters"] == 8
     assert built["effective"]["optimizer"]["class"] == "SGD"
     for _ in range(2):  # from the initial state each time
-        answer = ask(worker, "losses", steps=8)
+        answer = worker.ask("losses", steps=8)
         assert answer["ok"], answer
         assert answer["losses"] == pytest.approx(problem.losses(8), rel=1e-12)
     assert 0 < answer["first_ns"] < answer["ns"]
@@ -156,12 +154,11 @@ def test_parity_gives_gradients_and_one_update_and_changes_nothing(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
     assert prepare(worker, tmp_path)["ok"]
-    assert ask(worker, "losses", steps=2)["ok"]
+    assert worker.ask("losses", steps=2)["ok"]
     given = {"out.weight": np.ones((2, 3)), "out.bias": np.full(2, -2.0)}
     write_safetensors(tmp_path / "grads.safetensors", given)
     for _ in range(2):
-        answer = ask(
-            worker,
+        answer = worker.ask(
             "parity",
             batch=[4, 4],
             out=str(tmp_path / "out.safetensors"),
@@ -186,11 +183,11 @@ def test_bursts_report_the_steps_they_made(
 ) -> None:
     assert prepare(worker, tmp_path)["ok"]
     for steps in (1, 3, 7):
-        answer = ask(worker, "run", steps=steps)
+        answer = worker.ask("run", steps=steps)
         assert answer["ok"], answer
         assert answer["steps"] == steps
         assert 0 < answer["ns"] <= answer["wall_ns"]
-    assert ask(worker, "losses", steps=2)["losses"] == pytest.approx(problem.losses(2))
+    assert worker.ask("losses", steps=2)["losses"] == pytest.approx(problem.losses(2))
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
@@ -199,13 +196,13 @@ def test_bursts_end_with_an_execution(
 ) -> None:
     built = prepare(worker, tmp_path, steps=2)
     assert built["effective"]["steps_per_execution"] == 2
-    answer = ask(worker, "losses", steps=5)
+    answer = worker.ask("losses", steps=5)
     assert answer["losses"] == pytest.approx(problem.losses(5), rel=1e-12)
     # An epoch has three batches: executions of two steps and of one, in turn. The
     # first begins with batch 5, the third of an epoch that fit sees as its first.
-    assert ask(worker, "run", steps=1)["steps"] == 2
-    assert ask(worker, "run", steps=1)["steps"] == 1
-    assert ask(worker, "run", steps=4)["steps"] == 5
+    assert worker.ask("run", steps=1)["steps"] == 2
+    assert worker.ask("run", steps=1)["steps"] == 1
+    assert worker.ask("run", steps=4)["steps"] == 5
 
 
 @pytest.mark.parametrize(
@@ -235,6 +232,7 @@ def test_says_what_a_script_lacks(
     assert message in answer["error"]
 
 
+@pytest.mark.skipif(SECOND, reason="TensorFlow alone")
 def test_refuses_a_script_for_another_backend(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
@@ -244,11 +242,22 @@ def test_refuses_a_script_for_another_backend(
     assert "sets KERAS_BACKEND to numpy" in answer["error"]
 
 
+def numbers(variable: Any) -> Any:
+    if SECOND:
+        return variable.numpy()
+    import keras
+
+    return keras.ops.convert_to_numpy(variable.value)
+
+
+def installed_keras() -> Any:
+    return importlib.import_module("tf_keras" if SECOND else "keras")
+
+
 def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() -> None:
     """What src/emit/keras/defaults.cc says."""
-    import keras
-    from keras import layers
-
+    keras = installed_keras()
+    layers = keras.layers
     for layer in (layers.Dense(2), layers.Conv2D(2, 3)):
         assert isinstance(layer.kernel_initializer, keras.initializers.GlorotUniform)
         assert isinstance(layer.bias_initializer, keras.initializers.Zeros)
@@ -265,23 +274,28 @@ def test_the_defaults_of_the_fairness_diff_are_those_of_the_installed_keras() ->
     norm = layers.BatchNormalization()
     assert (norm.epsilon, norm.momentum) == (1e-3, 0.99)
     x = np.arange(8.0, dtype="float32").reshape(4, 2)
-    norm(keras.ops.convert_to_tensor(x), training=True)
-    variance = keras.ops.convert_to_numpy(norm.moving_variance)
+    norm(x, training=True)
+    variance = numbers(norm.moving_variance)
     np.testing.assert_allclose(variance, 0.99 + 0.01 * x.var(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["RMSprop", "Adam"])
 def test_epsilon_sits_where_the_fairness_diff_says(kind: str) -> None:
-    import keras
-
+    keras = installed_keras()
     gradient, eps = 0.5, 0.1
-    variable = keras.Variable(np.zeros(1, dtype="float32"))
     optimizer = getattr(keras.optimizers, kind)(1.0, epsilon=eps)
-    optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
+    if SECOND:
+        import tensorflow as tf
+
+        variable = tf.Variable(np.zeros(1, dtype="float32"))
+        optimizer.apply_gradients([(tf.constant([gradient]), variable)])
+    else:
+        variable = keras.Variable(np.zeros(1, dtype="float32"))
+        optimizer.apply([keras.ops.convert_to_tensor([gradient])], [variable])
     if kind == "RMSprop":
         expected = gradient / np.sqrt(0.1 * gradient**2 + eps)
     else:
         v = 0.001 * gradient**2
         expected = np.sqrt(0.001) / 0.1 * 0.1 * gradient / (np.sqrt(v) + eps)
-    step = -keras.ops.convert_to_numpy(variable.value)[0]
+    step = -numbers(variable)[0]
     assert step == pytest.approx(expected, rel=1e-4)

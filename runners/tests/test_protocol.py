@@ -56,6 +56,19 @@ def test_second_build_starts_afresh() -> None:
         assert worker.ask("run", steps=4)["loss"] == first
 
 
+def test_a_build_that_predicts_has_no_losses() -> None:
+    with WorkerProcess() as worker:
+        worker.ready()
+        assert worker.ask("losses", steps=1)["ok"]
+        assert worker.ask("build", script="x.py", scenario="predict", train=False)["ok"]
+        answer = worker.ask("losses", steps=1)
+        assert not answer["ok"] and answer["stage"] == "protocol"
+        assert "no losses in the scenario 'predict'" in answer["error"]
+        assert worker.ask("run", steps=1)["ok"]
+        answer = worker.ask("build", script="x.py", scenario="fit")
+        assert not answer["ok"] and "'fit' is not train or predict" in answer["error"]
+
+
 def test_memory_at_any_time_and_between_runs() -> None:
     with WorkerProcess() as worker:
         before = worker.ask("memory")

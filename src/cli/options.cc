@@ -90,7 +90,7 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_flag("--quick", t.calibrate.quick, "two minutes, and fewer controls");
   calibrate->add_option(
       "--framework", t.calibrate.framework,
-      "torch, tensorflow, keras, jax, or kernel for the built-in one; default: the first installed");
+      "torch, tensorflow, keras, keras2, jax, or kernel for the built-in one; default: the first installed");
   calibrate->add_option("--output", t.calibrate.output, "default: profile.json in the bakeoff home");
   calibrate->add_flag("--serve-kernel", t.calibrate.serve_kernel)->group("");
   calibrate->add_option("--ring", t.calibrate.ring)->group("");
@@ -161,7 +161,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   env->require_subcommand(1);
   CLI::App* create =
       command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
-  create->add_option("names", t.env.names, "torch, tensorflow, jax");
+  create->add_option("names", t.env.names, "torch, tensorflow, jax, keras2, onnxruntime");
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
   CLI::App* list = command(*env, "list", "List environments and what they hold", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });

@@ -1,8 +1,15 @@
 #include "emit/emit.h"
 
+#include <algorithm>
+
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
+
+bool can(const Framework& framework, ir::Scenario scenario) {
+  return std::find(framework.scenarios.begin(), framework.scenarios.end(), scenario) !=
+         framework.scenarios.end();
+}
 
 Status check_supported(const Framework& framework, const ir::Workload& workload) {
   for (const ir::Node& node : workload.nodes) {

@@ -6,6 +6,9 @@
 // The emitted script runs alone: `python train_torch.py [--data F] [--weights F] [--steps N]`; by default it
 // reads data.safetensors (one tensor per input of the workload, rows first, raw values) and, in the equalised
 // track, weights.safetensors (canonical names and layouts) from its own folder, trains, prints losses.
+//
+// In the scenario "predict" it is predict_torch.py, prints the mean of the outputs of every tenth batch, and
+// loads only the inputs that the prediction depends on.
 
 #include <map>
 #include <string>
@@ -25,6 +28,7 @@ struct Setting {
   std::vector<std::string> values;  // allowed; empty: any positive integer
   std::string fallback;             // the framework's own default
   std::string doc;
+  bool training_only = false;  // means nothing in the scenario "predict"
 };
 
 struct Request {
@@ -68,17 +72,20 @@ struct Framework {
   std::string name;   // "torch": also the runner's adapter
   std::string title;  // "PyTorch"
   std::vector<Setting> settings;
+  std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
   // Of its scripts. Those in ".cc" are compiled into a worker of their own (lab/compiled_contender.h).
   std::string extension = ".py";
-  // The environment a contender runs in ("torch", "tensorflow", "jax").
+  // The environment a contender runs in ("torch", "tensorflow", "jax", "keras2", "onnxruntime").
   std::string (*environment)(const Settings&) = nullptr;
   bool (*supports)(ir::Op) = nullptr;
   Result<Emitted> (*emit)(const Request&) = nullptr;
-  // Defaults that matter for this workload and optimizer.
+  // Defaults that matter for this workload and optimizer; null: it has none of its own.
   std::vector<Default> (*defaults)(const Request&) = nullptr;
   // True where running variances are updated with the unbiased batch variance (torch).
   bool (*unbiased_running_var)(const Settings&) = nullptr;
 };
+
+bool can(const Framework& framework, ir::Scenario scenario);
 
 // An error naming the first op of the workload without an emitter, before anything is written.
 Status check_supported(const Framework& framework, const ir::Workload& workload);

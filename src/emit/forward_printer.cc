@@ -17,8 +17,9 @@ bool made_up(const std::string& name) {
          std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-std::vector<int> live_nodes(const ir::Workload& workload) {
+std::vector<int> live_nodes(const ir::Workload& workload, bool predicts) {
   std::set<ir::ValueId> needed(workload.nodes.back().inputs.begin(), workload.nodes.back().inputs.end());
+  if (predicts) needed = {workload.prediction()};
   std::vector<int> live;
   for (int n = static_cast<int>(workload.nodes.size()) - 2; n >= 0; --n) {
     if (!needed.contains(workload.output_of(n))) continue;
@@ -32,8 +33,8 @@ std::vector<int> live_nodes(const ir::Workload& workload) {
 }  // namespace
 
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
-                 Namer& names) {
-  Graph graph{workload, types, plan, {}, live_nodes(workload)};
+                 Namer& names, bool predicts) {
+  Graph graph{workload, types, plan, {}, live_nodes(workload, predicts), predicts};
   for (const ir::Input& input : workload.inputs)
     graph.inputs.push_back(names.name("input " + input.name, input.name));
   return graph;
@@ -64,6 +65,12 @@ std::vector<ir::ValueId> Graph::forward_inputs() const {
   return ids;
 }
 
+std::vector<std::string> Graph::forward_names() const {
+  std::vector<std::string> names;
+  for (const ir::ValueId id : forward_inputs()) names.push_back(inputs[static_cast<size_t>(id)]);
+  return names;
+}
+
 bool Graph::has_idle_parameters() const {
   std::set<ir::ParamId> used;
   for (const int n : live) {
@@ -87,6 +94,7 @@ std::string prediction_name(const Graph& graph, Namer names) {
 
 std::vector<double> dropout_rates(const Graph& graph) {
   std::vector<double> rates;
+  if (graph.predicts) return rates;
   for (const int n : graph.live) {
     const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
     if (node.op != ir::Op::kDropout) continue;

@@ -3,7 +3,8 @@
 // Prints the forward pass of a Python framework that works on N,H,W,C and plain functions (JAX, TensorFlow):
 // one statement per node, with variables named as one would by hand.
 //
-// The nodes printed are those that the loss depends on, without the loss itself. A node whose input dies with
+// The nodes printed are those that the loss depends on, without the loss itself; in a graph that predicts,
+// those that the prediction depends on, without dropout. A node whose input dies with
 // it takes over that input's variable ("x = relu(x)"), unless the workload gave its value a name of its own.
 // Values held in another order than a node reads are transposed inside its argument list.
 
@@ -25,13 +26,16 @@ struct Graph {
   const LayoutPlan& plan;
   std::vector<std::string> inputs;  // Python names of the workload's inputs
   std::vector<int> live;            // nodes that the loss depends on, without the loss
+  bool predicts = false;            // the graph of Scenario::kPredict
 
   const ir::Node& loss() const { return workload.nodes.back(); }
   bool has(ir::Op op) const;  // among the live nodes
   // Inputs that the forward pass takes: those read by a live node, and the prediction where that is an input.
   std::vector<ir::ValueId> forward_inputs() const;
   // The target is not an input: the forward pass gives (prediction, target).
-  bool computes_target() const { return !workload.is_input(loss().inputs[1]); }
+  bool computes_target() const { return !predicts && !workload.is_input(loss().inputs[1]); }
+  // The Python names of forward_inputs().
+  std::vector<std::string> forward_names() const;
   // True where no live node uses some trained parameter.
   bool has_idle_parameters() const;
 };
@@ -40,12 +44,12 @@ struct Graph {
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&));
 
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
-                 Namer& names);
+                 Namer& names, bool predicts = false);
 // The target as the loss reads it, where it is an input: its name or that transposed.
 std::string target_expression(const Graph& graph, const std::string& transpose);
 // What loss_fn calls the prediction: the workload's own name for it if it has one.
 std::string prediction_name(const Graph& graph, Namer names);
-// Different dropout rates of live nodes in order of first use.
+// Different dropout rates of live nodes in order of first use; none where the graph predicts.
 std::vector<double> dropout_rates(const Graph& graph);
 // The constant that holds a rate: "DROPOUT_RATE", "DROPOUT_RATE_2", ...
 std::string dropout_constant(const Graph& graph, double rate);

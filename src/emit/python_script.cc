@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace bakeoff::emit {
 
 bool equalised(const Request& request) { return request.training.track == ir::Track::kEqualised; }
@@ -10,10 +12,19 @@ std::string layout_file_name(const std::string& script_name) {
   return script_name.substr(0, script_name.rfind('.')) + ".layout.json";
 }
 
+namespace {
+
+bool reads(const Graph& graph, size_t input) {
+  const auto ids = graph.forward_inputs();
+  return std::find(ids.begin(), ids.end(), static_cast<ir::ValueId>(input)) != ids.end();
+}
+
+}  // namespace
+
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
                      const std::vector<std::string>& more) {
   out.line(fmt::format("BATCH_SIZE = {}", request.training.batch));
-  out.line("LEARNING_RATE = " + python_real(request.training.optimizer.lr));
+  if (!graph.predicts) out.line("LEARNING_RATE = " + python_real(request.training.optimizer.lr));
   for (const std::string& constant : more) out.line(constant);
   for (const double rate : dropout_rates(graph)) {
     out.line(fmt::format("{} = {}", dropout_constant(graph, rate), python_real(rate)));
@@ -23,27 +34,31 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph) {
   bool last = false;
   std::vector<std::string> names;
+  std::vector<size_t> ids;
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
+    if (graph.predicts && !reads(graph, i)) continue;
     last = last || graph.plan.values[i] == Order::kChannelsLast;
     names.push_back(graph.inputs[i]);
+    ids.push_back(i);
   }
   out.line("def load_data(path):");
   const auto body = out.indent();
   out.line(last ? "\"\"\"The inputs as numpy arrays, pictures in N, H, W, C.\"\"\""
                 : "\"\"\"The inputs as numpy arrays.\"\"\"");
   out.line("data = load_file(path)");
-  for (size_t i = 0; i < graph.inputs.size(); ++i) {
+  for (const size_t i : ids) {
+    const std::string& name = graph.inputs[i];
     const ir::Input& input = graph.workload.inputs[i];
     const bool floats = input.type.dtype == ir::DType::kF32;
     const bool scaled = floats && request.training.input_divisor != 1.0;
-    const std::string load = fmt::format("{} = data[\"{}\"].astype", names[i], input.name);
+    const std::string load = fmt::format("{} = data[\"{}\"].astype", name, input.name);
     const std::string type = floats ? "np.float32" : "np.int32";
     const std::string scale = " / " + python_real(request.training.input_divisor);
     const bool fits = out.column() + load.size() + type.size() + 2 + scale.size() <= 88;
     out.call(load, {type}, scaled && fits ? scale : "");
-    if (scaled && !fits) out.line(names[i] + " = " + names[i] + scale);
+    if (scaled && !fits) out.line(name + " = " + name + scale);
     if (graph.plan.values[i] == Order::kChannelsLast) {
-      out.line(fmt::format("{} = {}.transpose(0, 2, 3, 1)", names[i], names[i]));
+      out.line(fmt::format("{0} = {0}.transpose(0, 2, 3, 1)", name));
     }
   }
   if (names.size() == 1) return out.line(fmt::format("return ({},)", names[0]));
@@ -82,6 +97,15 @@ void print_arguments(CodeWriter& out, const Request& request) {
     out.line("parser.add_argument(\"--weights\", default=here / \"weights.safetensors\")");
   out.line("parser.add_argument(\"--steps\", type=int, default=100)");
   out.line("args = parser.parse_args()");
+}
+
+void print_predict_loop(CodeWriter& out, const std::string& head, const std::string& mean) {
+  out.line("for step in range(args.steps):");
+  const auto loop = out.indent();
+  out.line(fmt::format("output = {}*next(data))", head));
+  out.line("if step % 10 == 0:");
+  const auto tenth = out.indent();
+  out.line(fmt::format("print(f\"batch {{step}}: mean output {{{}:.6f}}\")", mean));
 }
 
 }  // namespace bakeoff::emit

@@ -14,15 +14,19 @@ namespace bakeoff::emit {
 // "train_jax.py" -> "train_jax.layout.json"
 std::string layout_file_name(const std::string& script_name);
 
-// BATCH_SIZE, LEARNING_RATE, `more` ("RHO = 0.9") and the dropout rates.
+// BATCH_SIZE, where the script trains LEARNING_RATE, `more` ("RHO = 0.9") and the dropout rates.
 void print_constants(CodeWriter& out, const Request& request, const Graph& graph,
                      const std::vector<std::string>& more);
-// def load_data(path): float inputs float32, scaled, in the order the model reads them; integers int32.
+// def load_data(path): float inputs float32, scaled, in the order the model reads them; integers int32. A
+// graph that predicts has only the inputs of its forward pass.
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
 // def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
 void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
 // The arguments of main(): --data, --weights (equalised track) and --steps.
 void print_arguments(CodeWriter& out, const Request& request);
+// The loop of main() over `data`: a line "batch 10: mean output 0.012345" for every tenth. `head`:
+// "predict_step(params, ".
+void print_predict_loop(CodeWriter& out, const std::string& head, const std::string& mean);
 
 bool equalised(const Request& request);
 

@@ -79,6 +79,11 @@ Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int
   return cost;
 }
 
+Result<Cost> step_cost(const Workload& workload, const Training& training) {
+  TRY(const Cost cost, step_cost(workload, training.optimizer, training.batch));
+  return training.predicts() ? cost.forward() : cost;
+}
+
 Result<std::vector<OpCost>> cost_by_op(const Workload& workload, int64_t batch) {
   TRY(const std::vector<Cost> nodes, node_costs(workload, batch));
   std::vector<OpCost> kinds;

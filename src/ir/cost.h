@@ -25,10 +25,15 @@ struct Cost {
   int64_t bytes_optimizer = 0;
   int64_t flops() const { return flops_forward + flops_backward; }
   int64_t bytes() const { return bytes_forward + bytes_backward + bytes_optimizer; }
+  // Of that what a step of Scenario::kPredict has (with its loss, some numbers a row that a prediction leaves
+  // out).
+  Cost forward() const { return {.flops_forward = flops_forward, .bytes_forward = bytes_forward}; }
   bool operator==(const Cost&) const = default;
 };
 
 Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int64_t batch);
+// Of a step of the scenario.
+Result<Cost> step_cost(const Workload& workload, const Training& training);
 
 // The same without the optimizer, by kind of layer, in the order of their first appearance.
 struct OpCost {

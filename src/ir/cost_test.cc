@@ -85,5 +85,22 @@ TEST(StepCost, OptimizerTraffic) {
   EXPECT_EQ(optimizer_bytes_per_scalar({.kind = OptimizerKind::kAdam}), 28);
 }
 
+TEST(StepCost, APredictionIsTheForwardPassAlone) {
+  const Workload workload = parse(R"(workload w(x: f32[N,5], y: i32[N]) {
+    h = linear(x; weight=a.weight[4,5], bias=a.bias[4])
+    logits = linear(h; weight=b.weight[3,4])
+    loss = softmax_cross_entropy(logits, y)
+  })")
+                                .value();
+  Training training{.optimizer = {.kind = OptimizerKind::kAdam}, .batch = 10};
+  const Cost step = step_cost(workload, training).value();
+  EXPECT_EQ(step, step_cost(workload, training.optimizer, 10).value());
+  training.scenario = Scenario::kPredict;
+  const Cost prediction = step_cost(workload, training).value();
+  EXPECT_EQ(prediction.flops(), step.flops_forward);
+  EXPECT_EQ(prediction.bytes(), step.bytes_forward);
+  EXPECT_LT(prediction.flops(), step.flops());
+}
+
 }  // namespace
 }  // namespace bakeoff::ir

@@ -70,7 +70,8 @@ std::vector<OpInfo> parameterised_ops() {
       {.op = Op::kBatchNorm,
        .name = "batch_norm",
        .doc = "Normalises axis 1 of N,C or N,C,H,W with the batch's biased variance in training; "
-              "running = (1 - momentum) running + momentum batch.",
+              "running = (1 - momentum) running + momentum batch. In inference with the running mean and "
+              "variance.",
        .attributes = {real("eps", 1e-5, "added to the variance"),
                       real("momentum", 0.1,
                            "weight of the new batch in the running statistics (torch's sense)")},
@@ -99,7 +100,9 @@ std::vector<OpInfo> parameterised_ops() {
        .shape = rules::embedding},
       {.op = Op::kDropout,
        .name = "dropout",
-       .doc = "In training zeroes each element with probability `rate` and divides the rest by 1 - rate.",
+       .doc = "In training zeroes each element with probability `rate` and divides the rest by 1 - rate; in "
+              "inference "
+              "passes its input on.",
        .attributes = {real("rate", 0.5, "in [0, 1)")},
        .shape = rules::dropout},
   };

@@ -2,6 +2,7 @@
 
 namespace bakeoff::ir {
 
+std::string name(Scenario scenario) { return scenario == Scenario::kTrain ? "train" : "predict"; }
 std::string name(Track track) { return track == Track::kEqualised ? "equalised" : "as-is"; }
 
 std::string name(OptimizerKind kind) {

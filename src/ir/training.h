@@ -1,6 +1,6 @@
 #pragma once
 
-// How a workload is trained: optimizer, track, precision. Plain values; the recipe fills them.
+// How a workload is used: scenario, track, optimizer, precision. Plain values; the recipe fills them.
 
 #include <cstdint>
 #include <set>
@@ -9,6 +9,10 @@
 namespace bakeoff::ir {
 
 enum class Track { kEqualised, kAsIs };
+// kTrain: a step is forward, backward and one update. kPredict: it is one forward pass in inference mode, up
+// to Workload::prediction(); dropout passes its input on, batch_norm uses its running statistics, and nothing
+// is updated.
+enum class Scenario { kTrain, kPredict };
 enum class OptimizerKind { kSgd, kRmsprop, kAdam, kAdamW };
 
 // Where epsilon sits in v -> 1/denominator.
@@ -46,17 +50,20 @@ struct Optimizer {
 };
 
 struct Training {
+  Scenario scenario = Scenario::kTrain;
   Track track = Track::kEqualised;
-  Optimizer optimizer;
+  Optimizer optimizer = {};  // means nothing in kPredict
   int64_t batch = 32;
   std::string precision = "float32";
   // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor),
   // rounded once to float32 (255 for bytes), also where the computation then runs in float64.
   double input_divisor = 1.0;
   uint64_t seed = 1;
+  bool predicts() const { return scenario == Scenario::kPredict; }
   bool operator==(const Training&) const = default;
 };
 
+std::string name(Scenario);       // "train", "predict"
 std::string name(Track);          // "equalised", "as-is"
 std::string name(OptimizerKind);  // "sgd", "rmsprop", "adam", "adamw"
 std::string name(EpsForm);        // "outside", "inside", "hat"

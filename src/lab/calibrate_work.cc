@@ -84,10 +84,13 @@ Result<std::string> choose(const std::string& asked, const Interpreters& interpr
   if (asked.empty()) return ready.empty() ? kKernel : ready.front();
   if (asked == kKernel) return asked;
   const emit::Framework* framework = emit::find_framework(asked);
-  if (framework == nullptr) {
+  if (framework == nullptr || !emit::can(*framework, ir::Scenario::kTrain)) {
     std::vector<std::string> names = {kKernel};
-    for (const emit::Framework* f : emit::frameworks()) names.push_back(f->name);
-    return Error{.message = fmt::format("unknown framework '{}'", asked), .remedy = suggest(asked, names)};
+    for (const emit::Framework* f : emit::frameworks()) {
+      if (emit::can(*f, ir::Scenario::kTrain)) names.push_back(f->name);
+    }
+    return Error{.message = fmt::format("no framework '{}' that trains", asked),
+                 .remedy = suggest(asked, names)};
   }
   if (std::find(ready.begin(), ready.end(), asked) != ready.end()) return asked;
   std::string why = "its environment is not ready";
@@ -117,6 +120,7 @@ CalibrationWork::~CalibrationWork() = default;
 std::vector<std::string> ready_frameworks(const Interpreters& interpreters) {
   std::vector<std::string> ready;
   for (const emit::Framework* framework : emit::frameworks()) {
+    if (!emit::can(*framework, ir::Scenario::kTrain)) continue;
     emit::Settings defaults;
     for (const emit::Setting& s : framework->settings) defaults[s.name] = s.fallback;
     const auto found = interpreters.find(framework->environment(defaults));

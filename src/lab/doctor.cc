@@ -119,7 +119,7 @@ Finding check_disk(const fs::path& home) {
   const std::string text =
       fmt::format("{:.1f} GiB free for {}", static_cast<double>(space.available) / kGib, home.string());
   if (space.available >= static_cast<uintmax_t>(5 * kGib)) return {Level::kOk, "disk", text};
-  return {Level::kWarning, "disk", text + ": the three environments take 4 GiB, more with GPU packages",
+  return {Level::kWarning, "disk", text + ": the environments take 4 GiB, more with GPU packages",
           "free some, or set BAKEOFF_HOME to a folder on a larger disk"};
 }
 

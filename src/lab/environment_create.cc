@@ -152,10 +152,19 @@ class Creation {
     CHECK_OK(write_file(log_, ""));
     progress_(fmt::format("creating with {}", python.string()));
     CHECK_OK(command({python.string(), "-m", "venv", folder_.string()}, 300));
-    CHECK_OK(command(
-        {(folder_ / "bin" / "python").string(), "-m", "pip", "install", "--no-input", "--no-color",
-         "--disable-pip-version-check", "--progress-bar", "off", "--prefer-binary", "-r", list.string()},
-        7200));
+    std::vector<std::string> install = {(folder_ / "bin" / "python").string(),
+                                        "-m",
+                                        "pip",
+                                        "install",
+                                        "--no-input",
+                                        "--no-color",
+                                        "--disable-pip-version-check",
+                                        "--progress-bar",
+                                        "off",
+                                        "--prefer-binary"};
+    if (without_dependencies(requirements_)) install.push_back("--no-deps");
+    install.insert(install.end(), {"-r", list.string()});
+    CHECK_OK(command(std::move(install), 7200));
     const std::string misfit = first_misfit(pins_, installed_packages(folder_));
     if (!misfit.empty())
       return Error{.message = "pip succeeded, but " + misfit, .remedy = "see " + log_.string()};

@@ -38,12 +38,13 @@ Environment inspect_named(const std::string& name, const fs::path& python) {
                            result ? result->text() : result.error().message);
     return e;
   }
+  const std::string package = name == "keras2" ? "tf-keras" : name;
   const bool found = std::ranges::any_of(e.versions, [&](const auto& entry) {
     // "tensorflow" may come as tensorflow-cpu, tensorflow-rocm, ...
-    return entry.first == name || entry.first.starts_with(name + "-");
+    return entry.first == package || entry.first.starts_with(package + "-");
   });
   if (!found) {
-    e.reason = fmt::format("'{}' has no package {}", python.string(), name);
+    e.reason = fmt::format("'{}' has no package {}", python.string(), package);
     return e;
   }
   if (!e.versions.contains("safetensors") || !e.versions.contains("numpy")) {
@@ -88,6 +89,8 @@ std::vector<std::string> main_packages(const std::string& environment) {
   if (environment == "torch") return {"torch", "keras", "numpy"};
   if (environment == "tensorflow") return {"tensorflow-cpu", "tensorflow", "keras", "numpy"};
   if (environment == "jax") return {"jax", "jaxlib", "optax", "keras", "numpy"};
+  if (environment == "onnxruntime") return {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"};
+  if (environment == "keras2") return {"tf-keras", "tensorflow-cpu", "tensorflow", "numpy"};
   return {environment};
 }
 

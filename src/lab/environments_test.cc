@@ -1,5 +1,6 @@
 #include "lab/environments.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -179,6 +180,8 @@ TEST_F(EnvironmentsTest, InterpretersOfTheUserAreTakenAsTheyAre) {
   EXPECT_TRUE(all[0].named_by_user);
   EXPECT_EQ(all[0].versions.at("torch"), "9.9");
   EXPECT_THAT(all[1].why_not(), HasSubstr("has no package jax; correct 'environment.jax.python'"));
+  shop_.config.interpreters["keras2"] = python_;
+  EXPECT_THAT(inspect_environment(shop_, {"keras2", ""}).why_not(), HasSubstr("has no package tf-keras;"));
   ::setenv("FAKE_PACKAGES", "few", 1);
   EXPECT_THAT(torch().why_not(), HasSubstr("lacks safetensors; " + python_.string() + " -m pip install"));
   EXPECT_THAT(create({"torch"}), HasSubstr("named in 'c.toml'"));
@@ -201,34 +204,45 @@ TEST(PipProgress, ShowsWhatMatters) {
   EXPECT_EQ(pip_progress(""), "");
 }
 
-// The real thing, offline: a wheel made on the spot, installed by the real pip into a real environment.
-TEST(EnvironmentsForReal, AWheelIsInstalled) {
+// The real thing, offline: wheels made on the spot, installed by the real pip into real environments. One
+// asks for a package that there is not.
+TEST(EnvironmentsForReal, WheelsAreInstalled) {
   const fs::path folder = fs::temp_directory_path() / ("bakeoff_real_env_" + std::to_string(::getpid()));
   ASSERT_TRUE(make_folder(folder));
   constexpr const char* kMakeWheel =
       "import sys, zipfile\n"
-      "z = zipfile.ZipFile(sys.argv[1] + '/tiny_thing-1.5-py3-none-any.whl', 'w')\n"
-      "z.writestr('tiny_thing.py', 'x = 42\\n')\n"
-      "i = 'tiny_thing-1.5.dist-info/'\n"
-      "z.writestr(i + 'METADATA', 'Metadata-Version: 2.1\\nName: tiny-thing\\nVersion: 1.5\\n')\n"
-      "z.writestr(i + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: "
+      "for name, more in (('tiny', ''), ('greedy', 'Requires-Dist: tensorflow-of-mars\\n')):\n"
+      "  z = zipfile.ZipFile(f'{sys.argv[1]}/{name}_thing-1.5-py3-none-any.whl', 'w')\n"
+      "  z.writestr(name + '_thing.py', 'x = 42\\n')\n"
+      "  i = name + '_thing-1.5.dist-info/'\n"
+      "  z.writestr(i + 'METADATA', f'Metadata-Version: 2.1\\nName: {name}-thing\\nVersion: 1.5\\n{more}')\n"
+      "  z.writestr(i + 'WHEEL', 'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: "
       "py3-none-any\\n')\n"
-      "z.writestr(i + 'RECORD', '')\n"
-      "z.close()\n";
+      "  z.writestr(i + 'RECORD', '')\n"
+      "  z.close()\n";
   const auto python = find_python();
   ASSERT_TRUE(python) << python.error().text();
   ASSERT_TRUE(
       proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.string()}}})->ok());
   ::setenv("PIP_NO_INDEX", "1", 1);
   ::setenv("PIP_FIND_LINKS", folder.c_str(), 1);
-  const Workshop shop{.home = folder / "home", .requirements = {{"tiny", "tiny-thing==1.5\n"}}};
-  const Status made = create_environments(shop, {}, [](const std::string&) {});
+  const Workshop shop{.home = folder / "home",
+                      .requirements = {{"tiny", "tiny-thing==1.5\n"},
+                                       {"greedy", "# pip: --no-deps\ngreedy-thing==1.5\n"},
+                                       {"strict", "greedy-thing==1.5\n"}}};
+  const Status made = create_environments(shop, {"tiny", "greedy"}, [](const std::string&) {});
+  const Status refused = create_environments(shop, {"strict"}, [](const std::string&) {});
   ::unsetenv("PIP_NO_INDEX");
   ::unsetenv("PIP_FIND_LINKS");
   ASSERT_TRUE(made) << made.error().text();
-  const Environment e = list_environments(shop).at(0);
-  EXPECT_TRUE(e.ok()) << e.why_not();
-  EXPECT_TRUE(proc::run_command({.child = {.argv = {e.python.string(), "-c", "import tiny_thing"}}})->ok());
+  for (const char* name : {"tiny", "greedy"}) {
+    const Environment e = list_environments(shop).at(name == std::string("tiny") ? 0 : 1);
+    EXPECT_TRUE(e.ok()) << e.why_not();
+    const std::string import = fmt::format("import {}_thing", name);
+    EXPECT_TRUE(proc::run_command({.child = {.argv = {e.python.string(), "-c", import}}})->ok());
+  }
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("tensorflow-of-mars"));
   fs::remove_all(folder);
 }
 

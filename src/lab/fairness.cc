@@ -5,6 +5,18 @@
 #include "emit/all/frameworks.h"
 
 namespace bakeoff::lab {
+namespace {
+
+// What concerns updates alone.
+bool of_training(const std::string& topic) {
+  using namespace emit::topic;
+  for (const char* name : {kEps, kEpsForm, kRho, kWeightDecay, kBatchNormMomentum, kRunningVar}) {
+    if (topic == name) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& training,
                            const std::vector<Contender>& contenders) {
@@ -25,6 +37,7 @@ FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& tra
     diff.frameworks.push_back(column);
     for (const emit::Default& line :
          framework->defaults({workload, as_is, contender.settings, contender.script})) {
+      if (training.predicts() && of_training(line.topic)) continue;
       auto found = std::find_if(diff.lines.begin(), diff.lines.end(),
                                 [&](const FairnessLine& l) { return l.topic == line.topic; });
       if (found == diff.lines.end()) {

@@ -25,7 +25,8 @@ std::vector<Contender> everybody() {
           {.id = "jax", .framework = "jax"},
           {.id = "tensorflow", .framework = "tensorflow"},
           keras("torch"),
-          keras("jax")};
+          keras("jax"),
+          {.id = "keras2", .framework = "keras2"}};
 }
 
 FairnessDiff diff_of(const char* workload, ir::OptimizerKind kind) {
@@ -53,7 +54,7 @@ bool differs(const FairnessDiff& diff, const std::string& topic) {
 
 TEST(Fairness, OneColumnForEachFrameworkAndBackend) {
   EXPECT_THAT(diff_of("mnist_cnn", ir::OptimizerKind::kRmsprop).frameworks,
-              ElementsAre("torch", "jax", "tensorflow", "keras (torch)", "keras (jax)"));
+              ElementsAre("torch", "jax", "tensorflow", "keras (torch)", "keras (jax)", "keras2"));
 }
 
 TEST(Fairness, InitialisersDiffer) {
@@ -92,6 +93,7 @@ TEST(Fairness, BatchNormDiffers) {
   auto eps = values(diff, topic::kBatchNormEps);
   EXPECT_EQ(eps["torch"], "1e-5");
   EXPECT_EQ(eps["keras (torch)"], "1e-3");
+  EXPECT_EQ(eps["keras2"], "1e-3");
   EXPECT_TRUE(differs(diff, topic::kBatchNormEps));
   auto momentum = values(diff, topic::kBatchNormMomentum);
   EXPECT_EQ(momentum["torch"], "0.1");
@@ -135,6 +137,15 @@ TEST(Fairness, ASingleFrameworkDiffersFromNobody) {
   for (const FairnessLine& line : diff.lines) EXPECT_FALSE(line.differs) << line.topic;
   EXPECT_TRUE(fairness_diff(zoo::build("mlp_deep").value(), {}, {{.id = "x", .framework = "unheard-of"}})
                   .lines.empty());
+}
+
+TEST(Fairness, APredictionHasNothingToDoWithUpdates) {
+  ir::Training training;
+  training.scenario = ir::Scenario::kPredict;
+  const FairnessDiff diff = fairness_diff(zoo::build("residual_cnn").value(), training, everybody());
+  EXPECT_FALSE(values(diff, topic::kBatchNormEps).empty());
+  EXPECT_TRUE(values(diff, topic::kWeightDecay).empty());
+  EXPECT_TRUE(values(diff, topic::kBatchNormMomentum).empty());
 }
 
 }  // namespace

@@ -180,6 +180,23 @@ void compare_buffers(const GateJob& job, const Reference& reference, const Answe
   }
 }
 
+// What a known mistake would have given: BatchNorm with the statistics of the batch.
+std::string explain_prediction(const GateJob& job, const Reference& reference, const Answer& answer) {
+  const auto training = referee::evaluate(job.workload, reference.weights, reference.batch,
+                                          {.train = true, .gradients = false});
+  const bool same =
+      training && tensor::relative_distance(answer.prediction, training->prediction) <= Tolerances().output64;
+  return same ? "matches: the model in training mode, BatchNorm with the statistics of the batch" : "";
+}
+
+void compare_prediction(const GateJob& job, const Reference& reference, const Dump& dump,
+                        const Answer& answer, Parity& parity, const Tolerances& t) {
+  Group group(parity, "float64 prediction", t.output64);
+  compare_activations(job, dump, reference, group, t);
+  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+  if (!group.passed()) parity.explanation = explain_prediction(job, reference, answer);
+}
+
 void compare_all(const GateJob& job, const Reference& reference, const GateContender& contender,
                  const Dump& dump, const Answer& answer, Parity& parity, const Tolerances& t) {
   bool model = true, update = true, buffers = true;
@@ -217,6 +234,28 @@ void compare_all(const GateJob& job, const Reference& reference, const GateConte
   parity.explanation = fmt::format("{}", fmt::join(why, "; "));
 }
 
+// By a worker that has built the contender as it will be timed.
+void prove_prediction32(Worker& worker, const GateJob& job, const Reference& reference,
+                        const GateContender& contender, Parity& parity, const Tolerances& tolerances) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
+  const auto first = worker.run(1, "first step");
+  if (!first || !worker.parity(0, job.training.batch, {}, out)) {
+    parity.failure = worker.failure();
+    return;
+  }
+  parity.first_step_cold_ns = first->burst.ns;
+  auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return;
+  }
+  const Tensor prediction = Dump{std::move(*file)}.get("output");
+  Group group(parity, "float32 prediction", tolerances.output32);
+  group.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
+  std::error_code ignored;
+  fs::remove(out, ignored);
+}
+
 }  // namespace
 
 bool keeps_compilations(const Contender& contender) {
@@ -244,7 +283,14 @@ Result<Reference> make_reference(const GateJob& job) {
   TRY(const auto batches,
       read_batches(job.workload, job.training, job.data, job.rows, std::max(job.steps, kSteps64)));
   r.batch = batches[0];
-  TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch, {.activations = true}));
+  const bool predicts = job.training.predicts();
+  TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch,
+                              {.train = !predicts, .gradients = !predicts, .activations = true}));
+  if (predicts) {
+    TRY(auto at32, referee::evaluate(job.workload, initial, r.batch, {.train = false, .gradients = false}));
+    r.prediction32 = std::move(at32.prediction);
+    return r;
+  }
   CHECK_OK(write_parameters(job.workload, r.at.gradients, tensor::DType::kF64, true, r.gradients_file));
   r.updated = r.weights;
   auto state = referee::initial_state(r.weights);
@@ -267,9 +313,11 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = false},
+                .dropout = job.training.predicts(),  // which must be without effect there
+                .predict = job.training.predicts()},
                effective64);
-  if (!worker.parity(0, job.training.batch, reference.gradients_file, out)) {
+  const fs::path gradients = job.training.predicts() ? fs::path() : reference.gradients_file;
+  if (!worker.parity(0, job.training.batch, gradients, out)) {
     parity.failure = worker.failure();
     return;
   }
@@ -280,10 +328,14 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   }
   const Dump dump{std::move(*file)};
   Answer answer = read_answer(job.workload, dump);
-  compare_all(job, reference, contender, dump, answer, parity, tolerances);
+  if (job.training.predicts()) {
+    compare_prediction(job, reference, dump, answer, parity, tolerances);
+  } else {
+    compare_all(job, reference, contender, dump, answer, parity, tolerances);
+  }
   std::error_code ignored;
   fs::remove(out, ignored);
-  if (!train) return;
+  if (!train || job.training.predicts()) return;
   const auto losses = worker.losses(kSteps64);
   if (!losses) {
     parity.failure = worker.failure();
@@ -325,9 +377,12 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
                  .weights = reference.initial_file,
                  .data = job.data,
                  .layout = contender.layout,
-                 .dropout = false},
+                 .dropout = job.training.predicts(),
+                 .predict = job.training.predicts()},
                 parity.effective);
-  if (const auto losses = worker->losses(job.steps)) {
+  if (job.training.predicts()) {
+    prove_prediction32(*worker, job, reference, contender, parity, tolerances);
+  } else if (const auto losses = worker->losses(job.steps)) {
     parity.losses = losses->losses;
     parity.first_step_cold_ns = losses->first_ns;
     Group group(parity, "float32 losses", tolerances.losses32_first);

@@ -10,6 +10,10 @@
 //    other meaning of optimizer or state shows.
 // 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step.
 //
+// In the scenario "predict" there is less to prove, and with the running statistics instead of the batch's:
+// 1. float64, from perturbed weights: the prediction of one batch against the referee's.
+// 3. float32, from the recipe's initial weights, by the very step that will be timed: the same.
+//
 // In the as-is track only 1 is run, its differences are reported, and nothing is refused.
 
 #include <filesystem>
@@ -40,7 +44,8 @@ struct GateJob {
 struct Reference {
   referee::Weights weights = {};      // perturbed, rounded to float32: step 1 and 2 start here
   referee::Inputs batch = {};         // rows [0, training.batch)
-  referee::Evaluation at = {};        // at `weights`
+  referee::Evaluation at = {};        // at `weights`; to predict without gradients, in inference mode
+  tensor::Tensor prediction32 = {};   // to predict: in float64 from the initial weights
   referee::Weights updated = {};      // after one update from at.gradients
   std::vector<double> losses64 = {};  // step 2
   std::vector<double> losses32 = {};  // step 3, in float64 from the initial weights
@@ -60,6 +65,11 @@ struct Tolerances {
   // float32 loss of step k: first + k * growth. Rounding noise is amplified by every update.
   double losses32_first = 1e-5;
   double losses32_growth = 2e-5;
+  // A float32 prediction. Rounding every sum of K products once to 24 bits leaves about 2^-24 sqrt(K) of a
+  // layer's norm, some 1e-6 over the layers of the networks that ship. A layer that rounds its inputs to the
+  // 11 bits of TF32 or float16 loses about 3e-4, one in bfloat16 2e-3: the tolerance lies between, a factor 6
+  // below.
+  double output32 = 5e-5;
 };
 
 Result<Reference> make_reference(const GateJob& job);

@@ -39,11 +39,18 @@ for line in requests:
             answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
             continue
     elif request["op"] == "build":
+        scenario = request["scenario"]
+        assert request["train"] == (scenario == "train")
         with open(os.path.join(folder, "built." + dtype), "a") as log:
             print(os.path.basename(request["weights"]), request["dropout"], file=log)
     elif request["op"] == "parity":
-        assert request["batch"] == [0, 8] and os.path.exists(request["grads_in"])
-        shutil.copy(os.path.join(folder, "parity.safetensors"), request["out"])
+        assert request["batch"] == [0, 8]
+        predicts = scenario == "predict"
+        assert request["grads_in"] is None if predicts else os.path.exists(request["grads_in"])
+        name = "parity32.safetensors" if predicts and dtype == "float32" else "parity.safetensors"
+        shutil.copy(os.path.join(folder, name), request["out"])
+    elif request["op"] == "run":
+        rest = {"ns": 5, "steps": request["steps"], "loss": None}
     elif request["op"] == "losses":
         with open(os.path.join(folder, "losses" + dtype[5:] + ".json")) as file:
             rest = {"losses": json.load(file)[: request["steps"]], "first_ns": 7}
@@ -361,6 +368,65 @@ TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
     }
   }
   EXPECT_FALSE(write_initial_weights(workload, 3, folder / "w.safetensors/below"));
+}
+
+class PredictionGateTest : public GateTest {
+ protected:
+  void SetUp() override {
+    GateJob job = gate_job(folder_.path(), {});
+    job.training.scenario = ir::Scenario::kPredict;
+    set_up(std::move(job));
+  }
+
+  // What a contender with these outputs in double and in single precision is told.
+  Parity prove(const tensor::Tensor& output64, const tensor::Tensor& output32) {
+    const auto write = [&](const char* name, const tensor::Tensor& output, tensor::DType dtype) {
+      const tensor::NamedTensors named = {{"output", tensor::encode(output, dtype).value()}};
+      ASSERT_TRUE(tensor::write_safetensors(folder_ / name, named));
+    };
+    write("parity.safetensors", output64, tensor::DType::kF64);
+    write("parity32.safetensors", output32, tensor::DType::kF32);
+    Parity parity = prove_float64(job_, reference_, entry_);
+    if (!parity.failure) prove_float32(job_, reference_, entry_, parity);
+    return parity;
+  }
+
+  tensor::Tensor in_training_mode() const {
+    return referee::evaluate(job_.workload, reference_.weights, reference_.batch, {.gradients = false})
+        .value()
+        .prediction;
+  }
+};
+
+TEST_F(PredictionGateTest, OnlyThePredictionsAreCompared) {
+  const Parity parity = prove(reference_.at.prediction, reference_.prediction32);
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_THAT(groups(parity, true), ElementsAre("float64 prediction", "float32 prediction"));
+  EXPECT_EQ(parity.first_step_cold_ns, 5);
+  EXPECT_TRUE(parity.losses.empty());
+}
+
+TEST_F(PredictionGateTest, AModelInTrainingModeIsFoundAndExplained) {
+  ASSERT_GT(tensor::relative_distance(in_training_mode(), reference_.at.prediction), 1e-3);
+  const Parity parity = prove(in_training_mode(), reference_.prediction32);
+  EXPECT_FALSE(parity.passed());
+  EXPECT_EQ(parity.diverges_at, "prediction");
+  EXPECT_THAT(parity.explanation, HasSubstr("training mode"));
+}
+
+// To 8 bits, as bfloat16 has them; the noise of float32 passes.
+TEST_F(PredictionGateTest, SinglePrecisionMeansSinglePrecision) {
+  tensor::Tensor rounded = reference_.prediction32;
+  for (double& x : rounded.data) {
+    int exponent = 0;
+    x = std::ldexp(std::round(std::frexp(x, &exponent) * 256) / 256, exponent);
+  }
+  const Parity coarse = prove(reference_.at.prediction, rounded);
+  EXPECT_THAT(groups(coarse, false), ElementsAre("float32 prediction"));
+  tensor::Tensor noisy = reference_.prediction32;
+  for (size_t i = 0; i < noisy.data.size(); ++i) noisy.data[i] *= 1 + (i % 2 == 0 ? 5e-6 : -5e-6);
+  EXPECT_TRUE(prove(reference_.at.prediction, noisy).passed());
 }
 
 }  // namespace

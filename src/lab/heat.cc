@@ -94,7 +94,8 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
                     .weights = as_is ? fs::path() : plan.directory.scripts() / "weights.safetensors",
                     .data = plan.gate.data,
                     .layout = entry.layout,
-                    .dropout = true},
+                    .dropout = true,
+                    .predict = plan.recipe.training.predicts()},
                    trial.effective);
   if (built) trial.build_ns = *built;
   if (built) take_built_memory(worker, plan.sensors, trial);

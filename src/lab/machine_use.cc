@@ -18,8 +18,23 @@ double of_threads(const roofline::Rate& rate, int64_t threads) {
   return std::min(std::max(rate.one, rate.all), rate.one * static_cast<double>(threads));
 }
 
+// Bytes that a prediction cannot avoid: parameters but tables, of which it reads some rows, and its inputs.
+double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
+  double numbers = 0;
+  for (const ir::Parameter& parameter : workload.parameters) {
+    if (parameter.role != ir::Role::kTable) numbers += static_cast<double>(ir::elements(parameter.shape));
+  }
+  const ir::ValueId target = workload.nodes.back().inputs[1];
+  for (ir::ValueId id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const ir::Shape& shape = workload.inputs[static_cast<size_t>(id)].type.shape;
+    if (id != target) numbers += static_cast<double>(ir::elements(shape, batch));
+  }
+  return kFloat * numbers;
+}
+
 // Bytes that a step cannot avoid: parameters, gradients and optimizer state, and its batch.
 double least_bytes(const ir::Workload& workload, const ir::Training& training) {
+  if (training.predicts()) return least_bytes_to_predict(workload, training.batch);
   double bytes = static_cast<double>(ir::optimizer_bytes_per_scalar(training.optimizer)) *
                  static_cast<double>(workload.parameter_count());
   for (const ir::Input& input : workload.inputs) {
@@ -93,7 +108,7 @@ int threads_of(const Texts& effective, int cpus) {
 std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Workload& workload,
                                     const ir::Training& training, int64_t threads) {
   const roofline::Peak* peak = limits.peak("f32");
-  const auto cost = ir::step_cost(workload, training.optimizer, training.batch);
+  const auto cost = ir::step_cost(workload, training);
   const auto kinds = ir::cost_by_op(workload, training.batch);
   if (peak == nullptr || !cost || !kinds) return std::nullopt;
   const int over = static_cast<int>(threads > 0 ? threads : limits.cpus);
@@ -115,8 +130,9 @@ std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Wo
   r.flops = static_cast<double>(cost->flops());
   r.bytes = static_cast<double>(cost->bytes());
   for (const ir::OpCost& kind : *kinds) {
-    r.kinds.push_back({ir::info(kind.op).name, static_cast<double>(kind.cost.flops()),
-                       static_cast<double>(kind.cost.bytes())});
+    const ir::Cost cost_of = training.predicts() ? kind.cost.forward() : kind.cost;
+    r.kinds.push_back(
+        {ir::info(kind.op).name, static_cast<double>(cost_of.flops()), static_cast<double>(cost_of.bytes())});
   }
   std::stable_sort(r.kinds.begin(), r.kinds.end(),
                    [](const auto& a, const auto& b) { return a.flops > b.flops; });
@@ -127,7 +143,7 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
                          const ir::Training& training, int cores, const roofline::Limits* limits) {
   TrialBounds bounds{.cores = static_cast<double>(cores), .per_call = steps_per_call(contender)};
   const bool own = !contender.own_script.empty();  // the user's script may do other work
-  if (const auto cost = ir::step_cost(workload, training.optimizer, training.batch); cost && !own) {
+  if (const auto cost = ir::step_cost(workload, training); cost && !own) {
     bounds.flops_per_step = static_cast<double>(cost->flops());
     bounds.bytes_per_step = least_bytes(workload, training);
   }

@@ -14,10 +14,10 @@ namespace {
 
 std::string text_of(const ir::Training& t) {
   const ir::Optimizer& o = t.optimizer;
-  return fmt::format("{} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.track), t.batch,
-                     t.precision, t.input_divisor, t.seed, ir::name(o.kind), o.lr, o.momentum, o.nesterov,
-                     o.rho, o.beta1, o.beta2, o.eps, ir::name(o.eps_form), o.weight_decay,
-                     ir::name(o.decay_form));
+  return fmt::format("{} {} {} {} {} {} | {} {} {} {} {} {} {} {} {} {} {}", ir::name(t.scenario),
+                     ir::name(t.track), t.batch, t.precision, t.input_divisor, t.seed, ir::name(o.kind), o.lr,
+                     o.momentum, o.nesterov, o.rho, o.beta1, o.beta2, o.eps, ir::name(o.eps_form),
+                     o.weight_decay, ir::name(o.decay_form));
 }
 
 std::string key_of(const std::vector<std::string>& parts) {

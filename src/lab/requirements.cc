@@ -77,6 +77,10 @@ Result<std::vector<Pin>> parse_pins(const Requirements& requirements) {
   return pins;
 }
 
+bool without_dependencies(const Requirements& requirements) {
+  return ("\n" + requirements.text).find("\n# pip: --no-deps\n") != std::string::npos;
+}
+
 std::string normalised(std::string_view package) {
   std::string name;
   for (const char c : package) {

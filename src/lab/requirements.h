@@ -17,7 +17,7 @@ struct Requirements {
   std::string name;  // of the environment: "torch"
   std::string text;
 };
-const std::vector<Requirements>& shipped_requirements();  // torch, tensorflow, jax
+const std::vector<Requirements>& shipped_requirements();  // torch, tensorflow, jax, keras2
 
 // "absl-py==2.5.1", with the name normalised.
 struct Pin {
@@ -29,6 +29,11 @@ struct Pin {
 // Lines "name==version", comments and blank lines. Anything else is an error: an environment that is not
 // pinned to the last package cannot be compared with another.
 Result<std::vector<Pin>> parse_pins(const Requirements& requirements);
+
+// Whether there is a line "# pip: --no-deps": pip then installs the pins and nothing else, whatever they ask
+// for. For a package that asks for another build of what is pinned: tf-keras for tensorflow, beside
+// tensorflow-cpu.
+bool without_dependencies(const Requirements& requirements);
 
 // PEP 503: lower case, runs of '-', '_' and '.' as one '-'.
 std::string normalised(std::string_view package);

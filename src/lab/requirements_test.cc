@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "base/files.h"
 
 namespace bakeoff::lab {
@@ -18,13 +20,30 @@ TEST(Requirements, ShippedOnesArePinnedAndComplete) {
     names.push_back(requirements.name);
     const auto pins = parse_pins(requirements);
     ASSERT_TRUE(pins) << pins.error().text();
-    for (const char* package : {"keras", "numpy", "safetensors"}) {
+    const bool predicts = requirements.name == "onnxruntime";
+    for (const char* package : {predicts ? "onnx" : "keras", "numpy", "safetensors"}) {
       EXPECT_TRUE(std::ranges::any_of(*pins, [&](const Pin& pin) { return pin.package == package; }))
           << requirements.name << " lacks " << package;
     }
     for (const Pin& pin : *pins) EXPECT_EQ(pin.version.find('+'), std::string::npos) << pin.package;
   }
-  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax"));
+  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax", "keras2", "onnxruntime"));
+}
+
+// Keras 2 and Keras 3 race on one TensorFlow.
+TEST(Requirements, Keras2HasThePinsOfTensorFlowAndOneMore) {
+  std::map<std::string, std::vector<Pin>> pins;
+  for (const Requirements& r : shipped_requirements()) pins[r.name] = parse_pins(r).value();
+  std::erase_if(pins["keras2"], [](const Pin& pin) { return pin.package == "tf-keras"; });
+  EXPECT_EQ(pins["keras2"], pins["tensorflow"]);
+}
+
+TEST(Requirements, OnlyALineOfItsOwnLeavesDependenciesOut) {
+  EXPECT_TRUE(without_dependencies({"x", "# pip: --no-deps\na==1\n"}));
+  EXPECT_TRUE(without_dependencies({"x", "a==1\n# pip: --no-deps\n"}));
+  EXPECT_FALSE(without_dependencies({"x", "a==1  # pip: --no-deps\n"}));
+  for (const Requirements& r : shipped_requirements())
+    EXPECT_EQ(without_dependencies(r), r.name == "keras2") << r.name;
 }
 
 TEST(Requirements, PinsAreParsed) {

@@ -38,7 +38,7 @@ std::string extension_of(const std::string& framework) { return framework == kLi
 
 // Whether the loop over steps is in the script, so that work can be planted in it.
 bool has_own_loop(const std::string& framework) {
-  return framework != kLibTorch && !framework.starts_with(kKeras);
+  return framework != kLibTorch && !framework.starts_with("keras");
 }
 
 // As a recipe says it.

@@ -18,7 +18,7 @@ namespace bakeoff::lab {
 
 // Those that can race against themselves; with Keras, whose loop is its own, and LibTorch nothing is planted.
 inline const std::vector<std::string> kSelfTestFrameworks = {
-    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "libtorch"};
+    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2", "libtorch"};
 
 struct SelfTestOptions {
   double minutes = 8;

@@ -139,6 +139,7 @@ class Summariser {
     Summary s;
     s.title = manifest_.recipe_name;
     s.track = ir::name(recipe_.training.track);
+    s.predicts = recipe_.training.predicts();
     s.margin = recipe_.margin;
     s.alpha = recipe_.alpha;
     s.batch = recipe_.training.batch;
@@ -336,7 +337,7 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   take_recorded(manifest, recipe);
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
-  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training.optimizer, recipe.training.batch));
+  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
   const std::vector<Trial> checked =
       mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine));
   RoofsOver roofs_over;

@@ -81,6 +81,7 @@ struct Source {
 struct Summary {
   std::string title = {};     // recipe name
   std::string track = {};     // "equalised" | "as-is"
+  bool predicts = false;      // the scenario "predict": a step is one batch forward
   std::string sentence = {};  // the verdict in one or two plain sentences
   bool decided = false;       // every contender told apart from the leader or within the margin
   bool interrupted = false;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "ir/training.h"
 #include "lab/barrier.h"
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
@@ -237,14 +238,16 @@ WorkerMemory Worker::memory() {
 }
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
-  const auto answer = ask(*impl_, failure_, "build",
-                          {{"op", "build"},
-                           {"script", build.script.string()},
-                           {"weights", path_or_null(build.weights)},
-                           {"data", path_or_null(build.data)},
-                           {"layout", path_or_null(build.layout)},
-                           {"dropout", build.dropout},
-                           {"train", true}});
+  const auto answer =
+      ask(*impl_, failure_, "build",
+          {{"op", "build"},
+           {"script", build.script.string()},
+           {"weights", path_or_null(build.weights)},
+           {"data", path_or_null(build.data)},
+           {"layout", path_or_null(build.layout)},
+           {"dropout", build.dropout},
+           {"train", !build.predict},
+           {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}});
   if (!answer) return std::nullopt;
   impl_->steps_done = 0;
   impl_->losses.clear();

@@ -44,6 +44,7 @@ struct Build {
   std::filesystem::path data = {};
   std::filesystem::path layout = {};
   bool dropout = true;
+  bool predict = false;  // the scenario "predict": no optimizer, a step is one forward pass
 };
 
 struct Imported {

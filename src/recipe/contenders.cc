@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // The framework that a script imports: the first import line that names one decides; Keras wins over its
 // backends.
 std::string framework_of(std::string_view source) {
-  bool torch = false, jax = false, tensorflow = false;
+  bool torch = false, jax = false, tensorflow = false, onnxruntime = false;
   for (size_t begin = 0; begin < source.size();) {
     const size_t end = std::min(source.find('\n', begin), source.size());
     const std::string_view line = source.substr(begin, end - begin);
@@ -34,12 +34,15 @@ std::string framework_of(std::string_view source) {
       return false;
     };
     if (imports("keras")) return "keras";
+    if (imports("tf_keras")) return "keras2";
     if (line.starts_with("#include <torch/")) return "libtorch";
     torch = torch || imports("torch");
     jax = jax || imports("jax");
     tensorflow = tensorflow || imports("tensorflow");
+    onnxruntime = onnxruntime || imports("onnxruntime");
     begin = end + 1;
   }
+  if (onnxruntime) return "onnxruntime";  // torch may have exported the graph
   return torch ? "torch" : jax ? "jax" : tensorflow ? "tensorflow" : "";
 }
 
@@ -100,9 +103,10 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
                       suggest(name, names));
 }
 
-std::string script_file(const emit::Framework& framework, const std::map<std::string, std::string>& settings,
+std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
+                        const std::map<std::string, std::string>& settings,
                         const std::map<std::string, std::string>& controls) {
-  std::string name = "train_" + framework.name;
+  std::string name = ir::name(scenario) + "_" + framework.name;
   for (const emit::Setting& setting : framework.settings) {
     const std::string& value = settings.at(setting.name);
     if (value == setting.fallback && setting.name != "backend") continue;
@@ -144,7 +148,8 @@ Status cross(const Reader& reader, const emit::Framework& framework, const emit:
   return Done{};
 }
 
-void add_contender(const emit::Framework& framework, const std::map<std::string, std::string>& settings,
+void add_contender(ir::Scenario scenario, const emit::Framework& framework,
+                   const std::map<std::string, std::string>& settings,
                    const std::map<std::string, std::string>& controls, const fs::path& script,
                    std::vector<Contender>& out) {
   Contender c{.framework = framework.name,
@@ -152,7 +157,7 @@ void add_contender(const emit::Framework& framework, const std::map<std::string,
               .controls = controls,
               .script = script,
               .id = contender_id(framework.name, settings, controls),
-              .file = script_file(framework, settings, controls)};
+              .file = script_file(scenario, framework, settings, controls)};
   if (!script.empty()) {
     c.id += ":" + script.filename().string();
     c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +
@@ -161,8 +166,31 @@ void add_contender(const emit::Framework& framework, const std::map<std::string,
   out.push_back(std::move(c));
 }
 
+// The scenario is one of the framework's, and no setting is of another.
+Status check_scenario(const Reader& reader, const toml::table& table, const emit::Framework& framework,
+                      ir::Scenario scenario) {
+  const toml::node* named = table.get("framework");
+  const toml::source_region& where = named != nullptr ? named->source() : table.source();
+  if (!emit::can(framework, scenario)) {
+    const bool predicts = scenario == ir::Scenario::kPredict;
+    return reader.error(
+        where, fmt::format("{} has no scenario '{}'", framework.title, ir::name(scenario)),
+        predicts ? "remove the contender" : "set scenario = \"predict\" at the top, or remove the contender");
+  }
+  for (const emit::Setting& setting : framework.settings) {
+    const toml::node* node = table.get(setting.name);
+    if (node == nullptr || !setting.training_only || scenario == ir::Scenario::kTrain) continue;
+    return reader.error(
+        node->source(),
+        fmt::format("setting '{}' of {} means nothing in scenario 'predict'", setting.name, framework.name),
+        "remove it");
+  }
+  return Done{};
+}
+
 // One table of `contenders`: all combinations of its lists.
-Status expand(const Reader& reader, const toml::table& table, std::vector<Contender>& out) {
+Status expand(const Reader& reader, const toml::table& table, ir::Scenario scenario,
+              std::vector<Contender>& out) {
   fs::path script;
   if (const toml::node* node = table.get("script")) {
     if (!node->is_string()) return reader.error(node->source(), "'script' must be text");
@@ -183,6 +211,7 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
                           suggest(text, known));
     }
   }
+  CHECK_OK(check_scenario(reader, table, *framework, scenario));
   Combinations combinations = {{}};
   for (const emit::Setting& setting : framework->settings) {
     CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), combinations));
@@ -193,14 +222,15 @@ Status expand(const Reader& reader, const toml::table& table, std::vector<Conten
       CHECK_OK(cross(reader, *framework, setting, node, controls));
   }
   for (const auto& settings : combinations) {
-    for (const auto& under : controls) add_contender(*framework, settings, under, script, out);
+    for (const auto& under : controls) add_contender(scenario, *framework, settings, under, script, out);
   }
   return Done{};
 }
 
 }  // namespace
 
-Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root) {
+Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
+                                               ir::Scenario scenario) {
   const toml::node* node = root.get("contenders");
   const std::string example = "contenders = [{ framework = \"torch\" }, { framework = \"jax\" }]";
   if (node == nullptr) {
@@ -216,7 +246,7 @@ Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml:
     if (!element.is_table())
       return reader.error(element.source(), "a contender must be a table", "for example " + example);
     const size_t before = all.size();
-    CHECK_OK(expand(reader, *element.as_table(), all));
+    CHECK_OK(expand(reader, *element.as_table(), scenario, all));
     for (size_t i = before; i < all.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (all[j].id == all[i].id) {

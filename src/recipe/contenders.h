@@ -9,8 +9,10 @@
 
 namespace bakeoff::recipe {
 
-// Errors name the line of the contender, and the nearest valid name.
-Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root);
+// Errors name the line of the contender, and the nearest valid name; or what the framework does not do in
+// this scenario.
+Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
+                                               ir::Scenario scenario);
 
 // Whether `pin` is auto, none or a list of CPUs; the error names the line of `node`.
 Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin);

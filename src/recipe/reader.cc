@@ -49,7 +49,7 @@ Status Reader::check_names(const toml::table& table, const std::string& section)
 Status Reader::check_key(const Key& key) const {
   const toml::node* node = find(key.section, key.name);
   if (node == nullptr) {
-    if (!key.required) return Done{};
+    if (!key.required || (key.section == "optimizer" && predicts())) return Done{};
     return Error{
         .message = fmt::format("'{}' is missing", dotted(key)),
         .where = file_.string() + ":1",
@@ -74,6 +74,11 @@ Status Reader::check_key(const Key& key) const {
     }
   }
   return Done{};
+}
+
+bool Reader::predicts() const {
+  const toml::node* scenario = find("", "scenario");
+  return scenario != nullptr && scenario->value<std::string>() == "predict";
 }
 
 Status Reader::check_kind(const Key& key, const toml::node& node) const {

@@ -62,6 +62,7 @@ class Reader {
  private:
   Status check_names(const toml::table& table, const std::string& section) const;
   Status check_key(const Key& key) const;
+  bool predicts() const;  // the scenario
   Status check_kind(const Key& key, const toml::node& node) const;
 
   const toml::table& root_;

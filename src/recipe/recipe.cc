@@ -123,6 +123,7 @@ HostRule read_host_rule(const Reader& reader) {
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
+  if (reader.word("", "scenario", "train") == "predict") t.scenario = ir::Scenario::kPredict;
   t.track = reader.word("", "track", "equalised") == "as-is" ? ir::Track::kAsIs : ir::Track::kEqualised;
   t.batch = reader.integer("", "batch", t.batch);
   t.precision = reader.word("", "precision", t.precision);
@@ -178,8 +179,10 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
   }
-  TRY(recipe.training.optimizer, read_optimizer(reader));
-  TRY(recipe.contenders, read_contenders(reader, root));
+  if (!recipe.training.predicts() || root.contains("optimizer")) {
+    TRY(recipe.training.optimizer, read_optimizer(reader));
+  }
+  TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));
   }

@@ -57,6 +57,42 @@ TEST(Recipe, ControlsAreCrossedLikeSettings) {
   EXPECT_EQ(files.size(), 4u);
 }
 
+constexpr const char* kPredict = R"(scenario = "predict"
+workload = "mlp_small"
+contenders = [
+  { framework = "torch", compile = "default" },
+  { framework = "onnxruntime", optimization = ["basic", "all"], io_binding = true },
+]
+)";
+
+TEST(Recipe, PredictNeedsNoOptimizer) {
+  const auto recipe = parse(kPredict, "/r/predict.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_TRUE(recipe->training.predicts());
+  ASSERT_EQ(recipe->contenders.size(), 3u);
+  EXPECT_EQ(recipe->contenders[0].file, "predict_torch_compile_default.py");
+  EXPECT_EQ(recipe->contenders[1].id, "onnxruntime[optimization=basic,io_binding]");
+  EXPECT_TRUE(parse(std::string(kPredict) + "[optimizer]\nkind = \"sgd\"\nlr = 0.1\n", "r.toml"))
+      << "a training recipe becomes one that predicts by a single line";
+  EXPECT_FALSE(parse(kGood, "/r/good.toml")->training.predicts());
+}
+
+TEST(Recipe, RefusesWhatAScenarioLacks) {
+  const auto refused = [](const std::string& text) {
+    const auto recipe = parse(text, "r.toml");
+    return recipe ? "" : recipe.error().text();
+  };
+  const auto holds = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  holds(refused(with(4, "  { framework = \"onnxruntime\" },")), "ONNX Runtime has no scenario 'train'");
+  holds(refused(with(4, "  { framework = \"onnxruntime\" },")), "r.toml:4");
+  const std::string head = "scenario = \"predict\"\nworkload = \"mlp_small\"\ncontenders = [";
+  holds(refused(head + "{ framework = \"jax\", donate = false }]\n"),
+        "setting 'donate' of jax means nothing in scenario 'predict'");
+  holds(refused("scenario = \"fit\"\nworkload = \"mlp_small\"\n"), "'scenario' cannot be 'fit'");
+}
+
 TEST(Recipe, RemembersWhichRaceKeysAreStated) {
   const auto recipe = parse(std::string(kGood) + "[race]\nallocator = \"jemalloc\"\nthreads = 1\n", "r.toml");
   ASSERT_TRUE(recipe) << recipe.error().text();
@@ -164,6 +200,10 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
   EXPECT_EQ(recipe->contenders[1].framework, "torch");
   EXPECT_EQ(recipe->contenders[1].id, "torch:mine.py");
   EXPECT_EQ(recipe->contenders[1].script, fs::canonical(dir / "mine.py"));
+  ASSERT_TRUE(write_file(dir / "old.py", "import tensorflow as tf\nimport tf_keras as keras\n"));
+  const auto old = parse(with(4, "{ framework = \"torch\" }, { script = \"old.py\" }"), dir / "r.toml");
+  ASSERT_TRUE(old) << old.error().text();
+  EXPECT_EQ(old->contenders[1].framework, "keras2");
   fs::remove_all(dir);
   // From a run's record the script may be gone.
   EXPECT_TRUE(parse_recorded(with(4, "{ framework = \"torch\", script = \"mine.py\" }"), dir / "r.toml"));

@@ -46,6 +46,13 @@ std::vector<Key> make_keys() {
        .doc = "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, relative to the "
               "recipe"},
       {.section = "",
+       .name = "scenario",
+       .kind = Kind::kWord,
+       .fallback = "train",
+       .words = {"train", "predict"},
+       .doc = "train: a step is forward, backward and one update. predict: a step is one batch forward, in "
+              "inference mode; [optimizer] is not needed"},
+      {.section = "",
        .name = "track",
        .kind = Kind::kWord,
        .fallback = "equalised",

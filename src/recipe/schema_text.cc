@@ -98,7 +98,8 @@ std::string settings_table(const std::vector<emit::Setting>& settings) {
                                : setting.values.empty()
                                    ? "positive integer"
                                    : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
-    text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback, setting.doc);
+    text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback,
+                        setting.training_only ? setting.doc + " (scenario train)" : setting.doc);
   }
   return text;
 }
@@ -118,9 +119,10 @@ std::string json_schema() {
     if (key.required && key.section.empty()) required.push_back(key.name);
     if (key.required && !key.section.empty()) home["required"].push_back(key.name);
   }
-  required.push_back("optimizer");
   root["properties"]["contenders"] = contender_schema();
   root["required"] = required;
+  root["if"] = {{"properties", {{"scenario", {{"const", "predict"}}}}}, {"required", {"scenario"}}};
+  root["else"] = {{"required", {"optimizer"}}};
   return root.dump(2) + "\n";
 }
 
@@ -135,9 +137,10 @@ std::string markdown() {
     for (const Key& key : keys()) {
       if (key.section != section) continue;
       text += fmt::format("| `{}` | {} | {} | {} |\n", key.name, limits(key),
-                          key.required           ? "required"
-                          : key.fallback.empty() ? "none"
-                                                 : key.fallback,
+                          key.required && section == "optimizer" ? "required to train"
+                          : key.required                         ? "required"
+                          : key.fallback.empty()                 ? "none"
+                                                                 : key.fallback,
                           key.doc);
     }
   }
@@ -149,6 +152,8 @@ std::string markdown() {
       "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
+    if (framework->scenarios.size() == 1)
+      text += fmt::format("\nOnly scenario `{}`.\n", ir::name(framework->scenarios[0]));
     text += settings_table(framework->settings);
   }
   text +=

@@ -179,7 +179,8 @@ std::string unranked_reason(const lab::Row& row, bool with_stage) {
 }
 
 std::string track_label(const lab::Summary& summary) {
-  return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track";
+  return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track" +
+         (summary.predicts ? ", predictions: a step is one batch forward" : "");
 }
 
 std::string track_meaning(const lab::Summary& summary) {

@@ -119,6 +119,14 @@ TEST(Terminal, VerdictComesBeforeTheTable) {
   EXPECT_LT(out.find("ms/step"), out.find("Not ranked"));
 }
 
+TEST(Terminal, PredictionsAreLabelled) {
+  lab::Summary s = sample_summary();
+  EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("predictions")));
+  s.predicts = true;
+  EXPECT_THAT(render_terminal(s, {.width = 200}),
+              HasSubstr("equalised track, predictions: a step is one batch forward"));
+}
+
 TEST(Terminal, FailedRowShowsReasonAndLog) {
   const std::string out = render_terminal(sample_summary(), {.width = 200});
   EXPECT_THAT(out, HasSubstr("killed by SIGSEGV at step 3"));

@@ -232,7 +232,7 @@ KERAS = [
     Edit(
         "softmax",
         (('layers.Dense(5, name="fc")', 'layers.Dense(5, "softmax", name="fc")'),),
-        # Keras on TensorFlow finds the softmax and gives its loss the logits before it:
+        # Keras finds the softmax on TensorFlow and gives its loss the logits before it:
         # what it trains is the same, what it predicts is not.
         "output of fc",
         r"the prediction matches: softmax before a loss that takes logits",
@@ -309,6 +309,9 @@ class Frameworks(unittest.TestCase):
             "train_keras_tensorflow.py",
             KERAS,
         )
+
+    def test_keras2(self) -> None:
+        self.check("keras2", 'framework = "keras2"', "train_keras2.py", KERAS)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,14 @@ SCRIPTS = {
     "train_tensorflow.py": "tensorflow",
     "train_keras_tensorflow.py": "tensorflow",
     "train_keras_torch.py": "torch",
+    "train_keras2.py": "keras2",
 }
 CONTENDERS = [
     'framework = "torch"',
     'framework = "jax"',
     'framework = "tensorflow"',
     'framework = "keras", backend = ["tensorflow", "torch"]',
+    'framework = "keras2"',
 ]
 LINE = re.compile(r"^step\s+(\d+):?\s+loss (\S+)$", re.MULTILINE)
 

@@ -15,6 +15,7 @@ What a script has to offer, generated or edited by its user:
   ``train_step(state, *batch) -> state, loss``;
 - or, beside them, ``STEPS_PER_CALL`` and ``train_steps``, which takes what ``batches``
   then yields, runs so many steps in one call and returns their losses;
+- or, to predict, ``init_params`` and ``predict_step(params, *inputs) -> output`` alone;
 - rates of dropout in module constants ``DROPOUT...``, or a function ``dropout``.
 
 ``forward`` is called by the names of its arguments: params, stats, key and names that
@@ -26,6 +27,7 @@ and `run` use ``train_step`` as it stands.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import inspect
 import os
@@ -53,10 +55,12 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
 _SCRIPT_NAMES = {
+    **PREDICTION_NAMES,
     "load_data": "load_data(path)",
     "batches": "batches(arrays)",
     "forward": "forward(params, *inputs)",
@@ -67,6 +71,9 @@ _SCRIPT_NAMES = {
     "train_steps": "train_steps(params, opt_state, *batches)",
 }
 _OPTIONS = {"donate", "steps_per_call"}
+# Steps that predict do not depend on each other: JAX may have up to 32 of them under
+# way on a CPU, and the last one may be the first to be ready.
+_UNDER_WAY = 64
 
 
 @dataclasses.dataclass
@@ -103,6 +110,7 @@ class JaxAdapter(Adapter):
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._output_perm: Optional[tuple[int, ...]] = None
         self._with_optimizer = True
+        self._predicts = False
         self._state: Optional[_State] = None
         self._batches: Optional[Iterator[Any]] = None
 
@@ -142,8 +150,11 @@ class JaxAdapter(Adapter):
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._drop()
         self._script = load_script(request.script)
-        self._require("load_data", "batches", "train_step", "forward")
-        self._require(self._calls().name)
+        self._predicts = request.predict
+        steps = ["predict_step"] if request.predict else ["train_step", "forward"]
+        self._require("load_data", "batches", *steps)
+        if not request.predict:
+            self._require(self._calls().name)
         if not request.dropout:
             _no_dropout(self._script)
         self._with_optimizer = request.train
@@ -159,6 +170,8 @@ class JaxAdapter(Adapter):
         import numpy as np
 
         batch = self._rows(request.first, request.count)
+        if self._predicts:
+            return {"output": self._prediction(batch)}
         state = self._initial()
         given = None
         if request.grads_in is not None:
@@ -200,8 +213,10 @@ class JaxAdapter(Adapter):
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         import jax
 
-        self._need_optimizer()
         assert self._state is not None
+        if self._predicts:
+            return self._predict(steps, mark)
+        self._need_optimizer()
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
         loss: Any = None
@@ -372,14 +387,15 @@ class JaxAdapter(Adapter):
 
         script = self._the_script()
         assert self._state is not None
+        step = script.predict_step if self._predicts else script.train_step
         params = jax.tree_util.tree_leaves(self._state.get("params"))
         effective: dict[str, Any] = {
             "batch": getattr(script, "BATCH_SIZE", None),
             "parameters": sum(int(p.size) for p in params),
             "device": str(next(iter(params[0].devices()))) if params else "cpu",
             "dtype": str(params[0].dtype) if params else self._dtype,
-            "jit": hasattr(script.train_step, "lower"),
-            "donate": "donate_arg" in _source(script.train_step),
+            "jit": hasattr(step, "lower"),
+            "donate": "donate_arg" in _source(step),
             **self._calls().effective(),
             "matmul_precision": str(jax.config.jax_default_matmul_precision),
         }
@@ -438,7 +454,32 @@ class JaxAdapter(Adapter):
             grads.append(by_target[_dotted(path)])
         return jax.tree_util.tree_unflatten(structure, grads)
 
+    def _predict(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        import jax
+
+        assert self._state is not None
+        outputs: collections.deque[Any] = collections.deque(maxlen=_UNDER_WAY)
+        predict_step = self._the_script().predict_step
+
+        def step(params: Any, *batch: Any) -> None:
+            outputs.append(predict_step(params, *batch))
+
+        return predict_burst(
+            step,
+            self._state.get("params"),
+            self._stream(),
+            steps,
+            mark,
+            lambda _: jax.block_until_ready(list(outputs)),
+        )
+
     # The proof.
+
+    def _prediction(self, batch: tuple[Any, ...]) -> Array:
+        """By the step as it is timed."""
+        assert self._state is not None
+        params = self._state.get("params")
+        return self._canonical_output(self._the_script().predict_step(params, *batch))
 
     def _arguments(
         self, function: Callable[..., Any], state: _State, batch: tuple[Any, ...]

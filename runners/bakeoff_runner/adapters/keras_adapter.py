@@ -1,4 +1,4 @@
-"""Keras 3, on TensorFlow, JAX or torch.
+"""Keras 3, on TensorFlow, JAX or torch; and Keras 2, with its own `Library`.
 
 What a script has to offer, generated or edited by its user:
 
@@ -18,6 +18,9 @@ would read the logs before each call of it, and wait for the step.
 With ``steps_per_execution`` above 1 `fit` shows no single step; there the losses come
 from ``train_on_batch``, which calls the same step function once.
 
+A script that predicts has ``load_data(path) -> x``, ``batches(x)`` (an endless
+iterator) and ``predict_step(model, x) -> output`` in place of ``fit``.
+
 In the parity proof the model runs op by op, whatever ``jit_compile`` says.
 """
 
@@ -27,7 +30,7 @@ import os
 import time
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Mapping, NoReturn, Optional
+from typing import Any, Callable, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -40,7 +43,8 @@ from bakeoff_runner.adapter import (
     RunResult,
     TrainCommands,
 )
-from bakeoff_runner.adapters.keras_backends import BACKENDS, Backend
+from bakeoff_runner.adapters.keras_backends import Backend
+from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -49,6 +53,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -58,7 +63,11 @@ _SCRIPT_NAMES = {
     "load_data": "load_data(path)",
     "fit": "fit(model, x, y, epochs, callbacks)",
 }
-_OPTIONS = {"backend", "jit_compile", "steps_per_execution"}
+_PREDICTION_NAMES = {
+    **PREDICTION_NAMES,
+    "build_model": "build_model()",
+    "compile_model": "compile_model(model)",
+}
 _FOREVER = 10**9  # epochs
 
 
@@ -69,14 +78,18 @@ class _Leave(Exception):
 class KerasAdapter(Adapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Library) -> None:
+        self._library = library
         self._backend: Any = None
         self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._with_optimizer = True
+        self._predicts = False
+        self._batches: Optional[Iterator[Any]] = None
         self._x: Any = None
         self._y: Any = None
         self._batch = 1
+        self._steps_per_execution = 1
         self._position = 0  # steps into the data
         self._initial: list[tuple[Any, Array]] = []
         # Canonical name -> its Keras variable, where it is kept, its canonical shape.
@@ -86,40 +99,34 @@ class KerasAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
+        library = self._library
+        unknown = sorted(set(options) - library.options)
         if unknown:
-            raise AdapterError(f"unknown option '{unknown[0]}' of framework keras")
-        name = options.get("backend", os.environ.get("KERAS_BACKEND", "tensorflow"))
-        if name not in BACKENDS:
-            raise AdapterError(f"'{name}' is not a backend: {', '.join(BACKENDS)}")
-        os.environ["KERAS_BACKEND"] = name
-        backend = self._backend = BACKENDS[name]()
+            raise AdapterError(
+                f"unknown option '{unknown[0]}' of framework {library.framework}"
+            )
+        backend = self._backend = library.backend(options)
         backend.prepare(dtype, threads)
-        import keras
         import numpy
 
-        keras.config.set_floatx(dtype)
-        if dtype == "float64":
-            _keep_double()
-        keras.config.set_image_data_format("channels_last")  # not the user's keras.json
+        library.start(dtype)
         versions = {
-            "keras": keras.__version__,
+            library.keras.__name__: library.keras.__version__,
             **backend.versions(),
             "numpy": numpy.__version__,
         }
-        effective = {"backend": name, "dtype": keras.config.floatx()}
+        effective = {"backend": backend.name, "dtype": library.floatx()}
         return ImportInfo(
             versions, backend.device(), {**effective, **backend.effective()}
         )
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
-        import keras
-
+        library, keras = self._library, self._library.keras
         self._drop()
-        keras.utils.clear_session()
-        keras.config.set_dtype_policy(keras.config.floatx())
+        library.clear()
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._script = load_script(request.script)
+        self._predicts = request.predict
         self._check_script()
         model = self._model = script.build_model()
         if not isinstance(model, keras.Model):
@@ -130,23 +137,28 @@ class KerasAdapter(Adapter):
             for layer in model._flatten_layers():
                 if isinstance(getattr(layer, "rate", None), (int, float)):
                     layer.rate = 0.0
+        if library.floatx() == "float64":
+            library.double_constants(model)
         self._load_weights(request)
         self._load_data(request)
         script.compile_model(model)
-        if not model.compiled:
+        if not library.compiled(model):
             raise AdapterError(f"{self._file()}: compile_model() compiled nothing")
+        self._steps_per_execution = library.steps_per_execution(model)
+        if self._predicts:
+            return self._effective()
         self._with_optimizer = request.train
-        if keras.config.floatx() == "float64":
-            _double_constants(model.optimizer)
+        if library.floatx() == "float64":
+            _double_constants(keras, model.optimizer)
         model.optimizer.build(model.trainable_variables)
         self._initial = self._state()
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
-        import keras
-
-        x, y = self._rows(request.first, request.count)
-        x, y = keras.tree.map_structure(keras.ops.convert_to_tensor, (x, y))
+        if self._predicts:
+            return {"output": self._prediction(request.first, request.count)}
+        library = self._library
+        x, y = library.map(library.tensor, self._rows(request.first, request.count))
         before = self._state()
         self._restore(self._initial)
         try:
@@ -164,9 +176,9 @@ class KerasAdapter(Adapter):
         self._need_optimizer()
         self._restore(self._initial)
         self._position = 0
-        recorder: Any = _new_recorder(self._backend, steps)
+        recorder: Any = _new_recorder(self._library, self._backend, steps)
         start = time.monotonic_ns()
-        if self._model.steps_per_execution == 1:
+        if self._steps_per_execution == 1:
             self._fit(recorder)
         else:
             self._train_on_batches(recorder, steps)
@@ -177,12 +189,21 @@ class KerasAdapter(Adapter):
             recorder.losses, recorder.first_ns - start, recorder.last_ns - start
         )
 
-    def run(self, steps: int, mark: Callable[[], None]) -> NoReturn:
-        raise AdapterError("Keras trains in its own loop: see train()")
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        if not self._predicts:
+            raise AdapterError("Keras trains in its own loop: see train()")
+        script = self._the_script()
+        if self._batches is None:
+            self._batches = zip(script.batches(self._x))
+        return predict_burst(
+            script.predict_step, self._model, self._batches, steps, mark, self._to_host
+        )
 
     def train(self, commands: TrainCommands) -> None:
+        if self._predicts:
+            return super().train(commands)
         self._need_optimizer()
-        bursts: Any = _new_bursts(self._backend, commands)
+        bursts: Any = _new_bursts(self._library, self._backend, commands)
         try:
             self._fit(bursts)
         except _Leave:
@@ -202,7 +223,7 @@ class KerasAdapter(Adapter):
     def _drop(self) -> None:
         if self._script is not None:
             unload_script(self._script)
-        self._script = self._model = self._x = self._y = None
+        self._script = self._model = self._x = self._y = self._batches = None
         self._initial, self._names, self._position = [], {}, 0
 
     def _the_script(self) -> ModuleType:
@@ -215,25 +236,20 @@ class KerasAdapter(Adapter):
 
     def _check_script(self) -> None:
         script = self._the_script()
-        for name, call in _SCRIPT_NAMES.items():
+        names = _PREDICTION_NAMES if self._predicts else _SCRIPT_NAMES
+        for name, call in names.items():
             if not callable(getattr(script, name, None)):
                 raise AdapterError(f"{self._file()} defines no {call}")
         batch = getattr(script, "BATCH_SIZE", None)
         if type(batch) is not int or batch < 1:
             raise AdapterError(f"{self._file()} defines no BATCH_SIZE")
         self._batch = batch
-        wanted = os.environ.get("KERAS_BACKEND")
-        if wanted != self._backend.name:
-            os.environ["KERAS_BACKEND"] = self._backend.name
-            raise AdapterError(
-                f"{self._file()} sets KERAS_BACKEND to {wanted}, the contender's "
-                f"backend is {self._backend.name}"
-            )
+        self._library.check_script(self._file(), self._backend)
 
     def _load_weights(self, request: BuildRequest) -> None:
         layout = read_layout(self._layout_file(request))
         self._output = layout.get("output", LayoutEntry("output"))
-        mine = {v.path: v for v in self._model.weights}
+        mine = {self._library.path(v): v for v in self._model.weights}
         if request.weights is None:
             self._name_by_layout(layout, mine)
             return
@@ -278,44 +294,52 @@ class KerasAdapter(Adapter):
             self._names[name] = variable, entry, shape
 
     def _load_data(self, request: BuildRequest) -> None:
-        import keras
         import numpy as np
 
+        library = self._library
         if request.data is None:
-            raise AdapterError("keras needs a data file")
+            raise AdapterError(f"{library.framework} needs a data file")
         loaded = self._the_script().load_data(request.data)
-        if not isinstance(loaded, (tuple, list)) or len(loaded) != 2:
+        if self._predicts:
+            loaded = loaded, None
+        elif not isinstance(loaded, (tuple, list)) or len(loaded) != 2:
             raise AdapterError(f"{self._file()}: load_data(path) did not give (x, y)")
 
         def cast(array: Any) -> Array:
+            if array is None:
+                return None
             array = np.asarray(array)
             real = np.issubdtype(array.dtype, np.floating)
-            return array.astype(keras.config.floatx(), copy=False) if real else array
+            return array.astype(library.floatx(), copy=False) if real else array
 
-        self._x, self._y = keras.tree.map_structure(cast, tuple(loaded))
-        if len(self._y) < self._batch:
+        self._x, self._y = library.map(cast, tuple(loaded))
+        if self._row_count() < self._batch:
             raise AdapterError(
-                f"the data has {len(self._y)} rows, a batch {self._batch}"
+                f"the data has {self._row_count()} rows, a batch {self._batch}"
             )
 
-    def _effective(self) -> dict[str, Any]:
-        import keras
+    def _row_count(self) -> int:
+        data = self._x if self._y is None else (self._x, self._y)
+        return min(len(array) for array in self._library.leaves(data))
 
+    def _effective(self) -> dict[str, Any]:
         model = self._model
-        return {
+        effective = {
             "batch": self._batch,
             "parameters": sum(_size(v.shape) for v in model.trainable_variables),
-            "backend": keras.config.backend(),
-            "dtype": keras.config.floatx(),
+            "backend": self._backend.name,
+            "dtype": self._library.floatx(),
             "jit_compile": bool(model.jit_compile),
             "run_eagerly": bool(model.run_eagerly),
-            "steps_per_execution": int(model.steps_per_execution),
+            "steps_per_execution": self._steps_per_execution,
             # One mark for each call of the compiled function.
-            "steps_per_mark": int(model.steps_per_execution),
-            "optimizer": _describe_optimizer(model.optimizer),
+            "steps_per_mark": self._steps_per_execution,
             "normalisation": _describe_norms(model),
             **self._backend.effective(),
         }
+        if not self._predicts:
+            effective["optimizer"] = _describe_optimizer(model.optimizer)
+        return effective
 
     # State.
 
@@ -324,7 +348,8 @@ class KerasAdapter(Adapter):
         return [*model.variables, *model.optimizer.variables]
 
     def _state(self) -> list[tuple[Any, Array]]:
-        return [(variable, _numpy(variable)) for variable in self._variables()]
+        value = self._library.value
+        return [(variable, value(variable)) for variable in self._variables()]
 
     def _restore(self, state: list[tuple[Any, Array]]) -> None:
         for variable, value in state:
@@ -335,12 +360,13 @@ class KerasAdapter(Adapter):
             raise AdapterError("this build has no optimizer")
 
     def _rows(self, first: int, count: int) -> tuple[Any, Any]:
-        import keras
-
-        if first + count > len(self._y):
-            raise AdapterError(f"the data has {len(self._y)} rows, not {first + count}")
-        rows: tuple[Any, Any] = keras.tree.map_structure(
-            lambda array: array[first : first + count], (self._x, self._y)
+        if first + count > self._row_count():
+            raise AdapterError(
+                f"the data has {self._row_count()} rows, not {first + count}"
+            )
+        rows: tuple[Any, Any] = self._library.map(
+            lambda array: None if array is None else array[first : first + count],
+            (self._x, self._y),
         )
         return rows
 
@@ -348,7 +374,6 @@ class KerasAdapter(Adapter):
 
     def _fit(self, callback: Any) -> None:
         """The script's `fit`, from the batch where the last one stopped."""
-        import keras
         import numpy as np
 
         full = len(self._y) // self._batch
@@ -359,17 +384,44 @@ class KerasAdapter(Adapter):
 
         x, y = self._x, self._y
         if start:
-            x, y = keras.tree.map_structure(turn, (x, y))
+            x, y = self._library.map(turn, (x, y))
+        # An execution cut short leaves Keras 2 with its length.
+        self._library.set_steps_per_execution(self._model, self._steps_per_execution)
         self._the_script().fit(self._model, x, y, epochs=_FOREVER, callbacks=[callback])
 
     def _train_on_batches(self, recorder: Any, steps: int) -> None:
         full = len(self._y) // self._batch
+        self._library.set_steps_per_execution(self._model, 1)  # of one batch
         for step in range(steps):
             x, y = self._rows(step % full * self._batch, self._batch)
             logs = self._model.train_on_batch(x, y, return_dict=True)
             recorder.record(self._model, logs)
 
     # The proof.
+
+    def _prediction(self, first: int, count: int) -> Array:
+        """By the step as it is timed; in double precision op by op."""
+        import numpy as np
+
+        library = self._library
+        x = library.map(library.tensor, self._rows(first, count)[0])
+        if library.floatx() == "float64":
+            output = library.array(self._model(x, training=False))
+        else:
+            output = self._the_script().predict_step(self._model, x)
+        return self._canonical_output(np.array(output))
+
+    def _to_host(self, output: Any) -> None:
+        """Waits for an output that a script of one's own left on its device."""
+        if hasattr(output, "shape"):
+            self._library.array(output)
+
+    def _canonical_output(self, output: Array) -> Array:
+        if self._output.perm is None:
+            return output
+        axes = [self._output.perm.index(a) for a in range(output.ndim)]
+        canonical = [output.shape[axis] for axis in axes]
+        return to_canonical(output, self._output, canonical)
 
     def _one_pass(self, x: Any, y: Any) -> dict[str, Array]:
         import numpy as np
@@ -378,11 +430,7 @@ class KerasAdapter(Adapter):
         found = self._backend.gradients(model, x, y)
         by_id = {id(v): g for v, g in zip(model.trainable_variables, found.grads)}
         after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
-        output = found.output
-        if self._output.perm is not None:
-            axes = [self._output.perm.index(a) for a in range(output.ndim)]
-            canonical = [output.shape[axis] for axis in axes]
-            output = to_canonical(output, self._output, canonical)
+        output = self._canonical_output(found.output)
         tensors = {"loss": np.array(found.loss), "output": output}
         for name, (variable, entry, shape) in self._names.items():
             if id(variable) in by_id:
@@ -397,9 +445,7 @@ class KerasAdapter(Adapter):
 
     def _activations(self, x: Any) -> dict[str, Array]:
         """Outputs of layers with parameters, where the model is a graph of layers."""
-        import keras
-        import numpy as np
-
+        keras = self._library.keras
         owners = {
             entry.target.partition("/")[0]: name.rpartition(".")[0]
             for name, (_, entry, _) in self._names.items()
@@ -415,7 +461,7 @@ class KerasAdapter(Adapter):
         tensors = {}
         values = values if len(outputs) > 1 else [values]  # as Keras gives a single one
         for layer, value in zip(layers, values):
-            array = np.array(keras.ops.convert_to_numpy(value))
+            array = self._library.array(value)
             if array.ndim == 4 and _channels_last(layer):
                 array = array.transpose(0, 3, 1, 2)
             tensors[f"activation/{owners[layer.name]}"] = array
@@ -423,8 +469,6 @@ class KerasAdapter(Adapter):
 
     def _update(self, grads: Mapping[str, Array]) -> dict[str, Array]:
         """The parameters after one update from `grads`, from the initial state."""
-        import keras
-
         self._need_optimizer()
         model = self._model
         trained = {id(variable) for variable in model.trainable_variables}
@@ -434,22 +478,24 @@ class KerasAdapter(Adapter):
                 continue
             if name not in grads:
                 raise AdapterError(f"no gradient is given for '{name}'")
-            given[id(variable)] = keras.ops.convert_to_tensor(
+            given[id(variable)] = self._library.tensor(
                 to_framework(grads[name], entry).copy(), dtype=variable.dtype
             )
         variables = [v for v in model.trainable_variables if id(v) in given]
-        model.optimizer.apply([given[id(v)] for v in variables], variables)
+        self._library.apply(
+            model.optimizer, [given[id(v)] for v in variables], variables
+        )
         return {
-            f"update/{name}": to_canonical(_numpy(variable), entry, shape)
+            f"update/{name}": to_canonical(self._library.value(variable), entry, shape)
             for name, (variable, entry, shape) in self._names.items()
             if id(variable) in given
         }
 
 
-def _new_recorder(backend: Backend, steps: int) -> object:
-    import keras
+def _new_recorder(library: Library, backend: Backend, steps: int) -> object:
+    base: Any = library.keras.callbacks.Callback
 
-    class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
+    class Recorder(base):  # type: ignore[misc]
         """Keeps the loss of each batch, and ends `fit` after `steps`."""
 
         def __init__(self) -> None:
@@ -476,14 +522,15 @@ def _new_recorder(backend: Backend, steps: int) -> object:
     return Recorder()
 
 
-def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
-    import keras
+def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> object:
+    base: Any = library.keras.callbacks.Callback
 
-    class Bursts(keras.callbacks.Callback):  # type: ignore[misc]
+    class Bursts(base):  # type: ignore[misc]
         """Waits at the boundaries of bursts; see the module's docstring."""
 
         def __init__(self) -> None:
             super().__init__()
+            self._supports_tf_logs = True  # Keras 2 would wait for each step's logs
             self.mark = commands.mark
             self.previous: Optional[int] = None  # first step of the last execution
             self.left = self.done = self.total = self.start_ns = 0
@@ -502,7 +549,7 @@ def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
             # A new epoch: the last execution of the old one may have been shorter.
             in_epoch: Optional[int] = self.params.get("steps")
             if in_epoch is None:
-                return int(self.model.steps_per_execution)
+                return library.steps_per_execution(self.model)
             return in_epoch - previous
 
         def count(self, steps: int) -> None:
@@ -525,27 +572,8 @@ def _new_bursts(backend: Backend, commands: TrainCommands) -> object:
     return Bursts()
 
 
-def _numpy(variable: Any) -> Array:
-    import keras
-    import numpy as np
-
-    return np.array(keras.ops.convert_to_numpy(variable.value))
-
-
-def _keep_double() -> None:
-    """Keeps Keras from rounding float64 to float32 in layers and ops.
-
-    With JAX and torch its type promotion turns every 64-bit type into the 32-bit one;
-    BatchNormalization, `ops.mean` and losses would then leave double precision.
-    """
-    from keras.src.backend.common import dtypes
-
-    dtypes.BIT64_TO_BIT32_DTYPE.pop("float64", None)
-
-
-def _double_constants(optimizer: Any) -> None:
+def _double_constants(keras: Any, optimizer: Any) -> None:
     """Makes constants double that Keras casts to a dtype: on TensorFlow by float32."""
-    import keras
     import numpy as np
 
     names = ["beta_1", "beta_2", "weight_decay"]
@@ -572,6 +600,8 @@ def _channels_last(layer: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):  # a number of numpy's
+        value = value.item()
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return str(value)
@@ -599,4 +629,4 @@ def _describe_norms(model: Any) -> list[dict[str, Any]]:
 
 
 def make() -> Adapter:
-    return KerasAdapter()
+    return KerasAdapter(Keras3())

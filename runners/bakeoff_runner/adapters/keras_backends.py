@@ -1,6 +1,7 @@
 """What the Keras adapter has to know about the backends; one class for each.
 
-Imported by keras_adapter.py only. No backend is imported before `Backend.prepare`.
+Imported by keras_adapter.py and keras_libraries.py only. No backend is imported before
+`Backend.prepare`.
 """
 
 from __future__ import annotations
@@ -97,23 +98,33 @@ class TensorFlowBackend(Backend):
             "cuda_build": bool(build.get("is_cuda_build", False)),
         }
 
+    def tensor(self, variable: Any) -> Any:
+        """TensorFlow's own variable of one of the model's."""
+        return variable.value
+
+    def loss(self, model: Any, x: Any, y: Any, output: Any) -> Any:
+        return model.compute_loss(x=x, y=y, y_pred=output, training=True)
+
+    def value(self, variable: Any) -> Array:
+        return _numpy(variable)
+
     def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
         import tensorflow as tf
 
         variables = model.trainable_variables
         with tf.GradientTape() as tape:
             output = model(x, training=True)
-            loss = model.compute_loss(x=x, y=y, y_pred=output, training=True)
+            loss = self.loss(model, x, y, output)
         grads = tape.gradient(
             loss,
-            [variable.value for variable in variables],
+            [self.tensor(variable) for variable in variables],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
         return Gradients(
             loss.numpy(),
             output.numpy(),
             [tf.convert_to_tensor(grad).numpy() for grad in grads],
-            [_numpy(variable) for variable in model.non_trainable_variables],
+            [self.value(variable) for variable in model.non_trainable_variables],
         )
 
     def barrier(self, model: Any) -> None:
@@ -122,7 +133,7 @@ class TensorFlowBackend(Backend):
         # One number that depends on what the last step wrote last of all, and on
         # every parameter's first element.
         parts = [
-            tf.cast(tf.reshape(variable.value, [-1])[0], tf.float64)
+            tf.cast(tf.reshape(self.tensor(variable), [-1])[0], tf.float64)
             for variable in [*model.trainable_variables, model.optimizer.iterations]
         ]
         tf.add_n(parts).numpy()

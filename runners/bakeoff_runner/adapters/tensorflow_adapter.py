@@ -14,6 +14,8 @@ What a script has to offer, generated or edited by its user:
 - ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
 - or, beside them, ``STEPS_PER_CALL`` and ``train_steps``, which takes what ``batches``
   then yields, runs so many steps in one call and returns their losses;
+- or, to predict, ``predict_step(model, *inputs) -> output`` in place of optimizer and
+  training step;
 - rates of dropout in module constants ``DROPOUT...`` or in calls of
   ``tf.nn.dropout``.
 
@@ -49,10 +51,12 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
 _SCRIPT_NAMES = {
+    **PREDICTION_NAMES,
     "load_data": "load_data(path)",
     "batches": "batches(arrays)",
     "train_step": "train_step(model, optimizer, *batch)",
@@ -75,6 +79,7 @@ class TensorFlowAdapter(Adapter):
         self._initial: list[tuple[Any, Array]] = []
         self._batches: Optional[Iterator[Any]] = None
         self._dropout: Any = None
+        self._predicts = False
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -108,8 +113,11 @@ class TensorFlowAdapter(Adapter):
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._drop()
         self._script = load_script(request.script)
-        self._require("load_data", "batches", "train_step")
-        self._require(self._calls().name)
+        self._predicts = request.predict
+        step = "predict_step" if request.predict else "train_step"
+        self._require("load_data", "batches", step)
+        if not request.predict:
+            self._require(self._calls().name)
         if not request.dropout:
             self._no_dropout()
         self._load_data(request)
@@ -125,6 +133,8 @@ class TensorFlowAdapter(Adapter):
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
+        if self._predicts:
+            return {"output": self._prediction(batch)}
         self._reset()
         tensors = {"output": self._output(batch)}
         self._reset()
@@ -157,6 +167,11 @@ class TensorFlowAdapter(Adapter):
         return LossesResult(losses[:steps], first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        if self._predicts:
+            step = self._the_script().predict_step
+            return predict_burst(
+                step, self._model, self._stream(), steps, mark, _wait_for
+            )
         self._need_optimizer()
         model, optimizer = self._model, self._optimizer
         calls, batches = self._calls(), self._stream()
@@ -336,7 +351,7 @@ class TensorFlowAdapter(Adapter):
         import tensorflow as tf
 
         script = self._the_script()
-        step = script.train_step
+        step = script.predict_step if self._predicts else script.train_step
         variables = list(self._model.trainable_variables)
         device = variables[0].device if variables else ""
         effective: dict[str, Any] = {
@@ -422,10 +437,23 @@ class TensorFlowAdapter(Adapter):
         output = self._model(*arguments)
         while isinstance(output, tuple):  # (prediction, target)
             output = output[0]
-        array: Array = np.array(output)
+        return self._canonical_output(np.array(output))
+
+    def _canonical_output(self, array: Array) -> Array:
+        import numpy as np
+
         if self._output_perm is not None:
             array = array.transpose(np.argsort(self._output_perm))
         return array
+
+    def _prediction(self, batch: tuple[Any, ...]) -> Array:
+        """By the step as it is timed; in double precision op by op."""
+        import numpy as np
+
+        step = self._the_script().predict_step
+        if self._dtype == "float64":
+            step = getattr(step, "python_function", step)
+        return self._canonical_output(np.array(step(self._model, *batch)))
 
     def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
         """Loss and gradients of the script's step, run eagerly."""
@@ -491,6 +519,13 @@ class _Recorder:
             self.targets = [variable for _, variable in given]
             given = [gradient for gradient, _ in given]
         self.seen = given
+
+
+def _wait_for(output: Any) -> None:
+    """Fetches one number of the last output; steps are computed in order."""
+    import tensorflow as tf
+
+    tf.reshape(output, [-1])[0].numpy()
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

@@ -9,6 +9,11 @@ What a script has to offer, generated or edited by its user:
 - ``load_data(path)``: a tuple of tensors, one per input, rows first;
 - ``batches(*tensors)``: an endless iterator of tuples for ``train_step``.
 
+A script that predicts has instead of the optimizer and the training step
+
+- ``predict_step(model, *inputs) -> output``; ``make_model`` gives the model in
+  inference mode.
+
 The names of the model's parameters and buffers are the canonical ones, or are mapped
 by a layout file. In the parity proof the step runs eagerly (``model.compile`` is
 passed over) and in the data's order; `losses` and `run` use it as it stands.
@@ -41,6 +46,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     import torch
 
 _SCRIPT_NAMES = {
+    **PREDICTION_NAMES,
     "make_model": "make_model()",
     "make_optimizer": "make_optimizer(model)",
     "train_step": "train_step(model, optimizer, *inputs)",
@@ -66,6 +73,7 @@ class TorchAdapter(Adapter):
         self._model: Any = None
         self._optimizer: Any = None
         self._with_optimizer = True
+        self._predicts = False
         self._data: tuple[Any, ...] = ()
         self._batches: Optional[Iterator[Any]] = None
         self._initial: dict[str, Any] = {}
@@ -105,12 +113,15 @@ class TorchAdapter(Adapter):
         self._drop()
         torch.manual_seed(1)  # a script's own seed comes after this one
         script = self._script = load_script(request.script)
-        self._require("make_model", "train_step", "load_data", "batches")
+        self._predicts = request.predict
+        step = "predict_step" if request.predict else "train_step"
+        self._require("make_model", step, "load_data", "batches")
         model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
         model.to(dtype=self._dtype)
-        model.train()
+        if not self._predicts:  # a script that predicts sets this itself
+            model.train()
         if not request.dropout:
             self._no_dropout()
         self._load_weights(request)
@@ -124,6 +135,8 @@ class TorchAdapter(Adapter):
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
+        if self._predicts:
+            return self._prediction(batch)
         self._reset()
         with _eager():
             tensors = self._one_step(batch)
@@ -155,6 +168,11 @@ class TorchAdapter(Adapter):
         return LossesResult(values, first - start, end - start)
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        if self._predicts:
+            step = self._the_script().predict_step
+            return predict_burst(
+                step, self._model, self._stream(), steps, mark, lambda _: _barrier()
+            )
         self._need_optimizer()
         model, optimizer = self._model, self._optimizer
         train_step, batches = self._the_script().train_step, self._stream()
@@ -355,6 +373,21 @@ class TorchAdapter(Adapter):
         return tuple(t[first : first + count].to(device) for t in self._data)
 
     # The proof.
+
+    def _prediction(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+        """By the step as it is timed; in double precision op by op."""
+        import torch
+
+        seen: dict[str, Any] = {}
+        double = self._dtype == torch.float64
+        hooks = self._keep_activations(seen) if double else []
+        try:
+            with _eager() if double else nullcontext():
+                seen["output"] = self._the_script().predict_step(self._model, *batch)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        return {name: value.cpu().numpy().copy() for name, value in seen.items()}
 
     def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
         import torch

@@ -20,13 +20,14 @@ bool unbiased_running_var(const Settings&) { return false; }
 Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
   const ir::Optimizer& optimizer = request.training.optimizer;
-  if (optimizer.kind == OptimizerKind::kRmsprop && optimizer.eps_form == ir::EpsForm::kHat) {
+  if (!request.training.predicts() && optimizer.kind == OptimizerKind::kRmsprop &&
+      optimizer.eps_form == ir::EpsForm::kHat) {
     return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
   }
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types);
   Namer names(jax::reserved_names());
-  const Graph graph = make_graph(request.workload, types, plan, names);
+  const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
   std::vector<std::string> targets;
   for (const ir::Parameter& parameter : request.workload.parameters) targets.push_back(parameter.name);
   const std::string layout = layout_json(request.workload, plan, targets);
@@ -81,12 +82,14 @@ const Framework& jax_framework() {
       .settings = {{.name = "donate",
                     .values = {"true", "false"},
                     .fallback = "true",
-                    .doc = "the jitted step may reuse the memory of parameters and optimizer state"},
+                    .doc = "the jitted step may reuse the memory of parameters and optimizer state",
+                    .training_only = true},
                    {.name = "steps_per_call",
                     .values = {},
                     .fallback = "1",
-                    .doc =
-                        "training steps in one call of a jitted lax.scan, the data resident on the device"}},
+                    .doc = "training steps in one call of a jitted lax.scan, the data resident on the device",
+                    .training_only = true}},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = supports,
       .emit = emit_jax,

@@ -31,7 +31,10 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const std::string& donate = "true", const std::string& steps = "1") {
-  const Request request{workload, training, {{"donate", donate}, {"steps_per_call", steps}}, "train_jax.py"};
+  const Request request{workload,
+                        training,
+                        {{"donate", donate}, {"steps_per_call", steps}},
+                        training.predicts() ? "predict_jax.py" : "train_jax.py"};
   const Result<Emitted> result = jax_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
   return result ? *result : Emitted{};
@@ -180,6 +183,40 @@ TEST(Jax, ComputedTargetsComeFromTheForwardPass) {
                                  .source;
   EXPECT_TRUE(holds(source, "    return a, b\n"));
   EXPECT_TRUE(holds(source, "    a, target = forward(params, x)\n"));
+}
+
+TEST(Jax, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("jax/predict_mnist_cnn.py", of_zoo("mnist_cnn", training).source);
+  expect_golden("jax/predict_all_sorts.py", of_text(kAllSortsModel, training).source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("jax/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training).source);
+}
+
+TEST(Jax, PredictionsDrawNoNumbers) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    const std::string source = of_zoo(entry.name, training).source;
+    EXPECT_FALSE(holds(source, "random")) << source;
+    EXPECT_FALSE(holds(source, "key")) << source;
+  }
+}
+
+TEST(Jax, APredictionNeedsNoTarget) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(y; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     training)
+                                 .source;
+  EXPECT_TRUE(holds(source, "def predict_step(params, x):\n    return forward(params, x)\n")) << source;
+  EXPECT_FALSE(holds(source, "b.weight"));
 }
 
 }  // namespace

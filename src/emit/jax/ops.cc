@@ -43,9 +43,13 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   };
   std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
                                         "stats",   quoted("mean"),    quoted("var")};
+  const bool predicts = p.graph().predicts;
+  if (predicts) {
+    arguments = {p.input(), p.param("weight"), p.param("bias"), p.param("mean"), p.param("var")};
+  }
   if (p.explicit_norms()) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
-    arguments.push_back(option("momentum", python_real(node.real("momentum"))));
+    if (!predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
   }
   p.assign("batch_norm", arguments);
 }
@@ -63,6 +67,7 @@ void embedding(ForwardPrinter& p, const Node&) {
 }
 
 void dropout(ForwardPrinter& p, const Node& node) {
+  if (p.graph().predicts) return p.alias();
   int total = 0, mine = 0;
   for (const int n : p.graph().live) {
     if (p.graph().workload.nodes[static_cast<size_t>(n)].op != Op::kDropout) continue;
@@ -191,6 +196,11 @@ constexpr const char* kBatchNorm =
     stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
     return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
 )";
+constexpr const char* kInferenceBatchNorm =
+    R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
+    """Normalises with the running statistics."""
+    return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
+)";
 constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
     axes = tuple(range(x.ndim - dims, x.ndim))
     mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
@@ -280,11 +290,11 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms) {
     out.blank(2);
   }
   helper(linear_with_bias(graph), kLinear);
-  helper(graph.has(Op::kBatchNorm), kBatchNorm, "=1e-5", "=0.01");
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
-  helper(graph.has(Op::kDropout), kDropout);
+  helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
   print_network_helpers(out, graph);
 }
 
@@ -299,34 +309,64 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return {"params",     "stats",
-          "key",        "keys",
-          "state",      "opt_state",
-          "loss",       "data",
-          "path",       "np",
-          "jax",        "jnp",
-          "lax",        "optax",
-          "conv2d",     "linear",
-          "batch_norm", "layer_norm",
-          "dropout",    "max_pool2d",
-          "avg_pool2d", "local_response_norm",
-          "attention",  "lstm",
-          "forward",    "loss_fn",
-          "train_step", "batches",
-          "load_data",  "load_weights",
-          "load_file",  "prediction",
-          "target",     "losses",
-          "l",          "I",
-          "O",          "json",
-          "argparse",   "itertools",
-          "partial",    "Path",
-          "NamedTuple", "Any",
-          "TrainState", "init_params",
-          "init_state", "make_optimizer",
-          "grads",      "updates",
-          "BATCH_SIZE", "LEARNING_RATE",
-          "OPTIMIZER",  "dropout_key",
-          "metrics",    "arrays"};
+  return {"params",
+          "stats",
+          "key",
+          "keys",
+          "state",
+          "opt_state",
+          "loss",
+          "data",
+          "path",
+          "np",
+          "jax",
+          "jnp",
+          "lax",
+          "optax",
+          "conv2d",
+          "linear",
+          "batch_norm",
+          "layer_norm",
+          "dropout",
+          "max_pool2d",
+          "avg_pool2d",
+          "local_response_norm",
+          "attention",
+          "lstm",
+          "forward",
+          "loss_fn",
+          "train_step",
+          "batches",
+          "load_data",
+          "load_weights",
+          "load_file",
+          "prediction",
+          "target",
+          "losses",
+          "l",
+          "I",
+          "O",
+          "json",
+          "argparse",
+          "itertools",
+          "partial",
+          "Path",
+          "NamedTuple",
+          "Any",
+          "TrainState",
+          "init_params",
+          "init_state",
+          "make_optimizer",
+          "grads",
+          "updates",
+          "BATCH_SIZE",
+          "LEARNING_RATE",
+          "OPTIMIZER",
+          "dropout_key",
+          "metrics",
+          "arrays",
+          "predict_step",
+          "output"};
 }
 
 }  // namespace bakeoff::emit::jax

@@ -26,13 +26,19 @@ class Script {
     batches();
     print_helpers(out_, graph_, equalised(request_));
     forward();
-    loss_fn();
-    print_optimizer(out_, request_.training);
-    out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
-    print_initialisers(out_, request_, graph_, state_);
-    train_step();
-    if (scans()) train_steps();
-    print_main();
+    if (predicts()) {
+      print_initialisers(out_, request_, graph_, state_);
+      predict_step();
+      print_predict_main();
+    } else {
+      loss_fn();
+      print_optimizer(out_, request_.training);
+      out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
+      print_initialisers(out_, request_, graph_, state_);
+      train_step();
+      if (scans()) train_steps();
+      print_main();
+    }
     std::string text = out_.text();
     const std::string numpy_import = "import jax.numpy as jnp\n";
     if (text.find("jnp.") == std::string::npos) text.erase(text.find(numpy_import), numpy_import.size());
@@ -40,32 +46,37 @@ class Script {
   }
 
  private:
+  bool predicts() const { return graph_.predicts; }
   bool stats() const { return state_.stats(); }
   bool stateful() const { return state_.whole(); }
 
   void imports() {
     const bool exact = equalised(request_);
-    out_.line(fmt::format("\"\"\"Trains {} with JAX and optax.\"\"\"", request_.workload.name));
+    const std::string& name = request_.workload.name;
+    out_.line(predicts() ? fmt::format("\"\"\"Predicts with {} in JAX.\"\"\"", name)
+                         : fmt::format("\"\"\"Trains {} with JAX and optax.\"\"\"", name));
     out_.blank();
     out_.line("import argparse");
-    if (exact) out_.line("import itertools");
+    if (exact || predicts()) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (donate()) out_.line("from functools import partial");
     out_.line("from pathlib import Path");
-    if (stateful() || needs_eps_hat(request_.training)) out_.line("from typing import Any, NamedTuple");
+    if (!predicts() && (stateful() || needs_eps_hat(request_.training)))
+      out_.line("from typing import Any, NamedTuple");
     const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
                           graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
                           graph_.has(ir::Op::kAvgPool2d) || graph_.has(ir::Op::kLrn) ||
                           graph_.has(ir::Op::kLstm) || scans();
-    out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\nimport optax\n");
+    out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
+    if (!predicts()) out_.line("import optax");
     if (uses_lax) out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");
     out_.blank();
   }
 
-  bool donate() const { return request_.settings.at("donate") == "true"; }
+  bool donate() const { return !predicts() && request_.settings.at("donate") == "true"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
-  bool scans() const { return steps_per_call() != "1"; }
+  bool scans() const { return !predicts() && steps_per_call() != "1"; }
 
   void constants() {
     print_constants(out_, request_, graph_,
@@ -94,7 +105,7 @@ class Script {
     const auto body = out_.indent();
     if (scans()) {
       print_batches_of_calls();
-    } else if (equalised(request_)) {
+    } else if (equalised(request_) || predicts()) {
       out_.print(
           "\"\"\"Endless batches on the device, in file order; rows left over are dropped.\"\"\"\n"
           "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
@@ -146,12 +157,7 @@ class Script {
     return all;
   }
 
-  std::vector<std::string> forward_signature() const {
-    std::vector<std::string> inputs;
-    for (const ir::ValueId id : graph_.forward_inputs())
-      inputs.push_back(graph_.inputs[static_cast<size_t>(id)]);
-    return signature(inputs);
-  }
+  std::vector<std::string> forward_signature() const { return signature(graph_.forward_names()); }
 
   void forward() {
     std::vector<std::string> params;
@@ -164,7 +170,7 @@ class Script {
       const auto body = out_.indent();
       if (stats())
         out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
-      if (const auto count = dropouts(); count > 1)
+      if (const auto count = dropouts(); count > 1 && !graph_.predicts)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));
       for (const int n : graph_.live) {
         const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
@@ -204,6 +210,30 @@ class Script {
       out_.line(stats() ? "return loss, stats" : "return loss");
     }
     out_.blank(2);
+  }
+
+  void predict_step() {
+    out_.line("@jax.jit");
+    out_.call("def predict_step", forward_signature(), ":");
+    {
+      const auto body = out_.indent();
+      out_.call("return forward", forward_signature());
+    }
+    out_.blank(2);
+  }
+
+  void print_predict_main() {
+    out_.line("def main():");
+    {
+      const auto body = out_.indent();
+      print_arguments(out_, request_);
+      out_.blank();
+      out_.line(fmt::format("params = init_params({})",
+                            equalised(request_) ? "load_weights(args.weights)" : "jax.random.key(SEED)"));
+      out_.line("data = batches(load_data(args.data))");
+      print_predict_loop(out_, "predict_step(params, ", "output.mean()");
+    }
+    out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
 
   void train_step() {

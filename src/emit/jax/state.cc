@@ -48,7 +48,7 @@ class Printer {
 
   void init_line(size_t id) {
     const ir::Parameter& p = request_.workload.parameters[id];
-    if (!ir::trainable(p)) return;
+    if (!ir::trainable(p) && !graph_.predicts) return;
     const std::string shape = python_tuple(stored_shape(graph_.plan.params[id], p.shape));
     const std::string key = fmt::format("\"{}\": ", p.name);
     switch (p.role) {
@@ -57,6 +57,7 @@ class Printer {
       case Role::kTable:
         return out_.call(key + "0.02 * jax.random.normal", {"next(keys)", shape}, ",");
       case Role::kScale:
+      case Role::kRunningVar:
         return out_.call(key + "jnp.ones", {shape}, ",");
       default:
         return out_.call(key + "jnp.zeros", {shape}, ",");
@@ -127,7 +128,7 @@ std::vector<std::string> State::carry() const {
 State state_of(const ir::Workload& workload, const Graph& graph) {
   State state{.dropout = !dropout_rates(graph).empty()};
   for (const ir::Parameter& parameter : workload.parameters) {
-    if (!ir::trainable(parameter)) state.running.push_back("\"" + parameter.name + "\"");
+    if (!ir::trainable(parameter) && !graph.predicts) state.running.push_back("\"" + parameter.name + "\"");
   }
   return state;
 }

@@ -13,7 +13,8 @@
 namespace bakeoff::emit::jax {
 
 struct State {
-  std::vector<std::string> running = {};  // names of running statistics, quoted
+  // Names of running statistics, quoted; none where the graph predicts: they are parameters like others.
+  std::vector<std::string> running = {};
   bool dropout = false;
 
   bool stats() const { return !running.empty(); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/verify.h"
+
 namespace bakeoff::emit::keras {
 namespace {
 
@@ -31,9 +33,23 @@ void add_optimizer(std::vector<Default>& lines, OptimizerKind kind) {
   lines.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.004, decoupled" : "0"});
 }
 
+// Keras 2 hands pictures to TensorFlow's fused kernel, whose running variance is the unbiased one.
+std::string running_variance(const ir::Workload& workload, const Dialect& dialect) {
+  if (!dialect.second) return "biased";
+  const auto types = ir::infer(workload);
+  if (!types) return "biased";
+  bool pictures = false, rows = false;
+  for (const ir::Node& node : workload.nodes) {
+    if (node.op != Op::kBatchNorm) continue;
+    ((*types)[static_cast<size_t>(node.inputs[0])].shape.size() == 4 ? pictures : rows) = true;
+  }
+  if (!pictures) return "biased";
+  return rows ? "unbiased for pictures, biased for rows" : "unbiased";
+}
+
 }  // namespace
 
-std::vector<Default> defaults(const Request& request) {
+std::vector<Default> defaults(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
   std::vector<Default> lines;
   if (has(workload, Op::kConv2d) || has(workload, Op::kLinear)) {
@@ -50,7 +66,7 @@ std::vector<Default> defaults(const Request& request) {
   if (has(workload, Op::kBatchNorm)) {
     lines.push_back({topic::kBatchNormEps, "1e-3"});
     lines.push_back({topic::kBatchNormMomentum, "0.01"});
-    lines.push_back({topic::kRunningVar, "biased"});
+    lines.push_back({topic::kRunningVar, running_variance(workload, dialect)});
   }
   if (has(workload, Op::kLayerNorm)) lines.push_back({topic::kLayerNormEps, "1e-3"});
   return lines;

@@ -4,20 +4,23 @@
 
 #include "emit/code_writer.h"
 #include "emit/keras/defaults.h"
+#include "emit/keras/dialect.h"
 #include "emit/keras/model.h"
 #include "emit/keras/optimizer.h"
+#include "emit/keras/predict.h"
 
 namespace bakeoff::emit {
 namespace {
 
+using keras::Dialect;
 using keras::ModelText;
 using keras::OptimizerText;
 
 const std::string& setting(const Request& request, const char* name) { return request.settings.at(name); }
 bool equalised(const Request& request) { return request.training.track == ir::Track::kEqualised; }
 
-Status check(const Request& request) {
-  if (setting(request, "backend") == "torch" && setting(request, "steps_per_execution") != "1") {
+Status check(const Request& request, const Dialect& dialect) {
+  if (dialect.backend(request.settings) == "torch" && setting(request, "steps_per_execution") != "1") {
     return Error{.message = "Keras on torch runs one step per execution",
                  .remedy = "leave out steps_per_execution with backend = \"torch\""};
   }
@@ -35,11 +38,28 @@ std::string precision_lines(const std::string& backend) {
          "\"ieee\"";
 }
 
-void print_imports(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
-  const std::string& backend = setting(request, "backend");
+// Names of the package that the script uses: "layers, ops".
+std::string used_names(const std::string& text) {
+  std::string names;
+  for (const char* name : {"layers", "ops"}) {
+    if (text.find(fmt::format("{}.", name)) == std::string::npos) continue;
+    names += names.empty() ? name : fmt::format(", {}", name);
+  }
+  return names;
+}
+
+// `text`: what follows.
+void print_imports(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
+                   const std::string& text) {
+  const std::string backend = setting(request, "backend");
   const std::string title = backend == "tensorflow" ? "TensorFlow" : backend == "jax" ? "JAX" : "torch";
-  out.print("\"\"\"Trains $name$ with Keras on $title$.\"\"\"\n\nimport argparse\n",
-            {{"name", request.workload.name}, {"title", title}});
+  const bool predicts = request.training.predicts();
+  out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
+            {{"does", predicts ? "Predicts with" : "Trains"},
+             {"name", request.workload.name},
+             {"with", predicts ? "in" : "with"},
+             {"title", title}});
+  if (predicts) out.line("import itertools");
   if (equalised(request)) out.line("import json");
   out.print("import os\nfrom pathlib import Path\n\nos.environ[\"KERAS_BACKEND\"] = \"$backend$\"\n\n",
             {{"backend", backend}});
@@ -47,22 +67,40 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   out.print("import keras\nimport numpy as np\n");
   if (equalised(request) && backend == "tensorflow") out.line("import tensorflow as tf");
   if (optimizer.torch || (equalised(request) && backend == "torch")) out.line("import torch");
-  out.line("KERAS_IMPORTS");
+  if (const std::string names = used_names(text); !names.empty()) out.line("from keras import " + names);
   out.print("from safetensors.numpy import load_file\n\n");
   if (equalised(request)) out.print(precision_lines(backend) + "\n\n");
+}
+
+void print_imports_2(CodeWriter& out, const Request& request, const std::string& text) {
+  const bool predicts = request.training.predicts();
+  out.print("\"\"\"$does$ $name$ $with$ Keras 2.\"\"\"\n\nimport argparse\n",
+            {{"does", predicts ? "Predicts with" : "Trains"},
+             {"name", request.workload.name},
+             {"with", predicts ? "in" : "with"}});
+  if (predicts) out.line("import itertools");
+  if (equalised(request)) out.line("import json");
+  out.print("from pathlib import Path\n\nimport numpy as np\n");
+  if (equalised(request) || text.find("tf.") != std::string::npos) out.line("import tensorflow as tf");
+  out.print("import tf_keras as keras\nfrom safetensors.numpy import load_file\n");
+  if (const std::string names = used_names(text); !names.empty()) out.line("from tf_keras import " + names);
+  out.blank();
+  if (equalised(request)) out.print(precision_lines("tensorflow") + "\n\n");
 }
 
 void print_constants(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
   const ir::Training& t = request.training;
   out.line(fmt::format("BATCH_SIZE = {}", t.batch));
+  if (t.predicts()) return;
   out.line("LEARNING_RATE = " + python_real(t.optimizer.lr));
   if (optimizer.l2) out.line("WEIGHT_DECAY = " + python_real(t.optimizer.weight_decay));
 }
 
-constexpr const char* kLoadWeights = R"(def load_weights(model, path):
+std::string load_weights_text(const Dialect& dialect) {
+  constexpr std::string_view text = R"(def load_weights(model, path):
     """Copies weights in the common layout (kernels O, I, H, W) into the model."""
     layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
-    variables = {variable.path: variable for variable in model.variables}
+    variables = {}
     for name, weight in load_file(path).items():
         place = layout[name]
         weight = weight.reshape(place.get("view", weight.shape))
@@ -70,6 +108,10 @@ constexpr const char* kLoadWeights = R"(def load_weights(model, path):
         weight = weight.reshape(place.get("reshape", weight.shape))
         variables[place["target"]].assign(weight)
 )";
+  const char* paths = "{variable.path: variable for variable in model.variables}";
+  const char* names = "{v.name.removesuffix(\":0\"): v for v in model.variables}";
+  return fmt::format(text, dialect.second ? names : paths);
+}
 
 void print_compile(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
                    const ModelText& model) {
@@ -156,68 +198,97 @@ fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
 )");
 }
 
-std::string keras_imports(const std::string& text) {
-  std::string names;
-  for (const char* name : {"layers", "ops"}) {
-    if (text.find(fmt::format("{}.", name)) == std::string::npos) continue;
-    names += names.empty() ? name : fmt::format(", {}", name);
-  }
-  return names.empty() ? "" : "from keras import " + names + "\n";
+// From compile_model to main.
+void print_training(CodeWriter& out, const Request& request, const OptimizerText& optimizer,
+                    const ModelText& model) {
+  print_compile(out, request, optimizer, model);
+  out.blank(2);
+  print_fit(out, request, model.inputs);
+  out.blank(2);
+  out.print(kLossPrinter);
+  out.blank(2);
+  print_main(out, request);
 }
 
-Result<Emitted> emit_script(const Request& request) {
-  CHECK_OK(check_supported(keras_framework(), request.workload));
-  CHECK_OK(check(request));
-  TRY(const ModelText model, keras::model_text(request));
-  TRY(const OptimizerText optimizer,
-      keras::optimizer_text(request.training, setting(request, "backend"), model.embeddings));
+Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
+  CHECK_OK(check_supported(dialect.second ? keras2_framework() : keras_framework(), request.workload));
+  CHECK_OK(check(request, dialect));
+  TRY(const ModelText model, keras::model_text(request, dialect));
+  OptimizerText optimizer;
+  if (!request.training.predicts()) {
+    TRY(optimizer, keras::optimizer_text(request.training, dialect, dialect.backend(request.settings),
+                                         model.embeddings));
+  }
   CodeWriter body;
   for (const std::string& part : {model.load_data, model.build_model, optimizer.subclass, model.loss_function,
-                                  std::string(equalised(request) ? kLoadWeights : "")}) {
+                                  equalised(request) ? load_weights_text(dialect) : std::string()}) {
     if (part.empty()) continue;
     body.blank(2);
     body.print(part);
   }
   body.blank(2);
-  print_compile(body, request, optimizer, model);
-  body.blank(2);
-  print_fit(body, request, model.inputs);
-  body.blank(2);
-  body.print(kLossPrinter);
-  body.blank(2);
-  print_main(body, request);
+  if (request.training.predicts()) {
+    keras::print_prediction(body, request, dialect, model);
+  } else {
+    print_training(body, request, optimizer, model);
+  }
   body.blank(2);
   body.print("if __name__ == \"__main__\":\n    main()\n");
 
   CodeWriter head;
-  print_imports(head, request, optimizer);
+  if (dialect.second)
+    print_imports_2(head, request, body.text());
+  else
+    print_imports(head, request, optimizer, body.text());
   print_constants(head, request, optimizer);
-  std::string source = head.text() + body.text();
-  const std::string mark = "KERAS_IMPORTS\n";
-  source.replace(source.find(mark), mark.size(), keras_imports(body.text()));
-  return Emitted{.source = source, .layout_json = model.layout_json};
+  return Emitted{.source = head.text() + body.text(), .layout_json = model.layout_json};
 }
 
-std::string environment(const Settings& settings) { return settings.at("backend"); }
+Result<Emitted> emit_3(const Request& request) { return emit_script(request, keras::keras_3()); }
+Result<Emitted> emit_2(const Request& request) { return emit_script(request, keras::keras_2()); }
+std::vector<Default> defaults_3(const Request& request) { return keras::defaults(request, keras::keras_3()); }
+std::vector<Default> defaults_2(const Request& request) { return keras::defaults(request, keras::keras_2()); }
+std::string environment_3(const Settings& settings) { return settings.at("backend"); }
+std::string environment_2(const Settings&) { return keras::keras_2().framework; }
 bool biased(const Settings&) { return false; }
+
+const Setting kStepsPerExecution = {
+    "steps_per_execution", {}, "1", "training steps per call of the compiled function", true};
 
 }  // namespace
 
 const Framework& keras_framework() {
   static const Framework framework = {
-      .name = "keras",
-      .title = "Keras",
+      .name = keras::keras_3().framework,
+      .title = keras::keras_3().title,
       .settings = {{"backend", {"tensorflow", "jax", "torch"}, "tensorflow", "what Keras computes with"},
                    {"jit_compile",
                     {"auto", "true", "false"},
                     "auto",
                     "auto: on with jax, off with torch and with TensorFlow on a CPU"},
-                   {"steps_per_execution", {}, "1", "training steps per call of the compiled function"}},
-      .environment = environment,
+                   kStepsPerExecution},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .environment = environment_3,
       .supports = keras::has_op,
-      .emit = emit_script,
-      .defaults = keras::defaults,
+      .emit = emit_3,
+      .defaults = defaults_3,
       .unbiased_running_var = biased,
+  };
+  return framework;
+}
+
+const Framework& keras2_framework() {
+  static const Framework framework = {
+      .name = keras::keras_2().framework,
+      .title = keras::keras_2().title,
+      .settings = {{"jit_compile", {"false", "true"}, "false", "compile the step with XLA"},
+                   kStepsPerExecution},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .environment = environment_2,
+      .supports = keras::has_op,
+      .emit = emit_2,
+      .defaults = defaults_2,
+      .unbiased_running_var = biased,  // in the proof: float64 is beyond the fused kernel
   };
   return framework;
 }

@@ -228,5 +228,157 @@ TEST(Keras, ListsTheDefaultsThatMatterForTheWorkload) {
   EXPECT_EQ(lines, expected);
 }
 
+TEST(Keras, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("keras/predict_mnist_cnn.py", emit_zoo("mnist_cnn", training).source);
+  expect_golden("keras/predict_mnist_cnn_torch.py",
+                emit_zoo("mnist_cnn", training, settings("torch")).source);
+  expect_golden("keras/predict_all_sorts_jax.py",
+                emit_text(kAllSortsModel, training, settings("jax")).value().source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("keras/predict_residual_cnn_as_is.py", emit_zoo("residual_cnn", training).source);
+}
+
+// Keras 2: the same emitter in its other dialect.
+
+Settings settings_2(const std::string& jit = "false", const std::string& steps = "1") {
+  return {{"jit_compile", jit}, {"steps_per_execution", steps}};
+}
+
+Emitted emit_2(const ir::Workload& workload, const ir::Training& training,
+               const Settings& chosen = settings_2()) {
+  const Result<Emitted> result = keras2_framework().emit({workload, training, chosen, "train_keras2.py"});
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
+  return result ? *result : Emitted{};
+}
+
+void expect_goldens_2(const std::string& name, const Emitted& emitted) {
+  expect_golden("keras2/" + name + ".py", emitted.source);
+  expect_golden("keras2/" + name + ".layout.json", emitted.layout_json);
+}
+
+std::string source_2_with(const Optimizer& optimizer, const char* workload = "mlp_small",
+                          Track track = Track::kEqualised) {
+  return emit_2(*zoo::build(workload), {.track = track, .optimizer = optimizer, .batch = 8}).source;
+}
+
+TEST(Keras2, WritesTheZooAsItsGoldens) {
+  expect_goldens_2("mnist_cnn", emit_2(*zoo::build("mnist_cnn"), mnist_training()));
+  expect_goldens_2("mnist_cnn_as_is",
+                   emit_2(*zoo::build("mnist_cnn"), mnist_training(Track::kAsIs), settings_2("true", "4")));
+  expect_goldens_2("bert_small", emit_2(*zoo::build("bert_small"), adam_training()));
+  expect_goldens_2("lstm_lm_tied_small", emit_2(*zoo::build("lstm_lm_tied_small"), adam_training()));
+  ir::Training sgd = mnist_training();
+  sgd.optimizer = {
+      .kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 5e-4};
+  expect_goldens_2("residual_cnn", emit_2(*zoo::build("residual_cnn"), sgd));
+}
+
+TEST(Keras2, WritesEveryOtherOpAsItsGolden) {
+  expect_goldens_2("all_sorts", emit_2(ir::parse(kAllSortsModel).value(), adam_training()));
+  expect_goldens_2("sequences", emit_2(ir::parse(kSequencesModel).value(), adam_training()));
+}
+
+TEST(Keras2, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("keras2/predict_mnist_cnn.py", emit_2(*zoo::build("mnist_cnn"), training).source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("keras2/predict_residual_cnn_as_is.py",
+                emit_2(*zoo::build("residual_cnn"), training, settings_2("true")).source);
+}
+
+TEST(Keras2, WritesEveryWorkloadOfTheZooWithoutKeras3) {
+  ir::Training predicting = adam_training();
+  predicting.scenario = ir::Scenario::kPredict;
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    for (const ir::Training& training : {adam_training(), predicting}) {
+      const std::string text = emit_2(*zoo::build(entry.name), training).source;
+      EXPECT_TRUE(holds(text, "\nimport tf_keras as keras\n"));
+      EXPECT_FALSE(holds(text, "ops.")) << text;
+      EXPECT_FALSE(holds(text, "KERAS_BACKEND"));
+    }
+  }
+}
+
+TEST(Keras2, HasAFunctionForEveryOpOfTheTable) {
+  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras2_framework().supports(row.op)) << row.name;
+}
+
+TEST(Keras2, ShowsItsSettingsAndHasAnEnvironmentOfItsOwn) {
+  const std::string text = emit_2(*zoo::build("mlp_small"), mnist_training(), settings_2("true", "7")).source;
+  EXPECT_TRUE(holds(text, "jit_compile=True"));
+  EXPECT_TRUE(holds(text, "steps_per_execution=7"));
+  EXPECT_EQ(keras2_framework().environment(settings_2()), "keras2");
+}
+
+TEST(Keras2, HasThePapersAdamStock) {
+  const Optimizer outside{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kOutside};
+  EXPECT_TRUE(holds(source_2_with(outside), "optimizer = keras.optimizers.Adam(\n"));
+  EXPECT_TRUE(holds(source_2_with(outside), "adaptive_epsilon=True"));
+  EXPECT_FALSE(holds(source_2_with(outside, "mlp_small", Track::kAsIs), "adaptive_epsilon"));
+  const Optimizer hat{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kHat};
+  EXPECT_FALSE(holds(source_2_with(hat), "adaptive_epsilon"));
+  Optimizer decayed = outside;
+  decayed.weight_decay = 0.1;
+  EXPECT_TRUE(holds(source_2_with(decayed), "optimizer = AdamL2("));
+  EXPECT_TRUE(holds(source_2_with(decayed), "adaptive_epsilon=True"));
+}
+
+TEST(Keras2, WritesOutTheUpdatesItLacks) {
+  const struct {
+    Optimizer optimizer;
+    const char* name;
+    const char* line;
+  } cases[] = {
+      {{.kind = OptimizerKind::kRmsprop, .eps_form = EpsForm::kOutside},
+       "RMSpropEpsOutside",
+       "step = lr * gradient / (tf.sqrt(velocity) + self.epsilon)"},
+      {{.kind = OptimizerKind::kRmsprop, .momentum = 0.5, .eps_form = EpsForm::kOutside},
+       "RMSpropEpsOutside",
+       "momentum.assign(self.momentum * momentum + step)"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside},
+       "AdamEpsInside",
+       "root = tf.sqrt(v + self.epsilon * tf.square(correction_2))"},
+      {{.kind = OptimizerKind::kAdamW, .eps_form = EpsForm::kOutside, .weight_decay = 0.1},
+       "AdamWEpsOutside",
+       "root = tf.sqrt(v) + self.epsilon * correction_2"},
+      {{.kind = OptimizerKind::kSgd, .weight_decay = 0.1},
+       "SGDL2",
+       "super().update_step(gradient, variable)"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.name);
+    const std::string text = source_2_with(c.optimizer);
+    EXPECT_TRUE(holds(text, std::string("class ") + c.name + "(keras.optimizers.")) << text;
+    EXPECT_TRUE(holds(text, "    def update_step(self, gradient, variable):\n"));
+    EXPECT_TRUE(holds(text, std::string("        ") + c.line + "\n")) << text;
+  }
+}
+
+// Keras 2 adds up the rows of an embedding's gradient, so that its stock optimizers are right.
+TEST(Keras2, MakesGradientsDenseOnlyInSubclasses) {
+  const Optimizer hat{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kHat};
+  EXPECT_TRUE(holds(source_2_with(hat, "lstm_lm_small"), "optimizer = keras.optimizers.Adam("));
+  const Optimizer inside{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside};
+  EXPECT_TRUE(holds(source_2_with(inside, "lstm_lm_small"), "gradient = tf.convert_to_tensor(gradient)"));
+  EXPECT_FALSE(holds(source_2_with(inside), "convert_to_tensor"));
+}
+
+TEST(Keras2, ItsFusedBatchNormKeepsTheUnbiasedVariance) {
+  const auto variance = [](const ir::Workload& workload) {
+    const ir::Training adam = adam_training();
+    for (const Default& line : keras2_framework().defaults({workload, adam, settings_2(), "t.py"})) {
+      if (line.topic == topic::kRunningVar) return line.value;
+    }
+    return std::string();
+  };
+  EXPECT_EQ(variance(*zoo::build("mlp_deep")), "biased");
+  EXPECT_EQ(variance(*zoo::build("resnet18_small")), "unbiased");
+  EXPECT_EQ(variance(*zoo::build("mnist_cnn")), "");
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

@@ -67,14 +67,21 @@ std::string load_data_text(const Request& request, const LayoutPlan& plan, const
   CodeWriter out;
   out.line("def load_data(path):");
   const auto body = out.indent();
-  out.print("\"\"\"Returns $what$ and the targets.\"\"\"\ntensors = load_file(path)\n",
-            {{"what", inputs.size() == 1 ? "the model's input" : "the list of the model's inputs"}});
+  const bool predicts = request.training.predicts();
+  out.print("\"\"\"Returns $what$$targets$.\"\"\"\ntensors = load_file(path)\n",
+            {{"what", inputs.size() == 1 ? "the model's input" : "the list of the model's inputs"},
+             {"targets", predicts ? "" : " and the targets"}});
   std::vector<std::string> xs;
   const double divisor = request.training.input_divisor;
   for (const int id : inputs) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
     xs.push_back(names.name("input " + input.name, input.name));
     print_array(out, xs.back(), input, divisor, plan.values[static_cast<size_t>(id)]);
+  }
+  if (predicts) {
+    if (xs.size() == 1) out.line("return " + xs[0]);
+    if (xs.size() > 1) print_list(out, "return ", xs);
+    return out.text();
   }
   const ir::Input& input = workload.inputs[static_cast<size_t>(target)];
   const bool shared = std::find(inputs.begin(), inputs.end(), target) != inputs.end();
@@ -111,10 +118,11 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
   std::string output = p.input(loss, 0);
   const ir::ValueId prediction = p.workload.prediction();
   // Keras on TensorFlow looks for the logits behind a softmax and takes those instead.
-  if (loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
+  if (!p.training.predicts() && loss.op == Op::kSoftmaxCrossEntropy && !p.workload.is_input(prediction) &&
       p.workload.producer(prediction).op == Op::kSoftmax) {
     const std::string copy = p.fresh(output + "_copy");
-    p.out.line(fmt::format("{} = ops.copy({})  # keeps Keras from using the softmax's input", copy, output));
+    p.out.line(
+        fmt::format("{} = {}({})  # keeps Keras from using the softmax's input", copy, p.op("copy"), output));
     output = copy;
   }
   std::vector<std::string> names;
@@ -125,7 +133,7 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
   p.out.call("return keras.Model", {"inputs", output, name});
 }
 
-std::string loss_expression(const Request& request, std::string& function) {
+std::string loss_expression(const Request& request, const Dialect& dialect, std::string& function) {
   const ir::Node& loss = request.workload.nodes.back();
   const bool sum = loss.word("reduction") == "sum";
   const bool explicit_all = request.training.track == ir::Track::kEqualised || sum;
@@ -136,10 +144,10 @@ std::string loss_expression(const Request& request, std::string& function) {
   }
   if (!sum)
     return fmt::format("keras.losses.MeanSquaredError({})", explicit_all ? "reduction=" + reduction : "");
-  function =
+  function = dialect.translate(
       "def squared_error(y_true, y_pred):\n"
       "    \"\"\"The sum over all elements; Keras's own losses average over the last axis.\"\"\"\n"
-      "    return ops.sum(ops.square(y_pred - y_true))\n";
+      "    return ops.sum(ops.square(y_pred - y_true))\n");
   return "squared_error";
 }
 
@@ -162,7 +170,7 @@ Status keep_tables(const ir::Workload& workload, LayoutPlan& plan) {
 
 bool has_op(ir::Op op) { return op_functions().contains(op); }
 
-Result<ModelText> model_text(const Request& request) {
+Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
   CHECK_OK(check(workload));
   TRY(const std::vector<ir::Type> types, ir::infer(workload));
@@ -171,7 +179,7 @@ Result<ModelText> model_text(const Request& request) {
   const std::vector<int> inputs = model_inputs(workload);
 
   CodeWriter out;
-  Printer p(workload, types, plan, request.training, request.settings.at("backend"), out);
+  Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
   CHECK_OK(p.plan_layers());
   out.line("def build_model():");
   {
@@ -187,7 +195,7 @@ Result<ModelText> model_text(const Request& request) {
   ModelText text;
   text.build_model = p.helpers() + out.text();
   text.load_data = load_data_text(request, plan, inputs);
-  text.loss = loss_expression(request, text.loss_function);
+  if (!request.training.predicts()) text.loss = loss_expression(request, dialect, text.loss_function);
   text.inputs = inputs.size();
   text.embeddings = std::any_of(workload.nodes.begin(), workload.nodes.end(),
                                 [](const ir::Node& node) { return node.op == Op::kEmbedding; });

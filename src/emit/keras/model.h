@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "emit/emit.h"
+#include "emit/keras/dialect.h"
 
 namespace bakeoff::emit::keras {
 
@@ -19,7 +20,7 @@ struct ModelText {
   std::string layout_json;  // targets are paths of Keras variables, "conv1/kernel"
 };
 
-Result<ModelText> model_text(const Request& request);
+Result<ModelText> model_text(const Request& request, const Dialect& dialect);
 bool has_op(ir::Op op);
 
 }  // namespace bakeoff::emit::keras

@@ -25,7 +25,7 @@ constexpr const char* kPositionEmbedding = R"(class PositionEmbedding(layers.Lay
 
     def build(self, input_shape):
         self.embeddings = self.add_weight(
-            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+            shape=(self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
         )
 
     def call(self, x):
@@ -45,6 +45,22 @@ constexpr const char* kAttention = R"(def attention(q, k, v, mask=None, is_causa
     if mask is not None:
         scores = ops.where(mask, scores, float("-inf"))
     return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
+)";
+// Keras 2 has attention as layers only, with weights of their own or without the scale.
+constexpr const char* kPaddingMask2 = R"(def padding_mask(last, keys):
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return tf.less_equal(tf.range(keys), tf.reshape(last, (-1, 1, 1, 1)))
+)";
+constexpr const char* kAttention2 = R"(def attention(q, k, v, mask=None, is_causal=False):
+    """Scaled dot-product attention over N, tokens, heads, width."""
+    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = tf.ones((q.shape[1], k.shape[1]), dtype="bool")
+        seen = tf.linalg.band_part(seen, -1, 0)
+        scores = tf.where(seen, scores, float("-inf"))
+    if mask is not None:
+        scores = tf.where(mask, scores, float("-inf"))
+    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
 )";
 
 // 1 / sqrt(width). On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it
@@ -75,17 +91,18 @@ void position_embedding(Printer& p, const ir::Node& node) {
 void attention(Printer& p, const ir::Node& node) {
   Strings arguments = {p.input(node, 0), p.input(node, 1), p.input(node, 2)};
   if (node.inputs.size() == 4) {
-    p.need_helper(kPaddingMask);
+    p.need_helper(p.dialect.second ? kPaddingMask2 : kPaddingMask);
     const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
     arguments.push_back("mask=" + p.once("mask", "padding_mask", {p.input(node, 3), keys}));
   }
-  if (p.backend == "jax") {
-    p.need_helper(kAttention);
+  const bool own = p.backend == "jax" || p.dialect.second;
+  if (own) {
+    p.need_helper(p.dialect.second ? kAttention2 : kAttention);
   } else {
     arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
   }
   if (node.flag("causal")) arguments.push_back("is_causal=True");
-  p.assign(p.backend == "jax" ? "attention" : "ops.dot_product_attention", arguments);
+  p.assign(own ? "attention" : "ops.dot_product_attention", arguments);
 }
 
 // Keras has the gates i, f, c, o: the same order.

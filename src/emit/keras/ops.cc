@@ -52,8 +52,8 @@ void conv2d(Printer& p, const Node& node) {
                          stride[0], stride[1]));
 }
 
-// `weight`: the owner's, as I, O.
-std::string tied_dense(const std::string& name, const std::string& owner, const std::string& weight) {
+// `product`: of x and the owner's weight as I, O.
+std::string tied_dense(const std::string& name, const std::string& owner, const std::string& product) {
   return fmt::format(R"(class {}(layers.Layer):
     """A dense layer with the weight of {}."""
 
@@ -63,13 +63,15 @@ std::string tied_dense(const std::string& name, const std::string& owner, const 
 
     def build(self, input_shape):
         if self.use_bias:
-            self.bias = self.add_weight((self.units,), initializer="zeros", name="bias")
+            self.bias = self.add_weight(
+                shape=(self.units,), initializer="zeros", name="bias"
+            )
 
     def call(self, x):
-        x = ops.matmul(x, {})
+        x = {}
         return x + self.bias if self.use_bias else x
 )",
-                     name, owner, weight);
+                     name, owner, product);
 }
 
 void linear(Printer& p, const Node& node) {
@@ -79,8 +81,11 @@ void linear(Printer& p, const Node& node) {
   if (const std::string owner = p.tied_owner(); !owner.empty()) {
     const bool table = p.tied_to_embedding();
     const std::string name = table ? "DenseTiedToEmbedding" : "DenseTiedToDense";
-    p.need_helper(table ? tied_dense(name, "an embedding", "ops.transpose(self.owner.embeddings)")
-                        : tied_dense(name, "another", "self.owner.kernel"));
+    // tf.matmul would repeat the weight for every row of a sequence.
+    const std::string product = p.dialect.second ? "tf.tensordot(x, {}, 1)" : "ops.matmul(x, {})";
+    const std::string weight = table ? p.op("transpose") + "(self.owner.embeddings)" : "self.owner.kernel";
+    p.need_helper(
+        tied_dense(name, table ? "an embedding" : "another", fmt::format(fmt::runtime(product), weight)));
     args.insert(args.begin(), owner);
     return p.layer(node, name, args, p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
   }
@@ -128,17 +133,17 @@ void dropout(Printer& p, const Node& node) {
   p.assign("layers.Dropout", {python_real(node.real("rate"))}, "(" + p.input(node, 0) + ")");
 }
 
-void relu(Printer& p, const Node& node) { p.assign("ops.relu", {p.input(node, 0)}); }
-void sigmoid(Printer& p, const Node& node) { p.assign("ops.sigmoid", {p.input(node, 0)}); }
-void tanh_(Printer& p, const Node& node) { p.assign("ops.tanh", {p.input(node, 0)}); }
+void relu(Printer& p, const Node& node) { p.assign(p.op("relu"), {p.input(node, 0)}); }
+void sigmoid(Printer& p, const Node& node) { p.assign(p.op("sigmoid"), {p.input(node, 0)}); }
+void tanh_(Printer& p, const Node& node) { p.assign(p.op("tanh"), {p.input(node, 0)}); }
 
 void gelu(Printer& p, const Node& node) {
-  p.assign("ops.gelu", {p.input(node, 0), "approximate=" + python_bool(node.word("form") == "tanh")});
+  p.assign(p.op("gelu"), {p.input(node, 0), "approximate=" + python_bool(node.word("form") == "tanh")});
 }
 
 void softmax(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
-  p.assign("ops.softmax", {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
+  p.assign(p.op("softmax"), {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
 }
 
 Strings pool_arguments(const Node& node) {
@@ -150,7 +155,7 @@ void max_pool2d(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
   if (!all(pad, 0)) {
     const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
-    p.out.call(padded + " = ops.pad",
+    p.out.call(padded + " = " + p.op("pad"),
                {x, fmt::format("((0, 0), ({}, {}), ({}, {}), (0, 0))", pad[0], pad[1], pad[2], pad[3]),
                 "constant_values=float(\"-inf\")"});
     x = padded;
@@ -158,19 +163,25 @@ void max_pool2d(Printer& p, const Node& node) {
   p.assign("layers.MaxPooling2D", pool_arguments(node), "(" + x + ")");
 }
 
-constexpr const char* kAveragePool = R"(def average_pool(x, pool_size, strides, padding):
+std::string average_pool(const Dialect& dialect) {
+  constexpr std::string_view text =
+      R"(def average_pool(x, pool_size, strides, padding):
     """Averages over windows of N, H, W, C; Keras has no padding that does not count."""
     padding = ((0, 0), *padding, (0, 0))
-    ones = ops.pad(ops.ones((1, *x.shape[1:3], 1)), padding)
-    share = ops.average_pool(ones, pool_size, strides, padding="valid")
+    ones = ops.pad({0}, padding)
+    share = {1}(ones, pool_size, strides, padding="{2}")
     x = ops.pad(x, padding)
-    return ops.average_pool(x, pool_size, strides, padding="valid") / share
+    return {1}(x, pool_size, strides, padding="{2}") / share
 )";
+  return dialect.second
+             ? fmt::format(text, "tf.ones((1, *x.shape[1:3], 1), x.dtype)", "tf.nn.avg_pool2d", "VALID")
+             : fmt::format(text, "ops.ones((1, *x.shape[1:3], 1))", "ops.average_pool", "valid");
+}
 
 void avg_pool2d(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
   if (!all(pad, 0) && !node.flag("count_include_pad")) {
-    p.need_helper(kAveragePool);
+    p.need_helper(average_pool(p.dialect));
     p.assign("average_pool", {p.input(node, 0), python_tuple(node.integers("kernel")),
                               python_tuple(node.integers("stride")), pairs(pad)});
     return;
@@ -188,13 +199,13 @@ void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" 
 void reshape(Printer& p, const Node& node) {
   Ints shape = node.integers("shape");
   shape[0] = -1;
-  p.assign("ops.reshape", {p.input(node, 0), python_tuple(shape)});
+  p.assign(p.op("reshape"), {p.input(node, 0), python_tuple(shape)});
 }
 
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
-  p.assign("ops.transpose", {x, python_tuple(perm)});
+  p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 
 void pad(Printer& p, const Node& node) {
@@ -212,7 +223,7 @@ void pad(Printer& p, const Node& node) {
   } else if (value != 0) {
     args.push_back("constant_values=" + python_real(value));
   }
-  p.assign("ops.pad", args);
+  p.assign(p.op("pad"), args);
 }
 
 void concat(Printer& p, const Node& node) {
@@ -220,20 +231,20 @@ void concat(Printer& p, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
   const std::string axis = fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")));
   const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
-  if (list.size() + 9 <= 88) return p.assign("ops.concatenate", {list, axis});
+  if (list.size() + 9 <= 88) return p.assign(p.op("concatenate"), {list, axis});
   const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
   print_list(p.out, name + " = ", parts);
-  p.assign("ops.concatenate", {name, axis});
+  p.assign(p.op("concatenate"), {name, axis});
 }
 
 void add(Printer& p, const Node& node) {
   const std::string a = p.input(node, 0), b = p.input(node, 1);
-  p.assign("ops.add", {a, b});
+  p.assign(p.op("add"), {a, b});
 }
 
 void mul(Printer& p, const Node& node) {
   const std::string a = p.input(node, 0), b = p.input(node, 1);
-  p.assign("ops.multiply", {a, b});
+  p.assign(p.op("multiply"), {a, b});
 }
 
 // Losses belong to compile_model; the walk ends before them.

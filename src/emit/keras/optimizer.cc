@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/code_writer.h"
+#include "emit/keras/optimizer_keras2.h"
 #include "emit/keras/optimizer_torch.h"
 
 namespace bakeoff::emit::keras {
@@ -15,10 +16,11 @@ using ir::OptimizerKind;
 
 // What the update needs beyond the stock class.
 struct Needs {
-  bool eps = false;    // epsilon elsewhere
-  bool l2 = false;     // decay through the gradient
-  bool dense = false;  // IndexedSlices to a tensor
-  bool torch = false;  // on the torch backend
+  bool eps = false;     // epsilon elsewhere
+  bool l2 = false;      // decay through the gradient
+  bool dense = false;   // IndexedSlices to a tensor
+  bool torch = false;   // on the torch backend
+  bool second = false;  // in Keras 2
   bool any() const { return eps || l2 || dense; }
 };
 
@@ -28,15 +30,26 @@ bool adam_like(const Optimizer& o) {
 bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
 EpsForm stock_form(const Optimizer& o) { return adam_like(o) ? EpsForm::kHat : EpsForm::kInside; }
 
-Needs needs(const ir::Training& training, const std::string& backend, bool embeddings) {
+// "Outside" is an option of Keras 2's Adam.
+bool adaptive_epsilon(const ir::Training& training, const Dialect& dialect) {
+  const Optimizer& o = training.optimizer;
+  const bool said = training.track == ir::Track::kEqualised || o.stated.contains("eps_form");
+  return dialect.second && said && o.kind == OptimizerKind::kAdam && o.eps_form == EpsForm::kOutside;
+}
+
+Needs needs(const ir::Training& training, const Dialect& dialect, const std::string& backend,
+            bool embeddings) {
   const Optimizer& o = training.optimizer;
   const bool all = training.track == ir::Track::kEqualised;
   Needs n;
-  n.eps = has_eps(o) && o.eps_form != stock_form(o) && (all || o.stated.contains("eps_form"));
+  n.eps = has_eps(o) && o.eps_form != stock_form(o) && (all || o.stated.contains("eps_form")) &&
+          !adaptive_epsilon(training, dialect);
   n.l2 = o.weight_decay != 0 && o.kind != OptimizerKind::kAdamW && o.decay_form == DecayForm::kL2 &&
          (all || o.stated.contains("decay_form"));
   n.torch = backend == "torch";
-  n.dense = embeddings && backend == "tensorflow" && all && (has_eps(o) || n.l2);
+  n.second = dialect.second;
+  n.dense = dialect.second ? embeddings && (n.eps || n.l2)
+                           : embeddings && backend == "tensorflow" && all && (has_eps(o) || n.l2);
   return n;
 }
 
@@ -118,6 +131,10 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
     out.print(torch_update(o, n.eps ? o.eps_form : stock_form(o), n.l2));
     return out.text();
   }
+  if (n.second) {
+    out.print(keras_2_update(o, n.eps, n.l2, n.dense));
+    return out.text();
+  }
   out.line("def update_step(self, gradient, variable, learning_rate):");
   const auto method = out.indent();
   if (n.dense) out.line("gradient = tf.convert_to_tensor(gradient)  # sums up repeated rows");
@@ -132,7 +149,7 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
   return out.text();
 }
 
-std::vector<std::string> arguments(const ir::Training& training, const Needs& n) {
+std::vector<std::string> arguments(const ir::Training& training, const Dialect& dialect, const Needs& n) {
   const Optimizer& o = training.optimizer;
   std::vector<std::string> args = {"learning_rate=LEARNING_RATE"};
   const auto add = [&](const char* key, const char* argument, const std::string& value) {
@@ -148,6 +165,7 @@ std::vector<std::string> arguments(const ir::Training& training, const Needs& n)
     add("beta2", "beta_2", python_real(o.beta2));
   }
   if (has_eps(o)) add("eps", "epsilon", python_real(o.eps));
+  if (adaptive_epsilon(training, dialect)) args.push_back("adaptive_epsilon=True");
   // AdamW decays by 0.004 unless told otherwise.
   if (!n.l2 && (o.weight_decay != 0 || o.kind == OptimizerKind::kAdamW)) {
     add("weight_decay", "weight_decay", python_real(o.weight_decay));
@@ -157,14 +175,15 @@ std::vector<std::string> arguments(const ir::Training& training, const Needs& n)
 
 }  // namespace
 
-Result<OptimizerText> optimizer_text(const ir::Training& training, const std::string& backend,
-                                     bool embeddings) {
+Result<OptimizerText> optimizer_text(const ir::Training& training, const Dialect& dialect,
+                                     const std::string& backend, bool embeddings) {
   const Optimizer& o = training.optimizer;
   if (o.kind == OptimizerKind::kRmsprop && o.eps_form == EpsForm::kHat) {
     return Error{.message = "RMSprop has no eps_form \"hat\"", .remedy = "use \"outside\" or \"inside\""};
   }
-  const Needs n = needs(training, backend, embeddings);
-  OptimizerText text{.name = "keras.optimizers." + stock_class(o), .arguments = arguments(training, n)};
+  const Needs n = needs(training, dialect, backend, embeddings);
+  OptimizerText text{.name = "keras.optimizers." + stock_class(o),
+                     .arguments = arguments(training, dialect, n)};
   if (n.any()) {
     text.subclass = subclass_text(o, n);
     text.name = subclass_name(o, n);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emit/keras/dialect.h"
 #include "ir/training.h"
 
 namespace bakeoff::emit::keras {
@@ -18,9 +19,10 @@ struct OptimizerText {
   bool torch = false;  // the subclass needs `import torch`
 };
 
-// Stock forms: RMSprop sqrt(v + eps); Adam(W) "epsilon hat"; weight_decay decoupled. On TensorFlow gradients
-// of `embeddings` come as IndexedSlices and are made dense first in the equalised track.
-Result<OptimizerText> optimizer_text(const ir::Training& training, const std::string& backend,
-                                     bool embeddings);
+// Stock forms: RMSprop sqrt(v + eps); Adam(W) "epsilon hat", in Keras 2 Adam the paper's too; weight_decay
+// decoupled. On TensorFlow gradients of `embeddings` come as IndexedSlices. Keras 3 makes them dense first in
+// the equalised track; Keras 2, which adds up repeated rows itself, only in a subclass.
+Result<OptimizerText> optimizer_text(const ir::Training& training, const Dialect& dialect,
+                                     const std::string& backend, bool embeddings);
 
 }  // namespace bakeoff::emit::keras

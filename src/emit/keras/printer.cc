@@ -88,11 +88,12 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 }
 
 Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-                 const ir::Training& tr, const std::string& used, CodeWriter& writer)
+                 const ir::Training& tr, const Dialect& d, const std::string& used, CodeWriter& writer)
     : workload(w),
       types(t),
       plan(l),
       training(tr),
+      dialect(d),
       out(writer),
       backend(used),
       names_({"keras",
@@ -179,7 +180,7 @@ std::string Printer::input(const ir::Node& here, size_t i) {
   if (!plan.converts(workload, node, i)) return name;
   const Order to = reads(i);
   const std::string converted = fresh(name + (to == Order::kChannelsLast ? "_last" : "_first"));
-  out.call(converted + " = ops.transpose",
+  out.call(converted + " = " + op("transpose"),
            {name, python_tuple(conversion_perm(plan.values[static_cast<size_t>(id)], to))});
   return converted;
 }

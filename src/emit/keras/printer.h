@@ -3,7 +3,8 @@
 // Prints the lines of build_model: one statement for each node of the graph.
 //
 // A node with parameters is a layer, named after its parameters ("block1.conv.weight" -> block1_conv), one
-// layer object for all nodes that share them; all others are calls of keras.ops or layers without weights.
+// layer object for all nodes that share them; all others are calls of functions (Dialect::op) or layers
+// without weights.
 
 #include <map>
 #include <set>
@@ -12,6 +13,7 @@
 
 #include "base/result.h"
 #include "emit/code_writer.h"
+#include "emit/keras/dialect.h"
 #include "emit/layout.h"
 #include "emit/namer.h"
 #include "ir/training.h"
@@ -26,7 +28,8 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 class Printer {
  public:
   Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-          const ir::Training& training, const std::string& backend, CodeWriter& writer);
+          const ir::Training& training, const Dialect& dialect, const std::string& backend,
+          CodeWriter& writer);
 
   // Finds the layers and their names. An error names a parameter that unlike layers share.
   Status plan_layers();
@@ -41,6 +44,7 @@ class Printer {
   }
   const ir::Shape& shape(ir::ValueId id) const { return types[static_cast<size_t>(id)].shape; }
   Order reads(size_t i = 0) const { return plan.reads[static_cast<size_t>(node)][i]; }
+  std::string op(std::string_view name) const { return dialect.op(name); }
   bool equalised() const { return training.track == ir::Track::kEqualised; }
 
   // Prints `output = head(arguments)`, with `tail` behind.
@@ -57,7 +61,8 @@ class Printer {
   // Prints `variable = head(arguments)` where no such statement has been printed before; gives the variable.
   std::string once(const std::string& wish, const std::string& head,
                    const std::vector<std::string>& arguments);
-  void need_helper(const std::string& text) { helpers_.insert(text); }
+  // A function of the script, as Keras 3 has it.
+  void need_helper(const std::string& text) { helpers_.insert(dialect.translate(text)); }
 
   std::string helpers() const;                                          // functions that build_model calls
   const std::vector<std::string>& targets() const { return targets_; }  // by ParamId
@@ -66,6 +71,7 @@ class Printer {
   const std::vector<ir::Type>& types;
   const LayoutPlan& plan;
   const ir::Training& training;
+  const Dialect& dialect;
   CodeWriter& out;
   std::string backend;  // "tensorflow", "jax", "torch"
   Namer layer_names;

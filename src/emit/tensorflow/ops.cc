@@ -61,7 +61,7 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
                                         p.param("var")};
   if (p.explicit_norms()) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
-    arguments.push_back(option("momentum", python_real(node.real("momentum"))));
+    if (!p.graph().predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
   }
   p.assign("batch_norm", arguments);
 }
@@ -78,6 +78,7 @@ void embedding(ForwardPrinter& p, const Node&) {
 }
 
 void dropout(ForwardPrinter& p, const Node& node) {
+  if (p.graph().predicts) return p.alias();
   p.assign("tf.nn.dropout", {p.input(), option("rate", dropout_constant(p.graph(), node.real("rate")))});
 }
 
@@ -174,6 +175,11 @@ constexpr const char* kBatchNorm =
     running_var.assign((1 - momentum) * running_var + momentum * var)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
+constexpr const char* kInferenceBatchNorm =
+    R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
+    """Normalises with the running statistics."""
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+)";
 constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
@@ -265,7 +271,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   const bool padded_avg =
       any_node(graph, [](const Node& n) { return n.op == Op::kAvgPool2d && !zero(n.integers("pad")); });
   helper(any_conv_xla(graph), kConvXla);
-  helper(graph.has(Op::kBatchNorm), kBatchNorm, "=1e-3", "=0.01");
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
@@ -326,6 +332,8 @@ std::set<std::string> reserved_names() {
           "gelu_tanh",
           "glorot_uniform",
           "math",
+          "predict_step",
+          "output",
           "l",
           "I",
           "O",

@@ -22,7 +22,7 @@ class Script {
         has_layout_(has_layout),
         optimizer_(effective_optimizer(request.training)),
         model_(camel_case(request.workload.name)) {
-    if (model_ == optimizer_class(optimizer_)) model_ += "Model";
+    if (!graph.predicts && model_ == optimizer_class(optimizer_)) model_ += "Model";
   }
 
   std::string text() {
@@ -38,21 +38,27 @@ class Script {
     print_helpers(out_, graph_, {.explicit_norms = equalised(request_), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
     model();
-    loss_fn();
-    zeros_like();
-    print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
-    out_.blank(2);
-    train_step();
-    if (loops()) train_steps();
-    print_main();
+    if (predicts()) {
+      predict_step();
+      print_predict_main();
+    } else {
+      loss_fn();
+      zeros_like();
+      print_optimizer(out_, optimizer_, graph_.has(ir::Op::kEmbedding));
+      out_.blank(2);
+      train_step();
+      if (loops()) train_steps();
+      print_main();
+    }
     return out_.text();
   }
 
  private:
+  bool predicts() const { return graph_.predicts; }
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
-  bool loops() const { return steps_per_call() != "1"; }
+  bool loops() const { return !predicts() && steps_per_call() != "1"; }
 
   // True where the script draws initial values for parameters of this role.
   bool draws(Role role) const {
@@ -65,10 +71,11 @@ class Script {
 
   void imports() {
     const bool exact = equalised(request_);
-    out_.line(fmt::format("\"\"\"Trains {} with TensorFlow.\"\"\"", request_.workload.name));
+    out_.line(fmt::format("\"\"\"{} {} {} TensorFlow.\"\"\"", predicts() ? "Predicts with" : "Trains",
+                          request_.workload.name, predicts() ? "in" : "with"));
     out_.blank();
     out_.line("import argparse");
-    if (exact) out_.line("import itertools");
+    if (exact || predicts()) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
     out_.print(
@@ -77,7 +84,8 @@ class Script {
   }
 
   void constants() {
-    std::vector<std::string> more = optimizer_constants(optimizer_);
+    std::vector<std::string> more;
+    if (!predicts()) more = optimizer_constants(optimizer_);
     if (loops()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
     print_constants(out_, request_, graph_, more);
     if (equalised(request_)) {
@@ -100,7 +108,7 @@ class Script {
           "data = [tf.constant(array) for array in shaped]\n"
           "for first in itertools.count(0, STEPS_PER_CALL):\n"
           "    yield *data, tf.constant(first % count)\n");
-    } else if (equalised(request_)) {
+    } else if (equalised(request_) || predicts()) {
       out_.print(
           "\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"\n"
           "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
@@ -178,12 +186,7 @@ class Script {
     }
   }
 
-  std::vector<std::string> forward_inputs() const {
-    std::vector<std::string> inputs;
-    for (const ir::ValueId id : graph_.forward_inputs())
-      inputs.push_back(graph_.inputs[static_cast<size_t>(id)]);
-    return inputs;
-  }
+  std::vector<std::string> forward_inputs() const { return graph_.forward_names(); }
 
   // What loss_fn calls the target, and what train_step gives it.
   std::string target_name() const {
@@ -229,6 +232,32 @@ class Script {
       out_.line("return loss");
     }
     out_.blank(2);
+  }
+
+  void predict_step() {
+    if (!eager()) out_.line(xla() ? "@tf.function(jit_compile=True)" : "@tf.function");
+    std::vector<std::string> parameters = forward_inputs();
+    parameters.insert(parameters.begin(), "model");
+    out_.call("def predict_step", parameters, ":");
+    {
+      const auto body = out_.indent();
+      out_.call("return model", forward_inputs());
+    }
+    out_.blank(2);
+  }
+
+  void print_predict_main() {
+    out_.line("def main():");
+    {
+      const auto body = out_.indent();
+      print_arguments(out_, request_);
+      out_.blank();
+      out_.line(
+          fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
+      out_.line("data = batches(load_data(args.data))");
+      print_predict_loop(out_, "predict_step(model, ", "float(tf.reduce_mean(output))");
+    }
+    out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
 
   // In the equalised track the data stays on the device, and the loop picks its batches.

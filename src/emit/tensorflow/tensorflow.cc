@@ -30,7 +30,8 @@ std::vector<std::string> attribute_names(const ir::Workload& workload) {
 
 Status check_settings(const Request& request) {
   const ir::Optimizer& optimizer = request.training.optimizer;
-  if (optimizer.kind == OptimizerKind::kRmsprop && optimizer.eps_form == ir::EpsForm::kHat) {
+  if (!request.training.predicts() && optimizer.kind == OptimizerKind::kRmsprop &&
+      optimizer.eps_form == ir::EpsForm::kHat) {
     return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
   }
   if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
@@ -49,7 +50,7 @@ Result<Emitted> emit_tensorflow(const Request& request) {
   const LayoutPlan plan =
       plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});
   Namer names(tensorflow::reserved_names());
-  const Graph graph = make_graph(request.workload, types, plan, names);
+  const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
   const auto attributes = attribute_names(request.workload);
   const std::string layout = layout_json(request.workload, plan, attributes);
   return Emitted{.source = tensorflow::script_text(request, graph, names, attributes, !layout.empty()),
@@ -111,7 +112,9 @@ const Framework& tensorflow_framework() {
                     .values = {},
                     .fallback = "1",
                     .doc = "training steps in one call of a tf.function (mode = function), a tf.range loop "
-                           "over data resident on the device"}},
+                           "over data resident on the device",
+                    .training_only = true}},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = supports,
       .emit = emit_tensorflow,

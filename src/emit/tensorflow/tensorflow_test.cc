@@ -38,7 +38,8 @@ ir::Training adam_training(Track track = Track::kEqualised) {
 
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const Settings& settings = kFunction) {
-  const Request request{workload, training, settings, "train_tensorflow.py"};
+  const Request request{workload, training, settings,
+                        training.predicts() ? "predict_tensorflow.py" : "train_tensorflow.py"};
   const Result<Emitted> result = tensorflow_framework().emit(request);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().text());
   return result ? *result : Emitted{};
@@ -186,6 +187,29 @@ TEST(TensorFlow, ComputedTargetsComeFromTheForwardPass) {
                                  .source;
   EXPECT_TRUE(holds(source, "        return a, b\n"));
   EXPECT_TRUE(holds(source, "        prediction, target = model(x)\n"));
+}
+
+TEST(TensorFlow, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("tensorflow/predict_mnist_cnn.py", of_zoo("mnist_cnn", training).source);
+  expect_golden("tensorflow/predict_mnist_cnn_xla.py", of_zoo("mnist_cnn", training, kXla).source);
+  expect_golden("tensorflow/predict_all_sorts.py", of_text(kAllSortsModel, training).source);
+  training.track = ir::Track::kAsIs;
+  expect_golden("tensorflow/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training).source);
+}
+
+TEST(TensorFlow, APredictionNeedsNoTarget) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(y; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     training)
+                                 .source;
+  EXPECT_TRUE(holds(source, "def predict_step(model, x):\n    return model(x)\n")) << source;
 }
 
 }  // namespace

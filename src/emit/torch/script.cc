@@ -48,6 +48,7 @@ const std::set<std::string> kReserved = {"argparse",
                                          "batches",
                                          "load_data",
                                          "train_step",
+                                         "predict_step",
                                          "make_model",
                                          "make_optimizer",
                                          "avg_pool2d_uneven",
@@ -72,24 +73,38 @@ class Script {
     for (const ir::Input& input : workload_.inputs) {
       inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));
     }
+    for (ir::ValueId id = 0; !predicts() && id < static_cast<int>(inputs_.size()); ++id)
+      loaded_.push_back(id);
+    if (predicts()) loaded_ = forward_inputs(workload_);
   }
 
   std::string text() {
     header();
     print_helpers(out_, workload_, modules_);
     model_class();
-    print_optimizer_class(out_, request_.training);
+    if (!predicts()) print_optimizer_class(out_, request_.training);
     make_model();
-    print_make_optimizer(out_, request_.training, request_.settings.at("optimizer_impl"));
-    out_.blank(2);
-    train_step();
+    if (predicts()) {
+      predict_step();
+    } else {
+      print_make_optimizer(out_, request_.training, request_.settings.at("optimizer_impl"));
+      out_.blank(2);
+      train_step();
+    }
     load_data();
     batches();
     main();
-    return out_.text();
+    std::string text = out_.text();
+    const std::string functional = "import torch.nn.functional as F\n";
+    if (text.find(" F.") == std::string::npos && text.find("(F.") == std::string::npos)
+      text.erase(text.find(functional), functional.size());
+    return text;
   }
 
  private:
+  bool predicts() const { return request_.training.predicts(); }
+  // Training in the as-is track shuffles; otherwise batches come in the order of the file.
+  bool in_file_order() const { return equalised() || predicts(); }
   bool equalised() const { return request_.training.track == ir::Track::kEqualised; }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   bool has(ir::Op op) const {
@@ -107,15 +122,20 @@ class Script {
                                  : ".to(device)");
   }
   std::string tuple_type() const {
-    const size_t n = inputs_.size();
+    const size_t n = loaded_.size();
     if (n > 3) return "tuple[Tensor, ...]";
     std::string all = "Tensor";
     for (size_t i = 1; i < n; ++i) all += ", Tensor";
     return "tuple[" + all + "]";
   }
+  std::vector<std::string> loaded_names() const {
+    std::vector<std::string> all;
+    for (const ir::ValueId id : loaded_) all.push_back(inputs_[static_cast<size_t>(id)]);
+    return all;
+  }
   std::vector<std::string> typed_inputs() const {
     std::vector<std::string> all;
-    for (const std::string& name : inputs_) all.push_back(name + ": Tensor");
+    for (const std::string& name : loaded_names()) all.push_back(name + ": Tensor");
     return all;
   }
   // `keyword` a, b, c, in parentheses where it does not fit.
@@ -136,6 +156,7 @@ class Script {
   void model_class();
   void make_model();
   void train_step();
+  void predict_step();
   void load_data();
   void load_input(size_t i);
   void batches();
@@ -143,6 +164,8 @@ class Script {
   void file_order();
   void shuffled();
   void main();
+  void print_training_loop();
+  void print_prediction_loop();
 
   const Request& request_;
   const ir::Workload& workload_;
@@ -151,27 +174,29 @@ class Script {
   Namer names_;
   std::string class_;
   std::vector<std::string> inputs_;
+  std::vector<ir::ValueId> loaded_;  // those of the workload's inputs that load_data gives
   CodeWriter out_;
 };
 
 void Script::header() {
-  out_.line(fmt::format("\"\"\"Trains {} with PyTorch.\"\"\"", workload_.name));
+  out_.line(fmt::format("\"\"\"{} {} {} PyTorch.\"\"\"", predicts() ? "Predicts with" : "Trains",
+                        workload_.name, predicts() ? "in" : "with"));
   out_.blank();
   out_.line("import argparse");
-  if (optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
+  if (!predicts() && optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
   out_.print(
       "from collections.abc import Iterator\nfrom itertools import islice\nfrom pathlib import Path\n\n");
   out_.print(
       "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file\n"
       "from torch import Tensor, nn\n");
-  if (!equalised()) out_.line("from torch.utils.data import DataLoader, TensorDataset");
+  if (!in_file_order()) out_.line("from torch.utils.data import DataLoader, TensorDataset");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
-  out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
+  if (!predicts()) out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
   out_.blank();
   out_.line("device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
   if (equalised()) out_.line("torch.backends.fp32_precision = \"ieee\"  # no TF32 on GPUs");
-  if (!equalised() || has(ir::Op::kDropout)) {
+  if (!equalised() || (!predicts() && has(ir::Op::kDropout))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
   }
   out_.blank(2);
@@ -200,6 +225,7 @@ void Script::make_model() {
     const auto body = out_.indent();
     out_.line(fmt::format("model = {}()", class_));
     out_.line(channels_last() ? "model.to(device, memory_format=torch.channels_last)" : "model.to(device)");
+    if (predicts()) out_.line("model.eval()");
     if (compile == "default") out_.line("model.compile()");
     if (compile != "default" && compile != "off")
       out_.line(fmt::format("model.compile(mode=\"{}\")", compile));
@@ -240,6 +266,18 @@ void Script::train_step() {
   out_.print("loss.backward()\noptimizer.step()\nreturn loss.detach()\n\n\n");
 }
 
+void Script::predict_step() {
+  std::vector<std::string> parameters = typed_inputs();
+  parameters.insert(parameters.begin(), "model: nn.Module");
+  out_.line("@torch.inference_mode()");
+  out_.call("def predict_step", parameters, " -> Tensor:");
+  {
+    const auto body = out_.indent();
+    out_.call("return model", loaded_names(), computes_target(workload_) ? "[0]" : "");
+  }
+  out_.blank(2);
+}
+
 void Script::load_input(size_t i) {
   const ir::Input& input = workload_.inputs[i];
   const double divisor = request_.training.input_divisor;
@@ -257,9 +295,10 @@ void Script::load_data() {
     const auto body = out_.indent();
     out_.line("tensors = load_file(path)");
     std::vector<std::string> items;
-    for (size_t i = 0; i < inputs_.size(); ++i) {
+    for (const ir::ValueId id : loaded_) {
+      const auto i = static_cast<size_t>(id);
       load_input(i);
-      items.push_back(equalised() ? to_device(i) : inputs_[i]);
+      items.push_back(in_file_order() ? to_device(i) : inputs_[i]);
     }
     tuple("return", items);
   }
@@ -268,14 +307,14 @@ void Script::load_data() {
 
 void Script::batches() {
   const std::string type = fmt::format(" -> Iterator[{}]:", tuple_type());
-  if (equalised()) {
+  if (in_file_order()) {
     out_.call("def batches", typed_inputs(), type);
   } else {
     out_.call("def batches", {"*tensors: Tensor"}, type);
   }
   {
     const auto body = out_.indent();
-    if (equalised()) {
+    if (in_file_order()) {
       file_order();
     } else {
       shuffled();
@@ -292,15 +331,16 @@ void Script::refuse_short_data(const std::string& tensor) {
 
 void Script::file_order() {
   out_.line("\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\"");
-  refuse_short_data(inputs_[0]);
+  const std::vector<std::string> names = loaded_names();
+  refuse_short_data(names[0]);
   out_.line("while True:");
   const auto again = out_.indent();
-  out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", inputs_[0]), "BATCH_SIZE"},
+  out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", names[0]), "BATCH_SIZE"},
             ":");
   const auto loop = out_.indent();
   out_.line("rows = slice(first, first + BATCH_SIZE)");
   std::vector<std::string> items;
-  for (const std::string& name : inputs_) items.push_back(name + "[rows]");
+  for (const std::string& name : names) items.push_back(name + "[rows]");
   tuple("yield", items);
 }
 
@@ -351,16 +391,26 @@ void Script::main() {
     out_.line(counts || biases ? "    model.load_state_dict(load_file(args.weights), strict=False)"
                                : "    model.load_state_dict(load_file(args.weights))");
   }
+  predicts() ? print_prediction_loop() : print_training_loop();
+  out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
+}
+
+void Script::print_training_loop() {
   out_.print(R"(    optimizer = make_optimizer(model)
     data = load_data(args.data)
     for step, batch in enumerate(islice(batches(*data), args.steps)):
         loss = train_step(model, optimizer, *batch)
         if step % 10 == 0:
             print(f"step {step:5d}  loss {loss.item():.6f}")
+)");
+}
 
-
-if __name__ == "__main__":
-    main()
+void Script::print_prediction_loop() {
+  out_.print(R"(    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        output = predict_step(model, *batch)
+        if step % 10 == 0:
+            print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
 )");
 }
 

@@ -14,7 +14,7 @@ bool supports(ir::Op op) { return torch::forward_functions().contains(op); }
 
 Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(torch_framework(), request.workload));
-  CHECK_OK(torch::check_optimizer(request));
+  if (!request.training.predicts()) CHECK_OK(torch::check_optimizer(request));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   TRY(const torch::Modules modules, torch::Modules::plan(request, types));
   return Emitted{.source = torch::script_text(request, modules, types)};
@@ -44,8 +44,10 @@ const Framework& torch_framework() {
                .fallback = "default",
                .doc =
                    "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
-                   "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop"},
+                   "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop",
+               .training_only = true},
           },
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = supports,
       .emit = emit_script,

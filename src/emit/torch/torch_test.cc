@@ -308,5 +308,26 @@ TEST(Torch, ListsItsDefaults) {
   expect_golden("torch/defaults.txt", text);
 }
 
+TEST(Torch, WritesPredictionsAsTheirGoldens) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  expect_golden("torch/predict_mnist_cnn.py", of_zoo("mnist_cnn", training));
+  expect_golden("torch/predict_all_sorts.py", of_text(kAllSortsModel, training));
+  training.track = ir::Track::kAsIs;
+  expect_golden("torch/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training));
+}
+
+TEST(Torch, APredictionNeedsNoTarget) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    a = linear(x; weight=a.weight[3,4])
+    b = linear(y; weight=b.weight[3,4])
+    loss = mse(a, b)
+  })",
+                                     training);
+  EXPECT_TRUE(holds(source, "    return model(x, y)[0]\n")) << source;
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

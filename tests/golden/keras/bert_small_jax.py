@@ -38,7 +38,9 @@ class DenseTiedToEmbedding(layers.Layer):
 
     def build(self, input_shape):
         if self.use_bias:
-            self.bias = self.add_weight((self.units,), initializer="zeros", name="bias")
+            self.bias = self.add_weight(
+                shape=(self.units,), initializer="zeros", name="bias"
+            )
 
     def call(self, x):
         x = ops.matmul(x, ops.transpose(self.owner.embeddings))
@@ -54,7 +56,7 @@ class PositionEmbedding(layers.Layer):
 
     def build(self, input_shape):
         self.embeddings = self.add_weight(
-            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+            shape=(self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
         )
 
     def call(self, x):

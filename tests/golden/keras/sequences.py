@@ -37,7 +37,7 @@ class PositionEmbedding(layers.Layer):
 
     def build(self, input_shape):
         self.embeddings = self.add_weight(
-            (self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+            shape=(self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
         )
 
     def call(self, x):

@@ -1,0 +1,247 @@
+"""What the Keras adapter has to know about Keras 3 and Keras 2; one class for each.
+
+Imported by keras_adapter.py and keras2_adapter.py only. Nothing is imported before
+`Library.start`.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Callable, ClassVar, Mapping
+
+from bakeoff_runner.adapter import AdapterError
+from bakeoff_runner.adapters.keras_backends import (
+    BACKENDS,
+    Backend,
+    TensorFlowBackend,
+)
+
+if TYPE_CHECKING:
+    from bakeoff_runner.adapter import Array
+
+
+class Library(ABC):
+    """One generation of Keras."""
+
+    framework: ClassVar[str]  # of the recipe
+    options: ClassVar[frozenset[str]]
+    keras: Any  # the module, from `start` on
+
+    @abstractmethod
+    def backend(self, options: Mapping[str, str]) -> Backend:
+        """The backend that the options ask for; nothing is imported."""
+
+    @abstractmethod
+    def start(self, dtype: str) -> None:
+        """Imports Keras, and makes it compute in `dtype`, with channels last."""
+
+    @abstractmethod
+    def floatx(self) -> str: ...
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forgets models and names made before."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Any], Any], structure: Any) -> Any:
+        """`function` over the leaves of tuples, lists and dicts."""
+
+    @abstractmethod
+    def leaves(self, structure: Any) -> list[Any]:
+        """Those that `map` calls its function with."""
+
+    @abstractmethod
+    def tensor(self, array: Array, dtype: Any = None) -> Any: ...
+
+    @abstractmethod
+    def array(self, tensor: Any) -> Array:
+        """A copy of a tensor."""
+
+    @abstractmethod
+    def value(self, variable: Any) -> Array:
+        """A copy of a variable's value."""
+
+    @abstractmethod
+    def path(self, variable: Any) -> str:
+        """How layout files call a variable of a model: "conv1/kernel"."""
+
+    @abstractmethod
+    def compiled(self, model: Any) -> bool: ...
+
+    @abstractmethod
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None: ...
+
+    @abstractmethod
+    def steps_per_execution(self, model: Any) -> int: ...
+
+    def set_steps_per_execution(self, model: Any, steps: int) -> None:  # noqa: B027
+        """Where it is a variable that `fit` may leave with another value."""
+
+    def check_script(self, file: str, backend: Backend) -> None:  # noqa: B027
+        """After the script was imported."""
+
+    def double_constants(self, model: Any) -> None:  # noqa: B027
+        """Makes constants double that layers round to float32 in a float64 model."""
+
+
+class Keras3(Library):
+    """The package keras, on any backend."""
+
+    framework = "keras"
+    options = frozenset({"backend", "jit_compile", "steps_per_execution"})
+
+    def backend(self, options: Mapping[str, str]) -> Backend:
+        name = options.get("backend", os.environ.get("KERAS_BACKEND", "tensorflow"))
+        if name not in BACKENDS:
+            raise AdapterError(f"'{name}' is not a backend: {', '.join(BACKENDS)}")
+        os.environ["KERAS_BACKEND"] = name
+        return BACKENDS[name]()
+
+    def start(self, dtype: str) -> None:
+        import keras
+
+        self.keras = keras
+        keras.config.set_floatx(dtype)
+        if dtype == "float64":
+            _keep_double()
+        keras.config.set_image_data_format("channels_last")  # not the user's keras.json
+
+    def floatx(self) -> str:
+        return str(self.keras.config.floatx())
+
+    def clear(self) -> None:
+        self.keras.utils.clear_session()
+        self.keras.config.set_dtype_policy(self.floatx())
+
+    def map(self, function: Callable[[Any], Any], structure: Any) -> Any:
+        return self.keras.tree.map_structure(function, structure)
+
+    def leaves(self, structure: Any) -> list[Any]:
+        return list(self.keras.tree.flatten(structure))
+
+    def tensor(self, array: Array, dtype: Any = None) -> Any:
+        return self.keras.ops.convert_to_tensor(array, dtype=dtype)
+
+    def array(self, tensor: Any) -> Array:
+        import numpy as np
+
+        return np.array(self.keras.ops.convert_to_numpy(tensor))
+
+    def value(self, variable: Any) -> Array:
+        return self.array(variable.value)
+
+    def path(self, variable: Any) -> str:
+        return str(variable.path)
+
+    def compiled(self, model: Any) -> bool:
+        return bool(model.compiled)
+
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
+        optimizer.apply(grads, variables)
+
+    def steps_per_execution(self, model: Any) -> int:
+        return int(model.steps_per_execution)
+
+    def check_script(self, file: str, backend: Backend) -> None:
+        wanted = os.environ.get("KERAS_BACKEND")
+        if wanted != backend.name:
+            os.environ["KERAS_BACKEND"] = backend.name
+            raise AdapterError(
+                f"{file} sets KERAS_BACKEND to {wanted}, the contender's "
+                f"backend is {backend.name}"
+            )
+
+
+class Keras2(Library):
+    """The package tf_keras. Variables are TensorFlow's own."""
+
+    framework = "keras2"
+    options = frozenset({"jit_compile", "steps_per_execution"})
+
+    def backend(self, options: Mapping[str, str]) -> Backend:
+        return _Keras2Backend()
+
+    def start(self, dtype: str) -> None:
+        import tf_keras
+
+        self.keras = tf_keras
+        tf_keras.backend.set_floatx(dtype)
+        tf_keras.backend.set_image_data_format("channels_last")
+
+    def floatx(self) -> str:
+        return str(self.keras.backend.floatx())
+
+    def clear(self) -> None:
+        self.keras.backend.clear_session()
+        self.keras.mixed_precision.set_global_policy(self.floatx())
+
+    def map(self, function: Callable[[Any], Any], structure: Any) -> Any:
+        import tensorflow as tf
+
+        return tf.nest.map_structure(function, structure)
+
+    def leaves(self, structure: Any) -> list[Any]:
+        import tensorflow as tf
+
+        return list(tf.nest.flatten(structure))
+
+    def tensor(self, array: Array, dtype: Any = None) -> Any:
+        import tensorflow as tf
+
+        return tf.convert_to_tensor(array, dtype=dtype)
+
+    def array(self, tensor: Any) -> Array:
+        import numpy as np
+
+        return np.array(tensor)
+
+    def value(self, variable: Any) -> Array:
+        return self.array(variable)
+
+    def path(self, variable: Any) -> str:
+        return str(variable.name).removesuffix(":0")
+
+    def compiled(self, model: Any) -> bool:
+        return bool(model._is_compiled)
+
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
+        optimizer.apply_gradients(zip(grads, variables))
+
+    def steps_per_execution(self, model: Any) -> int:
+        return int(model.steps_per_execution.numpy())
+
+    def set_steps_per_execution(self, model: Any, steps: int) -> None:
+        model.make_train_function()  # made once, with a loop where there are several
+        model.steps_per_execution.assign(steps)
+
+    def double_constants(self, model: Any) -> None:
+        import numpy as np
+
+        # 1 - momentum becomes a tensor without a word about its dtype.
+        for layer in model._flatten_layers():
+            if hasattr(layer, "moving_mean") and isinstance(layer.momentum, float):
+                layer.momentum = np.float64(layer.momentum)
+
+
+class _Keras2Backend(TensorFlowBackend):
+    def tensor(self, variable: Any) -> Any:
+        return variable
+
+    def loss(self, model: Any, x: Any, y: Any, output: Any) -> Any:
+        return model.compute_loss(x=x, y=y, y_pred=output)
+
+    def value(self, variable: Any) -> Array:
+        value: Array = variable.numpy().copy()
+        return value
+
+
+def _keep_double() -> None:
+    """Keeps Keras from rounding float64 to float32 in layers and ops.
+
+    With JAX and torch its type promotion turns every 64-bit type into the 32-bit one;
+    BatchNormalization, `ops.mean` and losses would then leave double precision.
+    """
+    from keras.src.backend.common import dtypes
+
+    dtypes.BIT64_TO_BIT32_DTYPE.pop("float64", None)

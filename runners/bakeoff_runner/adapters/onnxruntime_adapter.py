@@ -1,0 +1,278 @@
+"""ONNX Runtime, which only predicts.
+
+What a script has to offer, generated or edited by its user:
+
+- ``load_data(path)``: numpy arrays, rows first, in the order of the graph's inputs;
+- ``batches(arrays)``: an endless iterator of tuples for ``predict_step``, of
+  ``BATCH_SIZE`` rows each;
+- ``build_model(weights, real) -> onnx.ModelProto``, from a dict of arrays by canonical
+  name; ``real`` is numpy's type of all floating-point numbers;
+- ``make_session(model, threads) -> onnxruntime.InferenceSession``;
+- ``predict_step(session, *batch) -> output``, an array or an OrtValue.
+
+A session that does not run on the script's ``PROVIDER`` is a failure: ONNX Runtime
+itself falls back to the CPU with a warning.
+
+In double precision ONNX Runtime lacks kernels (convolutions, average pooling, LSTM,
+erf and others). A graph that needs one is proven by the reference implementation that
+comes with ONNX: the same graph, node by node. That ONNX Runtime computes it is then
+shown by the proof in single precision.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from types import ModuleType
+from typing import Any, Callable, Iterator, Mapping, Optional
+
+from bakeoff_runner.adapter import (
+    Adapter,
+    AdapterError,
+    Array,
+    BuildRequest,
+    ImportInfo,
+    LossesResult,
+    ParityRequest,
+    RunResult,
+)
+from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.tensors import read_safetensors
+
+_SCRIPT_NAMES = {
+    **PREDICTION_NAMES,
+    "build_model": "build_model(weights, real)",
+    "make_session": "make_session(model, threads)",
+    "predict_step": "predict_step(session, *inputs)",
+}
+_OPTIONS = {"optimization", "io_binding", "provider"}
+
+
+class OnnxRuntimeAdapter(Adapter):
+    """One build at a time. A session keeps no state: there is nothing to restore."""
+
+    def __init__(self) -> None:
+        self._dtype = "float32"
+        self._threads = 1
+        self._script: Optional[ModuleType] = None
+        self._model: Any = None
+        self._session: Any = None  # None: in double precision, by the reference
+        self._data: tuple[Array, ...] = ()
+        self._batches: Optional[Iterator[Any]] = None
+
+    def import_framework(
+        self, options: Mapping[str, str], dtype: str, threads: int
+    ) -> ImportInfo:
+        unknown = sorted(set(options) - _OPTIONS)
+        if unknown:
+            raise AdapterError(
+                f"unknown option '{unknown[0]}' of framework onnxruntime"
+            )
+        import numpy
+        import onnx
+        import onnxruntime
+
+        self._dtype, self._threads = dtype, threads
+        versions = {
+            "onnxruntime": onnxruntime.__version__,
+            "onnx": onnx.__version__,
+            "numpy": numpy.__version__,
+        }
+        effective = {
+            "threads": threads,
+            "dtype": dtype,
+            "available_providers": onnxruntime.get_available_providers(),
+        }
+        return ImportInfo(versions, "cpu", effective)
+
+    def build(self, request: BuildRequest) -> dict[str, Any]:
+        import numpy as np
+
+        self._drop()
+        if not request.predict:
+            raise AdapterError("ONNX Runtime does not train: scenario 'predict' only")
+        script = self._script = load_script(request.script)
+        for name, call in _SCRIPT_NAMES.items():
+            if not callable(getattr(script, name, None)):
+                raise AdapterError(f"{self._file()} defines no {call}")
+        if request.weights is None:
+            raise AdapterError("onnxruntime needs a weights file")
+        if request.data is None:
+            raise AdapterError("onnxruntime needs a data file")
+        weights = read_safetensors(request.weights)
+        self._model = script.build_model(weights, np.dtype(self._dtype))
+        loaded = script.load_data(request.data)
+        if not isinstance(loaded, (tuple, list)):
+            loaded = (loaded,)
+        arrays = [np.asarray(array) for array in loaded]
+        self._data = tuple(
+            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
+            for a in arrays
+        )
+        self._make_session()
+        return self._effective(weights)
+
+    def parity(self, request: ParityRequest) -> dict[str, Array]:
+        batch = self._rows(request.first, request.count)
+        if self._session is None:
+            return {"output": self._by_reference(batch)}
+        first = next(iter(self._the_script().batches(batch)))
+        try:
+            output = self._the_script().predict_step(self._session, *first)
+        except Exception:
+            if self._dtype == "float32":
+                raise
+            return {"output": self._by_reference(batch)}  # LSTM: found out only now
+        return {"output": _to_numpy(output).copy()}
+
+    def losses(self, steps: int) -> LossesResult:
+        raise AdapterError("ONNX Runtime does not train")
+
+    def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        script = self._the_script()
+        if self._session is None:
+            raise AdapterError("ONNX Runtime has no kernels for this graph in float64")
+        if self._batches is None:
+            self._batches = iter(script.batches(self._data))
+        # A run returns when its output is complete.
+        return predict_burst(
+            script.predict_step,
+            self._session,
+            self._batches,
+            steps,
+            mark,
+            lambda output: None,
+        )
+
+    def close(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._script is not None:
+            unload_script(self._script)
+        self._script = self._model = self._session = self._batches = None
+        self._data = ()
+
+    def _the_script(self) -> ModuleType:
+        if self._script is None:
+            raise AdapterError("nothing is built")
+        return self._script
+
+    def _file(self) -> str:
+        return os.path.basename(str(self._the_script().__file__))
+
+    def _make_session(self) -> None:
+        script = self._the_script()
+        wanted = getattr(script, "PROVIDER", "CPUExecutionProvider")
+        if self._dtype == "float32":
+            self._session = script.make_session(self._model, self._threads)
+        else:
+            self._session = self._double_session(wanted)
+            if self._session is None:
+                return
+        got = self._session.get_providers()
+        if got[0] != wanted:
+            raise AdapterError(f"asked for {wanted}, the session runs on {got[0]}")
+
+    def _double_session(self, provider: str) -> Any:
+        """Node by node; None where that is not in double precision throughout.
+
+        Optimisations fold constants into attributes, which are float32; GELU is made of
+        constants that are.
+        """
+        import onnxruntime as ort
+
+        if any(node.op_type == "Gelu" for node in self._model.graph.node):
+            return None
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = self._threads
+        model = self._model.SerializeToString()
+        try:
+            return ort.InferenceSession(model, options, [provider])
+        except Exception as error:
+            if "NOT_IMPLEMENTED" not in str(error):
+                raise
+            return None
+
+    def _effective(self, weights: Mapping[str, Array]) -> dict[str, Any]:
+        read = {tensor.name for tensor in self._model.graph.initializer}
+        effective: dict[str, Any] = {
+            "batch": getattr(self._the_script(), "BATCH_SIZE", None),
+            "tensors": len(read),
+            "parameters": sum(array.size for array in weights.values()),
+            "opset": self._model.opset_import[0].version,
+            "computed_by": "onnxruntime" if self._session else "onnx.reference",
+        }
+        if self._session is not None:
+            options = self._session.get_session_options()
+            effective["provider"] = self._session.get_providers()[0]
+            effective["providers"] = self._session.get_providers()
+            effective["threads"] = options.intra_op_num_threads
+            effective["optimization"] = options.graph_optimization_level.name
+        return effective
+
+    def _rows(self, first: int, count: int) -> tuple[Array, ...]:
+        rows = min((len(array) for array in self._data), default=0)
+        if first + count > rows:
+            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        return tuple(array[first : first + count] for array in self._data)
+
+    def _by_reference(self, batch: tuple[Array, ...]) -> Array:
+        from onnx.reference import ReferenceEvaluator
+
+        evaluator = ReferenceEvaluator(
+            self._model, new_ops=[_correct_lrn(), _correct_gelu()]
+        )
+        names = [value.name for value in self._model.graph.input]
+        output: Array = evaluator.run(None, dict(zip(names, batch)))[0]
+        return output
+
+
+def _correct_lrn() -> Any:
+    """LRN as ONNX specifies it.
+
+    The reference implementation of onnx 1.23 leaves channels out: it counts them by
+    the size of the batch.
+    """
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    class LRN(OpRun):  # type: ignore[misc]
+        def _run(
+            self, x: Any, alpha: Any = None, beta: Any = None, bias: Any = None,
+            size: Any = None,
+        ) -> tuple[Any]:  # fmt: skip
+            before, after = (size - 1) // 2, size // 2
+            padded = np.pad(x**2, ((0, 0), (before, after), (0, 0), (0, 0)))
+            channels = x.shape[1]
+            squares = sum(padded[:, i : i + channels] for i in range(size))
+            return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
+
+    return LRN
+
+
+def _correct_gelu() -> Any:
+    """GELU without the float32 constants, and the float32 erf, of onnx 1.23."""
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    class Gelu(OpRun):  # type: ignore[misc]
+        def _run(self, x: Any, approximate: Any = None) -> tuple[Any]:
+            if approximate == "tanh":
+                inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+                return (0.5 * x * (1 + np.tanh(inner)),)
+            erf = np.vectorize(math.erf, otypes=[x.dtype])
+            return (0.5 * x * (1 + erf(x / math.sqrt(2))),)
+
+    return Gelu
+
+
+def _to_numpy(output: Any) -> Array:
+    array: Array = output.numpy() if hasattr(output, "numpy") else output
+    return array
+
+
+def make() -> Adapter:
+    return OnnxRuntimeAdapter()

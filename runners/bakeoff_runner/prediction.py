@@ -1,0 +1,39 @@
+"""The burst of the scenario "predict", the same for every adapter."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Callable, Iterator
+
+from bakeoff_runner.adapter import RunResult
+
+__all__ = ["PREDICTION_NAMES", "predict_burst"]
+
+# What a script that predicts has to offer, in every idiom.
+PREDICTION_NAMES = {
+    "load_data": "load_data(path)",
+    "batches": "batches(data)",
+    "predict_step": "predict_step(model, *inputs)",
+}
+
+
+def predict_burst(
+    predict_step: Callable[..., Any],
+    model: Any,
+    batches: Iterator[Any],
+    steps: int,
+    mark: Callable[[], None],
+    barrier: Callable[[Any], None],
+) -> RunResult:
+    """`steps` forward passes; `barrier` gets the last output.
+
+    `model` is the first argument of `predict_step`, those that follow come from
+    `batches`.
+    """
+    output = None
+    start = time.monotonic_ns()
+    for _ in range(steps):
+        output = predict_step(model, *next(batches))
+        mark()
+    barrier(output)
+    return RunResult(time.monotonic_ns() - start)

@@ -1,0 +1,129 @@
+"""The scenario "predict" in every adapter, with the emitters' scripts.
+
+Runs in the environment of any framework: through a real worker, and the script alone.
+That the numbers are right is proven against the referee (tests/op_parity); here the
+worker's and the script's own output have to agree.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from supervisor import WorkerProcess  # noqa: E402
+
+from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+BATCH = 16
+
+# Golden script, the module it needs, options of the contender.
+CASES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "torch": ("torch/predict_mnist_cnn", "torch", {}),
+    "tensorflow": ("tensorflow/predict_mnist_cnn", "tensorflow", {}),
+    "tensorflow_xla": (
+        "tensorflow/predict_mnist_cnn_xla",
+        "tensorflow",
+        {"jit_compile": "true"},
+    ),
+    "jax": ("jax/predict_mnist_cnn", "jax", {}),
+    "keras": ("keras/predict_mnist_cnn", "tensorflow", {}),
+    "keras_torch": ("keras/predict_mnist_cnn_torch", "torch", {"backend": "torch"}),
+    "keras2": ("keras2/predict_mnist_cnn", "tf_keras", {}),
+    "onnxruntime": ("onnxruntime/mnist_cnn", "onnxruntime", {}),
+    "onnxruntime_bound": (
+        "onnxruntime/mnist_cnn_bound",
+        "onnxruntime",
+        {"io_binding": "true"},
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=CASES)
+def case(request: Any, tmp_path: Path) -> tuple[str, dict[str, str], Path]:
+    """Framework, options, and a script with its files beside it."""
+    golden, module, options = CASES[request.param]
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"no {module} here")
+    if module == "tensorflow" and importlib.util.find_spec("tf_keras") is not None:
+        pytest.skip("the same TensorFlow as in its own environment")
+    framework = golden.partition("/")[0]
+    text = (GOLDEN / f"{golden}.py").read_text()
+    script = tmp_path / f"predict_{framework}.py"  # as the layout is named in it
+    script.write_text(text.replace("BATCH_SIZE = 256", f"BATCH_SIZE = {BATCH}"))
+    layout = GOLDEN / framework / "mnist_cnn.layout.json"
+    if layout.is_file():
+        shutil.copy(layout, script.with_suffix(".layout.json"))
+    rng = np.random.default_rng(2)
+    shapes = {
+        "conv1": (32, 1, 3, 3), "conv2": (32, 32, 3, 3), "conv3": (32, 32, 3, 3),
+        "conv4": (64, 32, 3, 3), "fc1": (128, 4096), "fc2": (10, 128),
+    }  # fmt: skip
+    weights = {}
+    for layer, shape in shapes.items():
+        scale = np.sqrt(2 / np.prod(shape[1:]))
+        weights[f"{layer}.weight"] = (scale * rng.normal(size=shape)).astype("f4")
+        weights[f"{layer}.bias"] = rng.normal(size=shape[0]).astype("f4") / 10
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    pictures = rng.integers(0, 256, size=(40, 1, 28, 28)).astype("u1")
+    labels = rng.integers(0, 10, size=40).astype("u1")
+    write_safetensors(tmp_path / "data.safetensors", {"x": pictures, "y": labels})
+    return framework, options, script
+
+
+def test_the_worker_and_the_script_alone_agree(case: Any) -> None:
+    output = predicted(*case)
+    assert output.dtype == np.float32 and output.shape == (BATCH, 10)
+    run = subprocess.run(
+        [sys.executable, str(case[2]), "--steps", "11"],
+        capture_output=True, text=True, check=False, cwd="/",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert [line.split()[1].rstrip(":") for line in lines] == ["0", "10"]
+    mean = float(lines[0].split()[-1])
+    assert mean == pytest.approx(output.astype("f8").mean(), abs=2e-6)
+    assert float(lines[1].split()[-1]) == mean  # 40 rows are two batches: they repeat
+
+
+def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
+    """The first batch's output, of a worker that answers everything as it has to."""
+    out = script.with_suffix(".out.safetensors")
+    layout = script.with_suffix(".layout.json")
+    files = {
+        "weights": str(script.parent / "weights.safetensors"),
+        "data": str(script.parent / "data.safetensors"),
+        "layout": str(layout) if layout.is_file() else None,
+        "scenario": "predict",
+        "train": False,
+    }
+    with WorkerProcess(framework) as worker:
+        worker.patience = 300.0
+        answer = worker.ask("import", options=options, dtype="float32", threads=1)
+        assert answer["ok"], answer["error"]
+        answer = worker.ask("build", script=str(script), **files)
+        assert answer["ok"], answer["traceback"]
+        assert answer["effective"]["batch"] == BATCH
+        answer = worker.ask("parity", batch=[0, BATCH], grads_in=None, out=str(out))
+        assert answer["ok"], answer["traceback"]
+        assert answer["tensors"] == ["output"]
+        ran = worker.ask("run", steps=5)
+        assert ran["ok"], ran["traceback"]
+        assert ran["steps"] == 5 and ran["loss"] is None
+        assert 0 < ran["ns"] <= ran["wall_ns"]
+        refused = worker.ask("losses", steps=1)
+        assert not refused["ok"] and "no losses" in refused["error"]
+        other = script.with_name("other.py")
+        other.write_text(script.read_text().replace("def predict_step(", "def step("))
+        refused = worker.ask("build", script=str(other), **files)
+        assert not refused["ok"]
+        assert "other.py defines no predict_step(" in refused["error"]
+    return read_safetensors(out)["output"]

@@ -1,0 +1,66 @@
+#include "emit/keras/predict.h"
+
+namespace bakeoff::emit::keras {
+namespace {
+
+void print_compile(CodeWriter& out, const std::string& jit) {
+  out.line("def compile_model(model):");
+  const auto body = out.indent();
+  out.line("\"\"\"Sets how the model is run.\"\"\"");
+  out.call("model.compile", {"jit_compile=" + (jit == "auto" ? "\"auto\"" : python_bool(jit == "true"))});
+}
+
+void print_batches(CodeWriter& out, const Dialect& dialect, size_t inputs) {
+  out.line("def batches(x):");
+  const auto body = out.indent();
+  out.line("\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"");
+  if (inputs == 1) {
+    out.print(
+        dialect.translate("starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+                          "ready = [ops.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]\n"
+                          "return itertools.cycle(ready)\n"));
+  } else {
+    out.print(
+        dialect.translate("starts = range(0, len(x[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
+                          "parts = [[array[i : i + BATCH_SIZE] for array in x] for i in starts]\n"
+                          "ready = [[ops.convert_to_tensor(array) for array in part] for part in parts]\n"
+                          "return itertools.cycle(ready)\n"));
+  }
+}
+
+void print_main(CodeWriter& out, bool equalised) {
+  out.line("def main():");
+  const auto body = out.indent();
+  out.print(R"(folder = Path(__file__).parent
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--data", default=folder / "data.safetensors")
+)");
+  if (equalised) out.line("parser.add_argument(\"--weights\", default=folder / \"weights.safetensors\")");
+  out.print(R"(parser.add_argument("--steps", type=int, default=100)
+arguments = parser.parse_args()
+
+model = build_model()
+)");
+  if (equalised) out.line("load_weights(model, arguments.weights)");
+  out.print(R"(compile_model(model)
+data = batches(load_data(arguments.data))
+for step in range(arguments.steps):
+    output = predict_step(model, next(data))
+    if step % 10 == 0:
+        print(f"batch {step}: mean output {output.mean():.6f}")
+)");
+}
+
+}  // namespace
+
+void print_prediction(CodeWriter& out, const Request& request, const Dialect& dialect,
+                      const ModelText& model) {
+  print_compile(out, request.settings.at("jit_compile"));
+  out.blank(2);
+  out.print("def predict_step(model, x):\n    return model.predict_on_batch(x)\n\n\n");
+  print_batches(out, dialect, model.inputs);
+  out.blank(2);
+  print_main(out, request.training.track == ir::Track::kEqualised);
+}
+
+}  // namespace bakeoff::emit::keras

@@ -1,0 +1,277 @@
+// From ops of the IR to nodes of ONNX, opset 21. Attributes that ONNX has as defaults are left out.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emit/onnxruntime/graph_printer.h"
+
+namespace bakeoff::emit::onnxruntime {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using Ints = std::vector<int64_t>;
+using Strings = std::vector<std::string>;
+using P = GraphPrinter;
+
+bool all(const Ints& numbers, int64_t n) {
+  return std::all_of(numbers.begin(), numbers.end(), [n](int64_t k) { return k == n; });
+}
+
+// The IR's top, bottom, left, right as ONNX's top, left, bottom, right.
+Ints begins_and_ends(const Ints& pad) { return {pad[0], pad[2], pad[1], pad[3]}; }
+
+std::string attribute(const char* name, const Ints& numbers) {
+  return fmt::format("{}={}", name, list_of(numbers));
+}
+
+std::string int64_array(const Ints& numbers) {
+  return fmt::format("np.array({}, np.int64)", list_of(numbers));
+}
+
+void conv2d(P& p, const Node& node) {
+  Strings inputs = {p.input(), p.param("weight")};
+  if (node.has("bias")) inputs.push_back(p.param("bias"));
+  Strings options;
+  if (!all(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
+  if (!all(node.integers("pad"), 0))
+    options.push_back(attribute("pads", begins_and_ends(node.integers("pad"))));
+  if (!all(node.integers("dilation"), 1)) {
+    options.push_back(attribute("dilations", node.integers("dilation")));
+  }
+  if (node.integer("groups") != 1) options.push_back(fmt::format("group={}", node.integer("groups")));
+  p.add("Conv", inputs, options);
+}
+
+void linear(P& p, const Node& node) {
+  if (p.input_shape().size() == 2) {
+    Strings inputs = {p.input(), p.param("weight")};
+    if (node.has("bias")) inputs.push_back(p.param("bias"));
+    return p.add("Gemm", inputs, {"transB=1"});
+  }
+  const std::string weight = p.param("weight");
+  const std::string turned = p.constant("T", fmt::format("np.transpose(constants[\"{}\"])", weight), weight);
+  if (!node.has("bias")) return p.add("MatMul", {p.input(), turned});
+  p.add("Add", {p.step("MatMul", "product", {p.input(), turned}), p.param("bias")});
+}
+
+void batch_norm(P& p, const Node& node) {
+  p.add("BatchNormalization",
+        {p.input(), p.param("weight"), p.param("bias"), p.param("mean"), p.param("var")},
+        {"epsilon=" + python_real(node.real("eps"))});
+}
+
+void layer_norm(P& p, const Node& node) {
+  p.add("LayerNormalization", {p.input(), p.param("weight"), p.param("bias")},
+        {fmt::format("axis={}", -node.integer("dims")), "epsilon=" + python_real(node.real("eps"))});
+}
+
+void embedding(P& p, const Node&) { p.add("Gather", {p.param("weight"), p.input()}); }
+void dropout(P& p, const Node&) { p.alias(); }
+void relu(P& p, const Node&) { p.add("Relu", {p.input()}); }
+void sigmoid(P& p, const Node&) { p.add("Sigmoid", {p.input()}); }
+void tanh(P& p, const Node&) { p.add("Tanh", {p.input()}); }
+
+void gelu(P& p, const Node& node) {
+  p.add("Gelu", {p.input()}, node.word("form") == "tanh" ? Strings{"approximate=\"tanh\""} : Strings{});
+}
+
+void softmax(P& p, const Node& node) {
+  p.add("Softmax", {p.input()}, {fmt::format("axis={}", node.integer("axis"))});
+}
+
+Strings window(const Node& node) {
+  Strings options = {attribute("kernel_shape", node.integers("kernel"))};
+  if (!all(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
+  if (!all(node.integers("pad"), 0))
+    options.push_back(attribute("pads", begins_and_ends(node.integers("pad"))));
+  return options;
+}
+
+void max_pool2d(P& p, const Node& node) { p.add("MaxPool", {p.input()}, window(node)); }
+
+void avg_pool2d(P& p, const Node& node) {
+  Strings options = window(node);
+  if (node.flag("count_include_pad")) options.push_back("count_include_pad=1");
+  p.add("AveragePool", {p.input()}, options);
+}
+
+void global_avg_pool2d(P& p, const Node&) {
+  p.add("Flatten", {p.step("GlobalAveragePool", "mean", {p.input()})});
+}
+
+void flatten(P& p, const Node&) { p.add("Flatten", {p.input()}); }
+
+// The batch size is -1 to the IR and to ONNX alike.
+void reshape(P& p, const Node& node) {
+  p.add("Reshape", {p.input(), p.constant("shape", int64_array(node.integers("shape")))});
+}
+
+void transpose(P& p, const Node& node) {
+  p.add("Transpose", {p.input()}, {attribute("perm", node.integers("perm"))});
+}
+
+void pad(P& p, const Node& node) {
+  const Ints& pads = node.integers("pad");  // before, after for each axis but N
+  Ints before = {0}, after = {0};
+  for (size_t i = 0; i < pads.size(); i += 2) {
+    before.push_back(pads[i]);
+    after.push_back(pads[i + 1]);
+  }
+  before.insert(before.end(), after.begin(), after.end());
+  Strings inputs = {p.input(), p.constant("pads", int64_array(before))};
+  if (node.real("value") != 0)
+    inputs.push_back(p.constant("value", fmt::format("np.array({}, real)", python_real(node.real("value")))));
+  p.add("Pad", inputs);
+}
+
+void concat(P& p, const Node& node) {
+  Strings parts;
+  for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
+  p.add("Concat", parts, {fmt::format("axis={}", node.integer("axis"))});
+}
+
+void add(P& p, const Node&) { p.add("Add", {p.input(0), p.input(1)}); }
+void mul(P& p, const Node&) { p.add("Mul", {p.input(0), p.input(1)}); }
+
+// ONNX divides alpha by the size. Of an even number of channels its window begins one later than the IR's:
+// there the mean comes from an AveragePool over the channels.
+void lrn(P& p, const Node& node) {
+  const int64_t size = node.integer("size");
+  const double alpha = node.real("alpha") * static_cast<double>(size);
+  if (size % 2 == 1) {
+    return p.add("LRN", {p.input()},
+                 {fmt::format("size={}", size), "alpha=" + python_real(alpha),
+                  "beta=" + python_real(node.real("beta")), "bias=" + python_real(node.real("k"))});
+  }
+  const ir::Shape& shape = p.output_shape();
+  const Ints flat = {-1, 1, shape[1], shape[2] * shape[3]};
+  const std::string squares = p.step("Mul", "squares", {p.input(), p.input()});
+  const std::string planes =
+      p.step("Reshape", "planes", {squares, p.constant("plane_shape", int64_array(flat))});
+  const std::string mean = p.step("AveragePool", "mean", {planes},
+                                  {attribute("kernel_shape", {size, 1}),
+                                   attribute("pads", {size / 2, 0, size / 2 - 1, 0}), "count_include_pad=1"});
+  const std::string back = p.step("Reshape", "mean_square", {mean, p.constant("shape", int64_array(shape))});
+  const auto real = [&](const char* part, double value) {
+    return p.constant(part, fmt::format("np.array({}, real)", python_real(value)));
+  };
+  const std::string scaled = p.step("Mul", "scaled", {back, real("alpha", alpha)});
+  const std::string base = p.step("Add", "base", {scaled, real("k", node.real("k"))});
+  p.add("Div", {p.input(), p.step("Pow", "divisor", {base, real("beta", node.real("beta"))})});
+}
+
+void position_embedding(P& p, const Node&) {
+  const std::string table = p.param("weight");
+  const int64_t rows = p.output_shape()[1];
+  if (p.param_shape("weight")[0] == rows) return p.add("Add", {p.input(), table});
+  p.add("Add", {p.input(), p.constant("first", fmt::format("constants[\"{}\"][:{}]", table, rows), table)});
+}
+
+void attention(P& p, const Node& node) {
+  const ir::Shape &q = p.input_shape(0), &k = p.input_shape(1);
+  const auto turned = [&](size_t i, const char* part, const char* perm) {
+    return p.step("Transpose", part, {p.input(i)}, {fmt::format("perm={}", perm)});
+  };
+  const std::string queries = turned(0, "q", "[0, 2, 1, 3]"), keys = turned(1, "k", "[0, 2, 3, 1]");
+  const std::string values = turned(2, "v", "[0, 2, 1, 3]");
+  const std::string product = p.step("MatMul", "product", {queries, keys});
+  const std::string scale = p.constant("scale", fmt::format("np.array({}**-0.5, real)", q[3]));
+  std::string scores = p.step("Mul", "scores", {product, scale});
+  if (node.flag("causal")) {
+    const std::string mask = p.constant("causal", fmt::format("causal_mask({}, {}, real)", q[1], k[1]));
+    scores = p.step("Add", "causal_scores", {scores, mask});
+  }
+  if (node.inputs.size() == 4) {
+    const std::string axes = p.constant("axes", int64_array({1, 2, 3}));
+    const std::string last = p.step("Unsqueeze", "last", {p.input(3), axes});
+    const std::string places = p.constant("places", fmt::format("np.arange({}, dtype=np.int32)", k[1]));
+    const std::string seen = p.step("LessOrEqual", "seen", {places, last});
+    scores = p.step("Where", "seen_scores", {seen, scores, p.constant("never", "np.array(-np.inf, real)")});
+  }
+  const std::string weights = p.step("Softmax", "weights", {scores});
+  p.add("Transpose", {p.step("MatMul", "mixed", {weights, values})}, {"perm=[0, 2, 1, 3]"});
+}
+
+void lstm(P& p, const Node& node) {
+  const auto gates = [&](const char* slot) {
+    return p.constant("onnx", fmt::format("lstm_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
+  };
+  Strings inputs = {p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}), gates("weight_ih"),
+                    gates("weight_hh")};
+  if (node.has("bias")) {
+    const std::string bias = p.param("bias");
+    inputs.push_back(p.constant("onnx", fmt::format("lstm_biases(constants[\"{}\"])", bias), bias));
+  }
+  const int64_t units = p.output_shape()[2];
+  const std::string states = p.step("LSTM", "states", inputs, {fmt::format("hidden_size={}", units)});
+  const std::string one = p.step("Squeeze", "one", {states, p.constant("direction", int64_array({1}))});
+  p.add("Transpose", {one}, {"perm=[1, 0, 2]"});
+}
+
+void nothing(P&, const Node&) {}  // losses are no part of a prediction
+
+constexpr const char* kCausalMask = R"(def causal_mask(queries, keys, real):
+    """What is added to the scores: 0 where a query sees a key, else -inf."""
+    return np.where(np.tri(queries, keys, dtype=bool), 0, -np.inf).astype(real)
+)";
+constexpr const char* kLstmGates = R"(def lstm_gates(array):
+    """The gates i, f, g, o in ONNX's order i, o, f, c, with an axis of directions."""
+    i, f, g, o = np.split(array, 4)
+    return np.concatenate([i, o, f, g])[np.newaxis]
+)";
+constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
+    """ONNX has a second bias, which stays zero."""
+    gates = lstm_gates(bias)
+    return np.concatenate([gates, np.zeros_like(gates)], axis=1)
+)";
+
+}  // namespace
+
+const OpFunctions<GraphPrinter>& op_functions() {
+  static const OpFunctions<GraphPrinter> table = {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, flatten},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
+      {Op::kSoftmaxCrossEntropy, nothing},
+      {Op::kMse, nothing},
+  };
+  return table;
+}
+
+void print_helpers(CodeWriter& out, const Graph& graph) {
+  const auto helper = [&](bool used, const char* text) {
+    if (!used) return;
+    out.print(text);
+    out.blank(2);
+  };
+  helper(any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); }), kCausalMask);
+  helper(graph.has(Op::kLstm), kLstmGates);
+  helper(any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); }), kLstmBiases);
+}
+
+}  // namespace bakeoff::emit::onnxruntime

@@ -1,0 +1,82 @@
+"""A race of predictions, from recipe to table, and its scripts alone.
+
+python3 -m tests.cli.predict_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import subprocess
+import unittest
+
+from tests.cli import support
+
+CONTENDERS = [
+    'framework = "torch"',
+    'framework = "onnxruntime"',
+    'framework = "onnxruntime", provider = "cuda"',
+]
+SCRIPTS = {"predict_torch.py": "torch", "predict_onnxruntime.py": "onnxruntime"}
+
+
+class Predict(unittest.TestCase):
+    place: support.Place
+
+    def setUp(self) -> None:
+        support.need("torch", "onnxruntime")
+        self.place = support.Place(["torch", "onnxruntime"])
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        text = 'scenario = "predict"\n' + support.recipe(
+            CONTENDERS, optimizer="", budget="minutes = 1\nheats = 4\n"
+        )
+        self.recipe = self.place.write(
+            "predict.toml", text.replace("\n[optimizer]\n", "")
+        )
+
+    def test_race(self) -> None:
+        done = self.place.run("run", self.recipe, "--out", "r", "--format", "json")
+        self.assertIn(done.code, (0, 1), done.err)
+        report = done.json()
+        ranked = {row["contender"]["id"]: row for row in report["ranked"]}
+        self.assertEqual(set(ranked), {"torch", "onnxruntime"})
+        for row in ranked.values():
+            checks = [check["what"] for check in row["proof"]["checks"]]
+            self.assertEqual(checks, ["float64 prediction", "float32 prediction"])
+        effective = ranked["onnxruntime"]["effective"]
+        self.assertEqual(effective["provider"], "CPUExecutionProvider")
+        # 2 per multiply-accumulate of the forward pass, and nothing else.
+        self.assertAlmostEqual(
+            report["gflop_per_step"], 2 * 50 * (100 * 32 + 32 * 10) / 1e9
+        )
+        (cuda,) = report["unranked"]
+        self.assertEqual(cuda["contender"]["id"], "onnxruntime[provider=cuda]")
+        self.assertIn("runs on CPUExecutionProvider", cuda["failure"]["reason"])
+        shown = self.place.run("report", "r")
+        self.assertIn("predictions: a step is one batch forward", shown.out)
+
+    def test_scripts_alone(self) -> None:
+        emitted = self.place.run("emit", self.recipe, "--out", "s")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        means = []
+        for script, environment in SCRIPTS.items():
+            done = subprocess.run(
+                [
+                    str(support.interpreter(environment)),
+                    str(self.place.path / "s" / script),
+                    "--steps",
+                    "1",
+                ],
+                cwd="/",
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stdout, r"^batch +0:? +mean output \S+\n$")
+            means.append(float(done.stdout.split()[-1]))
+        self.assertAlmostEqual(means[0], means[1], delta=2e-6)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,192 @@
+"""Predicts with all_sorts in JAX."""
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+
+# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.
+jax.config.update("jax_default_matmul_precision", "highest")
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    picture = data["picture"].astype(np.float32) / 255.0
+    picture = picture.transpose(0, 2, 3, 1)
+    words = data["words"].astype(np.int32)
+    return picture, words
+
+
+def load_weights(path):
+    """Initial weights (kernels O, I, H, W; linear O, I) as this script stores them."""
+    layout_file = Path(__file__).with_name("predict_jax.layout.json")
+    layout = json.loads(layout_file.read_text())
+    weights = {}
+    for name, array in load_file(path).items():
+        entry = layout.get(name, {"target": name})
+        array = array.reshape(entry.get("view", array.shape))
+        array = array.transpose(entry.get("perm", range(array.ndim)))
+        array = array.reshape(entry.get("reshape", array.shape))
+        weights[entry["target"]] = array
+    return weights
+
+
+def batches(arrays):
+    """Endless batches on the device, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+def conv2d(x, kernel, bias=None, *, stride, padding, dilation=(1, 1), groups=1):
+    y = lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=stride,
+        padding=padding,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    return y if bias is None else y + bias
+
+
+def linear(x, weight, bias):
+    return x @ weight + bias
+
+
+def batch_norm(x, scale, shift, mean, var, *, eps):
+    """Normalises with the running statistics."""
+    return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
+
+
+def layer_norm(x, scale, shift, *, dims, eps):
+    axes = tuple(range(x.ndim - dims, x.ndim))
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) * lax.rsqrt(var + eps) * scale + shift
+
+
+def max_pool2d(x, *, window, stride, padding):
+    return lax.reduce_window(
+        x,
+        -jnp.inf,
+        lax.max,
+        window_dimensions=(1, *window, 1),
+        window_strides=(1, *stride, 1),
+        padding=((0, 0), *padding, (0, 0)),
+    )
+
+
+def avg_pool2d(x, *, window, stride, padding, count_include_pad):
+    def window_sum(values):
+        return lax.reduce_window(
+            values,
+            0.0,
+            lax.add,
+            window_dimensions=(1, *window, 1),
+            window_strides=(1, *stride, 1),
+            padding=((0, 0), *padding, (0, 0)),
+        )
+
+    if count_include_pad:
+        return window_sum(x) / (window[0] * window[1])
+    return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:3], 1), x.dtype))
+
+
+def forward(params, picture, words):
+    c1 = conv2d(
+        picture,
+        params["stem.conv.weight"],
+        params["stem.conv.bias"],
+        stride=(2, 1),
+        padding=((0, 1), (1, 0)),
+    )
+    c2 = conv2d(
+        c1,
+        params["stem.depth.weight"],
+        stride=(1, 1),
+        padding=((2, 2), (2, 2)),
+        dilation=(2, 2),
+        groups=6,
+    )
+    g = jax.nn.gelu(c2, approximate=True)
+    m = max_pool2d(g, window=(2, 2), stride=(1, 1), padding=((1, 0), (0, 1)))
+    a = avg_pool2d(
+        m,
+        window=(3, 2),
+        stride=(2, 2),
+        padding=((1, 0), (0, 1)),
+        count_include_pad=False,
+    )
+    p = jnp.pad(a, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=0.5)
+    v = avg_pool2d(
+        p,
+        window=(2, 2),
+        stride=(1, 1),
+        padding=((1, 1), (0, 0)),
+        count_include_pad=True,
+    )
+    n = batch_norm(
+        v,
+        params["stem.bn.weight"],
+        params["stem.bn.bias"],
+        params["stem.bn.running_mean"],
+        params["stem.bn.running_var"],
+        eps=0.001,
+    )
+    s = jax.nn.sigmoid(n)
+    gated = n * s
+    pooled = jnp.mean(gated, axis=(1, 2))
+    e = params["words.weight"][words]
+    t = jnp.transpose(e, (0, 2, 1))
+    r = t.reshape(t.shape[0], 5, 6)
+    l_2 = layer_norm(r, params["norm.weight"], params["norm.bias"], dims=1, eps=1e-6)
+    f = l_2.reshape(l_2.shape[0], 30)
+    d = f
+    q = linear(d, params["mix.weight"], params["mix.bias"])
+    w = jnp.tanh(q)
+    k = jax.nn.softmax(w, axis=1)
+    both = jnp.concatenate([pooled, k], axis=1)
+    z = both @ params["head.weight"]
+    u = z + pooled
+    ge = jax.nn.gelu(u, approximate=False)
+    logits = linear(ge, params["words.weight"].T, params["tied_bias"])
+    return logits
+
+
+def init_params(weights):
+    return {name: jnp.array(value) for name, value in weights.items()}
+
+
+@jax.jit
+def predict_step(params, picture, words):
+    return forward(params, picture, words)
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--weights", default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    params = init_params(load_weights(args.weights))
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        output = predict_step(params, *next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {output.mean():.6f}")
+
+
+if __name__ == "__main__":
+    main()

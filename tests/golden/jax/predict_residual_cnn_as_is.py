@@ -1,0 +1,182 @@
+"""Predicts with residual_cnn in JAX."""
+
+import argparse
+import itertools
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+SEED = 1
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    x = data["x"].astype(np.float32) / 255.0
+    x = x.transpose(0, 2, 3, 1)
+    return (x,)
+
+
+def batches(arrays):
+    """Endless batches on the device, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+def conv2d(x, kernel, *, stride, padding):
+    return lax.conv_general_dilated(
+        x,
+        kernel,
+        window_strides=stride,
+        padding=padding,
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+def linear(x, weight, bias):
+    return x @ weight + bias
+
+
+def batch_norm(x, scale, shift, mean, var, *, eps=1e-5):
+    """Normalises with the running statistics."""
+    return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
+
+
+def forward(params, x):
+    x = conv2d(x, params["stem.conv.weight"], stride=(2, 2), padding=((1, 1), (1, 1)))
+    x = batch_norm(
+        x,
+        params["stem.bn.weight"],
+        params["stem.bn.bias"],
+        params["stem.bn.running_mean"],
+        params["stem.bn.running_var"],
+    )
+    x = jax.nn.relu(x)
+    h4 = conv2d(
+        x, params["block1.conv1.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    h4 = batch_norm(
+        h4,
+        params["block1.bn1.weight"],
+        params["block1.bn1.bias"],
+        params["block1.bn1.running_mean"],
+        params["block1.bn1.running_var"],
+    )
+    h4 = jax.nn.relu(h4)
+    h4 = conv2d(
+        h4, params["block1.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    h4 = batch_norm(
+        h4,
+        params["block1.bn2.weight"],
+        params["block1.bn2.bias"],
+        params["block1.bn2.running_mean"],
+        params["block1.bn2.running_var"],
+    )
+    x = h4 + x
+    x = jax.nn.relu(x)
+    h11 = conv2d(
+        x, params["block2.down.conv.weight"], stride=(2, 2), padding=((0, 0), (0, 0))
+    )
+    h11 = batch_norm(
+        h11,
+        params["block2.down.bn.weight"],
+        params["block2.down.bn.bias"],
+        params["block2.down.bn.running_mean"],
+        params["block2.down.bn.running_var"],
+    )
+    x = conv2d(
+        x, params["block2.conv1.weight"], stride=(2, 2), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params["block2.bn1.weight"],
+        params["block2.bn1.bias"],
+        params["block2.bn1.running_mean"],
+        params["block2.bn1.running_var"],
+    )
+    x = jax.nn.relu(x)
+    x = conv2d(
+        x, params["block2.conv2.weight"], stride=(1, 1), padding=((1, 1), (1, 1))
+    )
+    x = batch_norm(
+        x,
+        params["block2.bn2.weight"],
+        params["block2.bn2.bias"],
+        params["block2.bn2.running_mean"],
+        params["block2.bn2.running_var"],
+    )
+    x = x + h11
+    x = jax.nn.relu(x)
+    x = jnp.mean(x, axis=(1, 2))
+    logits = linear(x, params["fc.weight"], params["fc.bias"])
+    return logits
+
+
+def init_params(key):
+    init = jax.nn.initializers.lecun_normal()
+    keys = iter(jax.random.split(key, 7))
+    return {
+        "stem.conv.weight": init(next(keys), (3, 3, 1, 16)),
+        "stem.bn.weight": jnp.ones((16,)),
+        "stem.bn.bias": jnp.zeros((16,)),
+        "stem.bn.running_mean": jnp.zeros((16,)),
+        "stem.bn.running_var": jnp.ones((16,)),
+        "block1.conv1.weight": init(next(keys), (3, 3, 16, 16)),
+        "block1.bn1.weight": jnp.ones((16,)),
+        "block1.bn1.bias": jnp.zeros((16,)),
+        "block1.bn1.running_mean": jnp.zeros((16,)),
+        "block1.bn1.running_var": jnp.ones((16,)),
+        "block1.conv2.weight": init(next(keys), (3, 3, 16, 16)),
+        "block1.bn2.weight": jnp.ones((16,)),
+        "block1.bn2.bias": jnp.zeros((16,)),
+        "block1.bn2.running_mean": jnp.zeros((16,)),
+        "block1.bn2.running_var": jnp.ones((16,)),
+        "block2.down.conv.weight": init(next(keys), (1, 1, 16, 32)),
+        "block2.down.bn.weight": jnp.ones((32,)),
+        "block2.down.bn.bias": jnp.zeros((32,)),
+        "block2.down.bn.running_mean": jnp.zeros((32,)),
+        "block2.down.bn.running_var": jnp.ones((32,)),
+        "block2.conv1.weight": init(next(keys), (3, 3, 16, 32)),
+        "block2.bn1.weight": jnp.ones((32,)),
+        "block2.bn1.bias": jnp.zeros((32,)),
+        "block2.bn1.running_mean": jnp.zeros((32,)),
+        "block2.bn1.running_var": jnp.ones((32,)),
+        "block2.conv2.weight": init(next(keys), (3, 3, 32, 32)),
+        "block2.bn2.weight": jnp.ones((32,)),
+        "block2.bn2.bias": jnp.zeros((32,)),
+        "block2.bn2.running_mean": jnp.zeros((32,)),
+        "block2.bn2.running_var": jnp.ones((32,)),
+        "fc.weight": init(next(keys), (32, 10)),
+        "fc.bias": jnp.zeros((10,)),
+    }
+
+
+@jax.jit
+def predict_step(params, x):
+    return forward(params, x)
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    params = init_params(jax.random.key(SEED))
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        output = predict_step(params, *next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {output.mean():.6f}")
+
+
+if __name__ == "__main__":
+    main()

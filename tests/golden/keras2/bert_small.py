@@ -1,0 +1,224 @@
+"""Trains bert_small with Keras 2."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+
+def load_data(path):
+    """Returns the list of the model's inputs and the targets."""
+    tensors = load_file(path)
+    tokens = tensors["tokens"].astype(np.int32)
+    token_types = tensors["token_types"].astype(np.int32)
+    last = tensors["last"].astype(np.int32)
+    labels = tensors["labels"].astype(np.int32)
+    return [tokens, token_types, last], labels
+
+
+class DenseTiedToEmbedding(layers.Layer):
+    """A dense layer with the weight of an embedding."""
+
+    def __init__(self, owner, units, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.owner, self.units, self.use_bias = owner, units, use_bias
+
+    def build(self, input_shape):
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.units,), initializer="zeros", name="bias"
+            )
+
+    def call(self, x):
+        x = tf.tensordot(x, tf.transpose(self.owner.embeddings), 1)
+        return x + self.bias if self.use_bias else x
+
+
+class PositionEmbedding(layers.Layer):
+    """Adds a trained vector to each place of a sequence."""
+
+    def __init__(self, rows, **kwargs):
+        super().__init__(**kwargs)
+        self.rows = rows
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            shape=(self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+        )
+
+    def call(self, x):
+        return x + self.embeddings[: x.shape[1]]
+
+
+def attention(q, k, v, mask=None, is_causal=False):
+    """Scaled dot-product attention over N, tokens, heads, width."""
+    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = tf.ones((q.shape[1], k.shape[1]), dtype="bool")
+        seen = tf.linalg.band_part(seen, -1, 0)
+        scores = tf.where(seen, scores, float("-inf"))
+    if mask is not None:
+        scores = tf.where(mask, scores, float("-inf"))
+    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+
+
+def padding_mask(last, keys):
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return tf.less_equal(tf.range(keys), tf.reshape(last, (-1, 1, 1, 1)))
+
+
+def build_model():
+    """Builds the model."""
+    tokens = keras.Input((24,), name="tokens", dtype="int32")
+    token_types = keras.Input((24,), name="token_types", dtype="int32")
+    last = keras.Input((), name="last", dtype="int32")
+    embeddings_word = layers.Embedding(500, 64, name="embeddings_word")
+    h1 = embeddings_word(tokens)
+    h2 = layers.Embedding(2, 64, name="embeddings_token_type")(token_types)
+    h3 = tf.add(h1, h2)
+    h4 = PositionEmbedding(32, name="embeddings_position")(h3)
+    h5 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="embeddings_norm")(h4)
+    h6 = layers.Dropout(0.1)(h5)
+    h7 = layers.Dense(64, name="encoder_0_attention_query")(h6)
+    h8 = tf.reshape(h7, (-1, 24, 4, 16))
+    h9 = layers.Dense(64, name="encoder_0_attention_key")(h6)
+    h10 = tf.reshape(h9, (-1, 24, 4, 16))
+    h11 = layers.Dense(64, name="encoder_0_attention_value")(h6)
+    h12 = tf.reshape(h11, (-1, 24, 4, 16))
+    mask = padding_mask(last, 24)
+    h13 = attention(h8, h10, h12, mask=mask)
+    h14 = tf.reshape(h13, (-1, 24, 64))
+    h15 = layers.Dense(64, name="encoder_0_attention_output")(h14)
+    h16 = layers.Dropout(0.1)(h15)
+    h17 = tf.add(h6, h16)
+    h18 = layers.LayerNormalization(
+        axis=-1, epsilon=1e-12, name="encoder_0_attention_norm"
+    )(h17)
+    h19 = layers.Dense(256, name="encoder_0_intermediate")(h18)
+    h20 = tf.nn.gelu(h19, approximate=False)
+    h21 = layers.Dense(64, name="encoder_0_output")(h20)
+    h22 = layers.Dropout(0.1)(h21)
+    h23 = tf.add(h18, h22)
+    h24 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="encoder_0_norm")(h23)
+    h25 = layers.Dense(64, name="encoder_1_attention_query")(h24)
+    h26 = tf.reshape(h25, (-1, 24, 4, 16))
+    h27 = layers.Dense(64, name="encoder_1_attention_key")(h24)
+    h28 = tf.reshape(h27, (-1, 24, 4, 16))
+    h29 = layers.Dense(64, name="encoder_1_attention_value")(h24)
+    h30 = tf.reshape(h29, (-1, 24, 4, 16))
+    h31 = attention(h26, h28, h30, mask=mask)
+    h32 = tf.reshape(h31, (-1, 24, 64))
+    h33 = layers.Dense(64, name="encoder_1_attention_output")(h32)
+    h34 = layers.Dropout(0.1)(h33)
+    h35 = tf.add(h24, h34)
+    h36 = layers.LayerNormalization(
+        axis=-1, epsilon=1e-12, name="encoder_1_attention_norm"
+    )(h35)
+    h37 = layers.Dense(256, name="encoder_1_intermediate")(h36)
+    h38 = tf.nn.gelu(h37, approximate=False)
+    h39 = layers.Dense(64, name="encoder_1_output")(h38)
+    h40 = layers.Dropout(0.1)(h39)
+    h41 = tf.add(h36, h40)
+    h42 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="encoder_1_norm")(h41)
+    h43 = layers.Dense(64, name="head_dense")(h42)
+    h44 = tf.nn.gelu(h43, approximate=False)
+    h45 = layers.LayerNormalization(axis=-1, epsilon=1e-12, name="head_norm")(h44)
+    logits = DenseTiedToEmbedding(embeddings_word, 500, name="decoder_bias")(h45)
+    inputs = [tokens, token_types, last]
+    return keras.Model(inputs, logits, name="bert_small")
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {v.name.removesuffix(":0"): v for v in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = keras.optimizers.Adam(
+        learning_rate=LEARNING_RATE,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        adaptive_epsilon=True,
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile=False, steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        [array[:rows] for array in x],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()

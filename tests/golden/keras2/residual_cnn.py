@@ -1,0 +1,164 @@
+"""Trains residual_cnn with Keras 2."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+BATCH_SIZE = 256
+LEARNING_RATE = 0.1
+WEIGHT_DECAY = 5e-4
+
+
+def load_data(path):
+    """Returns the model's input and the targets."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32) / 255.0
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))  # N, H, W, C
+    y = tensors["y"].astype(np.int32)
+    return x, y
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    x = keras.Input((28, 28, 1), name="x")
+    x_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(x)
+    h1 = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
+        x_padded
+    )
+    h2 = layers.BatchNormalization(axis=-1, momentum=0.9, epsilon=1e-5, name="stem_bn")(
+        h1
+    )
+    h3 = tf.nn.relu(h2)
+    h3_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h3)
+    h4 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv1")(h3_padded)
+    h5 = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn1"
+    )(h4)
+    h6 = tf.nn.relu(h5)
+    h6_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h6)
+    h7 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv2")(h6_padded)
+    h8 = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn2"
+    )(h7)
+    h9 = tf.add(h8, h3)
+    h10 = tf.nn.relu(h9)
+    h11 = layers.Conv2D(
+        32, (1, 1), strides=(2, 2), use_bias=False, name="block2_down_conv"
+    )(h10)
+    h12 = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_down_bn"
+    )(h11)
+    h10_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h10)
+    h13 = layers.Conv2D(
+        32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1"
+    )(h10_padded)
+    h14 = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn1"
+    )(h13)
+    h15 = tf.nn.relu(h14)
+    h15_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h15)
+    h16 = layers.Conv2D(32, (3, 3), use_bias=False, name="block2_conv2")(h15_padded)
+    h17 = layers.BatchNormalization(
+        axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn2"
+    )(h16)
+    h18 = tf.add(h17, h12)
+    h19 = tf.nn.relu(h18)
+    h20 = layers.GlobalAveragePooling2D()(h19)
+    logits = layers.Dense(10, name="fc")(h20)
+    return keras.Model(x, logits, name="residual_cnn")
+
+
+class SGDL2(keras.optimizers.SGD):
+    """SGD with L2 decay, added to the gradient; in Keras decay is decoupled."""
+
+    def update_step(self, gradient, variable):
+        gradient = gradient + WEIGHT_DECAY * variable
+        super().update_step(gradient, variable)
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {v.name.removesuffix(":0"): v for v in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = SGDL2(learning_rate=LEARNING_RATE, momentum=0.9, nesterov=True)
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile=False, steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        x[:rows],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()

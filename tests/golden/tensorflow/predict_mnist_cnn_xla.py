@@ -1,0 +1,108 @@
+"""Predicts with mnist_cnn in TensorFlow."""
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+
+# float32 means float32, also on a GPU that has TF32.
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    x = data["x"].astype(np.float32) / 255.0
+    x = x.transpose(0, 2, 3, 1)
+    return (x,)
+
+
+def load_weights(path):
+    """Initial weights (kernels O, I, H, W; linear O, I) as this script stores them."""
+    layout_file = Path(__file__).with_name("predict_tensorflow.layout.json")
+    layout = json.loads(layout_file.read_text())
+    weights = {}
+    for name, array in load_file(path).items():
+        entry = layout.get(name, {"target": name})
+        array = array.reshape(entry.get("view", array.shape))
+        array = array.transpose(entry.get("perm", range(array.ndim)))
+        array = array.reshape(entry.get("reshape", array.shape))
+        weights[entry["target"]] = array
+    return weights
+
+
+def batches(arrays):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+class MnistCnn(tf.Module):
+    def __init__(self, weights):
+        super().__init__()
+        self.conv1_weight = tf.Variable(weights["conv1_weight"])
+        self.conv1_bias = tf.Variable(weights["conv1_bias"])
+        self.conv2_weight = tf.Variable(weights["conv2_weight"])
+        self.conv2_bias = tf.Variable(weights["conv2_bias"])
+        self.conv3_weight = tf.Variable(weights["conv3_weight"])
+        self.conv3_bias = tf.Variable(weights["conv3_bias"])
+        self.conv4_weight = tf.Variable(weights["conv4_weight"])
+        self.conv4_bias = tf.Variable(weights["conv4_bias"])
+        self.fc1_weight = tf.Variable(weights["fc1_weight"])
+        self.fc1_bias = tf.Variable(weights["fc1_bias"])
+        self.fc2_weight = tf.Variable(weights["fc2_weight"])
+        self.fc2_bias = tf.Variable(weights["fc2_bias"])
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(x, self.conv1_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.bias_add(x, self.conv1_bias)
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(x, self.conv2_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.bias_add(x, self.conv2_bias)
+        x = tf.nn.relu(x)
+        x = tf.nn.max_pool2d(x, ksize=(2, 2), strides=(2, 2), padding="VALID")
+        x = tf.nn.conv2d(x, self.conv3_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.bias_add(x, self.conv3_bias)
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(x, self.conv4_weight, strides=(1, 1), padding="VALID")
+        x = tf.nn.bias_add(x, self.conv4_bias)
+        x = tf.nn.relu(x)
+        x = tf.reshape(x, (-1, 4096))
+        x = tf.matmul(x, self.fc1_weight)
+        x = tf.nn.bias_add(x, self.fc1_bias)
+        x = tf.nn.relu(x)
+        logits = tf.matmul(x, self.fc2_weight)
+        logits = tf.nn.bias_add(logits, self.fc2_bias)
+        return logits
+
+
+@tf.function(jit_compile=True)
+def predict_step(model, x):
+    return model(x)
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--weights", default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = MnistCnn(load_weights(args.weights))
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        output = predict_step(model, *next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {float(tf.reduce_mean(output)):.6f}")
+
+
+if __name__ == "__main__":
+    main()

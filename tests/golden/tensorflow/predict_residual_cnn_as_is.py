@@ -1,0 +1,187 @@
+"""Predicts with residual_cnn in TensorFlow."""
+
+import argparse
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+BATCH_SIZE = 256
+
+
+def load_data(path):
+    """The inputs as numpy arrays, pictures in N, H, W, C."""
+    data = load_file(path)
+    x = data["x"].astype(np.float32) / 255.0
+    x = x.transpose(0, 2, 3, 1)
+    return (x,)
+
+
+def batches(arrays):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
+    return itertools.cycle(ready)
+
+
+def batch_norm(x, scale, shift, mean, var, *, eps=1e-3):
+    """Normalises with the running statistics."""
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
+
+
+def glorot_uniform(shape):
+    fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])
+    limit = math.sqrt(6 / (fan_in + fan_out))
+    return tf.random.uniform(shape, -limit, limit)
+
+
+class ResidualCnn(tf.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem_conv_weight = tf.Variable(glorot_uniform((3, 3, 1, 16)))
+        self.stem_bn_weight = tf.Variable(tf.ones((16,)))
+        self.stem_bn_bias = tf.Variable(tf.zeros((16,)))
+        self.stem_bn_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
+        self.stem_bn_running_var = tf.Variable(tf.ones((16,)), trainable=False)
+        self.block1_conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
+        self.block1_bn1_weight = tf.Variable(tf.ones((16,)))
+        self.block1_bn1_bias = tf.Variable(tf.zeros((16,)))
+        self.block1_bn1_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
+        self.block1_bn1_running_var = tf.Variable(tf.ones((16,)), trainable=False)
+        self.block1_conv2_weight = tf.Variable(glorot_uniform((3, 3, 16, 16)))
+        self.block1_bn2_weight = tf.Variable(tf.ones((16,)))
+        self.block1_bn2_bias = tf.Variable(tf.zeros((16,)))
+        self.block1_bn2_running_mean = tf.Variable(tf.zeros((16,)), trainable=False)
+        self.block1_bn2_running_var = tf.Variable(tf.ones((16,)), trainable=False)
+        self.block2_down_conv_weight = tf.Variable(glorot_uniform((1, 1, 16, 32)))
+        self.block2_down_bn_weight = tf.Variable(tf.ones((32,)))
+        self.block2_down_bn_bias = tf.Variable(tf.zeros((32,)))
+        self.block2_down_bn_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.block2_down_bn_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+        self.block2_conv1_weight = tf.Variable(glorot_uniform((3, 3, 16, 32)))
+        self.block2_bn1_weight = tf.Variable(tf.ones((32,)))
+        self.block2_bn1_bias = tf.Variable(tf.zeros((32,)))
+        self.block2_bn1_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.block2_bn1_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+        self.block2_conv2_weight = tf.Variable(glorot_uniform((3, 3, 32, 32)))
+        self.block2_bn2_weight = tf.Variable(tf.ones((32,)))
+        self.block2_bn2_bias = tf.Variable(tf.zeros((32,)))
+        self.block2_bn2_running_mean = tf.Variable(tf.zeros((32,)), trainable=False)
+        self.block2_bn2_running_var = tf.Variable(tf.ones((32,)), trainable=False)
+        self.fc_weight = tf.Variable(glorot_uniform((32, 10)))
+        self.fc_bias = tf.Variable(tf.zeros((10,)))
+
+    def __call__(self, x):
+        x = tf.nn.conv2d(
+            x,
+            self.stem_conv_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.stem_bn_weight,
+            self.stem_bn_bias,
+            self.stem_bn_running_mean,
+            self.stem_bn_running_var,
+        )
+        x = tf.nn.relu(x)
+        h4 = tf.nn.conv2d(
+            x,
+            self.block1_conv1_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        h4 = batch_norm(
+            h4,
+            self.block1_bn1_weight,
+            self.block1_bn1_bias,
+            self.block1_bn1_running_mean,
+            self.block1_bn1_running_var,
+        )
+        h4 = tf.nn.relu(h4)
+        h4 = tf.nn.conv2d(
+            h4,
+            self.block1_conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        h4 = batch_norm(
+            h4,
+            self.block1_bn2_weight,
+            self.block1_bn2_bias,
+            self.block1_bn2_running_mean,
+            self.block1_bn2_running_var,
+        )
+        x = h4 + x
+        x = tf.nn.relu(x)
+        h11 = tf.nn.conv2d(
+            x, self.block2_down_conv_weight, strides=(2, 2), padding="VALID"
+        )
+        h11 = batch_norm(
+            h11,
+            self.block2_down_bn_weight,
+            self.block2_down_bn_bias,
+            self.block2_down_bn_running_mean,
+            self.block2_down_bn_running_var,
+        )
+        x = tf.nn.conv2d(
+            x,
+            self.block2_conv1_weight,
+            strides=(2, 2),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.block2_bn1_weight,
+            self.block2_bn1_bias,
+            self.block2_bn1_running_mean,
+            self.block2_bn1_running_var,
+        )
+        x = tf.nn.relu(x)
+        x = tf.nn.conv2d(
+            x,
+            self.block2_conv2_weight,
+            strides=(1, 1),
+            padding=[[0, 0], [1, 1], [1, 1], [0, 0]],
+        )
+        x = batch_norm(
+            x,
+            self.block2_bn2_weight,
+            self.block2_bn2_bias,
+            self.block2_bn2_running_mean,
+            self.block2_bn2_running_var,
+        )
+        x = x + h11
+        x = tf.nn.relu(x)
+        x = tf.reduce_mean(x, axis=(1, 2))
+        logits = tf.matmul(x, self.fc_weight)
+        logits = tf.nn.bias_add(logits, self.fc_bias)
+        return logits
+
+
+@tf.function
+def predict_step(model, x):
+    return model(x)
+
+
+def main():
+    here = Path(__file__).resolve().parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=here / "data.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = ResidualCnn()
+    data = batches(load_data(args.data))
+    for step in range(args.steps):
+        output = predict_step(model, *next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {float(tf.reduce_mean(output)):.6f}")
+
+
+if __name__ == "__main__":
+    main()

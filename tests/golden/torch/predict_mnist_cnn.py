@@ -1,0 +1,86 @@
+"""Predicts with mnist_cnn in PyTorch."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+BATCH_SIZE = 256
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+
+
+class MnistCnn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, kernel_size=3)
+        self.conv2 = nn.Conv2d(32, 32, kernel_size=3)
+        self.conv3 = nn.Conv2d(32, 32, kernel_size=3)
+        self.conv4 = nn.Conv2d(32, 64, kernel_size=3)
+        self.fc1 = nn.Linear(4096, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.conv1(x))
+        x = F.relu(self.conv2(x))
+        x = F.max_pool2d(x, 2)
+        x = F.relu(self.conv3(x))
+        x = F.relu(self.conv4(x))
+        x = x.flatten(1)
+        x = F.relu(self.fc1(x))
+        return self.fc2(x)
+
+
+def make_model() -> nn.Module:
+    model = MnistCnn()
+    model.to(device)
+    model.eval()
+    return model
+
+
+@torch.inference_mode()
+def predict_step(model: nn.Module, x: Tensor) -> Tensor:
+    return model(x)
+
+
+def load_data(path: Path) -> tuple[Tensor]:
+    tensors = load_file(path)
+    x = tensors["x"].float() / 255.0
+    return (x.to(device),)
+
+
+def batches(x: Tensor) -> Iterator[tuple[Tensor]]:
+    """Endless batches in the order of the file; a partial last one is left out."""
+    if len(x) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    while True:
+        for first in range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE):
+            rows = slice(first, first + BATCH_SIZE)
+            yield (x[rows],)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=here / "data.safetensors")
+    parser.add_argument("--weights", type=Path, default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = make_model()
+    model.load_state_dict(load_file(args.weights))
+    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        output = predict_step(model, *batch)
+        if step % 10 == 0:
+            print(f"batch {step:5d}  mean output {output.mean().item():.6f}")
+
+
+if __name__ == "__main__":
+    main()
