@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
@@ -101,6 +102,7 @@ class _Session(TrainCommands):
                 "wall_ns": wall_ns,
                 "steps": self._steps if result.steps is None else result.steps,
                 "loss": result.loss,
+                **({} if result.wait is None else {"wait": asdict(result.wait)}),
             },
         )
 
@@ -128,6 +130,7 @@ class Worker:
             "build": self._build,
             "parity": self._parity,
             "losses": self._losses,
+            "batches": self._batches,
             "memory": lambda _: memory(),
         }
 
@@ -264,6 +267,19 @@ class Worker:
             "ns": result.ns,
         }
 
+    def _batches(self, request: Request) -> Fields:
+        count = _count(request, "count")
+        shapes = request.fields.get("row_shapes")
+        if not isinstance(shapes, list) or not all(_is_shape(s) for s in shapes):
+            raise ProtocolError("'row_shapes' is not a list of shapes")
+        self._require_build()
+        if self._predicts:
+            raise ProtocolError("there is no training in the scenario 'predict'")
+        hashes = self._the_adapter().batch_hashes(count, shapes)
+        if hashes is not None and len(hashes) != count:
+            raise RuntimeError(f"{len(hashes)} batches of {count}")
+        return {"sha256": hashes}
+
     def _the_adapter(self) -> Adapter:
         if self._adapter is None:
             raise ProtocolError("the framework is not imported yet")
@@ -301,6 +317,10 @@ def _count(request: Request, key: str) -> int:
     if type(value) is not int or value < 1:
         raise ProtocolError(f"'{key}' is not a positive integer")
     return value
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int and n > 0 for n in value)
 
 
 def _flag(request: Request, key: str, default: bool) -> bool:

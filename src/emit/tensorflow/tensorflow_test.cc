@@ -64,6 +64,22 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
+TEST(TensorFlow, WritesEveryInputPipelineAsItsGolden) {
+  const auto with = [](Settings chosen, const char* input) {
+    chosen["input"] = input;
+    return chosen;
+  };
+  const ir::Training as_is = mnist_training(Track::kAsIs);
+  const auto mnist = [](const ir::Training& training, const Settings& chosen) {
+    return of_zoo("mnist_cnn", training, chosen).source;
+  };
+  expect_golden("tensorflow/input_tf_data.py", mnist(mnist_training(), with(kFunction, "tf_data")));
+  expect_golden("tensorflow/input_tf_data_loop.py", mnist(mnist_training(), with(kLoop, "tf_data")));
+  expect_golden("tensorflow/input_tf_data_as_is.py", mnist(as_is, with(kFunction, "tf_data")));
+  expect_golden("tensorflow/input_preloaded_as_is.py", mnist(as_is, with(kFunction, "preloaded")));
+  EXPECT_EQ(mnist(mnist_training(), with(kLoop, "preloaded")), mnist(mnist_training(), kLoop));
+}
+
 // `full` presets are not trained in tests: that they are emitted at all is tested here.
 TEST(TensorFlow, WritesEveryWorkloadOfTheZoo) {
   for (const zoo::Entry& entry : zoo::entries()) {
