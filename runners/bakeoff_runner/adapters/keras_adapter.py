@@ -137,6 +137,8 @@ class KerasAdapter(Adapter):
             for layer in model._flatten_layers():
                 if isinstance(getattr(layer, "rate", None), (int, float)):
                     layer.rate = 0.0
+        if library.floatx() == "float64":
+            library.double_constants(model)
         self._load_weights(request)
         self._load_data(request)
         script.compile_model(model)
