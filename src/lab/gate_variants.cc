@@ -149,10 +149,13 @@ void prove_batches(Worker& worker, const GateJob& job, const Reference& referenc
   if (!seen) return;
   const ParityCheck check = compare_batches(reference.batches, *seen);
   parity.checks.push_back(check);
-  if (check.passed || !parity.diverges_at.empty()) return;
+  if (check.passed) return;
+  // Whatever else differs differs for this reason.
+  parity.explanation =
+      fmt::format("the input pipeline delivers other rows, or in another order, from {} on", check.tensor);
+  if (!parity.diverges_at.empty()) return;
   parity.diverges_at = check.tensor;
   parity.divergence = check.error;
-  parity.explanation = "the input pipeline delivers other rows, or in another order";
 }
 
 void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,

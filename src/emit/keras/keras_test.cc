@@ -80,6 +80,20 @@ TEST(Keras, WritesEveryInputPipelineAsItsGolden) {
   expect_goldens("input_py_dataset_jax_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
 }
 
+TEST(Keras, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = settings();
+  chosen["precision"] = "float16";
+  expect_goldens("precision_float16", emit_zoo("mnist_cnn", mnist_training(), chosen));
+  chosen["tf32"] = "true";
+  expect_goldens("precision_float16_tf32_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+  for (const std::string backend : {"jax", "torch"}) {
+    chosen = settings(backend);
+    chosen["precision"] = "bfloat16";
+    chosen["tf32"] = "true";
+    expect_goldens("precision_bfloat16_tf32_" + backend, emit_zoo("mlp_small", adam_training(), chosen));
+  }
+}
+
 TEST(Keras, RefusesTfDataWhereTensorFlowIsNot) {
   Settings chosen = settings("torch");
   chosen["input"] = "tf_data";

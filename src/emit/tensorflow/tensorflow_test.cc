@@ -64,6 +64,27 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
+TEST(TensorFlow, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = kFunction;
+  chosen["precision"] = "bfloat16";
+  expect_golden("tensorflow/precision_bfloat16.py", of_zoo("mnist_cnn", mnist_training(), chosen).source);
+  chosen["precision"] = "float16";
+  chosen["tf32"] = "true";
+  expect_golden("tensorflow/precision_float16_tf32_as_is.py",
+                of_zoo("mlp_small", adam_training(Track::kAsIs), chosen).source);
+}
+
+TEST(TensorFlow, RefusesHalfPrecisionForSumsThatItSpoils) {
+  Settings chosen = kFunction;
+  chosen["precision"] = "bfloat16";
+  for (const auto& [workload, op] : {std::pair("mlp_deep", "batch_norm"), {"lstm_lm_small", "lstm"}}) {
+    const auto refused =
+        tensorflow_framework().emit({*zoo::build(workload), adam_training(), chosen, "train_tensorflow.py"});
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(holds(refused.error().text(), op)) << refused.error().text();
+  }
+}
+
 TEST(TensorFlow, WritesEveryInputPipelineAsItsGolden) {
   const auto with = [](Settings chosen, const char* input) {
     chosen["input"] = input;
