@@ -118,7 +118,7 @@ class LossesResult:
 
 @dataclass
 class BatchWait:
-    """Time that a training loop waited for its next batch, first ones of epochs apart."""
+    """Time waited for batches; the first one of each epoch apart."""
 
     ns: int = 0
     batches: int = 0

@@ -250,6 +250,7 @@ class Worker:
         tensors = self._the_adapter().parity(
             ParityRequest(batch[0], batch[1], _path(request, "grads_in"))
         )
+        tensors = {name: _at_least_float32(array) for name, array in tensors.items()}
         write_safetensors(out, tensors)
         return {"tensors": sorted(tensors)}
 
@@ -317,6 +318,12 @@ def _count(request: Request, key: str) -> int:
     if type(value) is not int or value < 1:
         raise ProtocolError(f"'{key}' is not a positive integer")
     return value
+
+
+def _at_least_float32(array: Any) -> Any:
+    """Half precision has no place in the files that are compared."""
+    half = array.dtype.name in ("float16", "bfloat16")
+    return array.astype("float32") if half else array
 
 
 def _is_shape(value: Any) -> bool:

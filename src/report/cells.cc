@@ -53,7 +53,7 @@ Cells cells(const lab::Summary& summary, const lab::Row& row) {
   const auto groups = lab::groups_of(summary);
   if (groups.size() > 1 || groups != std::vector<std::string>{"float32"}) c.group = row.group;
   if (row.loss_distance && row.gradient_distance)
-    c.distance = fmt::format("{} · {}", use(*row.loss_distance), use(*row.gradient_distance));
+    c.distance = fmt::format("{} · {}", error_size(*row.loss_distance), error_size(*row.gradient_distance));
   c.ties = row.ties;
   c.verdict = lower(one_line(row.verdict));
   c.ms = milliseconds(row.ms_per_step.value);

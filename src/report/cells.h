@@ -13,7 +13,7 @@ struct Cells {
   std::string rank;             // "1", "2–4"
   std::string name;             // Contender::id on one line
   std::string group;            // "bfloat16"; empty where all are in float32
-  std::string distance;         // "0.2% · 1.4%": of loss and gradients from the float32 twin
+  std::string distance;         // "0.0021 · 0.034": of loss and gradients from the float32 twin
   std::string ties;             // "a", "ab"
   std::string verdict;          // lower case: "leader", "slower", "undecided"
   std::string ms;               // "75.6"
