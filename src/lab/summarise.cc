@@ -200,6 +200,9 @@ class Summariser {
     row.support = support_of(row);
     row.usage = usage_of(sound);
     row.wait = input_wait_of(sound, manifest_.data_rows / std::max<int64_t>(1, recipe_.training.batch));
+    row.memory = memory_of(sound, recipe_.training.batch);
+    row.gpu = gpu_use_of(sound);
+    row.remarks = remarks_on(trials_of(contender.id, false));
     row.heats = static_cast<int>(sound.size());
     if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
       row.drift = unsteady->second.drift;

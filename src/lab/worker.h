@@ -31,7 +31,8 @@ struct WorkerSpec {
   std::vector<int> cpus = {};  // affinity; empty: inherited
   bool huge_pages = true;
   bool randomise_addresses = true;
-  Texts environment = {};  // variables, on top of ours
+  Texts environment = {};       // variables, on top of ours
+  std::string device = "auto";  // auto | cpu | cuda: import() fails where the framework computes elsewhere
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;
@@ -50,6 +51,12 @@ struct Imported {
   int64_t ns = 0;
   Texts versions = {};
   Texts effective = {};
+};
+
+// Of the worker's process, by itself.
+struct WorkerMemory {
+  std::optional<double> allocator_peak_bytes = {};
+  std::string allocator_absent = {};  // why there is none
 };
 
 struct Losses {
@@ -88,6 +95,10 @@ class Worker {
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
   // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
+
+  // What its framework's allocator says. A worker that cannot tell has its reason, and fails for nothing
+  // else.
+  WorkerMemory memory();
 
   void freeze();  // no thread of it runs
   void thaw();

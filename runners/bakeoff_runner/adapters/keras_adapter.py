@@ -45,6 +45,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.keras_backends import Backend
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
+from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -234,6 +235,10 @@ class KerasAdapter(Adapter):
             model.train_function = compiled
         self._restore(self._initial)
         return hashes
+
+    def allocator_peak(self) -> Peak:
+        backend: Backend = self._backend
+        return backend.allocator_peak()
 
     def close(self) -> None:
         self._drop()

@@ -42,6 +42,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, tensorflow_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -186,6 +187,9 @@ class TensorFlowAdapter(Adapter):
         end = time.monotonic_ns()
         last = None if loss is None else float(losses_of(loss)[-1])
         return RunResult(end - start, last, count * calls.steps, batches.take())
+
+    def allocator_peak(self) -> Peak:
+        return tensorflow_peak()
 
     def close(self) -> None:
         self._drop()

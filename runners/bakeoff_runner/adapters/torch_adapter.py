@@ -41,6 +41,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, torch_peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -214,6 +215,9 @@ class TorchAdapter(Adapter):
         ]
         self._batches = None
         return hashes
+
+    def allocator_peak(self) -> Peak:
+        return torch_peak()
 
     def close(self) -> None:
         self._drop()
