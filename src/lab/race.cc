@@ -100,7 +100,8 @@ class Course {
         bounds_(bounds_in(plan, parities)),
         lanes_(group.members),
         alpha_(group.alpha),
-        seconds_(seconds) {
+        seconds_(seconds),
+        taking_part_(eligible(plan, parities).size()) {
     for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
     for (const Trial& trial : mark_broken(trials, bounds_)) {
@@ -189,7 +190,7 @@ class Course {
                   .elapsed_s = seconds_since(begin_),
                   .survivors = static_cast<int>(entrants_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
-                  .failed = static_cast<int>(plan_.lanes.size() - lanes_.size()) + out};
+                  .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
     now.left_s = time_left(plan_.recipe.budget, heat_, now.elapsed_s, last_heat_s_);
     if (state_.leader) {
       now.leader = entrants_[*state_.leader];
@@ -233,6 +234,7 @@ class Course {
   stats::Race state_;
   std::vector<stats::Entrant> known_;
   double alpha_ = 0, seconds_ = 0;
+  size_t taking_part_ = 0;  // in all groups
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
   int last_number_ = 0;  // of the run's last heat
