@@ -38,6 +38,7 @@ __all__ = [
     "Adapter",
     "AdapterError",
     "Array",
+    "BatchWait",
     "BuildRequest",
     "ImportInfo",
     "LossesResult",
@@ -115,6 +116,16 @@ class LossesResult:
     ns: int  # all steps, the first included, up to the barrier
 
 
+@dataclass
+class BatchWait:
+    """Time waited for batches; the first one of each epoch apart."""
+
+    ns: int = 0
+    batches: int = 0
+    first_ns: int = 0
+    firsts: int = 0
+
+
 @dataclass(frozen=True)
 class RunResult:
     """One burst: `ns` from before the first step to after the completion barrier."""
@@ -122,6 +133,7 @@ class RunResult:
     ns: int
     loss: Optional[float] = None  # of the last step if it is at hand at no cost
     steps: Optional[int] = None  # really run, where that is not what was asked for
+    wait: Optional[BatchWait] = None  # for batches, where it can be told from the rest
 
 
 @dataclass(frozen=True)
@@ -200,6 +212,17 @@ class Adapter(ABC):
         copy, no printing, no synchronisation within the burst.
         An adapter that overrides `train` need not implement this one usefully.
         """
+
+    def batch_hashes(
+        self, count: int, row_shapes: list[list[int]]
+    ) -> Optional[list[str]]:
+        """The hashes of the first `count` batches that training would read.
+
+        In the initial state, by the very iterator that `losses` and `run` read, with
+        `pipeline.digest`. Afterwards the first row of the data is next. None: the
+        adapter cannot tell.
+        """
+        return None
 
     def allocator_peak(self) -> Union[int, str]:
         """The most bytes the framework's own allocator held, or why nobody counted.

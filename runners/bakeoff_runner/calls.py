@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 from bakeoff_runner.adapter import Array
 
@@ -24,6 +24,23 @@ class Calls:
     def count(self, steps: int) -> int:
         """Calls that make at least so many steps."""
         return -(-steps // self.steps)
+
+    def batches(self, given: Sequence[Any]) -> list[list[Array]]:
+        """The batches that one call reads from what the iterator gave for it.
+
+        For one step that is the batch. For several it is a stack of them, or where a
+        number follows all batches of the data, from that one on.
+        """
+        import numpy as np
+
+        if self.steps == 1:
+            return [[np.asarray(array) for array in given]]
+        arrays = [np.asarray(array) for array in given]
+        first = 0
+        if arrays[-1].ndim == 0:
+            first = int(arrays.pop())
+        turns = [(first + step) % len(arrays[0]) for step in range(self.steps)]
+        return [[array[turn] for array in arrays] for turn in turns]
 
     def effective(self) -> dict[str, int]:
         return {"steps_per_call": self.steps, "steps_per_mark": self.steps}

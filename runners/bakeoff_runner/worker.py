@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Callable, Mapping, Optional, Sequence
 
@@ -107,6 +108,7 @@ class _Session(TrainCommands):
                 "wall_ns": wall_ns,
                 "steps": self._steps if result.steps is None else result.steps,
                 "loss": result.loss,
+                **({} if result.wait is None else {"wait": asdict(result.wait)}),
             },
         )
 
@@ -134,6 +136,7 @@ class Worker:
             "build": self._build,
             "parity": self._parity,
             "losses": self._losses,
+            "batches": self._batches,
             "memory": lambda _: self._memory(),
         }
 
@@ -253,6 +256,7 @@ class Worker:
         tensors = self._the_adapter().parity(
             ParityRequest(batch[0], batch[1], _path(request, "grads_in"))
         )
+        tensors = {name: _at_least_float32(array) for name, array in tensors.items()}
         write_safetensors(out, tensors)
         return {"tensors": sorted(tensors)}
 
@@ -269,6 +273,19 @@ class Worker:
             "first_ns": result.first_ns,
             "ns": result.ns,
         }
+
+    def _batches(self, request: Request) -> Fields:
+        count = _count(request, "count")
+        shapes = request.fields.get("row_shapes")
+        if not isinstance(shapes, list) or not all(_is_shape(s) for s in shapes):
+            raise ProtocolError("'row_shapes' is not a list of shapes")
+        self._require_build()
+        if self._predicts:
+            raise ProtocolError("there is no training in the scenario 'predict'")
+        hashes = self._the_adapter().batch_hashes(count, shapes)
+        if hashes is not None and len(hashes) != count:
+            raise RuntimeError(f"{len(hashes)} batches of {count}")
+        return {"sha256": hashes}
 
     def _memory(self) -> Fields:
         answer = memory()
@@ -322,6 +339,16 @@ def _count(request: Request, key: str) -> int:
     if type(value) is not int or value < 1:
         raise ProtocolError(f"'{key}' is not a positive integer")
     return value
+
+
+def _at_least_float32(array: Any) -> Any:
+    """Half precision has no place in the files that are compared."""
+    half = array.dtype.name in ("float16", "bfloat16")
+    return array.astype("float32") if half else array
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, list) and all(type(n) is int and n > 0 for n in value)
 
 
 def _flag(request: Request, key: str, default: bool) -> bool:

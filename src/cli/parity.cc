@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "lab/gate_variants.h"
 #include "lab/prove_all.h"
 #include "lab/race.h"
 #include "proc/interrupt.h"
@@ -12,11 +13,19 @@
 namespace bakeoff::cli {
 namespace {
 
+// A precision variant is not the same: its float32 twin is.
+std::string agreement(const lab::Parity& parity) {
+  const auto loss = lab::loss_distance(parity), gradients = lab::gradient_distance(parity);
+  if (!loss || !gradients) return "same";
+  return fmt::format("its float32 twin is the same; loss {:.1e} and gradients {:.1e} away from it", *loss,
+                     *gradients);
+}
+
 std::string text_of(const lab::Parity& parity) {
   std::string text =
       fmt::format("{}: {}\n", parity.contender,
                   parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
-                  : parity.passed() ? "same"
+                  : parity.passed() ? agreement(parity)
                                     : "DIFFERS, first at " + parity.diverges_at);
   if (!parity.explanation.empty()) text += "  " + parity.explanation + "\n";
   for (const lab::ParityCheck& check : parity.checks) {

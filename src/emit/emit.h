@@ -10,6 +10,7 @@
 // In the scenario "predict" it is predict_torch.py, prints the mean of the outputs of every tenth batch, and
 // loads only the inputs that the prediction depends on.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,12 +24,23 @@ namespace bakeoff::emit {
 // Execution settings of a contender, validated against Framework::settings: every setting is present.
 using Settings = std::map<std::string, std::string>;
 
+// The value of a setting, `otherwise` where a map made by hand lacks it.
+std::string setting_or(const Settings& settings, const std::string& name, const std::string& otherwise);
+
+// What a contender computes in: "float32", "bfloat16", "float16", with "+tf32" where float32 products may be
+// rounded. Contenders are ranked within such a group alone.
+std::string precision_group(const Settings& settings);
+inline constexpr const char* kFullPrecision = "float32";
+// The same contender in float32 throughout: what a precision variant is held against.
+Settings float32_twin(Settings settings);
+
 struct Setting {
   std::string name;                 // "compile"
-  std::vector<std::string> values;  // allowed; empty: any positive integer
+  std::vector<std::string> values;  // allowed; empty: any integer from `least` on
   std::string fallback;             // the framework's own default
   std::string doc;
   bool training_only = false;  // means nothing in the scenario "predict"
+  int64_t least = 1;           // where any integer is allowed, those from here on
 };
 
 struct Request {

@@ -7,7 +7,9 @@
 #include <limits>
 
 #include "base/files.h"
+#include "lab/batch_hashes.h"
 #include "lab/explain.h"
+#include "lab/gate_variants.h"
 #include "lab/inputs.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
@@ -302,6 +304,8 @@ Result<Reference> make_reference(const GateJob& job) {
   TRY(auto run32, referee::train(job.workload, job.training.optimizer, initial,
                                  all.first(static_cast<size_t>(job.steps))));
   r.losses32 = std::move(run32.losses);
+  TRY(r.batches, batch_hashes(job.workload, job.training, job.data, job.rows,
+                              batches_to_compare(job.workload, job.training, job.rows)));
   return r;
 }
 
@@ -391,6 +395,8 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
                     relative(losses->losses[k], reference.losses32[k]),
                     tolerances.losses32_first + static_cast<double>(k) * tolerances.losses32_growth);
     }
+    if (!is_variant(contender)) prove_batches(*worker, job, reference, parity);
+    if (!worker->ok()) parity.failure = worker->failure();
   } else {
     parity.failure = worker->failure();
   }

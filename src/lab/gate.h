@@ -8,7 +8,8 @@
 // 2. float64, the contender's own training step: the losses of a few steps. Rounding is out of the way, so
 // any
 //    other meaning of optimizer or state shows.
-// 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step.
+// 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step; and the
+//    hash of every batch of an epoch, as its own pipeline delivers them (lab/batch_hashes.h).
 //
 // In the scenario "predict" there is less to prove, and with the running statistics instead of the batch's:
 // 1. float64, from perturbed weights: the prediction of one batch against the referee's.
@@ -18,6 +19,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -42,13 +44,14 @@ struct GateJob {
 
 // What the referee says, computed once for all contenders.
 struct Reference {
-  referee::Weights weights = {};      // perturbed, rounded to float32: step 1 and 2 start here
-  referee::Inputs batch = {};         // rows [0, training.batch)
-  referee::Evaluation at = {};        // at `weights`; to predict without gradients, in inference mode
-  tensor::Tensor prediction32 = {};   // to predict: in float64 from the initial weights
-  referee::Weights updated = {};      // after one update from at.gradients
-  std::vector<double> losses64 = {};  // step 2
-  std::vector<double> losses32 = {};  // step 3, in float64 from the initial weights
+  referee::Weights weights = {};          // perturbed, rounded to float32: step 1 and 2 start here
+  referee::Inputs batch = {};             // rows [0, training.batch)
+  referee::Evaluation at = {};            // at `weights`; to predict without gradients, in inference mode
+  tensor::Tensor prediction32 = {};       // to predict: in float64 from the initial weights
+  referee::Weights updated = {};          // after one update from at.gradients
+  std::vector<double> losses64 = {};      // step 2
+  std::vector<double> losses32 = {};      // step 3, in float64 from the initial weights
+  std::vector<std::string> batches = {};  // step 3: hashes
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};
 };
 
@@ -83,6 +86,9 @@ struct GateContender {
   std::filesystem::path script = {}, layout = {};
   WorkerSpec worker = {};  // dtype is set by the gate
   bool unbiased_running_var = false;
+  // Of a precision variant: the same contender in float32 (lab/gate_variants.h). Empty: it is in float32.
+  std::filesystem::path twin_script = {}, twin_layout = {};
+  std::map<std::string, std::string> twin_options = {};
 };
 
 // Whether it compiles through a cache on disk (inductor): slowly the first time, quickly in later processes.

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lab/gate_variants.h"
 #include "lab/inputs.h"
 #include "lab/testing.h"
 #include "referee/init.h"
@@ -46,7 +47,8 @@ for line in requests:
     elif request["op"] == "parity":
         assert request["batch"] == [0, 8]
         predicts = scenario == "predict"
-        assert request["grads_in"] is None if predicts else os.path.exists(request["grads_in"])
+        assert predicts or dtype == "float32" or os.path.exists(request["grads_in"])
+        assert request["grads_in"] is None or dtype == "float64"
         name = "parity32.safetensors" if predicts and dtype == "float32" else "parity.safetensors"
         shutil.copy(os.path.join(folder, name), request["out"])
     elif request["op"] == "run":
@@ -54,6 +56,13 @@ for line in requests:
     elif request["op"] == "losses":
         with open(os.path.join(folder, "losses" + dtype[5:] + ".json")) as file:
             rest = {"losses": json.load(file)[: request["steps"]], "first_ns": 7}
+    elif request["op"] == "batches":
+        seen = os.path.join(folder, "batches.json")
+        if not os.path.exists(seen):
+            answer(id=request["id"], ok=False, stage="protocol", error="ProtocolError: unknown op 'batches'")
+            continue
+        with open(seen) as file:
+            rest = {"sha256": json.load(file)[: request["count"]]}
     answer(id=request["id"], ok=True, **rest)
     if request["op"] == "close":
         sys.exit(0)
@@ -153,6 +162,51 @@ TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
   // Each proof from its own weights, dropout off.
   EXPECT_EQ(read_file(folder_ / "built.float64").value(), "gate_weights.safetensors False\n");
   EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors False\n");
+}
+
+TEST_F(GateTest, EveryBatchOfAnEpochIsTheRecipes) {
+  const auto quoted = [](std::vector<std::string> hashes) {
+    return fmt::format("[\"{}\"]", fmt::join(hashes, "\", \""));
+  };
+  ASSERT_GE(reference_.batches.size(), 3u);
+  ASSERT_TRUE(write_file(folder_ / "batches.json", quoted(reference_.batches)));
+  const Parity same = prove(perfect());
+  EXPECT_TRUE(same.passed());
+  EXPECT_THAT(groups(same, true), ::testing::Contains("batches"));
+  std::vector<std::string> other = reference_.batches;
+  std::swap(other[1], other[2]);
+  ASSERT_TRUE(write_file(folder_ / "batches.json", quoted(other)));
+  const Parity swapped = prove(perfect());
+  EXPECT_EQ(swapped.diverges_at, "batch 1");
+  EXPECT_THAT(swapped.explanation, HasSubstr("delivers other rows, or in another order, from batch 1 on"));
+}
+
+// The reciter is its own twin; what it recites for the variant is further away than float32.
+TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt) {
+  ASSERT_TRUE(prove(perfect()).passed());
+  entry_.contender.settings = {{"precision", "bfloat16"}};
+  entry_.twin_script = entry_.script;
+  const auto variant = [&](double relative) {
+    Dump dump = perfect();
+    dump["loss"].data[0] *= 1 + relative;
+    for (auto& [name, tensor] : dump) {
+      if (!name.starts_with("grad/")) continue;
+      for (double& value : tensor.data) value *= 1 + 3 * relative;
+    }
+    prove(dump);  // leaves the files behind that are recited now
+    Parity parity;
+    prove_variant(job_, reference_, entry_, parity);
+    return parity;
+  };
+  const Parity near = variant(0.01);
+  ASSERT_FALSE(near.failure) << near.failure->reason;
+  EXPECT_TRUE(near.passed());
+  EXPECT_NEAR(*loss_distance(near), 0.01, 1e-9);
+  EXPECT_NEAR(*gradient_distance(near), 0.03, 1e-9);
+  EXPECT_EQ(near.losses, reference_.losses32);
+  const Parity far = variant(0.2);
+  EXPECT_FALSE(far.passed());
+  EXPECT_EQ(far.diverges_at, "bfloat16 loss");
 }
 
 TEST_F(GateTest, TheReferenceHidesNothingThatStartsAtZero) {

@@ -67,7 +67,8 @@ Host read_host() {
     host.cpu = value_of(*cpu, "model name", ':');
     const std::string flags = " " + value_of(*cpu, "flags", ':') + " ";
     std::string vector;
-    for (const std::string_view flag : {"avx2", "fma", "avx512f", "avx512_bf16", "amx_tile"}) {
+    for (const std::string_view flag :
+         {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16"}) {
       if (flags.find(" " + std::string(flag) + " ") != std::string::npos)
         vector += (vector.empty() ? "" : " ") + std::string(flag);
     }

@@ -73,7 +73,7 @@ double peak_of(const Contender& contender, const roofline::Limits& limits) {
     if (const roofline::Peak* p = limits.peak(dtype)) peak = std::max({peak, p->ops.one, p->ops.all});
   };
   take("f32");
-  if (peak > 0 && may_compute_in(contender, {"bf16", "bfloat16", "mixed", "medium", "high", "tf32", "amp"}))
+  if (peak > 0 && may_compute_in(contender, {"bf16", "float16", "mixed", "medium", "high", "tf32", "amp"}))
     take("bf16");
   return peak;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -16,7 +17,9 @@
 #include "lab/fairness.h"
 #include "lab/host.h"
 #include "lab/machine_report.h"
+#include "lab/published.h"
 #include "lab/runner_files.h"
+#include "lab/shuffle.h"
 #include "tensor/safetensors.h"
 
 namespace bakeoff::lab {
@@ -24,6 +27,10 @@ namespace {
 
 constexpr const char* kData = "data.safetensors";
 constexpr const char* kWeights = "weights.safetensors";
+
+fs::path twin_of_script(const fs::path& script) {
+  return script.parent_path() / (script.stem().string() + ".float32" + script.extension().string());
+}
 
 fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }
 
@@ -63,6 +70,16 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   return std::optional<Failure>();
 }
 
+// Beside a precision variant its float32 twin, which the gate proves in its place.
+Result<std::optional<Failure>> write_twin(const recipe::Recipe& recipe, const recipe::Contender& contender,
+                                          const fs::path& folder) {
+  recipe::Contender twin = contender;
+  twin.settings = emit::float32_twin(contender.settings);
+  twin.file = twin_of_script(contender.file).string();
+  if (twin.settings == contender.settings || !contender.script.empty()) return std::optional<Failure>();
+  return write_script(recipe, twin, folder);
+}
+
 // How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders
 // that held something are left alone.
 class Before {
@@ -93,7 +110,8 @@ struct Written {
   std::vector<std::optional<Failure>> failures;  // by contender
 };
 
-Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
+Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress,
+                          bool twins) {
   Written written;
   CHECK_OK(make_folder(folder));
   TRY(const DataSet data, prepare({.kind = data_kind(recipe.data.kind),
@@ -112,11 +130,20 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   }
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
-  CHECK_OK(link_or_copy(data.file, folder / kData));
+  if (recipe.data.shuffle) {
+    CHECK_OK(write_shuffled(data.file, folder / kData, recipe.training.seed));
+    TRY(written.data_sha256, sha256_file(folder / kData));
+    written.data_description += fmt::format(", shuffled with seed {}", recipe.training.seed);
+  } else {
+    CHECK_OK(link_or_copy(data.file, folder / kData));
+  }
   CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, folder / kWeights));
   TRY(written.weights_sha256, sha256_file(folder / kWeights));
   for (const recipe::Contender& contender : recipe.contenders) {
     TRY(auto failure, write_script(recipe, contender, folder));
+    if (twins && !failure) {
+      TRY(failure, write_twin(recipe, contender, folder));
+    }
     written.failures.push_back(std::move(failure));
   }
   return written;
@@ -180,6 +207,14 @@ std::vector<std::string> command_of(const fs::path& program) {
   return program.empty() ? std::vector<std::string>() : std::vector{program.string()};
 }
 
+void add_twin(GateContender& entry) {
+  const fs::path twin = twin_of_script(entry.script);
+  if (!fs::exists(twin)) return;
+  entry.twin_script = twin;
+  if (const fs::path layout = layout_of(twin); fs::exists(layout)) entry.twin_layout = layout;
+  entry.twin_options = emit::float32_twin(entry.contender.settings);
+}
+
 // Everything that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
                       const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
@@ -203,6 +238,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     lane.entry.script = plan.directory.scripts() / contender.script;
     lane.entry.layout = layout_of(lane.entry.script);
     if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
+    add_twin(lane.entry);
     lane.entry.unbiased_running_var =
         emit::find_framework(contender.framework)->unbiased_running_var(contender.settings);
     if (!plan.manifest.not_started[i].reason.empty()) {
@@ -218,6 +254,9 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
                            .options = contender.settings,
                            .environment = plan.manifest.worker_environment,
                            .stage_seconds = plan.recipe.race.stage_seconds};
+      if (lane.entry.contender.settings.contains("tf32") &&
+          lane.entry.contender.settings.at("tf32") == "true")
+        lane.entry.worker.environment.erase("NVIDIA_TF32_OVERRIDE");
       const Status applied = apply(controls_from(contender.controls, shared), machine, lane.entry.worker);
       if (!applied) {
         lane.failure = Failure{"controls", applied.error().message + "; " + applied.error().remedy, {}};
@@ -238,7 +277,7 @@ Texts worker_environment(const recipe::Recipe& recipe) {
 
 Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
   const Before before(folder);
-  const auto written = write_all(recipe, folder, progress);
+  const auto written = write_all(recipe, folder, progress, /*twins=*/false);
   if (!written) {
     before.restore();
     return written.error();
@@ -269,19 +308,36 @@ Result<Controls> shared_controls(const recipe::Recipe& recipe, const Machine& ma
   return given;
 }
 
+// The table is read now: a mistake in it is not to be found after the race.
+Status check_published(const recipe::Recipe& recipe) {
+  if (recipe.published.file.empty()) return Done{};
+  TRY(const Published table, parse_published(recipe.published.text, recipe.published.file.string()));
+  for (const PublishedRow& row : table.rows) {
+    const bool raced = std::any_of(recipe.contenders.begin(), recipe.contenders.end(),
+                                   [&](const recipe::Contender& c) { return c.id == row.contender; });
+    if (!raced) continue;
+    return Done{};
+  }
+  return Error{.message = "no row of the published table names a contender of this recipe",
+               .where = recipe::where(recipe, "published", "file"),
+               .remedy = "its column 'contender' holds ids as `bakeoff run` shows them"};
+}
+
 Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
                      const Progress& progress, const Texts& calibration) {
+  CHECK_OK(check_published(recipe));
   std::vector<std::string> notes;
   TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
   TRY(const RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
-  TRY(const Written written, write_all(recipe, directory.scripts(), progress));
+  TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
   Manifest manifest{.bakeoff_version = kVersion,
                     .started = utc_now(),
                     .recipe_name = recipe.name,
                     .recipe_file = fs::absolute(recipe.file).string(),
                     .recipe_text = recipe.text,
                     .workload_text = ir::dump(recipe.workload),
+                    .published_text = recipe.published.text,
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
                     .data_description = written.data_description,

@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "base/version.h"
 #include "ir/text.h"
+#include "lab/gate_variants.h"
 #include "lab/records.h"
 
 namespace bakeoff::lab {
@@ -52,6 +53,10 @@ Result<std::string> proof_key(const std::string& job, const GateContender& conte
   // A compiled worker lies in a folder named after all it was made from.
   if (const auto& command = contender.worker.command; !command.empty())
     parts.push_back(std::filesystem::path(command[0]).parent_path().filename().string());
+  if (is_variant(contender)) {
+    TRY(std::string twin, read_file(contender.twin_script));
+    parts.push_back(std::move(twin));
+  }
   for (const auto& [name, value] : contender.worker.options) parts.push_back(name + "=" + value);
   return key_of(parts);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "lab/gate.h"
+#include "lab/gate_variants.h"
 #include "lab/proofs.h"
 #include "proc/interrupt.h"
 
@@ -56,13 +57,14 @@ class Proving {
  private:
   void float64(GateTask& task) {
     if (!tell(task, "in float64", "gate64")) return;
-    task.parity = prove_float64(plan_.gate, reference_, task.entry);
+    task.parity = prove_float64(plan_.gate, reference_, twin_of(task.entry));
     task.parity.referee_losses = reference_.losses32;
   }
   void float32(GateTask& task) {
     if (task.parity.failure || plan_.recipe.training.track != ir::Track::kEqualised) return;
     if (!tell(task, "in float32", "gate32")) return;
-    prove_float32(plan_.gate, reference_, task.entry, task.parity);
+    prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
+    prove_variant(plan_.gate, reference_, task.entry, task.parity);
   }
 
   static void finish(GateTask& task) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/clock.h"
+#include "lab/groups.h"
 #include "lab/host.h"
 #include "lab/machine_use.h"
 #include "proc/interrupt.h"
@@ -87,24 +89,38 @@ std::optional<double> time_left(const recipe::Budget& budget, int heat, double e
   return last_heat_s * static_cast<double>(budget.heats - heat + 1);
 }
 
-// The race between two heats.
+// The race of one group of contenders (lab/groups.h), between two heats.
 class Course {
  public:
-  Course(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials)
+  // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time.
+  Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
+         const std::vector<Trial>& trials)
       : plan_(plan),
         parities_(parities),
         bounds_(bounds_in(plan, parities)),
-        lanes_(eligible(plan, parities)),
-        trials_(mark_broken(std::move(trials), bounds_)) {
+        lanes_(group.members),
+        alpha_(group.alpha),
+        seconds_(seconds),
+        taking_part_(eligible(plan, parities).size()) {
     for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
-    for (const Trial& trial : trials_) heat_ = std::max(heat_, trial.heat);
+    std::set<int> heats;
+    for (const Trial& trial : mark_broken(trials, bounds_)) {
+      last_number_ = std::max(last_number_, trial.heat);
+      if (std::find(entrants_.begin(), entrants_.end(), trial.contender) == entrants_.end()) continue;
+      heats.insert(trial.heat);
+      trials_.push_back(trial);
+    }
+    heat_ = static_cast<int>(heats.size());
   }
+
+  // Trials of heats that were run.
+  std::vector<Trial> take_fresh() { return std::move(fresh_); }
 
   Status run(const Watch& watch) {
     while (!proc::interrupted() && heat_ < plan_.recipe.budget.heats) {
       TRY(const stats::Heat next, decide());
       // Out of time when most of another heat would lie beyond the budget.
-      const bool late = seconds_since(begin_) + last_heat_s_ / 2 > plan_.recipe.budget.minutes * 60;
+      const bool late = seconds_since(begin_) + last_heat_s_ / 2 > seconds_;
       if (next.members.empty() || (heat_ > 0 && late)) break;
       CHECK_OK(run_one(next, watch));
     }
@@ -116,6 +132,7 @@ class Course {
   Result<stats::Heat> decide() {
     TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
     stats::RacingOptions options = racing_options(plan_.recipe);
+    options.ranking.alpha = alpha_;
     if (const int64_t memory = available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
     state_ = stats::race_state(table, options.ranking);
@@ -173,7 +190,7 @@ class Course {
                   .elapsed_s = seconds_since(begin_),
                   .survivors = static_cast<int>(entrants_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
-                  .failed = static_cast<int>(plan_.lanes.size() - lanes_.size()) + out};
+                  .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
     now.left_s = time_left(plan_.recipe.budget, heat_, now.elapsed_s, last_heat_s_);
     if (state_.leader) {
       now.leader = entrants_[*state_.leader];
@@ -191,7 +208,7 @@ class Course {
       if (!times_of(entrants_[m]).empty()) timed.insert(lanes_[m]);
     }
     const int64_t begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan_, members, heat_,
+    std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
                                         {.at_once = starts_at_once(next.members),
                                          .confirms = next.phase == stats::Phase::kConfirm,
                                          .leader_block_s = leader_block_s(),
@@ -202,6 +219,7 @@ class Course {
     for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
       trial.cold = first_of_its_kind(trial, trials_, parities_);
       CHECK_OK(plan_.directory.append(trial));
+      fresh_.push_back(trial);
       trials_.push_back(std::move(trial));
     }
     return Done{};
@@ -215,7 +233,11 @@ class Course {
   std::vector<Trial> trials_;
   stats::Race state_;
   std::vector<stats::Entrant> known_;
-  int heat_ = 0;
+  double alpha_ = 0, seconds_ = 0;
+  size_t taking_part_ = 0;  // in all groups
+  std::vector<Trial> fresh_;
+  int heat_ = 0;         // of this group
+  int last_number_ = 0;  // of the run's last heat
   double last_heat_s_ = 0;
   int64_t begin_ = monotonic_clock().now_ns();
 };
@@ -224,7 +246,24 @@ class Course {
 
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const Watch& watch) {
-  return Course(plan, parities, std::move(trials)).run(watch);
+  std::vector<Group> groups =
+      groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
+  double left_s = plan.recipe.budget.minutes * 60;
+  size_t left = 0;
+  for (const Group& group : groups) left += group.members.size();
+  for (const Group& group : groups) {
+    // Time by heads; what a group leaves over is the later ones'.
+    const double seconds =
+        left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
+    const int64_t begin = monotonic_clock().now_ns();
+    Course course(plan, parities, group, seconds, trials);
+    CHECK_OK(course.run(watch));
+    if (proc::interrupted()) break;
+    for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));
+    left_s = std::max(0.0, left_s - seconds_since(begin));
+    left -= group.members.size();
+  }
+  return Done{};
 }
 
 }  // namespace bakeoff::lab

@@ -46,7 +46,8 @@ using Json = nlohmann::ordered_json;
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses, used)
+BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses, used, wait)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
@@ -61,8 +62,9 @@ BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
-               workload_text, weights_sha256, data_sha256, data_description, data_rows, host, contenders,
-               not_started, referee_losses, fairness, worker_environment, controls, calibration, notes)
+               workload_text, published_text, weights_sha256, data_sha256, data_description, data_rows, host,
+               contenders, not_started, referee_losses, fairness, worker_environment, controls, calibration,
+               notes)
 
 namespace {
 

@@ -8,10 +8,13 @@
 #include <set>
 
 #include "base/files.h"
+#include "emit/emit.h"
 #include "ir/cost.h"
 #include "ir/text.h"
 #include "lab/controls.h"
 #include "lab/evidence.h"
+#include "lab/gate_variants.h"
+#include "lab/groups.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/summary_notes.h"
@@ -92,19 +95,31 @@ class Summariser {
         roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
-    std::vector<std::string> entrants;  // those that ever passed the gate, in the recipe's order
+    std::vector<size_t> entrants;  // those that ever passed the gate, in the recipe's order
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
-      if (may_race(i)) entrants.push_back(manifest_.contenders[i].id);
+      if (may_race(i)) entrants.push_back(i);
     }
-    TRY(const stats::PairTable table, tabulate(trials_, entrants, recipe_.margin));
-    const stats::Ranking ranking = stats::rank(table, racing_options(recipe_).ranking);
     Summary s = header(std::move(sources));
-    fill_rows(s, ranking, entrants);
+    fill_unranked(s);
+    for (const Group& group : groups_of(manifest_.contenders, entrants, recipe_.alpha)) {
+      std::vector<std::string> ids;
+      for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
+      TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
+      stats::RankingOptions options = racing_options(recipe_).ranking;
+      options.alpha = group.alpha;
+      fill_rows(s, stats::rank(table, options), group);
+    }
     fill_against_leader(s);
     fill_use(s);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = verdict_sentence(s);
+    if (!manifest_.published_text.empty()) {
+      TRY(s.published, parse_published(manifest_.published_text, "run.json"));
+      std::vector<std::pair<std::string, double>> measured;
+      for (const Row& row : s.ranked) measured.emplace_back(row.contender.id, row.ms_per_step.value);
+      compare_with(*s.published, measured);
+    }
     judge_host(s);
     add_variance(s);
     s.notes = notes_of(s, recipe_, parities_, trials_);
@@ -157,7 +172,7 @@ class Summariser {
   }
 
   Row base_row(const Contender& contender) const {
-    Row row{.contender = contender, .proof = proof_of(contender.id)};
+    Row row{.contender = contender, .group = group_of(contender), .proof = proof_of(contender.id)};
     if (row.proof && !row.proof->failure) {
       row.parity = row.proof->passed() ? ParityState::kPassed
                    : as_is()           ? ParityState::kReported
@@ -178,7 +193,13 @@ class Summariser {
       row.effective = t->effective;
       row.versions = t->versions;
     }
+    if (row.proof) {
+      row.loss_distance = loss_distance(*row.proof);
+      row.gradient_distance = gradient_distance(*row.proof);
+    }
+    row.support = support_of(row);
     row.usage = usage_of(sound);
+    row.wait = input_wait_of(sound, manifest_.data_rows / std::max<int64_t>(1, recipe_.training.batch));
     row.memory = memory_of(sound, recipe_.training.batch);
     row.gpu = gpu_use_of(sound);
     row.remarks = remarks_on(trials_of(contender.id, false));
@@ -186,6 +207,13 @@ class Summariser {
     if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
       row.drift = unsteady->second.drift;
     return row;
+  }
+
+  std::string support_of(const Row& row) const {
+    const auto device = row.effective.find("device");
+    const auto units = manifest_.host.more.find("vector units");
+    return precision_support(row.group, device == row.effective.end() ? "cpu" : device->second,
+                             units == manifest_.host.more.end() ? "" : units->second);
   }
 
   // Why a contender is not ranked; nullopt if it may be.
@@ -212,20 +240,21 @@ class Summariser {
     return std::nullopt;
   }
 
-  void fill_rows(Summary& s, const stats::Ranking& ranking, const std::vector<std::string>& entrants) const {
-    std::vector<Row> rows(entrants.size());
-    std::vector<bool> ranked(entrants.size(), false);
+  void fill_unranked(Summary& s) const {
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
       Row row = base_row(manifest_.contenders[i]);
       row.failure = why_not(i, row);
-      const auto at = std::find(entrants.begin(), entrants.end(), row.contender.id);
-      if (row.failure || at == entrants.end()) {
-        s.unranked.push_back(std::move(row));
-        continue;
-      }
-      const size_t e = static_cast<size_t>(at - entrants.begin());
-      rows[e] = std::move(row);
-      ranked[e] = true;
+      if (row.failure || !may_race(i)) s.unranked.push_back(std::move(row));
+    }
+  }
+
+  void fill_rows(Summary& s, const stats::Ranking& ranking, const Group& group) const {
+    std::vector<Row> rows(group.members.size());
+    std::vector<bool> ranked(group.members.size(), false);
+    for (size_t e = 0; e < rows.size(); ++e) {
+      const size_t i = group.members[e];
+      rows[e] = base_row(manifest_.contenders[i]);
+      ranked[e] = !why_not(i, rows[e]);
     }
     std::vector<size_t> order;
     for (const size_t e : ranking.order) {
@@ -253,11 +282,19 @@ class Summariser {
 
   // What needs the leader's own numbers.
   void fill_against_leader(Summary& s) const {
-    if (s.ranked.empty()) return;
-    std::stable_partition(s.ranked.begin(), s.ranked.end(),
-                          [](const Row& r) { return r.verdict == "leader"; });
-    const Row& leader = s.ranked.front();
-    for (Row& row : s.ranked) {
+    for (auto from = s.ranked.begin(); from != s.ranked.end();) {  // a group after the other
+      const auto to =
+          std::find_if(from, s.ranked.end(), [&](const Row& r) { return r.group != from->group; });
+      std::stable_partition(from, to, [](const Row& r) { return r.verdict == "leader"; });
+      fill_against_leader(from, to);
+      from = to;
+    }
+  }
+
+  void fill_against_leader(std::vector<Row>::iterator from, std::vector<Row>::iterator to) const {
+    const Row& leader = *from;
+    for (auto at = from; at != to; ++at) {
+      Row& row = *at;
       const double t = static_cast<double>(row.heat_ms.size());
       const double centre = stats::median(row.heat_ms);
       // Heats differ by the machine's state too, so this interval is wider than that of a ratio; for display.
@@ -284,7 +321,8 @@ class Summariser {
     for (Row& row : s.ranked) {
       row.threads = threads_of(row.effective, manifest_.host.cpus);
       threads.insert(row.threads);
-      if (!roofs_over_ || !row.contender.own_script.empty()) continue;
+      // The roofs are those of float32.
+      if (!roofs_over_ || !row.contender.own_script.empty() || row.group != emit::kFullPrecision) continue;
       const auto roofs = roofs_over_(row.threads);
       if (!roofs) continue;
       row.flop_use = row.gflops * 1e9 / roofs->peak_flops;
@@ -298,7 +336,9 @@ class Summariser {
   // Over all ranked contenders together.
   void add_variance(Summary& s) const {
     std::vector<std::string> ids;
-    for (const Row& row : s.ranked) ids.push_back(row.contender.id);
+    for (const Row& row : s.ranked) {
+      if (row.group == s.ranked.front().group) ids.push_back(row.contender.id);
+    }
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
     s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);

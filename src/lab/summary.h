@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lab/host_watch.h"
+#include "lab/input_wait.h"
+#include "lab/published.h"
 #include "lab/roofline.h"
 #include "lab/trial.h"
 #include "lab/usage.h"
@@ -36,6 +38,11 @@ struct StartUp {     // milliseconds, medians over the heats
 
 struct Row {
   Contender contender = {};
+  // What it computes in; rows are ranked, and held against a leader, within their group alone.
+  std::string group = "float32";
+  std::string support = {};  // of that precision here: "emulated: ..."; empty: nothing to say
+  // Of a precision variant from its float32 twin: loss of one batch, and all its gradients as one vector.
+  std::optional<double> loss_distance = {}, gradient_distance = {};
   // Ranked rows.
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
@@ -54,6 +61,7 @@ struct Row {
   GpuUse gpu = {};
   std::vector<std::string> remarks = {};  // on how it was measured: "its GPU's clocks were held down ..."
   EpochCost epoch = {};                   // ranked rows
+  InputWait wait = {};                    // for batches
   StartUp start_up = {};
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
   // until which it stays below; empty: the leader is ahead from the first step on.
@@ -94,16 +102,33 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};    // best first
+  std::vector<Row> ranked = {};    // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell
   std::vector<std::string> notes = {};        // stated once, below the table
   Manifest manifest = {};
-  std::optional<Roofline> roofline = {};  // where the machine's limits were known when the race was run
-  std::vector<Source> sources = {};       // emitted scripts
+  std::optional<Published> published = {};  // beside what was measured
+  std::optional<Roofline> roofline = {};    // where the machine's limits were known when the race was run
+  std::vector<Source> sources = {};         // emitted scripts
   bool operator==(const Summary&) const = default;
 };
+
+// The leader of a ranked row's group: the first of that group in `ranked`.
+inline const Row& leader_of(const Summary& summary, const Row& row) {
+  for (const Row& other : summary.ranked) {
+    if (other.group == row.group) return other;
+  }
+  return row;
+}
+// The groups of the ranked rows, in their order.
+inline std::vector<std::string> groups_of(const Summary& summary) {
+  std::vector<std::string> groups;
+  for (const Row& row : summary.ranked) {
+    if (groups.empty() || groups.back() != row.group) groups.push_back(row.group);
+  }
+  return groups;
+}
 
 }  // namespace bakeoff::lab

@@ -64,6 +64,28 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
                   confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
+// What stands apart from float32, how far, and whether the machine computes in it at all.
+void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
+  bool variants = false;
+  std::vector<std::string> said;
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) {
+      if (row.group == "float32") continue;
+      variants = true;
+      const std::string note = row.group + ": " + row.support + ".";
+      if (row.support.empty() || std::find(said.begin(), said.end(), note) != said.end()) continue;
+      said.push_back(note);
+    }
+  }
+  if (!variants) return;
+  notes.push_back(
+      "Precisions are groups of their own: every ratio is to the leader of its group. A variant's distance "
+      "is "
+      "that of its loss and of its gradients on one batch from the float32 twin, which was proven in its "
+      "place.");
+  notes.insert(notes.end(), said.begin(), said.end());
+}
+
 void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
   if (!s.refusal.empty()) {
@@ -86,27 +108,44 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
 
 }  // namespace
 
+namespace {
+
+// Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
+std::string group_sentence(const std::vector<const Row*>& rows, const std::string& words, double margin) {
+  const Row& leader = *rows.front();
+  const std::string name = words + leader.contender.id;
+  if (rows.size() == 1) return fmt::format("{}{} alone could be ranked.", words, leader.contender.id);
+  std::vector<std::string> tied, open;
+  for (const Row* row : rows) {
+    if (row->verdict == "same") tied.push_back(row->contender.id);
+    if (row->verdict == "undecided") open.push_back(row->contender.id);
+  }
+  if (tied.empty() && open.empty()) {
+    const Row& next = *rows[1];
+    return fmt::format(
+        "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).", name,
+        next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+  }
+  if (open.empty())
+    return fmt::format("{} leads, tied with {} within {:g}%.", name, fmt::join(tied, ", "), 100 * margin);
+  return fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.", name,
+                     fmt::join(open, ", "), 100 * margin);
+}
+
+}  // namespace
+
 std::string verdict_sentence(const Summary& s) {
   if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
-  const Row& leader = s.ranked.front();
-  if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", leader.contender.id);
-  std::vector<std::string> tied, open;
-  for (const Row& row : s.ranked) {
-    if (row.verdict == "same") tied.push_back(row.contender.id);
-    if (row.verdict == "undecided") open.push_back(row.contender.id);
-  }
+  if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", s.ranked.front().contender.id);
+  const std::vector<std::string> groups = groups_of(s);
   std::string text;
-  if (tied.empty() && open.empty()) {
-    const Row& next = s.ranked[1];
-    text = fmt::format(
-        "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).",
-        leader.contender.id, next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
-  } else if (open.empty()) {
-    text = fmt::format("{} leads, tied with {} within {:g}%.", leader.contender.id, fmt::join(tied, ", "),
-                       100 * s.margin);
-  } else {
-    text = fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.",
-                       leader.contender.id, fmt::join(open, ", "), 100 * s.margin);
+  for (const std::string& group : groups) {
+    std::vector<const Row*> rows;
+    for (const Row& row : s.ranked) {
+      if (row.group == group) rows.push_back(&row);
+    }
+    if (!text.empty()) text += ' ';
+    text += group_sentence(rows, groups.size() > 1 ? "In " + group + ", " : "", s.margin);
   }
   return text +
          fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
@@ -137,6 +176,7 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
         "As-is track: every framework with its own defaults. The rows do different work where the "
         "fairness diff says so; do not compare them with an equalised run.");
   }
+  add_precision_notes(s, notes);
   for (const Contender& contender : s.manifest.contenders) {
     if (contender.compile_ns == 0) continue;
     notes.push_back(

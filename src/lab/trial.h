@@ -25,6 +25,13 @@ struct Failure {
   bool operator==(const Failure&) const = default;
 };
 
+// How long a training loop waited for its next batch; the first one of each epoch apart.
+struct BatchWait {
+  int64_t ns = 0, batches = 0;
+  int64_t first_ns = 0, firsts = 0;
+  bool operator==(const BatchWait&) const = default;
+};
+
 // n training steps between two completion barriers.
 struct Burst {
   int64_t ns = 0;
@@ -36,6 +43,7 @@ struct Burst {
   // number of steps since the weights were loaded.
   std::map<int64_t, double> losses = {};
   std::map<std::string, double> used = {};  // processor time, page faults, ... (lab/usage.h)
+  std::optional<BatchWait> wait = {};       // absent: it cannot be told from the step itself
   double ms_per_step() const { return static_cast<double>(ns) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;
 };
@@ -172,7 +180,8 @@ struct Manifest {
   std::string recipe_name = {};
   std::string recipe_file = {};
   std::string recipe_text = {};
-  std::string workload_text = {};  // IR
+  std::string workload_text = {};   // IR
+  std::string published_text = {};  // CSV of the recipe's [published]
   std::string weights_sha256 = {};
   std::string data_sha256 = {};
   std::string data_description = {};  // "MNIST, 60,000 train images"

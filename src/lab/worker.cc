@@ -281,6 +281,25 @@ std::optional<Losses> Worker::losses(int64_t steps) {
   return result;
 }
 
+std::optional<std::vector<std::string>> Worker::batches(int64_t count,
+                                                        const std::vector<std::vector<int64_t>>& row_shapes) {
+  std::optional<Failure> refused = failure_;
+  const auto answer =
+      ask(*impl_, refused, "batches", {{"op", "batches"}, {"count", count}, {"row_shapes", row_shapes}});
+  if (!answer) {
+    // A worker of an earlier protocol, or of another language.
+    if (!refused->reason.starts_with("unknown op") &&
+        refused->reason.find(": unknown op") == std::string::npos)
+      failure_ = refused;
+    return std::nullopt;
+  }
+  const auto found = answer->find("sha256");
+  if (found == answer->end() || !found->is_array()) return std::nullopt;
+  std::vector<std::string> hashes;
+  for (const Json& hash : *found) hashes.push_back(plain(hash));
+  return hashes;
+}
+
 std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
@@ -298,6 +317,10 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   ran.burst.late_ns = std::max<int64_t>(0, went_by - ran.burst.ns) + busy_after(pid(), kLongestWatch);
   if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
     ran.loss = number(*loss);
+  if (const auto wait = answer->find("wait"); wait != answer->end() && wait->is_object()) {
+    ran.burst.wait = BatchWait{integer(*wait, "ns"), integer(*wait, "batches"), integer(*wait, "first_ns"),
+                               integer(*wait, "firsts")};
+  }
   impl_->note(steps, stage == "run", ran);
   if (impl_->ring) {
     const proc::Marks marks = impl_->ring->since(marks_before);

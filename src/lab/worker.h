@@ -89,6 +89,10 @@ class Worker {
   bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
               const std::filesystem::path& out);
   std::optional<Losses> losses(int64_t steps);
+  // SHA-256 of the first batches that training reads, by whatever pipeline it has (lab/batch_hashes.h).
+  // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.
+  std::optional<std::vector<std::string>> batches(int64_t count,
+                                                  const std::vector<std::vector<int64_t>>& row_shapes);
   // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
 

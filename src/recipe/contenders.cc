@@ -46,6 +46,10 @@ std::string framework_of(std::string_view source) {
   return torch ? "torch" : jax ? "jax" : tensorflow ? "tensorflow" : "";
 }
 
+std::string integers(const emit::Setting& setting) {
+  return setting.least == 1 ? "a positive integer" : fmt::format("an integer of {} or more", setting.least);
+}
+
 // Text of a setting's value as TOML has it: "default", true, 8.
 Result<std::string> setting_value(const Reader& reader, const emit::Framework& framework,
                                   const emit::Setting& setting, const toml::node& node) {
@@ -64,9 +68,9 @@ Result<std::string> setting_value(const Reader& reader, const emit::Framework& f
   } else if (setting.values.empty()) {
     int64_t number = 0;
     const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (code != std::errc() || end != text.data() + text.size() || number < 1) {
-      return reader.error(node.source(), fmt::format("setting '{}' of {} must be a positive integer, is '{}'",
-                                                     setting.name, framework.name, text));
+    if (code != std::errc() || end != text.data() + text.size() || number < setting.least) {
+      return reader.error(node.source(), fmt::format("setting '{}' of {} must be {}, is '{}'", setting.name,
+                                                     framework.name, integers(setting), text));
     }
   } else if (std::find(setting.values.begin(), setting.values.end(), text) == setting.values.end()) {
     return reader.error(node.source(),

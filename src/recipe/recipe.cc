@@ -134,6 +134,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   recipe.data.kind = reader.word("data", "kind", recipe.data.kind);
   if (reader.find("data", "path") != nullptr) recipe.data.path = reader.path(reader.word("data", "path", ""));
   recipe.data.samples = reader.integer("data", "samples", recipe.data.samples);
+  recipe.data.shuffle = reader.flag("data", "shuffle", false);
   recipe.budget.minutes = reader.real("budget", "minutes", recipe.budget.minutes);
   recipe.budget.heats = reader.integer("budget", "heats", recipe.budget.heats);
   recipe.cost.per_hour = reader.real("cost", "per_hour", 0);
@@ -185,6 +186,18 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));
+  }
+  if (const toml::node* node = reader.find("published", "file")) {
+    recipe.published.file = reader.path(reader.word("published", "file", ""));
+    auto table = read_file(recipe.published.file);
+    if (!table && !recorded)
+      return reader.error(node->source(), table.error().message, "paths are relative to the recipe's folder");
+    if (table) recipe.published.text = *table;
+  }
+  if (recipe.data.shuffle && recipe.training.track == ir::Track::kAsIs) {
+    return reader.error(reader.find("data", "shuffle")->source(),
+                        "in the as-is track every framework shuffles in its own way",
+                        "remove data.shuffle, or set track = \"equalised\"");
   }
   if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
     return reader.error(reader.find("race", "sample_ms")->source(),

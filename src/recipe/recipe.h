@@ -20,6 +20,7 @@ struct Data {
   std::string kind = "synthetic";   // mnist | synthetic | file
   std::filesystem::path path = {};  // kind = file, absolute
   int64_t samples = 1000;
+  bool shuffle = false;
   bool operator==(const Data&) const = default;
 };
 
@@ -83,6 +84,13 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
+// A published table to stand beside the measured one (lab/published.h).
+struct PublishedTable {
+  std::filesystem::path file = {};  // absolute; empty: none
+  std::string text = {};
+  bool operator==(const PublishedTable&) const = default;
+};
+
 struct Recipe {
   std::string name = {};
   std::filesystem::path file = {};
@@ -96,6 +104,7 @@ struct Recipe {
   Budget budget = {};
   Race race = {};
   Cost cost = {};
+  PublishedTable published = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

@@ -131,6 +131,12 @@ std::vector<Key> make_keys() {
        .least = 0,
        .least_excluded = true,
        .doc = "float inputs are divided by this on loading (255 for bytes)"},
+      {.section = "data",
+       .name = "shuffle",
+       .kind = Kind::kFlag,
+       .fallback = "false",
+       .doc = "true: one order drawn from the seed, the same for every contender and in every epoch; false: "
+              "the order of the file. In the as-is track every framework shuffles in its own way"},
       {.section = "optimizer",
        .name = "kind",
        .kind = Kind::kWord,
@@ -359,6 +365,13 @@ std::vector<Key> make_keys() {
        .least = 0,
        .most = 1,
        .doc = "with more than this share of the rounds disturbed, the verdict is refused (exit code 3)"},
+      {.section = "published",
+       .name = "file",
+       .kind = Kind::kPath,
+       .fallback = "",
+       .doc =
+           "CSV file of a published table with columns contender and seconds; the report puts its order and "
+           "ratios beside the measured ones"},
       {.section = "cost",
        .name = "per_hour",
        .kind = Kind::kReal,

@@ -40,7 +40,7 @@ nlohmann::ordered_json schema_of(const emit::Setting& setting) {
   if (setting.name == "pin") {
     one = {{"type", "string"}};
   } else if (setting.values.empty()) {
-    one = {{"type", "integer"}, {"minimum", 1}};
+    one = {{"type", "integer"}, {"minimum", setting.least}};
   } else if (setting.values == std::vector<std::string>{"false", "true"} ||
              setting.values == std::vector<std::string>{"true", "false"}) {
     one = {{"type", "boolean"}};
@@ -94,10 +94,11 @@ std::string settings_table(const std::vector<emit::Setting>& settings) {
   if (settings.empty()) return "";
   std::string text = "\n| setting | values | default | meaning |\n|---|---|---|---|\n";
   for (const emit::Setting& setting : settings) {
-    const std::string values = setting.name == "pin" ? "text"
-                               : setting.values.empty()
-                                   ? "positive integer"
-                                   : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
+    const std::string values =
+        setting.name == "pin"                          ? "text"
+        : setting.values.empty() && setting.least != 1 ? fmt::format("integer >= {}", setting.least)
+        : setting.values.empty()                       ? "positive integer"
+                                 : fmt::format("`{}`", fmt::join(setting.values, "`, `"));
     text += fmt::format("| `{}` | {} | {} | {} |\n", setting.name, values, setting.fallback,
                         setting.training_only ? setting.doc + " (scenario train)" : setting.doc);
   }

@@ -44,11 +44,16 @@ void append_sentence(std::string& text, const std::string& more) {
 
 }  // namespace
 
-Cells cells(const lab::Row& row, const lab::Row& leader) {
+Cells cells(const lab::Summary& summary, const lab::Row& row) {
+  const lab::Row& leader = lab::leader_of(summary, row);
   const bool leads = &row == &leader;
   Cells c;
   c.rank = rank_range(row);
   c.name = one_line(row.contender.id);
+  const auto groups = lab::groups_of(summary);
+  if (groups.size() > 1 || groups != std::vector<std::string>{"float32"}) c.group = row.group;
+  if (row.loss_distance && row.gradient_distance)
+    c.distance = fmt::format("{} · {}", error_size(*row.loss_distance), error_size(*row.gradient_distance));
   c.ties = row.ties;
   c.verdict = lower(one_line(row.verdict));
   c.ms = milliseconds(row.ms_per_step.value);
@@ -124,6 +129,10 @@ void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
   c.energy = or_none(row.usage.joules, [&](double v) {
     return s.batch > 0 ? fmt::format("{:.3g} J", v / static_cast<double>(s.batch)) : kNone;
   });
+  c.wait = or_none(row.wait.share, use);
+  c.wait_batch = or_none(row.wait.batch_ms, duration);
+  c.wait_first = or_none(row.wait.first_ms, duration);
+  c.wait_epoch = or_none(row.wait.epoch_ms, duration);
   c.epoch = or_none(row.epoch.seconds, [](double v) { return duration(v * 1e3); });
   c.price = or_none(row.epoch.price, [&](double v) {
     return fmt::format("{:.3g}", v) + (s.currency.empty() ? "" : " " + one_line(s.currency));
@@ -233,10 +242,10 @@ std::vector<VariancePart> variance_parts(const lab::Variance& variance) {
 }
 
 bool has_ties(const lab::Summary& summary) {
-  std::set<char> seen;
+  std::set<std::pair<std::string, char>> seen;  // letters of different groups have nothing in common
   for (const lab::Row& row : summary.ranked) {
     for (const char letter : row.ties) {
-      if (!seen.insert(letter).second) return true;
+      if (!seen.insert({row.group, letter}).second) return true;
     }
   }
   return false;

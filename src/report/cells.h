@@ -12,6 +12,8 @@ namespace bakeoff::report {
 struct Cells {
   std::string rank;             // "1", "2–4"
   std::string name;             // Contender::id on one line
+  std::string group;            // "bfloat16"; empty where all are in float32
+  std::string distance;         // "0.0021 · 0.034": of loss and gradients from the float32 twin
   std::string ties;             // "a", "ab"
   std::string verdict;          // lower case: "leader", "slower", "undecided"
   std::string ms;               // "75.6"
@@ -28,6 +30,10 @@ struct Cells {
   std::string faults;           // page faults a step, "1,204"; "12 (3 from disk)"
   std::string switches;         // context switches a step
   std::string energy;           // "0.41 J" a sample
+  std::string wait;             // for batches, "0.3%" of the time
+  std::string wait_batch;       // "0.21 ms": for a batch within an epoch
+  std::string wait_first;       // "310 ms": for the first of an epoch
+  std::string wait_epoch;       // "0.36 s": for all batches of an epoch
   std::string epoch;            // duration of an epoch, "23.4 s"
   std::string price;            // of an epoch, "0.012 USD"
   std::string co2;              // "1.2 g"
@@ -47,7 +53,8 @@ struct Cells {
   std::string heats;
 };
 
-Cells cells(const lab::Row& row, const lab::Row& leader);
+// Against the leader of its group.
+Cells cells(const lab::Summary& summary, const lab::Row& row);
 // Those of what it used and what an epoch costs.
 void fill_usage(const lab::Summary& summary, const lab::Row& row, Cells& cells);
 

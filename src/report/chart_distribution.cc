@@ -94,7 +94,7 @@ std::string distribution_chart(const lab::Summary& s, double width) {
   std::vector<Cloud> clouds;
   for (const lab::Row& row : s.ranked) {
     clouds.push_back(cloud_of(row));
-    labels.push_back(cells(row, s.ranked.front()).name);
+    labels.push_back(cells(s, row).name);
     values.push_back(clouds.back().steps.empty() ? ""
                                                  : milliseconds(quantile(clouds.back().steps, 0.5)) + " ms");
   }

@@ -76,12 +76,11 @@ std::string title_of(const Cells& c) {
 
 std::string interval_chart(const lab::Summary& s, double width) {
   if (s.ranked.size() < 2) return "";
-  const lab::Row& leader = s.ranked.front();
   std::vector<std::string> labels, values;
   for (const lab::Row& row : s.ranked) {
-    const Cells c = cells(row, leader);
+    const Cells c = cells(s, row);
     labels.push_back(c.name);
-    values.push_back(&row == &leader ? "leader" : c.ratio + "  " + c.ratio_interval);
+    values.push_back(&row == &lab::leader_of(s, row) ? "leader" : c.ratio + "  " + c.ratio_interval);
   }
   const RowFrame f = row_frame(width, labels, values, 34);
   const Axis axis = ratio_axis(s, f.left, f.right);
@@ -97,10 +96,10 @@ std::string interval_chart(const lab::Summary& s, double width) {
   const std::vector<std::string> classes = group_classes(s);
   for (size_t i = 0; i < s.ranked.size(); ++i) {
     const lab::Row& row = s.ranked[i];
-    svg.begin("row", title_of(cells(row, leader)), static_cast<int>(i));
+    svg.begin("row", title_of(cells(s, row)), static_cast<int>(i));
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
     draw_row_text(svg, f, i, labels[i], values[i]);
-    if (&row != &leader) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
+    if (&row != &lab::leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
     svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
     svg.end();
   }

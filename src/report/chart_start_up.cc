@@ -63,7 +63,7 @@ std::string start_up_chart(const lab::Summary& s, double width) {
   std::vector<Bar> bars;
   for (const lab::Row& row : s.ranked) {
     bars.push_back(bar_of(row.start_up));
-    labels.push_back(cells(row, s.ranked.front()).name);
+    labels.push_back(cells(s, row).name);
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
     values.push_back(duration(bars.back().warm()) +
                      (cold ? ", cold " + duration(bars.back().warm() + bars.back().cold) : ""));

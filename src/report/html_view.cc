@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/beside.h"
 #include "report/cells.h"
 #include "report/charts.h"
 #include "report/html_parts.h"
@@ -69,7 +70,7 @@ View tile(const std::string& value, const std::string& unit, const std::string& 
 std::vector<View> tiles(const lab::Summary& s) {
   std::vector<View> out;
   if (!s.ranked.empty()) {
-    const Cells c = cells(s.ranked.front(), s.ranked.front());
+    const Cells c = cells(s, s.ranked.front());
     out.push_back(tile(c.ms, "ms", "a step of the leader"));
     if (c.rate != kNone) out.push_back(tile(c.rate, "", "samples per second"));
     if (c.gflops != kNone) out.push_back(tile(c.gflops, "GFLOP/s", "of the model's arithmetic"));
@@ -87,15 +88,17 @@ std::vector<View> tiles(const lab::Summary& s) {
   return out;
 }
 
-View ranked_row(const Series& series, const lab::Row& leader) {
+View ranked_row(const Series& series, const lab::Summary& s) {
   const lab::Row& row = *series.row;
-  const Cells c = cells(row, leader);
+  const Cells c = cells(s, row);
   View v;
   v.texts = {{"rank", c.rank},
              {"row_markup", breakable(c.name)},
              {"row_class", series.cls},
              {"series", std::to_string(series.index)},
              {"row_ties", c.ties},
+             {"row_group", c.group},
+             {"row_distance", c.distance},
              {"ms", c.ms},
              {"ms_interval", c.ms_interval},
              {"ratio", c.ratio},
@@ -110,7 +113,7 @@ View ranked_row(const Series& series, const lab::Row& leader) {
              {"parity_word", parity_word(row.parity)},
              {"parity_class", parity_class(row.parity)},
              {"cold", c.first_step_cold == kNone ? "" : "cold " + c.first_step_cold}};
-  v.flags = {{"leads", &row == &leader}};
+  v.flags = {{"leads", &row == &lab::leader_of(s, row)}};
   return v;
 }
 
@@ -129,6 +132,10 @@ void add_usage(const lab::Summary& s, View& page) {
       {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
       {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
       {"Switches a step", "Context switches of all its threads", &Cells::switches},
+      {"Waiting for batches", "Share of its time in which the training loop had no batch", &Cells::wait},
+      {"Wait for a batch", "Those within an epoch", &Cells::wait_batch},
+      {"First of an epoch", "Wait for the first batch of an epoch", &Cells::wait_first},
+      {"Wait an epoch", "For all batches of an epoch", &Cells::wait_epoch},
       {"Instructions a step", "Outside the kernel", &Cells::instructions},
       {"Cache misses a step", "Of the last level, outside the kernel", &Cells::misses},
       {"Memory a sample", "Beyond the model as built, over the rows of a batch", &Cells::sample_memory},
@@ -148,7 +155,7 @@ void add_usage(const lab::Summary& s, View& page) {
       {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
   std::vector<Cells> rows;
   for (const lab::Row& row : s.ranked) {
-    rows.push_back(cells(row, s.ranked.front()));
+    rows.push_back(cells(s, row));
     fill_usage(s, row, rows.back());
   }
   std::vector<const Column*> shown;
@@ -170,6 +177,22 @@ void add_usage(const lab::Summary& s, View& page) {
   page.flags["has_usage"] = shown.size() > 1;
   page.flags["has_not_sampled"] = !s.not_sampled.empty();
   page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
+}
+
+void add_published(const lab::Summary& s, View& page) {
+  for (const BesideRow& row : beside_rows(s)) {
+    page.lists["published"].push_back({{{"published_name", row.contender},
+                                        {"published_seconds", row.seconds},
+                                        {"published_place", row.place},
+                                        {"published_ratio", row.ratio},
+                                        {"here_ms", row.ms},
+                                        {"here_place", row.measured_place},
+                                        {"here_ratio", row.measured_ratio}},
+                                       {},
+                                       {}});
+  }
+  page.flags["has_published"] = !page.lists["published"].empty();
+  page.texts["published_statement"] = s.published ? beside_statement(*s.published) : "";
 }
 
 View unranked_row(const lab::Row& row) {
@@ -325,7 +348,7 @@ View page_view(const lab::Summary& s, bool sources) {
                 {"tie_legend", kTieLegend}};
   page.lists["tiles"] = tiles(s);
   for (const Series& series : all_series(s)) {
-    if (series.ranked) page.lists["ranked"].push_back(ranked_row(series, s.ranked.front()));
+    if (series.ranked) page.lists["ranked"].push_back(ranked_row(series, s));
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));
   }
   for (const std::string& note : s.notes) page.lists["notes"].push_back({{{"note", one_line(note)}}, {}, {}});
@@ -333,7 +356,9 @@ View page_view(const lab::Summary& s, bool sources) {
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},
                 {"has_roofline", s.roofline.has_value()},
-                {"has_ties", has_ties(s)}};
+                {"has_ties", has_ties(s)},
+                {"has_groups", !s.ranked.empty() && !cells(s, s.ranked.front()).group.empty()}};
+  add_published(s, page);
   page.flags["has_variance"] = s.variance.has_value();
   if (s.variance) {
     page.texts["variance_sentence"] = one_line(s.variance->sentence);

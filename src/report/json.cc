@@ -100,6 +100,10 @@ void add_usage(const lab::Row& r, Json& out) {
 
 Json row(const lab::Row& r, bool ranked, bool samples) {
   Json out = {{"contender", contender(r.contender)}};
+  out["group"] = r.group;
+  out["precision_support"] = r.support.empty() ? Json(nullptr) : Json(r.support);
+  out["distance_from_float32"] = {{"loss", number(r.loss_distance)},
+                                  {"gradients", number(r.gradient_distance)}};
   out["rank"] = ranked ? Json::array({r.rank_best, r.rank_worst}) : Json(nullptr);
   out["ties"] = r.ties;
   out["verdict"] = r.verdict;
@@ -111,6 +115,10 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
   out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
   add_usage(r, out);
+  out["batch_wait"] = {{"share", number(r.wait.share)},
+                       {"ms_per_batch", number(r.wait.batch_ms)},
+                       {"ms_first_of_epoch", number(r.wait.first_ms)},
+                       {"ms_per_epoch", number(r.wait.epoch_ms)}};
   out["epoch"] = {{"seconds", number(r.epoch.seconds)},
                   {"price", number(r.epoch.price)},
                   {"joules", number(r.epoch.joules)},
@@ -217,6 +225,21 @@ Json roofline(const lab::Roofline& r) {
           {"disturbed", r.disturbed}};
 }
 
+Json published(const lab::Published& p) {
+  Json rows = Json::array();
+  for (const lab::PublishedRow& row : p.rows) {
+    rows.push_back({{"contender", row.contender},
+                    {"seconds", number(row.seconds)},
+                    {"ratio", number(row.ratio)},
+                    {"place", row.place},
+                    {"measured_ms", number(row.measured_ms)},
+                    {"measured_ratio", number(row.measured_ratio)},
+                    {"measured_place", row.measured_place ? Json(*row.measured_place) : Json(nullptr)}});
+  }
+  return {
+      {"source", p.source}, {"rows", rows}, {"kendall_tau", number(p.agreement)}, {"compared", p.compared}};
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -249,6 +272,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;
+  out["published"] = s.published ? published(*s.published) : Json(nullptr);
   out["roofline"] = s.roofline ? roofline(*s.roofline) : Json(nullptr);
   out["manifest"] = manifest(s.manifest);
   for (const lab::Source& source : s.sources) {

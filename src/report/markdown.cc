@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/beside.h"
 #include "report/cells.h"
 #include "report/text.h"
 
@@ -49,15 +50,18 @@ std::string table(const lab::Summary& s) {
   const bool ties = has_ties(s);
   std::string out = "| rank | contender |";
   std::string rule = "|---:|---|";
+  const bool groups = !s.ranked.empty() && !cells(s, s.ranked.front()).group.empty();
+  if (groups) out += " precision | from float32 |", rule += "---|---|";
   if (ties) out += " tie |", rule += "---|";
   out +=
       " ms/step | ratio to the leader | verdict | samples/s | first step | cold | break-even | peak memory | "
       "parity |\n";
   out += rule + "---:|---:|---|---:|---:|---:|---|---:|---|\n";
   for (const lab::Row& row : s.ranked) {
-    const Cells c = cells(row, s.ranked.front());
+    const Cells c = cells(s, row);
     const std::string against = c.ratio_interval == "–" ? "" : ' ' + c.ratio_interval;
     out += fmt::format("| {} | {} |", c.rank, code(c.name));
+    if (groups) out += fmt::format(" {} | {} |", escape(c.group), escape(c.distance));
     if (ties) out += fmt::format(" {} |", escape(c.ties));
     out += fmt::format(" {} {} | {}{} | {} | {} | {} | {} | {} | {} | {} |\n", c.ms, c.ms_interval, c.ratio,
                        against, escape(c.verdict), c.rate, c.first_step, c.first_step_cold, c.break_even,
@@ -88,6 +92,7 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
     out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
+  out += beside_markdown(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

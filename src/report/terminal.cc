@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "report/beside.h"
 #include "report/cells.h"
 #include "report/numbers.h"
 #include "report/table.h"
@@ -51,6 +52,7 @@ class Screen {
     header();
     table();
     legend();
+    published();
     variance();
     unranked();
     notes();
@@ -79,7 +81,7 @@ class Screen {
     if (s_.ranked.empty()) return;
     std::vector<Cells> rows;
     for (const lab::Row& row : s_.ranked) {
-      rows.push_back(cells(row, s_.ranked.front()));
+      rows.push_back(cells(s_, row));
       fill_usage(s_, row, rows.back());
     }
     std::vector<Column> columns;
@@ -97,6 +99,7 @@ class Screen {
       return Cell{rows[i].name, i == 0 ? Ink::kBold : Ink::kPlain};
     });
     columns.back().wraps = true;
+    add("precision", 1, true, text(&Cells::group));
     if (has_ties(s_)) add("tie", 4, true, text(&Cells::ties, Ink::kDim));
     add("ms/step", 0, false, text(&Cells::ms));
     add("interval", 6, true, text(&Cells::ms_interval, Ink::kDim));
@@ -109,6 +112,8 @@ class Screen {
     add("of bandwidth", 12, false, text(&Cells::byte_use, Ink::kDim));
     add("first step", 2, false, text(&Cells::first_step));
     add("cold", 8, false, text(&Cells::first_step_cold));
+    add("from float32", 2, false, text(&Cells::distance, Ink::kDim));
+    add("wait", 9, false, text(&Cells::wait, Ink::kDim));
     add("start-up", kLuxury, false, text(&Cells::start));
     add("break-even", 9, true, text(&Cells::break_even));
     add("peak memory", 10, false, text(&Cells::memory));
@@ -144,11 +149,25 @@ class Screen {
       lines("Break-even: ahead of the leader in total time, start-up included, until or after that step.",
             Ink::kDim);
     }
+    if (shown_.count("from float32")) {
+      lines("From float32: distance of the loss and of the gradients on one batch from the float32 twin.",
+            Ink::kDim);
+    }
+    if (shown_.count("wait")) lines("Wait: share of its time in which the loop had no batch.", Ink::kDim);
     roofline_legend();
   }
 
   void roofline_legend() {
     if (shown_.count("of peak") && s_.roofline) lines(roofline_statement(*s_.roofline), Ink::kDim);
+  }
+
+  void published() {
+    const auto table = beside_lines(s_, width_, options_.colour);
+    if (table.empty()) return;
+    line();
+    line("Beside the published table", Ink::kBold);
+    for (const std::string& row : table) out_ += row + '\n';
+    lines(beside_statement(*s_.published), Ink::kDim);
   }
 
   void variance() {

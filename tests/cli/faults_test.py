@@ -38,12 +38,30 @@ def with_loss(expression: str) -> Callable[[str], str]:
     return lambda source: support.replaced(source, (IMPORTS, count), (LOSS, body))
 
 
+def in_loader(code: str) -> Callable[[str], str]:
+    """Runs `code` in the worker process of a DataLoader, for its tenth sample."""
+    line = '    """A stored sample as the model takes it."""\n'
+    body = (
+        "    SEEN.append(None)\n"
+        "    if torch.utils.data.get_worker_info() and len(SEEN) == 10:\n"
+        f"        {code}\n"
+    )
+    return lambda source: support.replaced(
+        source, (IMPORTS, f"{IMPORTS}SEEN = []\n"), (line, line + body)
+    )
+
+
+PRELOADED = "train_torch.py"
+LOADER = "train_torch_input_dataset_workers_1.py"
+
+
 @dataclass(frozen=True)
 class Fault:
     edit: Callable[[str], str]
     stage: str  # where its row says that it ended
     reason: str  # pattern
     tail: str = "^"  # pattern in the log tail
+    base: str = PRELOADED  # the emitted script that is edited
 
 
 # The gate trains 5 steps in one process and 3 in another, a heat at least 10.
@@ -119,6 +137,18 @@ FAULTS = {
         "parity",
         "garbage",
     ),
+    "loader_dies": Fault(
+        in_loader("__import__('os').kill(__import__('os').getpid(), 9)"),
+        "losses",
+        "DataLoader worker .*(killed by signal|exited unexpectedly)",
+        base=LOADER,
+    ),
+    "loader_hangs": Fault(
+        in_loader("__import__('time').sleep(3600)"),
+        "losses",
+        r"20(\.0)? s",
+        base=LOADER,
+    ),
     "orphans": Fault(
         at_import(f"{SLEEPER}True)\n{SLEEPER}False)\nraise RuntimeError('alone')\n"),
         "build",
@@ -145,12 +175,15 @@ class Faults(unittest.TestCase):
         cls.addClassCleanup(cls.place.close)
         place = cls.place
         place.write("mlp.ir", support.MLP)
-        one = place.write("one.toml", support.recipe(['framework = "torch"']))
+        bases = ['framework = "torch"'] * 2
+        bases[1] += ', input = "dataset", workers = 1'
+        one = place.write("one.toml", support.recipe(bases))
         emitted = place.run("emit", one, "--out", "emitted")
         assert emitted.code == 0, emitted.err
-        source = (place.path / "emitted" / "train_torch.py").read_text()
         for name, fault in FAULTS.items():
+            source = (place.path / "emitted" / fault.base).read_text()
             place.write(f"{name}.py", fault.edit(source))
+        source = (place.path / "emitted" / PRELOADED).read_text()
         for name, edit in HARMLESS.items():
             place.write(f"{name}.py", edit(source))
         contenders = ['framework = "torch"', 'framework = "jax"'] + [

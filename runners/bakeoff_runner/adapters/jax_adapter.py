@@ -34,7 +34,7 @@ import os
 import time
 from importlib import metadata
 from types import ModuleType
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -55,6 +55,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.pipeline import TimedBatches, digest
 from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
@@ -70,7 +71,7 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(params, opt_state, *batch)",
     "train_steps": "train_steps(params, opt_state, *batches)",
 }
-_OPTIONS = {"donate", "steps_per_call"}
+_OPTIONS = {"donate", "steps_per_call", "precision", "tf32"}
 # Steps that predict do not depend on each other: JAX may have up to 32 of them under
 # way on a CPU, and the last one may be the first to be ready.
 _UNDER_WAY = 64
@@ -112,7 +113,7 @@ class JaxAdapter(Adapter):
         self._with_optimizer = True
         self._predicts = False
         self._state: Optional[_State] = None
-        self._batches: Optional[Iterator[Any]] = None
+        self._batches: Optional[TimedBatches] = None
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -219,6 +220,7 @@ class JaxAdapter(Adapter):
         self._need_optimizer()
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
+        batches.take()
         loss: Any = None
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
@@ -239,7 +241,7 @@ class JaxAdapter(Adapter):
             end = time.monotonic_ns()
             self._state = _State((state,))
         last = None if loss is None else float(losses_of(loss)[-1])
-        return RunResult(end - start, last, count * calls.steps)
+        return RunResult(end - start, last, count * calls.steps, batches.take())
 
     def allocator_peak(self) -> Peak:
         return jax_peak()
@@ -413,10 +415,29 @@ class JaxAdapter(Adapter):
     def _calls(self) -> Calls:
         return Calls(self._the_script())
 
-    def _stream(self) -> Iterator[Any]:
+    def _stream(self) -> TimedBatches:
         if self._batches is None:
-            self._batches = iter(self._the_script().batches(self._data))
+            calls = self._calls()
+            made = iter(self._the_script().batches(self._data))
+            self._batches = TimedBatches(made, self._per_epoch() // calls.steps)
         return self._batches
+
+    def _per_epoch(self) -> int:
+        batch = getattr(self._the_script(), "BATCH_SIZE", 0)
+        rows = min((len(array) for array in self._data), default=0)
+        return rows // batch if batch else 0
+
+    def batch_hashes(
+        self, count: int, row_shapes: list[list[int]]
+    ) -> Optional[list[str]]:
+        self._batches = None
+        stream, calls, hashes = self._stream(), self._calls(), list[str]()
+        while len(hashes) < count:
+            hashes += [
+                digest(arrays, row_shapes) for arrays in calls.batches(next(stream))
+            ]
+        self._batches = None
+        return hashes[:count]
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         import jax.numpy as jnp

@@ -53,6 +53,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.pipeline import digest
 from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
@@ -210,6 +211,30 @@ class KerasAdapter(Adapter):
             pass
         finally:
             self._position += bursts.total
+
+    def batch_hashes(
+        self, count: int, row_shapes: list[list[int]]
+    ) -> Optional[list[str]]:
+        """Those that `fit` hands to the function which it calls for a step."""
+        self._restore(self._initial)
+        self._position = 0
+        model, library = self._model, self._library
+        compiled = model.train_function
+        hashes: list[str] = []
+
+        def take(batch: Any) -> None:
+            if len(hashes) < count:
+                leaves = [leaf for leaf in library.leaves(batch) if leaf is not None]
+                hashes.append(digest(map(library.array, leaves), row_shapes))
+            model.stop_training = len(hashes) == count
+
+        self._backend.drain(model, self._steps_per_execution, take)
+        try:
+            self._fit(library.keras.callbacks.Callback())
+        finally:
+            model.train_function = compiled
+        self._restore(self._initial)
+        return hashes
 
     def allocator_peak(self) -> Peak:
         backend: Backend = self._backend

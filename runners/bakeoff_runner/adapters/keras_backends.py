@@ -10,7 +10,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
 
@@ -56,6 +56,13 @@ class Backend(ABC):
     @abstractmethod
     def barrier(self, model: Any) -> None:
         """Returns when every step dispatched so far is complete."""
+
+    @abstractmethod
+    def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
+        """Gives the model a train function that hands batches on, `steps` a call.
+
+        It computes nothing; `fit` uses it until ``train_function`` is set again.
+        """
 
     def before_reset(self, model: Any) -> None:  # noqa: B027
         """Called within `fit` before variables are read or written."""
@@ -122,10 +129,18 @@ class TensorFlowBackend(Backend):
         )
         return Gradients(
             loss.numpy(),
-            output.numpy(),
-            [tf.convert_to_tensor(grad).numpy() for grad in grads],
+            tf.cast(output, _wide(output)).numpy(),
+            [tf.convert_to_tensor(grad).numpy() / _scale(model) for grad in grads],
             [self.value(variable) for variable in model.non_trainable_variables],
         )
+
+    def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
+        def step(iterator: Any) -> dict[str, Any]:
+            for _ in range(steps):
+                take(next(iterator))
+            return {}
+
+        model.train_function = step
 
     def barrier(self, model: Any) -> None:
         import tensorflow as tf
@@ -185,7 +200,7 @@ class JaxBackend(Backend):
 
         model.optimizer.build(model.trainable_variables)
         step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
-        (loss, (_, output, buffers, _)), grads = step(
+        (_, (loss, output, buffers, _)), grads = step(
             state(model.trainable_variables),
             state(model.non_trainable_variables),
             state(model.metrics_variables),
@@ -197,10 +212,18 @@ class JaxBackend(Backend):
         )
         return Gradients(
             np.array(loss),
-            np.array(output),
-            [np.array(grad) for grad in grads],
+            np.array(output, _wide(output)),
+            [np.array(grad) / _scale(model) for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
+
+    def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
+        def step(state: Any, iterator: Any) -> tuple[dict[str, Any], Any]:
+            for _ in range(steps):
+                take(next(iterator))
+            return {}, state
+
+        model.train_function = step
 
     def barrier(self, model: Any) -> None:
         import jax
@@ -261,7 +284,7 @@ class TorchBackend(Backend):
         output = model(x, training=True)
         loss = model.compute_loss(x=x, y=y, y_pred=output, training=True)
         if loss.requires_grad:
-            loss.backward()
+            (loss * _scale(model)).backward()
         grads = [variable.value.grad for variable in variables]
         result = Gradients(
             _copy(loss),
@@ -269,13 +292,21 @@ class TorchBackend(Backend):
             [
                 np.zeros(variable.shape, variable.dtype)
                 if grad is None
-                else _copy(grad)
+                else _copy(grad) / _scale(model)
                 for grad, variable in zip(grads, variables)
             ],
             [_numpy(variable) for variable in model.non_trainable_variables],
         )
         model.zero_grad()
         return result
+
+    def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
+        def step(data: Any) -> dict[str, Any]:
+            for batch in data:
+                take(batch)
+            return {}
+
+        model.train_function = step
 
     def barrier(self, model: Any) -> None:
         import torch
@@ -295,8 +326,25 @@ def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:
 
 
 def _copy(tensor: Any) -> Array:
-    copy: Array = tensor.detach().cpu().numpy().copy()
+    tensor = tensor.detach().cpu()
+    if _wide(tensor) == "float32":
+        tensor = tensor.float()
+    copy: Array = tensor.numpy().copy()
     return copy
+
+
+def _wide(tensor: Any) -> str:
+    """The dtype of a tensor, at least float32."""
+    name = str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
+    return "float32" if name in ("bfloat16", "float16") else name
+
+
+def _scale(model: Any) -> Any:
+    """What the optimizer multiplies the loss with: a number of the loss's dtype."""
+    import numpy as np
+
+    scale = getattr(model.optimizer, "dynamic_scale", None)
+    return 1 if scale is None else np.float32(_numpy(scale))
 
 
 def _numpy(variable: Any) -> Array:

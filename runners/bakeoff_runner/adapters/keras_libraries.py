@@ -89,7 +89,16 @@ class Keras3(Library):
     """The package keras, on any backend."""
 
     framework = "keras"
-    options = frozenset({"backend", "jit_compile", "steps_per_execution"})
+    options = frozenset(
+        {
+            "backend",
+            "jit_compile",
+            "steps_per_execution",
+            "input",
+            "precision",
+            "tf32",
+        }
+    )
 
     def backend(self, options: Mapping[str, str]) -> Backend:
         name = options.get("backend", os.environ.get("KERAS_BACKEND", "tensorflow"))
@@ -157,7 +166,7 @@ class Keras2(Library):
     """The package tf_keras. Variables are TensorFlow's own."""
 
     framework = "keras2"
-    options = frozenset({"jit_compile", "steps_per_execution"})
+    options = frozenset({"jit_compile", "steps_per_execution", "input"})
 
     def backend(self, options: Mapping[str, str]) -> Backend:
         return _Keras2Backend()

@@ -30,7 +30,7 @@ import inspect
 import os
 import time
 from types import ModuleType
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Any, Callable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -51,6 +51,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.pipeline import TimedBatches, digest
 from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
@@ -62,7 +63,7 @@ _SCRIPT_NAMES = {
     "train_step": "train_step(model, optimizer, *batch)",
     "train_steps": "train_steps(model, optimizer, *batches)",
 }
-_OPTIONS = {"mode", "jit_compile", "steps_per_call"}
+_OPTIONS = {"mode", "jit_compile", "steps_per_call", "input", "precision", "tf32"}
 
 
 class TensorFlowAdapter(Adapter):
@@ -77,7 +78,7 @@ class TensorFlowAdapter(Adapter):
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._output_perm: Optional[tuple[int, ...]] = None
         self._initial: list[tuple[Any, Array]] = []
-        self._batches: Optional[Iterator[Any]] = None
+        self._batches: Optional[TimedBatches] = None
         self._dropout: Any = None
         self._predicts = False
 
@@ -176,6 +177,7 @@ class TensorFlowAdapter(Adapter):
         model, optimizer = self._model, self._optimizer
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
+        batches.take()
         loss = None
         start = time.monotonic_ns()
         for _ in range(count):
@@ -184,7 +186,7 @@ class TensorFlowAdapter(Adapter):
         self._barrier(loss)
         end = time.monotonic_ns()
         last = None if loss is None else float(losses_of(loss)[-1])
-        return RunResult(end - start, last, count * calls.steps)
+        return RunResult(end - start, last, count * calls.steps, batches.take())
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
@@ -389,10 +391,29 @@ class TensorFlowAdapter(Adapter):
     def _calls(self) -> Calls:
         return Calls(self._the_script())
 
-    def _stream(self) -> Iterator[Any]:
+    def _stream(self) -> TimedBatches:
         if self._batches is None:
-            self._batches = iter(self._the_script().batches(self._data))
+            calls = self._calls()
+            made = iter(self._the_script().batches(self._data))
+            self._batches = TimedBatches(made, self._per_epoch() // calls.steps)
         return self._batches
+
+    def _per_epoch(self) -> int:
+        batch = getattr(self._the_script(), "BATCH_SIZE", 0)
+        rows = min((len(array) for array in self._data), default=0)
+        return rows // batch if batch else 0
+
+    def batch_hashes(
+        self, count: int, row_shapes: list[list[int]]
+    ) -> Optional[list[str]]:
+        self._batches = None
+        stream, calls, hashes = self._stream(), self._calls(), list[str]()
+        while len(hashes) < count:
+            hashes += [
+                digest(arrays, row_shapes) for arrays in calls.batches(next(stream))
+            ]
+        self._batches = None
+        return hashes[:count]
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         import tensorflow as tf

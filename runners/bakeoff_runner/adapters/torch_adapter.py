@@ -7,7 +7,10 @@ What a script has to offer, generated or edited by its user:
 - ``train_step(model, optimizer, *inputs) -> loss``: zeroes the gradients, calls the
   model, goes backward and calls ``optimizer.step()`` once;
 - ``load_data(path)``: a tuple of tensors, one per input, rows first;
-- ``batches(*tensors)``: an endless iterator of tuples for ``train_step``.
+- ``batches(*tensors)``: an endless iterator of tuples for ``train_step``;
+- where the loss is scaled, the module's ``scaler``, a ``torch.amp.GradScaler``;
+- where ``load_data`` gives samples as they are stored, ``transform(*tensors)`` that
+  makes inputs of them.
 
 A script that predicts has instead of the optimizer and the training step
 
@@ -26,7 +29,7 @@ import re
 import time
 from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -46,6 +49,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
+from bakeoff_runner.pipeline import TimedBatches, digest
 from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
@@ -61,7 +65,17 @@ _SCRIPT_NAMES = {
     "load_data": "load_data(path)",
     "batches": "batches(*tensors)",
 }
-_OPTIONS = {"compile", "channels_last", "optimizer_impl"}
+_OPTIONS = {
+    "compile",
+    "channels_last",
+    "optimizer_impl",
+    "input",
+    "workers",
+    "precision",
+    "scaler",
+    "tf32",
+}
+_HALVINGS = 24  # of a loss scale, after which a step is certain
 
 
 class TorchAdapter(Adapter):
@@ -75,8 +89,9 @@ class TorchAdapter(Adapter):
         self._with_optimizer = True
         self._predicts = False
         self._data: tuple[Any, ...] = ()
-        self._batches: Optional[Iterator[Any]] = None
+        self._batches: Optional[TimedBatches] = None
         self._initial: dict[str, Any] = {}
+        self._scale: Optional[dict[str, Any]] = None  # initial state of the scaler
         # Canonical name -> where it is kept, and its canonical shape.
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._functional_dropout: Any = None
@@ -127,6 +142,8 @@ class TorchAdapter(Adapter):
         self._load_weights(request)
         self._load_data(request)
         self._initial = {n: t.clone() for n, t in self._tensors().items()}
+        scaler = getattr(script, "scaler", None)
+        self._scale = None if scaler is None else dict(scaler.state_dict())
         self._with_optimizer = request.train
         if request.train:
             self._require("make_optimizer")
@@ -177,13 +194,27 @@ class TorchAdapter(Adapter):
         model, optimizer = self._model, self._optimizer
         train_step, batches = self._the_script().train_step, self._stream()
         loss = None
+        batches.take()
         start = time.monotonic_ns()
         for _ in range(steps):
             loss = train_step(model, optimizer, *next(batches))
             mark()
         _barrier()
         end = time.monotonic_ns()
-        return RunResult(end - start, None if loss is None else float(loss))
+        value = None if loss is None else float(loss)
+        return RunResult(end - start, value, wait=batches.take())
+
+    def batch_hashes(
+        self, count: int, row_shapes: list[list[int]]
+    ) -> Optional[list[str]]:
+        self._batches = None
+        stream = self._stream()
+        hashes = [
+            digest([tensor.cpu().numpy() for tensor in next(stream)], row_shapes)
+            for _ in range(count)
+        ]
+        self._batches = None
+        return hashes
 
     def allocator_peak(self) -> Peak:
         return torch_peak()
@@ -286,9 +317,7 @@ class TorchAdapter(Adapter):
         if not isinstance(loaded, (tuple, list)):
             loaded = (loaded,)
         tensors = [torch.as_tensor(tensor) for tensor in loaded]
-        self._data = tuple(
-            t.to(self._dtype) if t.is_floating_point() else t for t in tensors
-        )
+        self._data = tuple(self._cast(tensor) for tensor in tensors)
 
     def _effective(self) -> dict[str, Any]:
         import torch
@@ -352,6 +381,8 @@ class TorchAdapter(Adapter):
             for name, tensor in self._tensors().items():
                 tensor.copy_(self._initial[name])
         self._model.zero_grad(set_to_none=True)
+        if self._scale is not None:
+            self._the_script().scaler.load_state_dict(self._scale)
         if self._with_optimizer:
             self._optimizer = self._the_script().make_optimizer(self._model)
         self._batches = None
@@ -360,17 +391,32 @@ class TorchAdapter(Adapter):
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
 
-    def _stream(self) -> Iterator[Any]:
+    def _stream(self) -> TimedBatches:
+        import torch
+
         if self._batches is None:
-            self._batches = iter(self._the_script().batches(*self._data))
+            script = self._the_script()
+            made = iter(script.batches(*self._data))
+            if self._dtype == torch.float64:  # transforms give float32
+                made = (tuple(map(self._cast, batch)) for batch in made)
+            batch = getattr(script, "BATCH_SIZE", 0)
+            rows = min((len(tensor) for tensor in self._data), default=0)
+            self._batches = TimedBatches(made, rows // batch if batch else 0)
         return self._batches
+
+    def _cast(self, tensor: Any) -> Any:
+        return tensor.to(self._dtype) if tensor.is_floating_point() else tensor
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         rows = min((len(tensor) for tensor in self._data), default=0)
         if first + count > rows:
             raise AdapterError(f"the data has {rows} rows, not {first + count}")
         device = next((p.device for p in self._model.parameters()), None)
-        return tuple(t[first : first + count].to(device) for t in self._data)
+        rows_of = [t[first : first + count] for t in self._data]
+        transform = getattr(self._the_script(), "transform", None)
+        if callable(transform):
+            rows_of = [self._cast(tensor) for tensor in transform(*rows_of)]
+        return tuple(tensor.to(device) for tensor in rows_of)
 
     # The proof.
 
@@ -416,7 +462,13 @@ class TorchAdapter(Adapter):
         else:
             optimizer = _NoOptimizer(self._model, keep_gradients)
         try:
-            loss = self._the_script().train_step(self._model, optimizer, *batch)
+            train_step = self._the_script().train_step
+            loss = train_step(self._model, optimizer, *batch)
+            # A scaler passes over steps until its scale is small enough.
+            for _ in range(_HALVINGS if self._scale is not None else 0):
+                if any(key.startswith("grad/") for key in seen):
+                    break
+                loss = train_step(self._model, optimizer, *batch)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -426,11 +478,12 @@ class TorchAdapter(Adapter):
             raise AdapterError(
                 f"train_step of {self._file()} does not call optimizer.step()"
             )
-        tensors = {"loss": torch.as_tensor(loss).detach().cpu().numpy().copy()}
+        loss = _float32_at_least(torch.as_tensor(loss))
+        tensors = {"loss": loss.detach().cpu().numpy().copy()}
         for key, tensor in seen.items():
             kind, _, name = key.partition("/")
             if kind != "grad":
-                tensors[key] = tensor.detach().cpu().numpy().copy()
+                tensors[key] = _float32_at_least(tensor).detach().cpu().numpy().copy()
                 continue
             if tensor is None:
                 tensor = torch.zeros_like(self._tensor(name))
@@ -495,6 +548,14 @@ def _eager() -> AbstractContextManager[Any]:
 
     set_stance = getattr(torch.compiler, "set_stance", None)
     return nullcontext() if set_stance is None else set_stance("force_eager")
+
+
+def _float32_at_least(tensor: Any) -> Any:
+    """numpy has no bfloat16."""
+    import torch
+
+    half = tensor.dtype in (torch.bfloat16, torch.float16)
+    return tensor.float() if half else tensor
 
 
 def _constant_zero(tensor: Any) -> bool:

@@ -5,6 +5,7 @@
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
 #include "emit/jax/script.h"
+#include "emit/precision.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -24,6 +25,7 @@ Result<Emitted> emit_jax(const Request& request) {
       optimizer.eps_form == ir::EpsForm::kHat) {
     return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
   }
+  CHECK_OK(check_casts(request, "JAX"));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types);
   Namer names(jax::reserved_names());
@@ -88,7 +90,9 @@ const Framework& jax_framework() {
                     .values = {},
                     .fallback = "1",
                     .doc = "training steps in one call of a jitted lax.scan, the data resident on the device",
-                    .training_only = true}},
+                    .training_only = true},
+                   precision_setting("explicit casts of parameters and inputs, without loss scaling"),
+                   tf32_setting("jax_default_matmul_precision")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = supports,

@@ -59,6 +59,28 @@ TEST(Jax, WritesTheNetworksAsTheirGoldens) {
   expect_golden("jax/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
+Result<Emitted> in_precision(const std::string& workload, const ir::Training& training,
+                             const std::string& precision, const std::string& tf32 = "false") {
+  const Settings settings = {
+      {"donate", "true"}, {"steps_per_call", "1"}, {"precision", precision}, {"tf32", tf32}};
+  return jax_framework().emit({*zoo::build(workload), training, settings, "train_jax.py"});
+}
+
+TEST(Jax, WritesPrecisionsAsTheirGoldens) {
+  expect_golden("jax/precision_bfloat16.py", in_precision("mnist_cnn", mnist_training(), "bfloat16")->source);
+  expect_golden("jax/precision_bfloat16_bert.py",
+                in_precision("bert_small", adam_training(), "bfloat16")->source);
+  expect_golden("jax/precision_float16_tf32_as_is.py",
+                in_precision("mlp_small", adam_training(Track::kAsIs), "float16", "true")->source);
+}
+
+TEST(Jax, RefusesHalfPrecisionForSumsThatItSpoils) {
+  const auto refused = in_precision("mlp_deep", adam_training(), "bfloat16");
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "JAX scripts have no bfloat16 for op 'batch_norm'"))
+      << refused.error().text();
+}
+
 // `full` presets are not trained in tests: that they are emitted at all is tested here.
 TEST(Jax, WritesEveryWorkloadOfTheZoo) {
   for (const zoo::Entry& entry : zoo::entries()) {

@@ -5,6 +5,7 @@
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
 #include "emit/jax/state.h"
+#include "emit/precision.h"
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::jax {
@@ -31,6 +32,7 @@ class Script {
       predict_step();
       print_predict_main();
     } else {
+      if (precision_.mixed()) half();
       loss_fn();
       print_optimizer(out_, request_.training);
       out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
@@ -84,7 +86,9 @@ class Script {
                             : std::vector<std::string>{});
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
     if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', state_.running);
-    if (equalised(request_)) {
+    if (precision_.tf32) {
+      out_.print("\njax.config.update(\"jax_default_matmul_precision\", \"tensorfloat32\")\n");
+    } else if (equalised(request_)) {
       out_.print(
           "\n# No TF32 or bfloat16 passes inside float32 matrix products and convolutions.\n"
           "jax.config.update(\"jax_default_matmul_precision\", \"highest\")\n");
@@ -195,6 +199,28 @@ class Script {
     return count;
   }
 
+  void half() {
+    out_.print(R"(def half(tree):
+    """Arrays in $half$; their gradients come back in float32."""
+    return jax.tree.map(lambda array: array.astype(jnp.$half$), tree)
+
+
+)",
+               {{"half", precision_.half}});
+  }
+
+  // Parameters and real inputs in half precision; integers and keys as they are.
+  std::vector<std::string> rounded(std::vector<std::string> arguments) const {
+    arguments[0] = "half(params)";
+    const auto ids = graph_.forward_inputs();
+    for (size_t n = 0; n < ids.size(); ++n) {
+      const auto i = static_cast<size_t>(ids[n]);
+      if (request_.workload.inputs[i].type.dtype == ir::DType::kF32)
+        arguments[n + 1] = "half(" + graph_.inputs[i] + ")";
+    }
+    return arguments;
+  }
+
   void loss_fn() {
     const std::string prediction = prediction_name(graph_, names_);
     out_.call("def loss_fn", signature(graph_.inputs), ":");
@@ -204,7 +230,10 @@ class Script {
       const std::string left = !stats()                   ? both
                                : graph_.computes_target() ? "(" + both + "), stats"
                                                           : both + ", stats";
-      out_.call(left + " = forward", forward_signature());
+      std::vector<std::string> given = forward_signature();
+      if (precision_.mixed()) given = rounded(given);
+      out_.call(left + " = forward", given);
+      if (precision_.mixed()) out_.line(fmt::format("{0} = {0}.astype(jnp.float32)", prediction));
       print_loss(out_, graph_.loss(), prediction,
                  graph_.computes_target() ? "target" : target_expression(graph_, "jnp.transpose"));
       out_.line(stats() ? "return loss, stats" : "return loss");
@@ -353,6 +382,7 @@ class Script {
   const Namer& names_;
   bool has_layout_;
   State state_;
+  Precision precision_ = precision_of(request_);
 };
 
 }  // namespace

@@ -5,9 +5,11 @@
 #include "emit/code_writer.h"
 #include "emit/keras/defaults.h"
 #include "emit/keras/dialect.h"
+#include "emit/keras/input.h"
 #include "emit/keras/model.h"
 #include "emit/keras/optimizer.h"
 #include "emit/keras/predict.h"
+#include "emit/precision.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -24,18 +26,30 @@ Status check(const Request& request, const Dialect& dialect) {
     return Error{.message = "Keras on torch runs one step per execution",
                  .remedy = "leave out steps_per_execution with backend = \"torch\""};
   }
+  if (setting_or(request.settings, "input", "numpy") == "tf_data" &&
+      dialect.backend(request.settings) != "tensorflow") {
+    return Error{.message = "tf.data needs TensorFlow, which is not beside " +
+                            dialect.backend(request.settings) + " in its environment",
+                 .remedy = "set input = \"numpy\" or \"py_dataset\""};
+  }
   if (request.training.precision != "float32") {
     return Error{.message = "Keras scripts are float32, not " + request.training.precision};
   }
   return Done{};
 }
 
-// The lines that keep a GPU from rounding float32 to TF32; without effect on a CPU.
-std::string precision_lines(const std::string& backend) {
-  if (backend == "tensorflow") return "tf.config.experimental.enable_tensor_float_32_execution(False)";
-  if (backend == "jax") return "jax.config.update(\"jax_default_matmul_precision\", \"highest\")";
-  return "torch.backends.cuda.matmul.fp32_precision = \"ieee\"\ntorch.backends.cudnn.conv.fp32_precision = "
-         "\"ieee\"";
+// The lines that keep a GPU from rounding float32 to TF32, or let it; without effect on a CPU.
+std::string precision_lines(const std::string& backend, bool tf32 = false) {
+  if (backend == "tensorflow")
+    return fmt::format("tf.config.experimental.enable_tensor_float_32_execution({})", python_bool(tf32));
+  if (backend == "jax") {
+    return fmt::format("jax.config.update(\"jax_default_matmul_precision\", \"{}\")",
+                       tf32 ? "tensorfloat32" : "highest");
+  }
+  return fmt::format(
+      "torch.backends.cuda.matmul.fp32_precision = \"{0}\"\ntorch.backends.cudnn.conv.fp32_precision = "
+      "\"{0}\"",
+      tf32 ? "tf32" : "ieee");
 }
 
 // Names of the package that the script uses: "layers, ops".
@@ -54,6 +68,8 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   const std::string backend = setting(request, "backend");
   const std::string title = backend == "tensorflow" ? "TensorFlow" : backend == "jax" ? "JAX" : "torch";
   const bool predicts = request.training.predicts();
+  const Precision precision = precision_of(request);
+  const bool states = equalised(request) || precision.tf32;  // what float32 products are rounded to
   out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
             {{"does", predicts ? "Predicts with" : "Trains"},
              {"name", request.workload.name},
@@ -63,13 +79,16 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   if (equalised(request)) out.line("import json");
   out.print("import os\nfrom pathlib import Path\n\nos.environ[\"KERAS_BACKEND\"] = \"$backend$\"\n\n",
             {{"backend", backend}});
-  if (equalised(request) && backend == "jax") out.line("import jax");
+  if (states && backend == "jax") out.line("import jax");
   out.print("import keras\nimport numpy as np\n");
-  if (equalised(request) && backend == "tensorflow") out.line("import tensorflow as tf");
-  if (optimizer.torch || (equalised(request) && backend == "torch")) out.line("import torch");
+  if (backend == "tensorflow" && (states || text.find("tf.data.") != std::string::npos))
+    out.line("import tensorflow as tf");
+  if (optimizer.torch || (states && backend == "torch")) out.line("import torch");
   if (const std::string names = used_names(text); !names.empty()) out.line("from keras import " + names);
   out.print("from safetensors.numpy import load_file\n\n");
-  if (equalised(request)) out.print(precision_lines(backend) + "\n\n");
+  if (states) out.print(precision_lines(backend, precision.tf32) + "\n");
+  if (precision.mixed()) out.line(fmt::format("keras.config.set_dtype_policy(\"mixed_{}\")", precision.half));
+  if (states || precision.mixed()) out.blank();
 }
 
 void print_imports_2(CodeWriter& out, const Request& request, const std::string& text) {
@@ -138,21 +157,6 @@ void print_compile(CodeWriter& out, const Request& request, const OptimizerText&
                              "steps_per_execution=" + setting(request, "steps_per_execution")});
 }
 
-void print_fit(CodeWriter& out, const Request& request, size_t inputs) {
-  out.line("def fit(model, x, y, epochs, callbacks=None):");
-  const auto body = out.indent();
-  out.print(equalised(request)
-                ? "\"\"\"Trains on the full batches of the data, in file order.\"\"\"\n"
-                : "\"\"\"Trains on the full batches of the data, shuffled every epoch.\"\"\"\n");
-  out.line("rows = len(y) // BATCH_SIZE * BATCH_SIZE");
-  std::vector<std::string> arguments = {inputs == 1 ? "x[:rows]" : "[array[:rows] for array in x]",
-                                        "y[:rows]", "batch_size=BATCH_SIZE", "epochs=epochs"};
-  if (equalised(request)) arguments.push_back("shuffle=False");
-  arguments.push_back("callbacks=callbacks");
-  arguments.push_back("verbose=0");
-  out.call("return model.fit", arguments);
-}
-
 constexpr const char* kLossPrinter = R"(class LossPrinter(keras.callbacks.Callback):
     """Prints the loss of every tenth step and ends the training after `steps`."""
 
@@ -203,7 +207,7 @@ void print_training(CodeWriter& out, const Request& request, const OptimizerText
                     const ModelText& model) {
   print_compile(out, request, optimizer, model);
   out.blank(2);
-  print_fit(out, request, model.inputs);
+  keras::print_input(out, request, model.inputs);
   out.blank(2);
   out.print(kLossPrinter);
   out.blank(2);
@@ -266,7 +270,16 @@ const Framework& keras_framework() {
                     {"auto", "true", "false"},
                     "auto",
                     "auto: on with jax, off with torch and with TensorFlow on a CPU"},
-                   kStepsPerExecution},
+                   kStepsPerExecution,
+                   {.name = "input",
+                    .values = {"numpy", "tf_data", "py_dataset"},
+                    .fallback = "numpy",
+                    .doc = "what fit gets: numpy arrays, a tf.data.Dataset with cache, shuffle and prefetch "
+                           "(backend tensorflow), or a PyDataset",
+                    .training_only = true},
+                   precision_setting(
+                       "the dtype policy mixed_bfloat16 or mixed_float16, which scales the loss"),
+                   tf32_setting("of the backend")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment_3,
       .supports = keras::has_op,
@@ -282,7 +295,13 @@ const Framework& keras2_framework() {
       .name = keras::keras_2().framework,
       .title = keras::keras_2().title,
       .settings = {{"jit_compile", {"false", "true"}, "false", "compile the step with XLA"},
-                   kStepsPerExecution},
+                   kStepsPerExecution,
+                   {.name = "input",
+                    .values = {"numpy", "tf_data"},
+                    .fallback = "numpy",
+                    .doc =
+                        "what fit gets: numpy arrays, or a tf.data.Dataset with cache, shuffle and prefetch",
+                    .training_only = true}},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment_2,
       .supports = keras::has_op,

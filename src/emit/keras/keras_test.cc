@@ -69,6 +69,40 @@ TEST(Keras, WritesTheNetworksAsTheirGoldens) {
   expect_goldens("sequences_jax", emit_text(kSequencesModel, adam_training(), settings("jax")).value());
 }
 
+TEST(Keras, WritesEveryInputPipelineAsItsGolden) {
+  Settings chosen = settings();
+  chosen["input"] = "tf_data";
+  expect_goldens("input_tf_data", emit_zoo("mnist_cnn", mnist_training(), chosen));
+  expect_goldens("input_tf_data_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+  chosen = settings("jax");
+  chosen["input"] = "py_dataset";
+  expect_goldens("input_py_dataset_jax", emit_zoo("mnist_cnn", mnist_training(), chosen));
+  expect_goldens("input_py_dataset_jax_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+}
+
+TEST(Keras, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = settings();
+  chosen["precision"] = "float16";
+  expect_goldens("precision_float16", emit_zoo("mnist_cnn", mnist_training(), chosen));
+  chosen["tf32"] = "true";
+  expect_goldens("precision_float16_tf32_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+  for (const std::string backend : {"jax", "torch"}) {
+    chosen = settings(backend);
+    chosen["precision"] = "bfloat16";
+    chosen["tf32"] = "true";
+    expect_goldens("precision_bfloat16_tf32_" + backend, emit_zoo("mlp_small", adam_training(), chosen));
+  }
+}
+
+TEST(Keras, RefusesTfDataWhereTensorFlowIsNot) {
+  Settings chosen = settings("torch");
+  chosen["input"] = "tf_data";
+  const auto refused =
+      keras_framework().emit({*zoo::build("mlp_small"), mnist_training(), chosen, "train_keras.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "tf.data needs TensorFlow")) << refused.error().text();
+}
+
 // `full` presets are not trained in tests: that they are emitted at all is tested here.
 TEST(Keras, WritesEveryWorkloadOfTheZoo) {
   for (const zoo::Entry& entry : zoo::entries()) {

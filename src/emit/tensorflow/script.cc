@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/tensorflow/ops.h"
 #include "emit/tensorflow/optimizer.h"
@@ -37,6 +38,7 @@ class Script {
     batches();
     print_helpers(out_, graph_, {.explicit_norms = equalised(request_), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
+    if (precision_.mixed()) half();
     model();
     if (predicts()) {
       predict_step();
@@ -59,6 +61,10 @@ class Script {
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
   bool loops() const { return !predicts() && steps_per_call() != "1"; }
+  // A tf.data.Dataset gives the batches; else they are made of tensors on the device.
+  bool streams() const { return input_of(request_) == "tf_data"; }
+  // The data stays on the device, and the loop picks its batches.
+  bool resident() const { return loops() && !streams(); }
 
   // True where the script draws initial values for parameters of this role.
   bool draws(Role role) const {
@@ -75,7 +81,7 @@ class Script {
                           request_.workload.name, predicts() ? "in" : "with"));
     out_.blank();
     out_.line("import argparse");
-    if (exact || predicts()) out_.line("import itertools");
+    if (predicts() || (exact && !streams())) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
     out_.print(
@@ -88,7 +94,9 @@ class Script {
     if (!predicts()) more = optimizer_constants(optimizer_);
     if (loops()) more.push_back("STEPS_PER_CALL = " + steps_per_call());
     print_constants(out_, request_, graph_, more);
-    if (equalised(request_)) {
+    if (precision_.tf32) {
+      out_.print("\ntf.config.experimental.enable_tensor_float_32_execution(True)\n");
+    } else if (equalised(request_)) {
       out_.print(
           "\n# float32 means float32, also on a GPU that has TF32.\n"
           "tf.config.experimental.enable_tensor_float_32_execution(False)\n");
@@ -99,7 +107,7 @@ class Script {
   void batches() {
     out_.line("def batches(arrays):");
     const auto body = out_.indent();
-    if (loops() && equalised(request_)) {
+    if (resident()) {
       out_.print(
           "\"\"\"Endlessly: all batches as tensors in file order, and which comes next.\"\"\"\n"
           "count = len(arrays[0]) // BATCH_SIZE\n"
@@ -108,6 +116,8 @@ class Script {
           "data = [tf.constant(array) for array in shaped]\n"
           "for first in itertools.count(0, STEPS_PER_CALL):\n"
           "    yield *data, tf.constant(first % count)\n");
+    } else if (streams()) {
+      stream();
     } else if (equalised(request_) || predicts()) {
       out_.print(
           "\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"\n"
@@ -116,13 +126,32 @@ class Script {
           "return itertools.cycle(ready)\n");
     } else {
       out_.print(
-          "\"\"\"Endless batches of rows in random order.\"\"\"\n"
-          "data = tf.data.Dataset.from_tensor_slices(arrays)\n"
-          "data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)\n");
-      if (loops()) out_.line("data = data.batch(STEPS_PER_CALL, drop_remainder=True)");
-      out_.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
+          "\"\"\"Endless batches of rows in random order, from tensors on the device.\"\"\"\n"
+          "rows = len(arrays[0])\n"
+          "data = [tf.constant(array) for array in arrays]\n"
+          "while True:\n"
+          "    order = tf.random.shuffle(tf.range(rows))\n"
+          "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
+          "        picked = order[start : start + BATCH_SIZE]\n"
+          "        yield tuple(tf.gather(array, picked) for array in data)\n");
     }
     out_.blank(2);
+  }
+
+  void stream() {
+    const bool cached = setting_or(request_.settings, "input", "auto") == "tf_data";
+    out_.line(equalised(request_) ? "\"\"\"Endless batches, in file order; rows left over are dropped.\"\"\""
+                                  : "\"\"\"Endless batches of rows in random order.\"\"\"");
+    out_.line(fmt::format("data = tf.data.Dataset.from_tensor_slices(arrays){}", cached ? ".cache()" : ""));
+    out_.line(fmt::format("data = data.{}batch(BATCH_SIZE, drop_remainder=True)",
+                          equalised(request_) ? "" : "shuffle(len(arrays[0]))."));
+    // Where the order is fixed, calls go on from one epoch into the next.
+    if (loops() && equalised(request_)) {
+      out_.line("data = data.repeat().batch(STEPS_PER_CALL, drop_remainder=True)");
+      return out_.line("return iter(data.prefetch(tf.data.AUTOTUNE))");
+    }
+    if (loops()) out_.line("data = data.batch(STEPS_PER_CALL, drop_remainder=True)");
+    out_.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
   }
 
   void glorot_uniform() {
@@ -131,6 +160,10 @@ class Script {
         "    fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])\n"
         "    limit = math.sqrt(6 / (fan_in + fan_out))\n"
         "    return tf.random.uniform(shape, -limit, limit)\n\n\n");
+  }
+
+  void half() {
+    out_.print("def half(x):\n    return tf.cast(x, tf.$half$)\n\n\n", {{"half", precision_.half}});
   }
 
   void model() {
@@ -144,22 +177,34 @@ class Script {
     }
     out_.blank();
     std::vector<std::string> params;
-    for (const std::string& attribute : attributes_) params.push_back("self." + attribute);
+    for (const std::string& attribute : attributes_)
+      params.push_back(precision_.mixed() ? "half(self." + attribute + ")" : "self." + attribute);
     ForwardPrinter printer(out_, graph_, "tf.transpose", params, names_, equalised(request_));
     std::vector<std::string> parameters = forward_inputs();
     parameters.insert(parameters.begin(), "self");
     out_.call("def __call__", parameters, ":");
     {
       const auto call = out_.indent();
+      if (precision_.mixed()) round_inputs();
       const auto functions = op_functions(xla());
       for (const int n : graph_.live) {
         const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
         printer.begin(n);
         functions.at(node.op)(printer, node);
       }
-      out_.line("return " + printer.result());
+      const std::string result = printer.result();
+      out_.line(precision_.mixed() ? fmt::format("return tf.cast({}, tf.float32)", result)
+                                   : "return " + result);
     }
     out_.blank(2);
+  }
+
+  void round_inputs() {
+    for (const ir::ValueId id : graph_.forward_inputs()) {
+      const auto i = static_cast<size_t>(id);
+      if (request_.workload.inputs[i].type.dtype == ir::DType::kF32)
+        out_.line(fmt::format("{0} = half({0})", graph_.inputs[i]));
+    }
   }
 
   void variable(size_t id) {
@@ -260,12 +305,11 @@ class Script {
     out_.print("\n\nif __name__ == \"__main__\":\n    main()\n");
   }
 
-  // In the equalised track the data stays on the device, and the loop picks its batches.
   void train_steps() {
     out_.line(xla() ? "@tf.function(jit_compile=True)" : "@tf.function");
     std::vector<std::string> parameters = {"model", "optimizer"};
     parameters.insert(parameters.end(), graph_.inputs.begin(), graph_.inputs.end());
-    if (equalised(request_)) parameters.push_back("first");
+    if (resident()) parameters.push_back("first");
     out_.call("def train_steps", parameters, ":");
     {
       const auto body = out_.indent();
@@ -276,7 +320,7 @@ class Script {
       {
         const auto loop = out_.indent();
         std::string index = "i";
-        if (equalised(request_)) {
+        if (resident()) {
           out_.line(fmt::format("turn = (first + i) % len({})", graph_.inputs[0]));
           index = "turn";
         }
@@ -327,10 +371,17 @@ class Script {
   const std::vector<std::string>& attributes_;
   bool has_layout_;
   ir::Optimizer optimizer_;
+  Precision precision_ = precision_of(request_);
   std::string model_;
 };
 
 }  // namespace
+
+std::string input_of(const Request& request) {
+  const std::string input = setting_or(request.settings, "input", "auto");
+  if (request.training.predicts()) return "preloaded";
+  return input != "auto" ? input : equalised(request) ? "preloaded" : "tf_data";
+}
 
 std::string script_text(const Request& request, const Graph& graph, const Namer& names,
                         const std::vector<std::string>& attributes, bool has_layout) {

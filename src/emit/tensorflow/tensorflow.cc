@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/precision.h"
 #include "emit/tensorflow/ops.h"
 #include "emit/tensorflow/optimizer.h"
 #include "emit/tensorflow/script.h"
@@ -40,12 +41,17 @@ Status check_settings(const Request& request) {
   if (request.settings.at("mode") == "eager" && request.settings.at("steps_per_call") != "1") {
     return Error{.message = "TensorFlow: steps_per_call above 1 needs mode = function"};
   }
+  if (request.training.track == ir::Track::kAsIs && request.settings.at("steps_per_call") != "1" &&
+      tensorflow::input_of(request) == "preloaded") {
+    return Error{.message = "TensorFlow: shuffled steps_per_call above 1 needs input = tf_data"};
+  }
   return Done{};
 }
 
 Result<Emitted> emit_tensorflow(const Request& request) {
   CHECK_OK(check_supported(tensorflow_framework(), request.workload));
   CHECK_OK(check_settings(request));
+  CHECK_OK(check_casts(request, "TensorFlow"));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan =
       plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});
@@ -113,7 +119,16 @@ const Framework& tensorflow_framework() {
                     .fallback = "1",
                     .doc = "training steps in one call of a tf.function (mode = function), a tf.range loop "
                            "over data resident on the device",
-                    .training_only = true}},
+                    .training_only = true},
+                   {.name = "input",
+                    .values = {"auto", "preloaded", "tf_data"},
+                    .fallback = "auto",
+                    .doc = "where batches come from: tensors preloaded on the device, or a tf.data.Dataset "
+                           "with cache, shuffle and prefetch; auto: preloaded, in the as-is track tf.data "
+                           "without cache",
+                    .training_only = true},
+                   precision_setting("explicit casts of parameters and inputs, without loss scaling"),
+                   tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,
       .supports = supports,

@@ -64,6 +64,43 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
+TEST(TensorFlow, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = kFunction;
+  chosen["precision"] = "bfloat16";
+  expect_golden("tensorflow/precision_bfloat16.py", of_zoo("mnist_cnn", mnist_training(), chosen).source);
+  chosen["precision"] = "float16";
+  chosen["tf32"] = "true";
+  expect_golden("tensorflow/precision_float16_tf32_as_is.py",
+                of_zoo("mlp_small", adam_training(Track::kAsIs), chosen).source);
+}
+
+TEST(TensorFlow, RefusesHalfPrecisionForSumsThatItSpoils) {
+  Settings chosen = kFunction;
+  chosen["precision"] = "bfloat16";
+  for (const auto& [workload, op] : {std::pair("mlp_deep", "batch_norm"), {"lstm_lm_small", "lstm"}}) {
+    const auto refused =
+        tensorflow_framework().emit({*zoo::build(workload), adam_training(), chosen, "train_tensorflow.py"});
+    ASSERT_FALSE(refused);
+    EXPECT_TRUE(holds(refused.error().text(), op)) << refused.error().text();
+  }
+}
+
+TEST(TensorFlow, WritesEveryInputPipelineAsItsGolden) {
+  const auto with = [](Settings chosen, const char* input) {
+    chosen["input"] = input;
+    return chosen;
+  };
+  const ir::Training as_is = mnist_training(Track::kAsIs);
+  const auto mnist = [](const ir::Training& training, const Settings& chosen) {
+    return of_zoo("mnist_cnn", training, chosen).source;
+  };
+  expect_golden("tensorflow/input_tf_data.py", mnist(mnist_training(), with(kFunction, "tf_data")));
+  expect_golden("tensorflow/input_tf_data_loop.py", mnist(mnist_training(), with(kLoop, "tf_data")));
+  expect_golden("tensorflow/input_tf_data_as_is.py", mnist(as_is, with(kFunction, "tf_data")));
+  expect_golden("tensorflow/input_preloaded_as_is.py", mnist(as_is, with(kFunction, "preloaded")));
+  EXPECT_EQ(mnist(mnist_training(), with(kLoop, "preloaded")), mnist(mnist_training(), kLoop));
+}
+
 // `full` presets are not trained in tests: that they are emitted at all is tested here.
 TEST(TensorFlow, WritesEveryWorkloadOfTheZoo) {
   for (const zoo::Entry& entry : zoo::entries()) {

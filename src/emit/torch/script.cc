@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "emit/namer.h"
+#include "emit/precision.h"
 #include "emit/torch/forward.h"
+#include "emit/torch/input.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
 
@@ -47,6 +50,16 @@ const std::set<std::string> kReserved = {"argparse",
                                          "batch",
                                          "batches",
                                          "load_data",
+                                         "transform",
+                                         "Samples",
+                                         "Dataset",
+                                         "BatchSampler",
+                                         "SequentialSampler",
+                                         "RandomSampler",
+                                         "WORKERS",
+                                         "order",
+                                         "index",
+                                         "scaler",
                                          "train_step",
                                          "predict_step",
                                          "make_model",
@@ -91,8 +104,7 @@ class Script {
       out_.blank(2);
       train_step();
     }
-    load_data();
-    batches();
+    print_input(out_, request_, loaded_, inputs_, on_device());
     main();
     std::string text = out_.text();
     const std::string functional = "import torch.nn.functional as F\n";
@@ -103,8 +115,6 @@ class Script {
 
  private:
   bool predicts() const { return request_.training.predicts(); }
-  // Training in the as-is track shuffles; otherwise batches come in the order of the file.
-  bool in_file_order() const { return equalised() || predicts(); }
   bool equalised() const { return request_.training.track == ir::Track::kEqualised; }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
   bool has(ir::Op op) const {
@@ -121,12 +131,10 @@ class Script {
                                  ? ".to(device, memory_format=torch.channels_last)"
                                  : ".to(device)");
   }
-  std::string tuple_type() const {
-    const size_t n = loaded_.size();
-    if (n > 3) return "tuple[Tensor, ...]";
-    std::string all = "Tensor";
-    for (size_t i = 1; i < n; ++i) all += ", Tensor";
-    return "tuple[" + all + "]";
+  std::vector<std::string> on_device() const {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < inputs_.size(); ++i) all.push_back(to_device(i));
+    return all;
   }
   std::vector<std::string> loaded_names() const {
     std::vector<std::string> all;
@@ -138,31 +146,11 @@ class Script {
     for (const std::string& name : loaded_names()) all.push_back(name + ": Tensor");
     return all;
   }
-  // `keyword` a, b, c, in parentheses where it does not fit.
-  void tuple(const std::string& keyword, const std::vector<std::string>& items) {
-    const std::string joined = fmt::format("{}", fmt::join(items, ", "));
-    if (items.size() == 1) return out_.line(fmt::format("{} ({},)", keyword, items[0]));
-    const std::string flat = keyword + " " + joined;
-    if (static_cast<size_t>(out_.column()) + flat.size() <= kColumns) return out_.line(flat);
-    out_.line(keyword + " (");
-    {
-      const auto inside = out_.indent();
-      for (const std::string& item : items) out_.line(item + ",");
-    }
-    out_.line(")");
-  }
-
   void header();
   void model_class();
   void make_model();
   void train_step();
   void predict_step();
-  void load_data();
-  void load_input(size_t i);
-  void batches();
-  void refuse_short_data(const std::string& tensor);
-  void file_order();
-  void shuffled();
   void main();
   void print_training_loop();
   void print_prediction_loop();
@@ -189,13 +177,20 @@ void Script::header() {
   out_.print(
       "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file\n"
       "from torch import Tensor, nn\n");
-  if (!in_file_order()) out_.line("from torch.utils.data import DataLoader, TensorDataset");
+  if (const std::string imports = input_imports(request_); !imports.empty()) out_.print(imports + "\n");
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
   if (!predicts()) out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
+  print_input_constants(out_, request_);
   out_.blank();
   out_.line("device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
-  if (equalised()) out_.line("torch.backends.fp32_precision = \"ieee\"  # no TF32 on GPUs");
+  const Precision precision = precision_of(request_);
+  if (precision.scaler) out_.line("scaler = torch.amp.GradScaler(device)");
+  if (precision.tf32) {
+    out_.line("torch.backends.fp32_precision = \"tf32\"");
+  } else if (equalised()) {
+    out_.line("torch.backends.fp32_precision = \"ieee\"  # no TF32 on GPUs");
+  }
   if (!equalised() || (!predicts() && has(ir::Op::kDropout))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
   }
@@ -240,6 +235,12 @@ void Script::train_step() {
   out_.call("def train_step", parameters, " -> Tensor:");
   const auto body = out_.indent();
   out_.line("optimizer.zero_grad(set_to_none=True)");
+  const Precision precision = precision_of(request_);
+  std::optional<CodeWriter::Scope> rounded;
+  if (precision.mixed()) {
+    out_.line(fmt::format("with torch.autocast(device, dtype=torch.{}):", precision.half));
+    rounded.emplace(out_);
+  }
   std::vector<std::string> arguments;
   for (const ir::ValueId id : forward_inputs(workload_))
     arguments.push_back(inputs_[static_cast<size_t>(id)]);
@@ -263,7 +264,10 @@ void Script::train_step() {
   std::vector<std::string> terms = {prediction, target};
   if (loss.word("reduction") == "sum") terms.push_back("reduction=\"sum\"");
   out_.call(cross_entropy ? "loss = F.cross_entropy" : "loss = F.mse_loss", terms);
-  out_.print("loss.backward()\noptimizer.step()\nreturn loss.detach()\n\n\n");
+  rounded.reset();
+  out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
+                              : "loss.backward()\noptimizer.step()\n");
+  out_.print("return loss.detach()\n\n\n");
 }
 
 void Script::predict_step() {
@@ -276,98 +280,6 @@ void Script::predict_step() {
     out_.call("return model", loaded_names(), computes_target(workload_) ? "[0]" : "");
   }
   out_.blank(2);
-}
-
-void Script::load_input(size_t i) {
-  const ir::Input& input = workload_.inputs[i];
-  const double divisor = request_.training.input_divisor;
-  std::string value = input.type.dtype == ir::DType::kI32 ? ".long()" : ".float()";
-  if (input.type.dtype == ir::DType::kF32 && divisor != 1) value += " / " + python_real(divisor);
-  const std::string line = fmt::format("{} = tensors[\"{}\"]{}", inputs_[i], input.name, value);
-  if (static_cast<size_t>(out_.column()) + line.size() <= kColumns) return out_.line(line);
-  out_.line(fmt::format("name = \"{}\"", input.name));
-  out_.line(fmt::format("{} = tensors[name]{}", inputs_[i], value));
-}
-
-void Script::load_data() {
-  out_.line(fmt::format("def load_data(path: Path) -> {}:", tuple_type()));
-  {
-    const auto body = out_.indent();
-    out_.line("tensors = load_file(path)");
-    std::vector<std::string> items;
-    for (const ir::ValueId id : loaded_) {
-      const auto i = static_cast<size_t>(id);
-      load_input(i);
-      items.push_back(in_file_order() ? to_device(i) : inputs_[i]);
-    }
-    tuple("return", items);
-  }
-  out_.blank(2);
-}
-
-void Script::batches() {
-  const std::string type = fmt::format(" -> Iterator[{}]:", tuple_type());
-  if (in_file_order()) {
-    out_.call("def batches", typed_inputs(), type);
-  } else {
-    out_.call("def batches", {"*tensors: Tensor"}, type);
-  }
-  {
-    const auto body = out_.indent();
-    if (in_file_order()) {
-      file_order();
-    } else {
-      shuffled();
-    }
-  }
-  out_.blank(2);
-}
-
-void Script::refuse_short_data(const std::string& tensor) {
-  out_.line(fmt::format("if len({}) < BATCH_SIZE:", tensor));
-  const auto then = out_.indent();
-  out_.line("raise ValueError(\"the data has fewer rows than one batch\")");
-}
-
-void Script::file_order() {
-  out_.line("\"\"\"Endless batches in the order of the file; a partial last one is left out.\"\"\"");
-  const std::vector<std::string> names = loaded_names();
-  refuse_short_data(names[0]);
-  out_.line("while True:");
-  const auto again = out_.indent();
-  out_.call("for first in range", {"0", fmt::format("len({}) - BATCH_SIZE + 1", names[0]), "BATCH_SIZE"},
-            ":");
-  const auto loop = out_.indent();
-  out_.line("rows = slice(first, first + BATCH_SIZE)");
-  std::vector<std::string> items;
-  for (const std::string& name : names) items.push_back(name + "[rows]");
-  tuple("yield", items);
-}
-
-void Script::shuffled() {
-  out_.line("\"\"\"Endless batches, shuffled anew in each epoch.\"\"\"");
-  refuse_short_data("tensors[0]");
-  out_.line("data = TensorDataset(*tensors)");
-  out_.line("loader = DataLoader(data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True)");
-  out_.line("while True:");
-  const auto again = out_.indent();
-  const std::string targets = fmt::format("{}", fmt::join(inputs_, ", "));
-  if (inputs_.size() == 1) {
-    out_.line(fmt::format("for ({},) in loader:", targets));
-  } else if (static_cast<size_t>(out_.column()) + targets.size() + 16 <= kColumns) {
-    out_.line(fmt::format("for {} in loader:", targets));
-  } else {
-    out_.line("for (");
-    {
-      const auto inside = out_.indent();
-      for (const std::string& name : inputs_) out_.line(name + ",");
-    }
-    out_.line(") in loader:");
-  }
-  const auto loop = out_.indent();
-  std::vector<std::string> items;
-  for (size_t i = 0; i < inputs_.size(); ++i) items.push_back(to_device(i));
-  tuple("yield", items);
 }
 
 void Script::main() {

@@ -1,6 +1,8 @@
 #include "emit/torch/torch.h"
 
+#include "emit/precision.h"
 #include "emit/torch/forward.h"
+#include "emit/torch/input.h"
 #include "emit/torch/modules.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch/script.h"
@@ -15,6 +17,11 @@ bool supports(ir::Op op) { return torch::forward_functions().contains(op); }
 Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(torch_framework(), request.workload));
   if (!request.training.predicts()) CHECK_OK(torch::check_optimizer(request));
+  CHECK_OK(torch::check_input(request));
+  if (const Precision precision = precision_of(request); precision.scaler && !precision.mixed()) {
+    return Error{.message = "a GradScaler is for mixed precision",
+                 .remedy = "set precision = \"float16\", or leave out scaler"};
+  }
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   TRY(const torch::Modules modules, torch::Modules::plan(request, types));
   return Emitted{.source = torch::script_text(request, modules, types)};
@@ -46,6 +53,28 @@ const Framework& torch_framework() {
                    "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
                    "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop",
                .training_only = true},
+              {.name = "input",
+               .values = {"auto", "preloaded", "tensor_dataset", "dataset", "batched_index"},
+               .fallback = "auto",
+               .doc =
+                   "where batches come from: tensors preloaded on the device, a TensorDataset or a Dataset "
+                   "with "
+                   "transforms through a DataLoader, or a TensorDataset indexed by lists of rows; auto: "
+                   "preloaded, in the as-is track tensor_dataset",
+               .training_only = true},
+              {.name = "workers",
+               .values = {},
+               .fallback = "0",
+               .doc = "processes of the DataLoader; 0: the training process loads",
+               .training_only = true,
+               .least = 0},
+              precision_setting("torch.autocast"),
+              {.name = "scaler",
+               .values = {"false", "true"},
+               .fallback = "false",
+               .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
+               .training_only = true},
+              tf32_setting("torch.backends.fp32_precision"),
           },
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment,

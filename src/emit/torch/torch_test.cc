@@ -85,6 +85,55 @@ TEST(Torch, WritesTheZooAsItsGoldens) {
   expect_golden("torch/residual_cnn.py", of_zoo("residual_cnn", sgd));
 }
 
+TEST(Torch, WritesEveryInputPipelineAsItsGolden) {
+  for (const std::string input : {"tensor_dataset", "dataset", "batched_index"}) {
+    Settings chosen = settings();
+    chosen["input"] = input;
+    expect_golden("torch/input_" + input + ".py", of_zoo("mnist_cnn", mnist_training(), chosen));
+    chosen["workers"] = "2";
+    const std::string as_is = of_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen);
+    expect_golden("torch/input_" + input + "_as_is.py", as_is);
+  }
+  Settings preloaded = settings();
+  preloaded["input"] = "preloaded";
+  expect_golden("torch/input_preloaded_as_is.py",
+                of_zoo("mnist_cnn", mnist_training(Track::kAsIs), preloaded));
+  EXPECT_EQ(of_zoo("mnist_cnn", mnist_training(), preloaded), of_zoo("mnist_cnn", mnist_training()));
+}
+
+TEST(Torch, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = settings();
+  chosen["precision"] = "bfloat16";
+  expect_golden("torch/precision_bfloat16.py", of_zoo("mnist_cnn", mnist_training(), chosen));
+  expect_golden("torch/precision_bfloat16_bert.py", of_zoo("bert_small", adam_training(), chosen));
+  chosen["precision"] = "float16";
+  chosen["scaler"] = "true";
+  chosen["tf32"] = "true";
+  expect_golden("torch/precision_float16_scaler_tf32.py", of_zoo("mnist_cnn", mnist_training(), chosen));
+  expect_golden("torch/precision_float16_scaler_tf32_as_is.py",
+                of_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+}
+
+TEST(Torch, RefusesAScalerWithoutHalfPrecision) {
+  Settings chosen = settings();
+  chosen["scaler"] = "true";
+  const auto refused =
+      torch_framework().emit({*zoo::build("mnist_cnn"), mnist_training(), chosen, "train_torch.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "a GradScaler is for mixed precision")) << refused.error().text();
+}
+
+TEST(Torch, RefusesWorkersWithoutALoader) {
+  Settings chosen = settings();
+  chosen["workers"] = "2";
+  const auto workload = zoo::build("mnist_cnn");
+  const auto refused = torch_framework().emit({*workload, mnist_training(), chosen, "train_torch.py"});
+  ASSERT_FALSE(refused);
+  EXPECT_TRUE(holds(refused.error().text(), "preloaded tensors have no DataLoader"))
+      << refused.error().text();
+  EXPECT_TRUE(torch_framework().emit({*workload, mnist_training(Track::kAsIs), chosen, "train_torch.py"}));
+}
+
 TEST(Torch, WritesEveryOtherOpAsItsGolden) {
   expect_golden("torch/all_sorts.py", of_text(kAllSortsModel, adam_training()));
   const std::string text = of_text(kAllSortsModel, mnist_training(Track::kAsIs), settings("off", "true"));
@@ -219,8 +268,11 @@ TEST(Torch, EverySettingIsVisible) {
     for (const std::string& value : setting.values) {
       SCOPED_TRACE(setting.name + "=" + value);
       Settings chosen = settings();
+      if (setting.name == "scaler") chosen["precision"] = "float16";
+      const std::string without = setting.name == "scaler" ? of_zoo("mnist_cnn", training, chosen) : plain;
       chosen[setting.name] = value;
-      EXPECT_EQ(of_zoo("mnist_cnn", training, chosen) == plain, value == setting.fallback);
+      const bool same = value == setting.fallback || value == "preloaded";  // what auto is here
+      EXPECT_EQ(of_zoo("mnist_cnn", training, chosen) == without, same);
     }
   }
   EXPECT_TRUE(holds(of_zoo("mnist_cnn", training, settings("default")), "    model.compile()\n"));

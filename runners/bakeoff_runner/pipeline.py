@@ -1,0 +1,78 @@
+"""How batches reach a training loop: the wait for each, and what is in it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any, Iterable, Iterator, Sequence
+
+from bakeoff_runner.adapter import AdapterError, Array, BatchWait
+
+__all__ = ["TimedBatches", "digest"]
+
+
+class TimedBatches:
+    """An iterator that notes how long the loop waits for what it gives.
+
+    Where the loop and its device run side by side this is time of the loop alone. The
+    first batch of an epoch, of `per_epoch` each (0: not known), is counted apart:
+    shuffling, and starting worker processes, fall on it.
+    """
+
+    def __init__(self, batches: Iterator[Any], per_epoch: int) -> None:
+        self._next = batches.__next__
+        self._per_epoch = per_epoch
+        self._left = 0  # of the epoch under way
+        self._wait = BatchWait()
+
+    def __iter__(self) -> TimedBatches:
+        return self
+
+    def __next__(self) -> Any:
+        start = time.monotonic_ns()
+        batch = self._next()
+        waited = time.monotonic_ns() - start
+        if self._left == 0 and self._per_epoch > 0:
+            self._left = self._per_epoch
+            self._wait.firsts += 1
+            self._wait.first_ns += waited
+        else:
+            self._wait.batches += 1
+            self._wait.ns += waited
+        self._left -= 1
+        return batch
+
+    def take(self) -> BatchWait:
+        """What came together since the last call."""
+        wait, self._wait = self._wait, BatchWait()
+        return wait
+
+
+def digest(arrays: Iterable[Array], row_shapes: Sequence[Sequence[int]]) -> str:
+    """SHA-256 of one batch, the same in every framework and layout.
+
+    Each array as float32 or int32, little-endian, row-major; one whose rows have none
+    of the workload's `row_shapes` unless their last axis comes first is turned so. The
+    batch's hash is that of the sorted hashes of its arrays, in hex.
+    """
+    parts = sorted(
+        hashlib.sha256(_canonical(array, row_shapes)).hexdigest() for array in arrays
+    )
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
+
+
+def _canonical(array: Array, row_shapes: Sequence[Sequence[int]]) -> bytes:
+    import numpy as np
+
+    known = [tuple(shape) for shape in row_shapes]
+    if tuple(array.shape[1:]) not in known:
+        turned = np.moveaxis(array, -1, 1) if array.ndim > 2 else array
+        if tuple(turned.shape[1:]) not in known:
+            raise AdapterError(
+                f"a batch has rows of shape {list(array.shape[1:])}, the workload has "
+                f"{[list(shape) for shape in known]}"
+            )
+        array = turned
+    real = np.issubdtype(array.dtype, np.floating)
+    data: bytes = np.ascontiguousarray(array, dtype="<f4" if real else "<i4").tobytes()
+    return data

@@ -1,0 +1,163 @@
+"""Input pipelines: the emitted scripts of every framework that is installed here.
+
+Each runs in a worker; the batches that it delivers are those of the data file.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from supervisor import WorkerProcess  # noqa: E402
+
+from bakeoff_runner.adapter import AdapterError, BatchWait  # noqa: E402
+from bakeoff_runner.pipeline import TimedBatches, digest  # noqa: E402
+from bakeoff_runner.tensors import write_safetensors  # noqa: E402
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+BATCH, ROWS = 256, 600  # two whole batches, and rows left over
+SHAPES = [[1, 28, 28], []]
+
+SCRIPTS = {
+    "torch/mnist_cnn.py": "torch",
+    "torch/input_tensor_dataset.py": "torch",
+    "torch/input_dataset.py": "torch",
+    "torch/input_batched_index.py": "torch",
+    "tensorflow/mnist_cnn.py": "tensorflow",
+    "tensorflow/mnist_cnn_loop.py": "tensorflow",
+    "tensorflow/input_tf_data.py": "tensorflow",
+    "tensorflow/input_tf_data_loop.py": "tensorflow",
+    "jax/mnist_cnn.py": "jax",
+    "jax/mnist_cnn_scan.py": "jax",
+    "keras/mnist_cnn.py": "keras",
+    "keras/input_tf_data.py": "keras",
+    "keras/input_py_dataset_jax.py": "keras",
+    "keras2/mnist_cnn.py": "keras2",
+}
+
+
+def installed(script: str) -> bool:
+    framework = SCRIPTS[script]
+    module = {"keras2": "tf_keras"}.get(framework, framework)
+    if framework == "keras":
+        backend = "jax" if script.endswith("_jax.py") else "tensorflow"
+        if importlib.util.find_spec(backend) is None:
+            return False
+    return importlib.util.find_spec(module) is not None
+
+
+HERE = [script for script in SCRIPTS if installed(script)]
+if not HERE:
+    pytest.skip("needs a framework", allow_module_level=True)
+
+
+def data_in(folder: Path) -> dict[str, Any]:
+    generator = np.random.default_rng(3)
+    data = {
+        "x": generator.integers(0, 256, (ROWS, 1, 28, 28)).astype(np.uint8),
+        "y": generator.integers(0, 10, ROWS).astype(np.int32),
+    }
+    write_safetensors(folder / "data.safetensors", data)
+    return data
+
+
+def write_weights(folder: Path) -> None:
+    generator = np.random.default_rng(7)
+    shapes = {
+        "conv1": (32, 1, 3, 3),
+        "conv2": (32, 32, 3, 3),
+        "conv3": (32, 32, 3, 3),
+        "conv4": (64, 32, 3, 3),
+        "fc1": (128, 4096),
+        "fc2": (10, 128),
+    }
+    weights = {}
+    for name, shape in shapes.items():
+        weights[f"{name}.weight"] = generator.normal(0, 0.05, shape).astype(np.float32)
+        weights[f"{name}.bias"] = np.zeros(shape[0], np.float32)
+    write_safetensors(folder / "weights.safetensors", weights)
+
+
+def expected(data: dict[str, Any], count: int) -> list[str]:
+    hashes = []
+    for step in range(count):
+        rows = slice(step % 2 * BATCH, (step % 2 + 1) * BATCH)
+        x = data["x"][rows].astype(np.float32) / np.float32(255)
+        hashes.append(digest([x, data["y"][rows]], SHAPES))
+    return hashes
+
+
+def built(worker: WorkerProcess, script: str, folder: Path) -> None:
+    file = GOLDEN / script
+    layout = file.with_suffix(".layout.json")
+    if not layout.exists():  # where many scripts share one
+        layout = file.with_name("mnist_cnn.layout.json")
+    options = {"backend": "jax"} if script.endswith("_jax.py") else {}
+    imported = worker.ask("import", options=options, dtype="float32", threads=1)
+    assert imported["ok"], imported
+    answer = worker.ask(
+        "build",
+        script=str(file),
+        weights=str(folder / "weights.safetensors"),
+        data=str(folder / "data.safetensors"),
+        layout=str(layout) if layout.exists() else None,
+    )
+    assert answer["ok"], answer
+
+
+@pytest.mark.parametrize("script", HERE)
+def test_every_pipeline_delivers_the_batches_of_the_file(
+    script: str, tmp_path: Path
+) -> None:
+    data = data_in(tmp_path)
+    write_weights(tmp_path)
+    framework = SCRIPTS[script]
+    with WorkerProcess(framework) as worker:
+        worker.patience = 120.0
+        built(worker, script, tmp_path)
+        answer = worker.ask("batches", count=5, row_shapes=SHAPES)
+        assert answer["ok"], answer
+        assert answer["sha256"] == expected(data, 5)
+        # Again from the start, and the loop that trains reads what follows.
+        again = worker.ask("batches", count=1, row_shapes=SHAPES)
+        assert again["sha256"] == answer["sha256"][:1]
+        if framework != "torch":  # compiling the step takes the others seconds
+            return
+        run = worker.ask("run", steps=1)
+        assert run["ok"], run
+        assert run["wait"]["firsts"] == 1
+        assert 0 < run["wait"]["first_ns"] < run["ns"]
+        assert worker.ask("run", steps=2)["wait"]["batches"] == 1
+
+
+def test_a_batch_of_other_rows_or_in_another_order_has_another_hash() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 2, 2)
+    y = np.array([1, 2], np.int32)
+    shapes = [[3, 2, 2], []]
+    original = digest([x, y], shapes)
+    assert digest([y.astype(np.int64), x.astype(np.float64)], shapes) == original
+    assert digest([np.moveaxis(x, 1, -1), y], shapes) == original
+    assert digest([x[::-1], y[::-1]], shapes) != original
+    assert digest([x, y[::-1]], shapes) != original
+    with pytest.raises(AdapterError, match="rows of shape"):
+        digest([x.reshape(2, 12), y], shapes)
+
+
+def test_waits_of_first_batches_stand_apart() -> None:
+    batches = TimedBatches(iter(range(7)), per_epoch=3)
+    assert [next(batches) for _ in range(4)] == [0, 1, 2, 3]
+    wait = batches.take()
+    assert (wait.batches, wait.firsts) == (2, 2)
+    assert wait.ns > 0 and wait.first_ns > 0
+    assert list(batches) == [4, 5, 6]
+    wait = batches.take()
+    assert (wait.batches, wait.firsts) == (2, 1)
+    assert batches.take() == BatchWait()
+    unknown = TimedBatches(iter(range(4)), per_epoch=0)
+    assert list(unknown) == [0, 1, 2, 3]
+    assert unknown.take().firsts == 0

@@ -1,0 +1,201 @@
+#include "lab/gate_variants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/files.h"
+#include "emit/emit.h"
+#include "lab/batch_hashes.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff::lab {
+namespace {
+
+using tensor::Tensor;
+
+// What no rounding explains.
+constexpr double kFarLoss = 0.1, kFarGradients = 0.5, kFarLosses = 0.25;
+constexpr const char* kLoss = " loss";
+constexpr const char* kGradients = " gradients";
+constexpr const char* kAgainst = "against float32";
+
+std::string group_of(const GateContender& contender) {
+  return emit::precision_group(contender.contender.settings);
+}
+
+double relative(double value, double reference) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
+}
+
+// Of all gradients as one vector: norm of the difference over the norm.
+double distance_of_gradients(const GateJob& job, const Reference& reference,
+                             const tensor::SafetensorsFile& file) {
+  double apart = 0, all = 0;
+  for (size_t id = 0; id < job.workload.parameters.size(); ++id) {
+    const ir::Parameter& p = job.workload.parameters[id];
+    if (!ir::trainable(p)) continue;
+    const Tensor& expected = reference.at.gradients[id];
+    const auto seen =
+        file.find("grad/" + p.name) == nullptr ? Result<Tensor>(Tensor{}) : file.read("grad/" + p.name);
+    if (!seen || seen->shape != expected.shape) return std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < expected.data.size(); ++i) {
+      const double d = seen->data[i] - expected.data[i];
+      apart += d * d;
+      all += expected.data[i] * expected.data[i];
+    }
+  }
+  return std::isfinite(apart) ? std::sqrt(apart / std::max(all, 1e-300))
+                              : std::numeric_limits<double>::infinity();
+}
+
+void add(Parity& parity, const ParityCheck& check) {
+  parity.checks.push_back(check);
+  parity.checks.back().passed = check.error <= check.tolerance;
+  if (parity.checks.back().passed || !parity.diverges_at.empty()) return;
+  parity.diverges_at = check.what;
+  parity.divergence = check.error;
+  parity.explanation = "further from float32 than rounding explains";
+}
+
+// One batch at the gate's weights.
+void compare_step(Worker& worker, const GateJob& job, const Reference& reference,
+                  const GateContender& contender, Parity& parity) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".variant.safetensors");
+  Texts ignored;
+  worker.build({.script = contender.script,
+                .weights = reference.weights_file,
+                .data = job.data,
+                .layout = contender.layout,
+                .dropout = false},
+               ignored);
+  if (!worker.parity(0, job.training.batch, {}, out)) return;
+  const auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return;
+  }
+  const std::string group = group_of(contender);
+  const auto loss = file->find("loss") == nullptr ? Result<Tensor>(Tensor{}) : file->read("loss");
+  const bool has_loss = loss && !loss->data.empty();
+  add(parity, {.what = group + kLoss,
+               .tensor = kAgainst,
+               .error = has_loss ? relative(loss->data[0], reference.at.loss)
+                                 : std::numeric_limits<double>::infinity(),
+               .tolerance = kFarLoss});
+  add(parity, {.what = group + kGradients,
+               .tensor = kAgainst,
+               .error = distance_of_gradients(job, reference, *file),
+               .tolerance = kFarGradients});
+  std::error_code code;
+  fs::remove(out, code);
+}
+
+// The first training steps, as they will be timed.
+void compare_steps(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender, Parity& parity) {
+  parity.effective.clear();
+  worker.build({.script = contender.script,
+                .weights = reference.initial_file,
+                .data = job.data,
+                .layout = contender.layout},
+               parity.effective);
+  const auto losses = worker.losses(job.steps);
+  if (!losses) return;
+  parity.losses = losses->losses;
+  parity.first_step_cold_ns = losses->first_ns;
+  ParityCheck worst{.what = group_of(contender) + " losses", .tolerance = kFarLosses};
+  for (size_t k = 0; k < losses->losses.size(); ++k) {
+    const double error = relative(losses->losses[k], reference.losses32[k]);
+    if (!worst.tensor.empty() && error <= worst.error) continue;
+    worst.tensor = fmt::format("loss of step {}", k);
+    worst.error = error;
+  }
+  add(parity, worst);
+  prove_batches(worker, job, reference, parity);
+}
+
+std::optional<double> distance(const Parity& parity, const char* suffix) {
+  for (const ParityCheck& check : parity.checks) {
+    if (check.tensor == kAgainst && check.what.ends_with(suffix)) return check.error;
+  }
+  return std::nullopt;
+}
+
+bool contains(const std::string& words, const std::string& word) {
+  return (" " + words + " ").find(" " + word + " ") != std::string::npos;
+}
+
+}  // namespace
+
+bool is_variant(const GateContender& contender) { return !contender.twin_script.empty(); }
+
+GateContender twin_of(const GateContender& contender) {
+  if (!is_variant(contender)) return contender;
+  GateContender twin = contender;
+  twin.script = contender.twin_script;
+  twin.layout = contender.twin_layout;
+  twin.worker.options = contender.twin_options;
+  return twin;
+}
+
+void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity) {
+  const auto count = static_cast<int64_t>(reference.batches.size());
+  if (count == 0) return;
+  const auto seen = worker.batches(count, row_shapes(job.workload));
+  if (!seen) return;
+  const ParityCheck check = compare_batches(reference.batches, *seen);
+  parity.checks.push_back(check);
+  if (check.passed) return;
+  // Whatever else differs differs for this reason.
+  parity.explanation =
+      fmt::format("the input pipeline delivers other rows, or in another order, from {} on", check.tensor);
+  if (!parity.diverges_at.empty()) return;
+  parity.diverges_at = check.tensor;
+  parity.divergence = check.error;
+}
+
+void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity) {
+  if (!is_variant(contender) || parity.failure) return;
+  WorkerSpec spec = contender.worker;
+  spec.dtype = "float32";
+  const auto worker = Worker::start(spec);
+  const auto imported = worker->import();
+  const std::string device =
+      imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
+  if (group_of(contender).ends_with("+tf32") && device.starts_with("cpu")) {
+    parity.failure = Failure{"precision", "there is no TF32 on a CPU", {}};
+  } else {
+    compare_step(*worker, job, reference, contender, parity);
+    if (worker->ok()) compare_steps(*worker, job, reference, contender, parity);
+    if (!worker->ok()) parity.failure = worker->failure();
+  }
+  if (imported) parity.effective.insert(imported->effective.begin(), imported->effective.end());
+  worker->close();
+}
+
+std::optional<double> loss_distance(const Parity& parity) { return distance(parity, kLoss); }
+std::optional<double> gradient_distance(const Parity& parity) { return distance(parity, kGradients); }
+
+std::string precision_support(const std::string& group, const std::string& device,
+                              const std::string& vector_units) {
+  const bool bfloat16 = group.starts_with("bfloat16"), float16 = group.starts_with("float16");
+  if (!bfloat16 && !float16) return "";
+  const std::string name = bfloat16 ? "bfloat16" : "float16";
+  if (!device.starts_with("cpu")) return "";
+  const std::pair<const char*, const char*> kinds[] = {
+      {bfloat16 ? "amx_bf16" : "amx_fp16", bfloat16 ? "AMX-BF16" : "AMX-FP16"},
+      {bfloat16 ? "avx512_bf16" : "avx512_fp16", bfloat16 ? "AVX512_BF16" : "AVX512_FP16"}};
+  for (const auto& [flag, title] : kinds) {
+    if (contains(vector_units, flag))
+      return fmt::format("this CPU has {} for {}; a framework that does not use it emulates", title, name);
+  }
+  return fmt::format("emulated: this CPU has neither {} nor {}, so {} is converted to float32 and back",
+                     kinds[1].second, kinds[0].second, name);
+}
+
+}  // namespace bakeoff::lab

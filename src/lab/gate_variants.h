@@ -1,0 +1,43 @@
+#pragma once
+
+// Precision variants (emit::precision_group): contenders that round more than float32 does, and so compute
+// something else. Each has a float32 twin, the same contender with that setting off, which passes the gate in
+// its place; the variant itself is then held against the same numbers, and the distances are recorded:
+//
+//   "bfloat16 loss"       of one batch, from the gate's weights, relative
+//   "bfloat16 gradients"  all of them as one vector, relative to its norm
+//   "bfloat16 losses"     the worst of the first training steps, relative
+//
+// They are shown, and refuse only what no rounding explains: half of a gradient, a tenth of a loss.
+
+#include <optional>
+#include <string>
+
+#include "lab/gate.h"
+
+namespace bakeoff::lab {
+
+bool is_variant(const GateContender& contender);
+
+// The contender that stands for it in the proofs: itself where it is in float32.
+GateContender twin_of(const GateContender& contender);
+
+// After the proofs of its twin: the distances, and the hashes of its batches. Effective settings, losses and
+// the first step in `parity` become the variant's own.
+void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity);
+
+// Hashes of the batches that a contender's own pipeline delivers, against the recipe's. A worker that cannot
+// tell has only its losses to show.
+void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity);
+
+// The distances found by prove_variant; empty where there are none.
+std::optional<double> loss_distance(const Parity& parity);
+std::optional<double> gradient_distance(const Parity& parity);
+
+// Whether this machine computes in a group's precision or emulates it: "computed by AVX512_BF16",
+// "emulated: ...". `vector_units`: of the processor ("avx2 avx512_bf16"); `device`: of the contender.
+std::string precision_support(const std::string& group, const std::string& device,
+                              const std::string& vector_units);
+
+}  // namespace bakeoff::lab

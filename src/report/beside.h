@@ -1,0 +1,27 @@
+#pragma once
+
+// A published table beside the measured one (lab/published.h), as texts.
+
+#include <string>
+#include <vector>
+
+#include "lab/summary.h"
+
+namespace bakeoff::report {
+
+struct BesideRow {
+  std::string contender;
+  std::string seconds, place, ratio;               // published
+  std::string ms, measured_place, measured_ratio;  // here; "–" where it was not ranked
+};
+// In the published order; rows of contenders that the recipe does not name are left out.
+std::vector<BesideRow> beside_rows(const lab::Summary& summary);
+
+// "The orders agree in 9 of 10 pairs of rows (Kendall's tau 0.80 over 5 rows). Published: ..."
+std::string beside_statement(const lab::Published& published);
+
+std::string beside_markdown(const lab::Summary& summary);
+// Lines of a table; `width` columns at most.
+std::vector<std::string> beside_lines(const lab::Summary& summary, int width, bool colour);
+
+}  // namespace bakeoff::report

@@ -1,0 +1,128 @@
+// Precision groups, waits for batches and a published table, in every form of the report.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/beside.h"
+#include "report/cells.h"
+#include "report/csv.h"
+#include "report/html.h"
+#include "report/json.h"
+#include "report/markdown.h"
+#include "report/sample_summary.h"
+#include "report/terminal.h"
+
+namespace bakeoff::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The last two rows in bfloat16, the first of them its leader.
+lab::Summary grouped_summary() {
+  lab::Summary s = sample_summary(10);
+  for (size_t i = s.ranked.size() - 2; i < s.ranked.size(); ++i) {
+    lab::Row& row = s.ranked[i];
+    row.group = "bfloat16";
+    row.support = "this CPU has AVX512_BF16";
+    row.loss_distance = 0.0021;
+    row.gradient_distance = 0.034;
+  }
+  return s;
+}
+
+lab::Summary beside_summary() {
+  lab::Summary s = sample_summary(10);
+  s.manifest.contenders = {s.ranked[0].contender, s.ranked[1].contender, s.unranked[0].contender};
+  lab::Published table{.source = "A study", .agreement = 1, .compared = 2};
+  table.rows = {{.contender = s.ranked[0].contender.id, .seconds = 40, .ratio = 1, .place = 1},
+                {.contender = s.ranked[1].contender.id, .seconds = 50, .ratio = 1.25, .place = 2},
+                {.contender = s.unranked[0].contender.id, .seconds = 60, .ratio = 1.5, .place = 3},
+                {.contender = "not_in_the_recipe", .seconds = 1}};
+  for (size_t i = 0; i < 2; ++i) {
+    lab::PublishedRow& row = table.rows[i];
+    row.measured_ms = i == 0 ? 100 : 150;
+    row.measured_ratio = i == 0 ? 1 : 1.5;
+    row.measured_place = static_cast<int>(i) + 1;
+  }
+  s.published = table;
+  return s;
+}
+
+TEST(Groups, HaveLeadersOfTheirOwn) {
+  const lab::Summary s = grouped_summary();
+  const lab::Row& second = s.ranked[s.ranked.size() - 2];
+  EXPECT_EQ(cells(s, s.ranked.front()).ratio_interval, "–");
+  EXPECT_EQ(cells(s, second).ratio_interval, "–");
+  EXPECT_NE(cells(s, s.ranked[1]).ratio_interval, "–");
+  EXPECT_EQ(cells(s, second).group, "bfloat16");
+  EXPECT_EQ(cells(s, second).distance, "0.0021 · 0.034");
+}
+
+TEST(Groups, AreNamedInEveryTable) {
+  const lab::Summary s = grouped_summary();
+  EXPECT_THAT(render_terminal(s, {.width = 160}),
+              AllOf(HasSubstr("precision"), HasSubstr("bfloat16"), HasSubstr("0.0021 · 0.034"),
+                    HasSubstr("from float32")));
+  EXPECT_THAT(render_terminal(s, {.width = 80}), AllOf(HasSubstr("precision"), HasSubstr("bfloat16")));
+  EXPECT_THAT(render_markdown(s, {}), AllOf(HasSubstr("| precision |"), HasSubstr(" bfloat16 |")));
+  EXPECT_THAT(render_csv(s), AllOf(HasSubstr(",bfloat16,0.0021,0.034,"), HasSubstr("group,loss_distance")));
+  EXPECT_THAT(render_html(s, {}), AllOf(HasSubstr(">Precision<"), HasSubstr("0.0021 · 0.034")));
+  const auto json = nlohmann::json::parse(render_json(s, {}));
+  EXPECT_EQ(json["ranked"].back()["group"], "bfloat16");
+  EXPECT_EQ(json["ranked"].back()["distance_from_float32"]["gradients"], 0.034);
+  EXPECT_EQ(json["ranked"].back()["precision_support"], "this CPU has AVX512_BF16");
+  EXPECT_EQ(json["ranked"][0]["group"], "float32");
+}
+
+TEST(Groups, AreLeftOutWhereEverythingIsInFloat32) {
+  const lab::Summary s = sample_summary(10);
+  EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("from float32")));
+  EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr("from float32")));
+  EXPECT_THAT(render_html(s, {}), Not(HasSubstr(">Precision<")));
+}
+
+TEST(Groups, ShareNoTieLetters) {
+  lab::Summary s = grouped_summary();
+  for (lab::Row& row : s.ranked) row.ties.clear();
+  s.ranked.front().ties = s.ranked.back().ties = "a";
+  EXPECT_FALSE(has_ties(s));
+  s.ranked[1].ties = "a";
+  EXPECT_TRUE(has_ties(s));
+}
+
+TEST(Waits, StandInEveryForm) {
+  const lab::Summary s = sample_summary(10);
+  const auto json = nlohmann::json::parse(render_json(s, {}));
+  bool known = false, unknown = false;
+  for (const auto& row : json["ranked"]) {
+    known = known || row["batch_wait"]["ms_per_batch"] == 0.2;
+    unknown = unknown || row["batch_wait"]["ms_per_batch"].is_null();
+  }
+  EXPECT_TRUE(known && unknown);
+  EXPECT_THAT(render_csv(s), AllOf(HasSubstr("batch_wait_share"), HasSubstr(",0.2,3,49.6,")));
+  EXPECT_THAT(render_html(s, {}), AllOf(HasSubstr("Waiting for batches"), HasSubstr("First of an epoch")));
+  EXPECT_THAT(render_terminal(s, {.width = 400}), HasSubstr("wait"));
+}
+
+TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
+  const lab::Summary s = beside_summary();
+  const auto rows = beside_rows(s);
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[1].ratio, "1.250");
+  EXPECT_EQ(rows[1].measured_ratio, "1.500");
+  EXPECT_EQ(rows[2].measured_place, "–");
+  EXPECT_THAT(beside_statement(*s.published), AllOf(HasSubstr("100%"), HasSubstr("A study")));
+  for (const std::string& text :
+       {render_terminal(s, {.width = 120}), render_markdown(s, {}), render_html(s, {})})
+    EXPECT_THAT(text, AllOf(HasSubstr("eside the published table"), HasSubstr("1.250"),
+                            Not(HasSubstr("not_in_the_recipe"))));
+  EXPECT_EQ(nlohmann::json::parse(render_json(s, {}))["published"]["compared"], 2);
+  EXPECT_TRUE(nlohmann::json::parse(render_json(sample_summary(1), {}))["published"].is_null());
+}
+
+}  // namespace
+}  // namespace bakeoff::report

@@ -1,0 +1,117 @@
+"""Trains mnist_cnn with PyTorch."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+BATCH_SIZE = 256
+LEARNING_RATE = 1e-4
+WORKERS = 2
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.manual_seed(1)
+
+
+class MnistCnn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, kernel_size=3)
+        self.conv2 = nn.Conv2d(32, 32, kernel_size=3)
+        self.conv3 = nn.Conv2d(32, 32, kernel_size=3)
+        self.conv4 = nn.Conv2d(32, 64, kernel_size=3)
+        self.fc1 = nn.Linear(4096, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.relu(self.conv1(x))
+        x = F.relu(self.conv2(x))
+        x = F.max_pool2d(x, 2)
+        x = F.relu(self.conv3(x))
+        x = F.relu(self.conv4(x))
+        x = x.flatten(1)
+        x = F.relu(self.fc1(x))
+        return self.fc2(x)
+
+
+def make_model() -> nn.Module:
+    model = MnistCnn()
+    model.to(device)
+    return model
+
+
+def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.RMSprop(model.parameters(), lr=LEARNING_RATE)
+
+
+def train_step(
+    model: nn.Module, optimizer: torch.optim.Optimizer, x: Tensor, y: Tensor
+) -> Tensor:
+    optimizer.zero_grad(set_to_none=True)
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def load_data(path: Path) -> tuple[Tensor, Tensor]:
+    """The samples as they are stored."""
+    tensors = load_file(path)
+    return tensors["x"], tensors["y"]
+
+
+def transform(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """A stored sample as the model takes it."""
+    return x.float() / 255.0, y.long()
+
+
+class Samples(Dataset):
+    """Single samples, transformed when they are asked for."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        self.tensors = tensors
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return transform(*[tensor[index] for tensor in self.tensors])
+
+
+def batches(*tensors: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Endless batches, shuffled anew in each epoch."""
+    if len(tensors[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    data = Samples(*tensors)
+    loader = DataLoader(
+        data, batch_size=BATCH_SIZE, shuffle=True, drop_last=True, num_workers=WORKERS
+    )
+    while True:
+        for x, y in loader:
+            yield x.to(device), y.to(device)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=here / "data.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = make_model()
+    optimizer = make_optimizer(model)
+    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        loss = train_step(model, optimizer, *batch)
+        if step % 10 == 0:
+            print(f"step {step:5d}  loss {loss.item():.6f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Trains bert_small with PyTorch."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
+torch.manual_seed(1)
+
+
+def padding_mask(last: Tensor, keys: int) -> Tensor:
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return torch.arange(keys, device=last.device) <= last[:, None, None, None]
+
+
+class BertSmall(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embeddings = nn.ModuleDict(
+            {
+                "word": nn.Embedding(500, 64),
+                "token_type": nn.Embedding(2, 64),
+                "position": nn.Embedding(32, 64),
+                "norm": nn.LayerNorm(64, eps=1e-12),
+            }
+        )
+        self.dropout1 = nn.Dropout(p=0.1)
+        self.encoder = nn.ModuleDict(
+            {
+                "0": nn.ModuleDict(
+                    {
+                        "attention": nn.ModuleDict(
+                            {
+                                "query": nn.Linear(64, 64),
+                                "key": nn.Linear(64, 64),
+                                "value": nn.Linear(64, 64),
+                                "output": nn.Linear(64, 64),
+                                "norm": nn.LayerNorm(64, eps=1e-12),
+                            }
+                        ),
+                        "intermediate": nn.Linear(64, 256),
+                        "output": nn.Linear(256, 64),
+                        "norm": nn.LayerNorm(64, eps=1e-12),
+                    }
+                ),
+                "1": nn.ModuleDict(
+                    {
+                        "attention": nn.ModuleDict(
+                            {
+                                "query": nn.Linear(64, 64),
+                                "key": nn.Linear(64, 64),
+                                "value": nn.Linear(64, 64),
+                                "output": nn.Linear(64, 64),
+                                "norm": nn.LayerNorm(64, eps=1e-12),
+                            }
+                        ),
+                        "intermediate": nn.Linear(64, 256),
+                        "output": nn.Linear(256, 64),
+                        "norm": nn.LayerNorm(64, eps=1e-12),
+                    }
+                ),
+            }
+        )
+        self.dropout2 = nn.Dropout(p=0.1)
+        self.dropout3 = nn.Dropout(p=0.1)
+        self.dropout4 = nn.Dropout(p=0.1)
+        self.dropout5 = nn.Dropout(p=0.1)
+        self.head = nn.ModuleDict(
+            {
+                "dense": nn.Linear(64, 64),
+                "norm": nn.LayerNorm(64, eps=1e-12),
+            }
+        )
+        self.decoder_bias = nn.Parameter(torch.empty(500))
+
+    def forward(self, tokens: Tensor, token_types: Tensor, last: Tensor) -> Tensor:
+        x = self.embeddings["word"](tokens)
+        h = self.embeddings["token_type"](token_types)
+        x = x + h
+        x = x + self.embeddings["position"].weight[:24]
+        x = self.embeddings["norm"](x)
+        x = self.dropout1(x)
+        h = self.encoder["0"]["attention"]["query"](x)
+        h = h.reshape(-1, 24, 4, 16)
+        u = self.encoder["0"]["attention"]["key"](x)
+        u = u.reshape(-1, 24, 4, 16)
+        v = self.encoder["0"]["attention"]["value"](x)
+        v = v.reshape(-1, 24, 4, 16)
+        mask = padding_mask(last, 24)
+        h = F.scaled_dot_product_attention(
+            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
+        ).transpose(1, 2)
+        h = h.reshape(-1, 24, 64)
+        h = self.encoder["0"]["attention"]["output"](h)
+        h = self.dropout2(h)
+        x = x + h
+        x = self.encoder["0"]["attention"]["norm"](x)
+        h = F.gelu(self.encoder["0"]["intermediate"](x), approximate="none")
+        h = self.encoder["0"]["output"](h)
+        h = self.dropout3(h)
+        x = x + h
+        x = self.encoder["0"]["norm"](x)
+        h = self.encoder["1"]["attention"]["query"](x)
+        h = h.reshape(-1, 24, 4, 16)
+        u = self.encoder["1"]["attention"]["key"](x)
+        u = u.reshape(-1, 24, 4, 16)
+        v = self.encoder["1"]["attention"]["value"](x)
+        v = v.reshape(-1, 24, 4, 16)
+        h = F.scaled_dot_product_attention(
+            h.transpose(1, 2), u.transpose(1, 2), v.transpose(1, 2), attn_mask=mask
+        ).transpose(1, 2)
+        h = h.reshape(-1, 24, 64)
+        h = self.encoder["1"]["attention"]["output"](h)
+        h = self.dropout4(h)
+        x = x + h
+        x = self.encoder["1"]["attention"]["norm"](x)
+        h = F.gelu(self.encoder["1"]["intermediate"](x), approximate="none")
+        h = self.encoder["1"]["output"](h)
+        h = self.dropout5(h)
+        x = x + h
+        x = self.encoder["1"]["norm"](x)
+        x = F.gelu(self.head["dense"](x), approximate="none")
+        x = self.head["norm"](x)
+        return F.linear(x, self.embeddings["word"].weight, self.decoder_bias)
+
+
+def make_model() -> nn.Module:
+    model = BertSmall()
+    model.to(device)
+    return model
+
+
+def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.Adam(
+        model.parameters(),
+        lr=LEARNING_RATE,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0.0,
+    )
+
+
+def train_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    tokens: Tensor,
+    token_types: Tensor,
+    last: Tensor,
+    labels: Tensor,
+) -> Tensor:
+    optimizer.zero_grad(set_to_none=True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        prediction = model(tokens, token_types, last)
+        loss = F.cross_entropy(prediction.flatten(0, 1), labels.flatten())
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def load_data(path: Path) -> tuple[Tensor, ...]:
+    tensors = load_file(path)
+    tokens = tensors["tokens"].long()
+    token_types = tensors["token_types"].long()
+    last = tensors["last"].long()
+    labels = tensors["labels"].long()
+    return tokens.to(device), token_types.to(device), last.to(device), labels.to(device)
+
+
+def batches(
+    tokens: Tensor, token_types: Tensor, last: Tensor, labels: Tensor
+) -> Iterator[tuple[Tensor, ...]]:
+    """Endless batches in the order of the file; a partial last one is left out."""
+    if len(tokens) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    while True:
+        for first in range(0, len(tokens) - BATCH_SIZE + 1, BATCH_SIZE):
+            rows = slice(first, first + BATCH_SIZE)
+            yield tokens[rows], token_types[rows], last[rows], labels[rows]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    here = Path(__file__).parent
+    parser.add_argument("--data", type=Path, default=here / "data.safetensors")
+    parser.add_argument("--weights", type=Path, default=here / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    args = parser.parse_args()
+
+    model = make_model()
+    model.load_state_dict(load_file(args.weights))
+    optimizer = make_optimizer(model)
+    data = load_data(args.data)
+    for step, batch in enumerate(islice(batches(*data), args.steps)):
+        loss = train_step(model, optimizer, *batch)
+        if step % 10 == 0:
+            print(f"step {step:5d}  loss {loss.item():.6f}")
+
+
+if __name__ == "__main__":
+    main()
