@@ -238,6 +238,14 @@ class Adapter(ABC):
                 return
             commands.answer(self.run(command.steps, commands.mark))
 
+    def request(self) -> Callable[[], None]:
+        """After a build with `predict`: a function that answers one request.
+
+        It predicts the next batch and returns when the whole output is computed: one
+        step of `run` with a barrier of its own.
+        """
+        raise AdapterError("this framework's adapter does not answer requests")
+
     def close(self) -> None:  # noqa: B027
         """Releases what outlives the process by itself, e.g. helper processes."""
 

@@ -29,6 +29,7 @@ from bakeoff_runner.adapter import (
     load_adapter,
 )
 from bakeoff_runner.channel import Channel, ProtocolError, Request
+from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
 from bakeoff_runner.tensors import write_safetensors
 
@@ -128,6 +129,7 @@ class Worker:
             "build": self._build,
             "parity": self._parity,
             "losses": self._losses,
+            "serve": self._serve_requests,
             "memory": lambda _: memory(),
         }
 
@@ -263,6 +265,19 @@ class Worker:
             "first_ns": result.first_ns,
             "ns": result.ns,
         }
+
+    def _serve_requests(self, request: Request) -> Fields:
+        requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")
+        arrivals, out = _path(request, "arrivals"), _path(request, "out")
+        if out is None:
+            raise ProtocolError("'out' is missing")
+        self._require_build()
+        if not self._predicts:
+            raise ProtocolError("requests belong to the scenario 'predict'")
+        times = None if arrivals is None else read_arrivals(arrivals, requests)
+        served = serve(self._the_adapter().request(), times, requests, limit_ns)
+        write_times(out, served)
+        return {"ns": served.ns, "requests": len(served.start)}
 
     def _the_adapter(self) -> Adapter:
         if self._adapter is None:

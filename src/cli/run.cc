@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "lab/environments.h"
 #include "lab/host.h"
+#include "lab/latency.h"
 #include "lab/plan.h"
 #include "lab/profile.h"
 #include "lab/prove_all.h"
@@ -88,7 +89,10 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
-  return lab::race(plan, parities, std::move(trials), progress.race());
+  CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
+  if (proc::interrupted() || !plan.recipe.latency.wanted()) return Done{};
+  TRY(trials, plan.directory.trials());
+  return lab::measure_latencies(plan, parities, trials, progress.race());
 }
 
 }  // namespace

@@ -55,6 +55,8 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                build_ns, first_step_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns,
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, not_sampled, effective, versions)
+BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
+               went_by_ns, step_ms, host, effective)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
                compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
@@ -143,6 +145,8 @@ std::string to_json(const Trial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const LatencyTrial& trial) { return dump(Json(trial)); }
+
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file) {
   TRY(Manifest manifest, record_from<Manifest>(text, file, "version"));
   if (manifest.version != kRecordVersion) {
@@ -164,6 +168,10 @@ Result<Parity> parity_from_json(std::string_view text, const std::string& where)
 }
 Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
   return record_from<Trial>(text, where, "contender");
+}
+
+Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where) {
+  return record_from<LatencyTrial>(text, where, "contender");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
@@ -212,6 +220,10 @@ Status RunDirectory::append(const Trial& trial) const {
   return append_record(path_ / "trials.jsonl", to_json(trial));
 }
 
+Status RunDirectory::append(const LatencyTrial& trial) const {
+  return append_record(path_ / "latency.jsonl", to_json(trial));
+}
+
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
   TRY(const std::string text, read_file(file));
@@ -222,6 +234,9 @@ Result<std::vector<Parity>> RunDirectory::parities() const {
 }
 Result<std::vector<Trial>> RunDirectory::trials() const {
   return read_lines<Trial>(path_ / "trials.jsonl", trial_from_json);
+}
+Result<std::vector<LatencyTrial>> RunDirectory::latencies() const {
+  return read_lines<LatencyTrial>(path_ / "latency.jsonl", latency_from_json);
 }
 
 }  // namespace bakeoff::lab

@@ -5,6 +5,7 @@
 //   run.json       Manifest, written once before the first worker starts
 //   parity.jsonl   one Parity a line, in order of contenders
 //   trials.jsonl   one Trial a line, flushed to disk after every heat
+//   latency.jsonl  one LatencyTrial a line, where the recipe asks for latencies
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
 //   logs/          what the workers printed
 //   report.html
@@ -18,16 +19,19 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lab/latency_trial.h"
 #include "lab/trial.h"
 
 namespace bakeoff::lab {
 
 std::string to_json(const Manifest&);
-std::string to_json(const Parity&);  // one line
-std::string to_json(const Trial&);   // one line
+std::string to_json(const Parity&);        // one line
+std::string to_json(const Trial&);         // one line
+std::string to_json(const LatencyTrial&);  // one line
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);
 Result<Parity> parity_from_json(std::string_view text, const std::string& where);
 Result<Trial> trial_from_json(std::string_view text, const std::string& where);
+Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where);
 
 class RunDirectory {
  public:
@@ -47,9 +51,11 @@ class RunDirectory {
   Status write(const Manifest& manifest) const;
   Status append(const Parity& parity) const;
   Status append(const Trial& trial) const;
+  Status append(const LatencyTrial& trial) const;
   Result<Manifest> manifest() const;
   Result<std::vector<Parity>> parities() const;
   Result<std::vector<Trial>> trials() const;
+  Result<std::vector<LatencyTrial>> latencies() const;  // none where there is no such file
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}

@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "lab/controls.h"
 #include "lab/evidence.h"
+#include "lab/latency_summary.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/summary_notes.h"
@@ -349,6 +350,19 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
       .summary(std::move(sources));
 }
 
+Status add_latencies(const std::vector<LatencyTrial>& trials, Summary& s) {
+  if (trials.empty()) return Done{};
+  TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
+  std::vector<std::string> ids;
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) ids.push_back(row.contender.id);
+  }
+  s.latency_level = 1 - recipe.alpha;
+  s.latency = latency_rows(trials, ids, recipe.latency, s.latency_level);
+  for (std::string& note : latency_notes(trials)) s.notes.push_back(std::move(note));
+  return Done{};
+}
+
 Result<Summary> summarise(const RunDirectory& directory) {
   TRY(const Manifest manifest, directory.manifest());
   TRY(const auto parities, directory.parities());
@@ -364,6 +378,8 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto machine = machine_of_run(directory.path(), manifest.host, note);
   TRY(Summary summary,
       summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
+  TRY(const auto latencies, directory.latencies());
+  CHECK_OK(add_latencies(latencies, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

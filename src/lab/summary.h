@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lab/host_watch.h"
+#include "lab/latency_summary.h"
 #include "lab/roofline.h"
 #include "lab/trial.h"
 #include "lab/usage.h"
@@ -91,8 +92,10 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};    // best first
-  std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
+  std::vector<Row> ranked = {};          // best first
+  std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
+  std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
+  double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

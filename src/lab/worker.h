@@ -64,6 +64,12 @@ struct Ran {
   int64_t jump_ns = 0;                // more than went by here: a clock jumped
 };
 
+struct Served {
+  std::vector<int64_t> start_ns = {}, end_ns = {};  // since the beginning, one a request
+  int64_t ns = 0;                                   // of all, by the worker's clock
+  int64_t went_by_ns = 0;                           // from asking to the answer, by ours
+};
+
 class Worker {
  public:
   // Starts the process and waits for its hello.
@@ -84,6 +90,11 @@ class Worker {
   std::optional<Losses> losses(int64_t steps);
   // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
+
+  // Answers `requests` requests that come at the times in file `arrivals` (empty: each when the last one is
+  // answered); fewer after `limit_s`. The times travel through file `out`.
+  std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
+                              const std::filesystem::path& out);
 
   void freeze();  // no thread of it runs
   void thaw();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/files.h"
 #include "ir/op_table.h"
@@ -120,6 +121,35 @@ HostRule read_host_rule(const Reader& reader) {
   return rule;
 }
 
+Result<Latency> read_latency(const Reader& reader, bool predicts) {
+  Latency latency;
+  const toml::node* rates = reader.find("latency", "arrivals_per_second");
+  if (rates == nullptr) return latency;
+  if (!predicts) {
+    return reader.error(rates->source(), "[latency] is about predictions, and this recipe trains",
+                        "add `scenario = \"predict\"` at the top, or remove [latency]");
+  }
+  latency.arrivals_per_second = reader.reals("latency", "arrivals_per_second", {});
+  latency.requests = reader.integer("latency", "requests", latency.requests);
+  latency.seconds = reader.real("latency", "seconds", latency.seconds);
+  latency.processes = reader.integer("latency", "processes", latency.processes);
+  latency.percentiles = reader.reals("latency", "percentiles", latency.percentiles);
+  for (auto* list : {&latency.arrivals_per_second, &latency.percentiles}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  const double slowest = latency.arrivals_per_second.front();
+  if (slowest * latency.seconds < static_cast<double>(Latency::kFewest)) {
+    return reader.error(
+        rates->source(),
+        fmt::format("{:g} arrivals a second are {:.0f} requests in {:g} s, too few to say anything", slowest,
+                    std::floor(slowest * latency.seconds), latency.seconds),
+        fmt::format("set latency.seconds to {:.0f} or more",
+                    std::ceil(static_cast<double>(Latency::kFewest) / slowest)));
+  }
+  return latency;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -180,6 +210,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
+  TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));

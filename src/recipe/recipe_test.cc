@@ -110,6 +110,22 @@ TEST(Recipe, KnowsWhatTheMachineCosts) {
   EXPECT_FALSE(parse(std::string(kGood) + "[cost]\nper_hour = 0\n", "r.toml"));
 }
 
+TEST(Recipe, ReadsWhichLatenciesAreAskedFor) {
+  const auto recipe = parse(std::string(kPredict) +
+                                "[latency]\narrivals_per_second = [50, 20.5, 50]\nrequests = 300\n"
+                                "percentiles = 99\nseconds = 10\n",
+                            "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(
+      recipe->latency,
+      (Latency{.arrivals_per_second = {20.5, 50}, .requests = 300, .seconds = 10, .percentiles = {99}}));
+  EXPECT_TRUE(recipe->latency.wanted());
+  EXPECT_FALSE(parse(kPredict, "r.toml")->latency.wanted());
+  EXPECT_EQ(parse(std::string(kPredict) + "[latency]\narrivals_per_second = 7\n", "r.toml")
+                ->latency.arrivals_per_second,
+            std::vector<double>{7});
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -167,6 +183,21 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
       {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing",
        "add `lr = ...` under [optimizer]"},
       {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+      {"latency of training", std::string(kGood) + "[latency]\narrivals_per_second = 50\n", "r.toml:10",
+       "[latency] is about predictions", "add `scenario = \"predict\"`"},
+      {"latency without rate", std::string(kPredict) + "[latency]\nrequests = 50\n", "r.toml:1",
+       "'latency.arrivals_per_second' is missing", "add `arrivals_per_second = ...` under [latency]"},
+      {"no rate in the list", std::string(kPredict) + "[latency]\narrivals_per_second = []\n", "r.toml:8",
+       "must be a number or a list of numbers", "for example"},
+      {"a rate that is none", std::string(kPredict) + "[latency]\narrivals_per_second = [10, \"a\"]\n",
+       "r.toml:8", "must be a number or a list of numbers", "for example"},
+      {"a rate of zero", std::string(kPredict) + "[latency]\narrivals_per_second = [10, 0]\n", "r.toml:8",
+       "'latency.arrivals_per_second' is 0, outside its range", "above 0"},
+      {"too few arrivals", std::string(kPredict) + "[latency]\narrivals_per_second = 0.1\n", "r.toml:8",
+       "0.1 arrivals a second are 3 requests in 30 s", "set latency.seconds to 200 or more"},
+      {"a percentile of 100",
+       std::string(kPredict) + "[latency]\narrivals_per_second = 10\npercentiles = [50, 100]\n", "r.toml:9",
+       "'latency.percentiles' is 100, outside its range", "at most 99.9999"},
       {"wrong section type", with(2, "race = 3"), "r.toml:2", "'race' must be a table", "write [race]"},
   };
   for (const Bad& c : cases) {

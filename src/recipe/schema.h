@@ -22,6 +22,7 @@ struct Key {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool least_excluded = false;  // the value must be above `least`
+  bool list = false;            // kReal: a number, or a list of one or more
   std::string doc = {};
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "report/cells.h"
+#include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/text.h"
 
@@ -35,6 +36,13 @@ std::string settings(const lab::Contender& contender) {
   std::string out;
   for (const auto& [key, value] : contender.settings) out += (out.empty() ? "" : ";") + key + '=' + value;
   return out;
+}
+
+// What only some recipes ask for stands behind the columns of all.
+std::vector<std::string> with_latency(std::vector<std::string> record, const lab::Summary& s,
+                                      const std::string& contender, bool names) {
+  for (const auto& [name, value] : latency_fields(s, contender)) record.push_back(names ? name : value);
+  return record;
 }
 
 std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
@@ -81,43 +89,46 @@ std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool
 }  // namespace
 
 std::string render_csv(const lab::Summary& summary) {
-  std::string out = record({"recipe",
-                            "track",
-                            "contender",
-                            "framework",
-                            "settings",
-                            "state",
-                            "rank_best",
-                            "rank_worst",
-                            "ties",
-                            "verdict",
-                            "ms_per_step",
-                            "ms_per_step_low",
-                            "ms_per_step_high",
-                            "ratio",
-                            "ratio_low",
-                            "ratio_high",
-                            "samples_per_second",
-                            "gflops",
-                            "share_of_peak",
-                            "share_of_bandwidth",
-                            "cores_busy",
-                            "page_faults_per_step",
-                            "context_switches_per_step",
-                            "joules_per_step",
-                            "price_per_epoch",
-                            "start_ms",
-                            "import_ms",
-                            "build_ms",
-                            "first_step_ms",
-                            "first_step_cold_ms",
-                            "break_even_step",
-                            "peak_rss_bytes",
-                            "heats",
-                            "parity",
-                            "reason"});
-  for (const lab::Row& row : summary.ranked) out += record(fields(summary, row, true));
-  for (const lab::Row& row : summary.unranked) out += record(fields(summary, row, false));
+  const std::vector<std::string> names = {"recipe",
+                                          "track",
+                                          "contender",
+                                          "framework",
+                                          "settings",
+                                          "state",
+                                          "rank_best",
+                                          "rank_worst",
+                                          "ties",
+                                          "verdict",
+                                          "ms_per_step",
+                                          "ms_per_step_low",
+                                          "ms_per_step_high",
+                                          "ratio",
+                                          "ratio_low",
+                                          "ratio_high",
+                                          "samples_per_second",
+                                          "gflops",
+                                          "share_of_peak",
+                                          "share_of_bandwidth",
+                                          "cores_busy",
+                                          "page_faults_per_step",
+                                          "context_switches_per_step",
+                                          "joules_per_step",
+                                          "price_per_epoch",
+                                          "start_ms",
+                                          "import_ms",
+                                          "build_ms",
+                                          "first_step_ms",
+                                          "first_step_cold_ms",
+                                          "break_even_step",
+                                          "peak_rss_bytes",
+                                          "heats",
+                                          "parity",
+                                          "reason"};
+  std::string out = record(with_latency(names, summary, "", true));
+  for (const bool ranked : {true, false}) {
+    for (const lab::Row& row : ranked ? summary.ranked : summary.unranked)
+      out += record(with_latency(fields(summary, row, ranked), summary, row.contender.id, false));
+  }
   return out;
 }
 

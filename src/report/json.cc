@@ -189,6 +189,35 @@ Json roofline(const lab::Roofline& r) {
           {"disturbed", r.disturbed}};
 }
 
+Json latency(const lab::Summary& s) {
+  static const char* const kStates[] = {"steady", "growing", "unsettled", "failed"};
+  Json rows = Json::array();
+  for (const lab::LatencyRow& r : s.latency) {
+    Json percentiles = Json::array();
+    for (size_t i = 0; i < r.percentiles.size(); ++i) {
+      const auto& p = r.percentiles[i];
+      percentiles.push_back({{"percentile", 100 * p.p},
+                             {"ms", estimate({p.value, p.bounds.low, p.bounds.high})},
+                             {"requests", p.n},
+                             {"independent_requests", number(p.n_eff)},
+                             {"by_process_ms", {number(r.by_process[i].low), number(r.by_process[i].high)}}});
+    }
+    rows.push_back({{"contender", r.contender},
+                    {"arrivals_per_second", r.single_stream() ? Json(nullptr) : number(r.rate)},
+                    {"queue", kStates[static_cast<int>(r.state)]},
+                    {"processes", r.processes},
+                    {"requests", r.requests},
+                    {"percentiles", percentiles},
+                    {"mean_ms", r.mean_ms > 0 ? number(r.mean_ms) : Json(nullptr)},
+                    {"answer_ms", number(r.service_ms)},
+                    {"load", r.single_stream() ? Json(nullptr) : number(r.load)},
+                    {"growth_per_second", number(r.growth_per_s)},
+                    {"generator_late_ms", number(r.late_ms)},
+                    {"note", r.note}});
+  }
+  return {{"level", number(s.latency_level)}, {"rows", rows}};
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -218,6 +247,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
+  if (!s.latency.empty()) out["latency"] = latency(s);
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "report/cells.h"
+#include "report/latency_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -66,6 +67,24 @@ std::string table(const lab::Summary& s) {
   return out;
 }
 
+std::string latency(const lab::Summary& s) {
+  const std::vector<LatencyCells> rows = latency_cells(s);
+  std::string out = "\n**Latency**\n\n| requests | contender |", rule = "|---|---|";
+  for (const LatencyCell& cell : rows.front().percentiles) out += ' ' + cell.title + " |", rule += "---:|";
+  out += " load | queue |\n" + rule + "---:|---|\n";
+  for (const LatencyCells& row : rows) {
+    out += fmt::format("| {} | {} |", row.mode, code(row.name));
+    for (const LatencyCell& cell : row.percentiles)
+      out += cell.value == "–" ? " – |" : fmt::format(" {} {} |", cell.value, cell.bounds);
+    out += fmt::format(" {} | {} |\n", row.load, row.state);
+  }
+  out += fmt::format("\n<sub>{}</sub>\n", escape(latency_legend(s)));
+  for (const LatencyCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}, {}: {}\n", code(row.name), row.mode, escape(row.note));
+  }
+  return out;
+}
+
 std::string unranked(const lab::Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const lab::Row& row : s.unranked) {
@@ -88,6 +107,7 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
     out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
+  if (!s.latency.empty()) out += latency(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "report/cells.h"
+#include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -51,6 +52,7 @@ class Screen {
     header();
     table();
     legend();
+    latency();
     variance();
     unranked();
     notes();
@@ -148,6 +150,20 @@ class Screen {
 
   void roofline_legend() {
     if (shown_.count("of peak") && s_.roofline) lines(roofline_statement(*s_.roofline), Ink::kDim);
+  }
+
+  void latency() {
+    if (s_.latency.empty()) return;
+    line();
+    line("Latency", Ink::kBold);
+    for (const std::string& row :
+         layout(choose_columns(latency_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const LatencyCells& row : latency_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ", " + row.mode + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(latency_legend(s_), Ink::kDim);
   }
 
   void variance() {

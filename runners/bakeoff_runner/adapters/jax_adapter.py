@@ -54,7 +54,11 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -449,6 +453,13 @@ class JaxAdapter(Adapter):
                 raise AdapterError(f"no gradient is given for '{_dotted(path)}'")
             grads.append(by_target[_dotted(path)])
         return jax.tree_util.tree_unflatten(structure, grads)
+
+    def request(self) -> Callable[[], None]:
+        import jax
+
+        assert self._state is not None
+        step, params = self._the_script().predict_step, self._state.get("params")
+        return predict_request(step, params, self._stream(), jax.block_until_ready)
 
     def _predict(self, steps: int, mark: Callable[[], None]) -> RunResult:
         import jax

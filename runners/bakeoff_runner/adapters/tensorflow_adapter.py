@@ -50,7 +50,11 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -184,6 +188,10 @@ class TensorFlowAdapter(Adapter):
         end = time.monotonic_ns()
         last = None if loss is None else float(losses_of(loss)[-1])
         return RunResult(end - start, last, count * calls.steps)
+
+    def request(self) -> Callable[[], None]:
+        step = self._the_script().predict_step
+        return predict_request(step, self._model, self._stream(), _fetch)
 
     def close(self) -> None:
         self._drop()
@@ -522,6 +530,13 @@ def _wait_for(output: Any) -> None:
     import tensorflow as tf
 
     tf.reshape(output, [-1])[0].numpy()
+
+
+def _fetch(output: Any) -> None:
+    """All of an output; of several the last."""
+    while isinstance(output, tuple):
+        output = output[-1]
+    output.numpy()
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

@@ -45,7 +45,11 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -183,6 +187,10 @@ class TorchAdapter(Adapter):
         _barrier()
         end = time.monotonic_ns()
         return RunResult(end - start, None if loss is None else float(loss))
+
+    def request(self) -> Callable[[], None]:
+        step = self._the_script().predict_step
+        return predict_request(step, self._model, self._stream(), lambda _: _barrier())
 
     def close(self) -> None:
         self._drop()
