@@ -238,6 +238,13 @@ class Adapter(ABC):
                 return
             commands.answer(self.run(command.steps, commands.mark))
 
+    def state(self) -> dict[str, Array]:
+        """Parameters and buffers as training has left them, canonical.
+
+        Training goes on from there at the next `run`, in the same place of the data.
+        """
+        raise AdapterError("this framework's adapter does not show its state")
+
     def request(self) -> Callable[[], None]:
         """After a build with `predict`: a function that answers one request.
 

@@ -130,6 +130,7 @@ class Worker:
             "parity": self._parity,
             "losses": self._losses,
             "serve": self._serve_requests,
+            "state": self._state,
             "memory": lambda _: memory(),
         }
 
@@ -265,6 +266,15 @@ class Worker:
             "first_ns": result.first_ns,
             "ns": result.ns,
         }
+
+    def _state(self, request: Request) -> Fields:
+        out = _path(request, "out")
+        if out is None:
+            raise ProtocolError("'out' is missing")
+        self._require_build()
+        tensors = self._the_adapter().state()
+        write_safetensors(out, tensors)
+        return {"tensors": sorted(tensors)}
 
     def _serve_requests(self, request: Request) -> Fields:
         requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")

@@ -6,6 +6,7 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "lab/batch_search.h"
 #include "lab/environments.h"
 #include "lab/host.h"
 #include "lab/latency.h"
@@ -90,9 +91,10 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
   CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
-  if (proc::interrupted() || !plan.recipe.latency.wanted()) return Done{};
   TRY(trials, plan.directory.trials());
-  return lab::measure_latencies(plan, parities, trials, progress.race());
+  if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
+  if (proc::interrupted()) return Done{};
+  return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
 }
 
 }  // namespace

@@ -55,6 +55,9 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                build_ns, first_step_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns,
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, not_sampled, effective, versions)
+BAKEOFF_RECORD(BatchTrial, batch, trial)
+BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
+BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, effective)
 BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
                went_by_ns, step_ms, host, effective)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
@@ -145,6 +148,18 @@ std::string to_json(const Trial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const TargetTrial& trial) {
+  TargetTrial copy = trial;
+  for (TargetLook& look : copy.looks) look.loss = finite(look.loss);
+  return dump(Json(copy));
+}
+
+std::string to_json(const BatchTrial& trial) {
+  BatchTrial copy = trial;
+  if (copy.trial.last_loss && !std::isfinite(*copy.trial.last_loss)) copy.trial.last_loss.reset();
+  return dump(Json(copy));
+}
+
 std::string to_json(const LatencyTrial& trial) { return dump(Json(trial)); }
 
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file) {
@@ -172,6 +187,14 @@ Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
 
 Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where) {
   return record_from<LatencyTrial>(text, where, "contender");
+}
+
+Result<TargetTrial> target_from_json(std::string_view text, const std::string& where) {
+  return record_from<TargetTrial>(text, where, "contender");
+}
+
+Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
+  return record_from<BatchTrial>(text, where, "batch");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
@@ -224,6 +247,13 @@ Status RunDirectory::append(const LatencyTrial& trial) const {
   return append_record(path_ / "latency.jsonl", to_json(trial));
 }
 
+Status RunDirectory::append(const TargetTrial& trial) const {
+  return append_record(path_ / "target.jsonl", to_json(trial));
+}
+Status RunDirectory::append(const BatchTrial& trial) const {
+  return append_record(path_ / "batches.jsonl", to_json(trial));
+}
+
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
   TRY(const std::string text, read_file(file));
@@ -234,6 +264,12 @@ Result<std::vector<Parity>> RunDirectory::parities() const {
 }
 Result<std::vector<Trial>> RunDirectory::trials() const {
   return read_lines<Trial>(path_ / "trials.jsonl", trial_from_json);
+}
+Result<std::vector<TargetTrial>> RunDirectory::targets() const {
+  return read_lines<TargetTrial>(path_ / "target.jsonl", target_from_json);
+}
+Result<std::vector<BatchTrial>> RunDirectory::batch_trials() const {
+  return read_lines<BatchTrial>(path_ / "batches.jsonl", batch_trial_from_json);
 }
 Result<std::vector<LatencyTrial>> RunDirectory::latencies() const {
   return read_lines<LatencyTrial>(path_ / "latency.jsonl", latency_from_json);

@@ -350,16 +350,20 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
       .summary(std::move(sources));
 }
 
-Status add_latencies(const std::vector<LatencyTrial>& trials, Summary& s) {
-  if (trials.empty()) return Done{};
+// What was measured beside the race.
+Status add_beside(const RunDirectory& directory, Summary& s) {
+  TRY(const auto latencies, directory.latencies());
+  TRY(const auto batches, directory.batch_trials());
+  if (latencies.empty() && batches.empty()) return Done{};
   TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
   std::vector<std::string> ids;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
     for (const Row& row : *rows) ids.push_back(row.contender.id);
   }
   s.latency_level = 1 - recipe.alpha;
-  s.latency = latency_rows(trials, ids, recipe.latency, s.latency_level);
-  for (std::string& note : latency_notes(trials)) s.notes.push_back(std::move(note));
+  s.latency = latency_rows(latencies, ids, recipe.latency, s.latency_level);
+  s.search = search_rows(batches, ids, recipe.search, recipe.margin);
+  for (std::string& note : latency_notes(latencies)) s.notes.push_back(std::move(note));
   return Done{};
 }
 
@@ -378,8 +382,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto machine = machine_of_run(directory.path(), manifest.host, note);
   TRY(Summary summary,
       summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
-  TRY(const auto latencies, directory.latencies());
-  CHECK_OK(add_latencies(latencies, summary));
+  CHECK_OK(add_beside(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

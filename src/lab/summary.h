@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "lab/batch_rows.h"
 #include "lab/host_watch.h"
 #include "lab/latency_summary.h"
 #include "lab/roofline.h"
+#include "lab/target_rows.h"
 #include "lab/trial.h"
 #include "lab/usage.h"
 #include "lab/variance.h"
@@ -94,6 +96,9 @@ struct Summary {
   int64_t parameters = 0;
   std::vector<Row> ranked = {};          // best first
   std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
+  std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
+  std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
+  std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
   std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
   double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};

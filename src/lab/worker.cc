@@ -277,6 +277,10 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   return ran;
 }
 
+bool Worker::state(const std::filesystem::path& out) {
+  return ask(*impl_, failure_, "state", {{"op", "state"}, {"out", out.string()}}).has_value();
+}
+
 std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
                                     const std::filesystem::path& out) {
   const double patience = impl_->spec.stage_seconds;

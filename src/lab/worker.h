@@ -91,6 +91,8 @@ class Worker {
   // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
 
+  // Writes the parameters as training has left them, canonical, to `out`; training goes on from there.
+  bool state(const std::filesystem::path& out);
   // Answers `requests` requests that come at the times in file `arrivals` (empty: each when the last one is
   // answered); fewer after `limit_s`. The times travel through file `out`.
   std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,

@@ -101,25 +101,27 @@ Status Reader::check_kind(const Key& key, const toml::node& node) const {
   const auto wrong = [&](std::string_view wanted) {
     return error(node.source(), fmt::format("'{}' must be {}", dotted(key), wanted),
                  fmt::format("for example {} = {}", key.name,
-                             wanted == "text"       ? "\"...\""
-                             : key.fallback.empty() ? "10"
-                                                    : key.fallback));
+                             wanted == "text" ? "\"...\""
+                             : key.list       ? "[10, 20]"
+                                              : key.fallback));
+  };
+  const auto numbers = [&](auto fits, std::string_view one, std::string_view several) -> Status {
+    if (fits(node)) return Done{};
+    if (!key.list) return wrong(one);
+    const toml::array* all = node.as_array();
+    if (all == nullptr || all->empty() || !std::all_of(all->begin(), all->end(), fits)) return wrong(several);
+    return Done{};
   };
   switch (key.kind) {
     case Kind::kWord:
     case Kind::kPath:
       return node.is_string() ? Status(Done{}) : wrong("text");
     case Kind::kInt:
-      return node.is_integer() ? Status(Done{}) : wrong("an integer");
+      return numbers([](const toml::node& n) { return n.is_integer(); }, "an integer",
+                     "an integer or a list of integers");
     case Kind::kReal:
-      if (key.list && node.is_array()) {
-        const toml::array& all = *node.as_array();
-        const bool fits = !all.empty() && std::all_of(all.begin(), all.end(),
-                                                      [](const toml::node& one) { return one.is_number(); });
-        return fits ? Status(Done{}) : wrong("a number or a list of numbers");
-      }
-      return node.is_number() ? Status(Done{})
-                              : wrong(key.list ? "a number or a list of numbers" : "a number");
+      return numbers([](const toml::node& n) { return n.is_number(); }, "a number",
+                     "a number or a list of numbers");
     case Kind::kFlag:
       return node.is_boolean() ? Status(Done{}) : wrong("true or false");
   }

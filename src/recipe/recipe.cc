@@ -150,6 +150,54 @@ Result<Latency> read_latency(const Reader& reader, bool predicts) {
   return latency;
 }
 
+Result<Search> read_search(const Reader& reader, bool wanted) {
+  Search search{.wanted = wanted};
+  for (const double batch : reader.reals("search", "batches", {}))
+    search.batches.push_back(static_cast<int64_t>(batch));
+  std::sort(search.batches.begin(), search.batches.end());
+  search.batches.erase(std::unique(search.batches.begin(), search.batches.end()), search.batches.end());
+  search.least = reader.integer("search", "least", search.least);
+  search.most = reader.integer("search", "most", search.most);
+  search.processes = reader.integer("search", "processes", search.processes);
+  for (const char* key : {"least", "most"}) {
+    const toml::node* node = reader.find("search", key);
+    if (node == nullptr) continue;
+    if (!search.doubles()) {
+      return reader.error(node->source(), fmt::format("search.{} means nothing beside search.batches", key),
+                          "remove one of them");
+    }
+    if (search.least > search.most) {
+      return reader.error(
+          node->source(),
+          fmt::format("search.least = {} is above search.most = {}", search.least, search.most),
+          "set search.most to at least search.least");
+    }
+  }
+  return search;
+}
+
+Result<Target> read_target(const Reader& reader, const toml::table& root, bool predicts) {
+  Target target;
+  const toml::node* section = root.get("target");
+  if (section == nullptr) return target;
+  if (predicts) {
+    return reader.error(section->source(), "[target] is about training, and this recipe predicts",
+                        "remove [target], or `scenario = \"predict\"`");
+  }
+  if (reader.find("target", "accuracy") != nullptr) target.accuracy = reader.real("target", "accuracy", 0);
+  if (reader.find("target", "loss") != nullptr) target.loss = reader.real("target", "loss", 0);
+  if (target.accuracy.has_value() == target.loss.has_value()) {
+    return reader.error(section->source(), "[target] wants either an accuracy or a loss",
+                        "write one of them, for example accuracy = 0.97");
+  }
+  target.seeds = reader.integer("target", "seeds", target.seeds);
+  target.rows = reader.integer("target", "rows", target.rows);
+  target.every = reader.integer("target", "every", target.every);
+  target.epochs = reader.real("target", "epochs", target.epochs);
+  target.referee = reader.flag("target", "referee", target.referee);
+  return target;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -210,6 +258,8 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
+  TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
+  TRY(recipe.search, read_search(reader, root.contains("search")));
   TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {

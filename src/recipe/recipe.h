@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
+#include "recipe/beside.h"
 
 namespace bakeoff::recipe {
 
@@ -81,18 +82,6 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-// Requests that arrive by themselves, in the scenario "predict" (lab/latency.h).
-struct Latency {
-  std::vector<double> arrivals_per_second = {};          // empty: latencies are not asked for
-  int64_t requests = 1000;                               // of a process and rate
-  double seconds = 30;                                   // of a process and rate, at most
-  int64_t processes = 3;                                 // of every contender
-  std::vector<double> percentiles = {50, 90, 99, 99.9};  // ascending
-  static constexpr int64_t kFewest = 20;                 // requests that say anything
-  bool wanted() const { return !arrivals_per_second.empty(); }
-  bool operator==(const Latency&) const = default;
-};
-
 struct Recipe {
   std::string name = {};
   std::filesystem::path file = {};
@@ -107,6 +96,8 @@ struct Recipe {
   Race race = {};
   Cost cost = {};
   Latency latency = {};
+  Search search = {};
+  Target target = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

@@ -126,6 +126,20 @@ TEST(Recipe, ReadsWhichLatenciesAreAskedFor) {
             std::vector<double>{7});
 }
 
+TEST(Recipe, ReadsWhichBatchesAreSearched) {
+  const auto search = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->search : Search{};
+  };
+  EXPECT_FALSE(search("").wanted);
+  EXPECT_EQ(search("[search]\n"), (Search{.wanted = true})) << "doubled, without another word";
+  EXPECT_TRUE(search("[search]\n").doubles());
+  EXPECT_EQ(search("[search]\nbatches = [64, 16, 64]\nprocesses = 3\n"),
+            (Search{.wanted = true, .batches = {16, 64}, .processes = 3}));
+  EXPECT_EQ(search("[search]\nleast = 8\nmost = 128\n"), (Search{.wanted = true, .least = 8, .most = 128}));
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -183,6 +197,14 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
       {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing",
        "add `lr = ...` under [optimizer]"},
       {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+      {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
+       "'search.batches' is 0, outside its range", "at least 1"},
+      {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",
+       "'search.batches' must be an integer or a list of integers", "for example batches = [10, 20]"},
+      {"both kinds of search", std::string(kGood) + "[search]\nbatches = 8\nmost = 64\n", "r.toml:11",
+       "search.most means nothing beside search.batches", "remove one"},
+      {"search without room", std::string(kGood) + "[search]\nleast = 8\nmost = 4\n", "r.toml:10",
+       "search.least = 8 is above search.most = 4", "set search.most"},
       {"latency of training", std::string(kGood) + "[latency]\narrivals_per_second = 50\n", "r.toml:10",
        "[latency] is about predictions", "add `scenario = \"predict\"`"},
       {"latency without rate", std::string(kPredict) + "[latency]\nrequests = 50\n", "r.toml:1",

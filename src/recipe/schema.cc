@@ -1,5 +1,7 @@
 #include "recipe/schema.h"
 
+#include <utility>
+
 #include "ir/op_table.h"
 #include "zoo/zoo.h"
 
@@ -337,50 +339,6 @@ std::vector<Key> make_keys() {
        .least = 0,
        .most = 1,
        .doc = "with more than this share of the rounds disturbed, the verdict is refused (exit code 3)"},
-      {.section = "latency",
-       .name = "arrivals_per_second",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .required = true,
-       .least = 0,
-       .most = 1e6,
-       .least_excluded = true,
-       .list = true,
-       .doc =
-           "scenario predict: requests arrive at random at this rate (Poisson), whether or not the last one "
-           "is answered, and latency counts from then. A request is one step: `batch` rows. See "
-           "docs/latency.md"},
-      {.section = "latency",
-       .name = "requests",
-       .kind = Kind::kInt,
-       .fallback = "1000",
-       .least = 20,
-       .most = 1e6,
-       .doc = "of a process, at every rate and in single stream"},
-      {.section = "latency",
-       .name = "seconds",
-       .kind = Kind::kReal,
-       .fallback = "30",
-       .least = 0,
-       .most = 86400,
-       .least_excluded = true,
-       .doc = "that a process is asked at one rate; fewer requests where they take longer"},
-      {.section = "latency",
-       .name = "processes",
-       .kind = Kind::kInt,
-       .fallback = "3",
-       .least = 1,
-       .most = 1000,
-       .doc = "of every contender, one after another"},
-      {.section = "latency",
-       .name = "percentiles",
-       .kind = Kind::kReal,
-       .fallback = "[50, 90, 99, 99.9]",
-       .least = 0,
-       .most = 99.9999,
-       .least_excluded = true,
-       .list = true,
-       .doc = "that are reported, with bounds"},
       {.section = "cost",
        .name = "per_hour",
        .kind = Kind::kReal,
@@ -415,7 +373,11 @@ const std::vector<emit::Setting>& common_settings() {
 }
 
 const std::vector<Key>& keys() {
-  static const std::vector<Key> all = make_keys();
+  static const std::vector<Key> all = [] {
+    std::vector<Key> made = make_keys();
+    for (Key& key : keys_beside_the_race()) made.push_back(std::move(key));
+    return made;
+  }();
   return all;
 }
 

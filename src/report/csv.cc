@@ -9,6 +9,7 @@
 #include "report/cells.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -39,9 +40,11 @@ std::string settings(const lab::Contender& contender) {
 }
 
 // What only some recipes ask for stands behind the columns of all.
-std::vector<std::string> with_latency(std::vector<std::string> record, const lab::Summary& s,
-                                      const std::string& contender, bool names) {
-  for (const auto& [name, value] : latency_fields(s, contender)) record.push_back(names ? name : value);
+std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
+                                   const std::string& contender, bool names) {
+  for (const auto& fields : {latency_fields(s, contender), search_fields(s, contender)}) {
+    for (const auto& [name, value] : fields) record.push_back(names ? name : value);
+  }
   return record;
 }
 
@@ -124,10 +127,10 @@ std::string render_csv(const lab::Summary& summary) {
                                           "heats",
                                           "parity",
                                           "reason"};
-  std::string out = record(with_latency(names, summary, "", true));
+  std::string out = record(with_more(names, summary, "", true));
   for (const bool ranked : {true, false}) {
     for (const lab::Row& row : ranked ? summary.ranked : summary.unranked)
-      out += record(with_latency(fields(summary, row, ranked), summary, row.contender.id, false));
+      out += record(with_more(fields(summary, row, ranked), summary, row.contender.id, false));
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "report/html_parts.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
 #include "report/svg.h"
 #include "report/text.h"
 
@@ -280,6 +281,7 @@ void navigation(View& page) {
     page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
   add("latency", "Latency", page.flags["has_latency"]);
+  add("batches", "Batch size", page.flags["has_search"]);
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
   add("usage", "Resources", page.flags["has_usage"]);
@@ -335,6 +337,7 @@ View page_view(const lab::Summary& s, bool sources) {
   tabbed_charts(s, page);
   add_usage(s, page);
   add_latency(s, page);
+  add_search(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

@@ -218,6 +218,28 @@ Json latency(const lab::Summary& s) {
   return {{"level", number(s.latency_level)}, {"rows", rows}};
 }
 
+Json search(const lab::Summary& s) {
+  Json rows = Json::array();
+  for (const lab::SearchRow& r : s.search) {
+    Json points = Json::array();
+    for (const lab::BatchPoint& p : r.points) {
+      const bool timed = p.failure.empty();
+      points.push_back({{"batch", p.batch},
+                        {"samples_per_second", timed ? number(p.samples_per_s) : Json(nullptr)},
+                        {"by_process", timed ? Json{number(p.least), number(p.most)} : Json(nullptr)},
+                        {"processes", p.processes},
+                        {"peak_rss_bytes", p.peak_rss_bytes},
+                        {"failure", timed ? Json(nullptr) : Json(p.failure)}});
+    }
+    rows.push_back({{"contender", r.contender},
+                    {"best_batch", r.best ? Json(*r.best) : Json(nullptr)},
+                    {"enough_batch", r.best ? Json(r.enough) : Json(nullptr)},
+                    {"points", points},
+                    {"note", r.note}});
+  }
+  return rows;
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -248,6 +270,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   if (!s.latency.empty()) out["latency"] = latency(s);
+  if (!s.search.empty()) out["batch_search"] = search(s);
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;

@@ -7,6 +7,7 @@
 
 #include "report/cells.h"
 #include "report/latency_view.h"
+#include "report/search_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -85,6 +86,21 @@ std::string latency(const lab::Summary& s) {
   return out;
 }
 
+std::string search(const lab::Summary& s) {
+  std::string out =
+      "\n**Batch size**\n\n| contender | best batch | samples/s | processes | enough | tried |\n"
+      "|---|---:|---:|---|---:|---|\n";
+  const std::vector<SearchCells> rows = search_cells(s);
+  for (const SearchCells& row : rows)
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.name), row.best, row.rate, row.range,
+                       row.enough, row.tried);
+  out += fmt::format("\n<sub>{}</sub>\n", escape(search_legend(s)));
+  for (const SearchCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
+  }
+  return out;
+}
+
 std::string unranked(const lab::Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const lab::Row& row : s.unranked) {
@@ -108,6 +124,7 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
   if (!s.latency.empty()) out += latency(s);
+  if (!s.search.empty()) out += search(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

@@ -10,6 +10,7 @@
 #include "report/cells.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
 #include "report/table.h"
 #include "report/text.h"
 
@@ -53,6 +54,7 @@ class Screen {
     table();
     legend();
     latency();
+    search();
     variance();
     unranked();
     notes();
@@ -164,6 +166,19 @@ class Screen {
     }
     line();
     lines(latency_legend(s_), Ink::kDim);
+  }
+
+  void search() {
+    if (s_.search.empty()) return;
+    line();
+    line("Batch size", Ink::kBold);
+    for (const std::string& row : layout(choose_columns(search_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const SearchCells& row : search_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(search_legend(s_), Ink::kDim);
   }
 
   void variance() {

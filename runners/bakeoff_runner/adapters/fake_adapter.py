@@ -146,6 +146,12 @@ class FakeAdapter(Adapter):
             _start_burning(self._number("pool_spin_ms") / 1e3)
         return RunResult(end - start, loss, 2 * steps if lie == "twice" else None)
 
+    def state(self) -> dict[str, Array]:
+        self._trouble("state")
+        import numpy as np
+
+        return {"w": np.array(self._weight)}
+
     def request(self) -> Callable[[], None]:
         self._trouble("serve")
 

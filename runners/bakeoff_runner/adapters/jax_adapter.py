@@ -454,6 +454,12 @@ class JaxAdapter(Adapter):
             grads.append(by_target[_dotted(path)])
         return jax.tree_util.tree_unflatten(structure, grads)
 
+    def state(self) -> dict[str, Array]:
+        assert self._state is not None
+        trees = (self._state.get("params"), self._stats())
+        named = [self._canonical_all("state", tree) for tree in trees]
+        return {n.partition("/")[2]: a for part in named for n, a in part.items()}
+
     def request(self) -> Callable[[], None]:
         import jax
 

@@ -196,6 +196,12 @@ class KerasAdapter(Adapter):
         step, batches = self._the_script().predict_step, self._stream()
         return predict_burst(step, self._model, batches, steps, mark, self._to_host)
 
+    def state(self) -> dict[str, Array]:
+        return {
+            name: to_canonical(self._library.value(variable), entry, shape)
+            for name, (variable, entry, shape) in self._names.items()
+        }
+
     def request(self) -> Callable[[], None]:
         step, batches = self._the_script().predict_step, self._stream()
         return predict_request(step, self._model, batches, self._to_host)

@@ -189,6 +189,10 @@ class TensorFlowAdapter(Adapter):
         last = None if loss is None else float(losses_of(loss)[-1])
         return RunResult(end - start, last, count * calls.steps)
 
+    def state(self) -> dict[str, Array]:
+        variables = {name: self._variable(name) for name in self._names}
+        return {name: self._canonical(name, v) for name, v in variables.items()}
+
     def request(self) -> Callable[[], None]:
         step = self._the_script().predict_step
         return predict_request(step, self._model, self._stream(), _fetch)

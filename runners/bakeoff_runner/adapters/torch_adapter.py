@@ -188,6 +188,9 @@ class TorchAdapter(Adapter):
         end = time.monotonic_ns()
         return RunResult(end - start, None if loss is None else float(loss))
 
+    def state(self) -> dict[str, Array]:
+        return {name: self._canonical(name, self._tensor(name)) for name in self._names}
+
     def request(self) -> Callable[[], None]:
         step = self._the_script().predict_step
         return predict_request(step, self._model, self._stream(), lambda _: _barrier())
