@@ -15,7 +15,6 @@ import numpy as np
 from supervisor import WorkerProcess
 from test_keras_adapter import (  # noqa: F401
     Problem,
-    ask,
     prepare,
     problem,
     worker,
@@ -34,15 +33,15 @@ def test_a_short_execution_that_was_left_does_not_shorten_the_next(
     assert prepare(worker, tmp_path, steps=2)["ok"]
     # Of the three batches of an epoch the last is an execution of one step, before
     # which `fit` is left.
-    assert ask(worker, "run", steps=1)["steps"] == 2
-    losses = ask(worker, "losses", steps=3)["losses"]
+    assert worker.ask("run", steps=1)["steps"] == 2
+    losses = worker.ask("losses", steps=3)["losses"]
     assert losses == pytest.approx(problem.losses(3), rel=1e-12)
-    assert ask(worker, "run", steps=1)["steps"] == 2
+    assert worker.ask("run", steps=1)["steps"] == 2
 
 
 def test_has_no_backend_to_choose(worker: WorkerProcess) -> None:  # noqa: F811
     options = {"backend": "tensorflow"}
-    answer = ask(worker, "import", options=options, dtype="float32", threads=1)
+    answer = worker.ask("import", options=options, dtype="float32", threads=1)
     assert not answer["ok"]
     assert "unknown option 'backend' of framework keras2" in answer["error"]
 

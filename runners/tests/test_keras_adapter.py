@@ -115,29 +115,19 @@ def problem(tmp_path: Path) -> Problem:
 @pytest.fixture
 def worker() -> Iterator[WorkerProcess]:
     with WorkerProcess(FRAMEWORK) as process:
+        process.patience = 240.0  # for imports and compilation
         yield process
-
-
-def ask(worker: WorkerProcess, op: str, **fields: Any) -> dict[str, Any]:
-    """`WorkerProcess.ask` with time for imports and compilation."""
-    receive = worker.receive
-    worker.receive = lambda seconds=240.0: receive(seconds)  # type: ignore[method-assign]
-    try:
-        return worker.ask(op, **fields)
-    finally:
-        worker.receive = receive  # type: ignore[method-assign]
 
 
 def prepare(
     worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
 ) -> dict[str, Any]:
     options = {} if SECOND else {"backend": str(BACKEND)}
-    info = ask(worker, "import", options=options, dtype="float64", threads=1)
+    info = worker.ask("import", options=options, dtype="float64", threads=1)
     assert info["ok"], info
     assert info["effective"]["dtype"] == "float64"
     (folder / "mine.py").write_text(text.replace("STEPS", str(fields.pop("steps", 1))))
-    return ask(
-        worker,
+    return worker.ask(
         "build",
         script=str(folder / "mine.py"),
         weights=str(folder / "weights.safetensors"),
@@ -154,7 +144,7 @@ def test_losses_follow_the_arithmetic_and_wrap_around(
     assert built["effective"]["parameters"] == 8
     assert built["effective"]["optimizer"]["class"] == "SGD"
     for _ in range(2):  # from the initial state each time
-        answer = ask(worker, "losses", steps=8)
+        answer = worker.ask("losses", steps=8)
         assert answer["ok"], answer
         assert answer["losses"] == pytest.approx(problem.losses(8), rel=1e-12)
     assert 0 < answer["first_ns"] < answer["ns"]
@@ -164,12 +154,11 @@ def test_parity_gives_gradients_and_one_update_and_changes_nothing(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
     assert prepare(worker, tmp_path)["ok"]
-    assert ask(worker, "losses", steps=2)["ok"]
+    assert worker.ask("losses", steps=2)["ok"]
     given = {"out.weight": np.ones((2, 3)), "out.bias": np.full(2, -2.0)}
     write_safetensors(tmp_path / "grads.safetensors", given)
     for _ in range(2):
-        answer = ask(
-            worker,
+        answer = worker.ask(
             "parity",
             batch=[4, 4],
             out=str(tmp_path / "out.safetensors"),
@@ -194,11 +183,11 @@ def test_bursts_report_the_steps_they_made(
 ) -> None:
     assert prepare(worker, tmp_path)["ok"]
     for steps in (1, 3, 7):
-        answer = ask(worker, "run", steps=steps)
+        answer = worker.ask("run", steps=steps)
         assert answer["ok"], answer
         assert answer["steps"] == steps
         assert 0 < answer["ns"] <= answer["wall_ns"]
-    assert ask(worker, "losses", steps=2)["losses"] == pytest.approx(problem.losses(2))
+    assert worker.ask("losses", steps=2)["losses"] == pytest.approx(problem.losses(2))
 
 
 @pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
@@ -207,13 +196,13 @@ def test_bursts_end_with_an_execution(
 ) -> None:
     built = prepare(worker, tmp_path, steps=2)
     assert built["effective"]["steps_per_execution"] == 2
-    answer = ask(worker, "losses", steps=5)
+    answer = worker.ask("losses", steps=5)
     assert answer["losses"] == pytest.approx(problem.losses(5), rel=1e-12)
     # An epoch has three batches: executions of two steps and of one, in turn. The
     # first begins with batch 5, the third of an epoch that fit sees as its first.
-    assert ask(worker, "run", steps=1)["steps"] == 2
-    assert ask(worker, "run", steps=1)["steps"] == 1
-    assert ask(worker, "run", steps=4)["steps"] == 5
+    assert worker.ask("run", steps=1)["steps"] == 2
+    assert worker.ask("run", steps=1)["steps"] == 1
+    assert worker.ask("run", steps=4)["steps"] == 5
 
 
 @pytest.mark.parametrize(

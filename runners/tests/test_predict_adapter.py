@@ -53,6 +53,8 @@ def case(request: Any, tmp_path: Path) -> tuple[str, dict[str, str], Path]:
     golden, module, options = CASES[request.param]
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"no {module} here")
+    if module == "tensorflow" and importlib.util.find_spec("tf_keras") is not None:
+        pytest.skip("the same TensorFlow as in its own environment")
     framework = golden.partition("/")[0]
     text = (GOLDEN / f"{golden}.py").read_text()
     script = tmp_path / f"predict_{framework}.py"  # as the layout is named in it

@@ -10,6 +10,7 @@ import ast
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ from bakeoff_runner.tensors import (  # noqa: E402
 
 RUNNERS = Path(__file__).resolve().parents[1]
 GOLDEN = RUNNERS.parent / "tests" / "golden" / "torch"
-ROWS = 1024
+BATCH, ROWS = 32, 128  # of the CNN
 
 
 class WorkerClient:
@@ -120,6 +121,19 @@ def mnist(tmp_path: Path) -> dict[str, Any]:
     return {"data": data, "weights": weights, "dir": tmp_path}
 
 
+def cnn_text(name: str = "mnist_cnn.py") -> str:
+    """The golden script with a small batch."""
+    text = (GOLDEN / name).read_text()
+    assert "BATCH_SIZE = 256\n" in text
+    return text.replace("BATCH_SIZE = 256\n", f"BATCH_SIZE = {BATCH}\n")
+
+
+def cnn(mnist: dict[str, Any], name: str = "mnist_cnn.py") -> Path:
+    script: Path = mnist["dir"] / name
+    script.write_text(cnn_text(name))
+    return script
+
+
 def mnist_loss(p: dict[str, Any], x: Any, y: Any) -> tuple[Any, Any]:
     """The CNN by hand, in whatever dtype it is given."""
     for name in ("conv1", "conv2"):
@@ -166,8 +180,10 @@ def build_fields(mnist: dict[str, Any], script: Path) -> dict[str, Any]:
 def test_float64_proof_matches_the_model_by_hand(
     worker: WorkerClient, mnist: dict[str, Any], script: str
 ) -> None:
-    worker.ask("import", dtype="float64", threads=2)
-    effective = worker.ask("build", **build_fields(mnist, GOLDEN / script))["effective"]
+    worker.ask("import", dtype="float64", threads=1)
+    effective = worker.ask("build", **build_fields(mnist, cnn(mnist, script)))[
+        "effective"
+    ]
     assert effective["parameters"] == 563_018
     assert effective["dtype"] == "float64"
     wanted = by_hand(mnist, torch.float64, 64)
@@ -197,8 +213,8 @@ def test_float64_proof_matches_the_model_by_hand(
 def test_losses_and_runs_follow_the_steps_by_hand(
     worker: WorkerClient, mnist: dict[str, Any]
 ) -> None:
-    worker.ask("import", dtype="float32", threads=2)
-    worker.ask("build", **build_fields(mnist, GOLDEN / "mnist_cnn.py"))
+    worker.ask("import", dtype="float32", threads=1)
+    worker.ask("build", **build_fields(mnist, cnn(mnist)))
     first = worker.ask("losses", steps=6)["losses"]
     p = {
         name: torch.from_numpy(value.copy()).requires_grad_()
@@ -208,7 +224,7 @@ def test_losses_and_runs_follow_the_steps_by_hand(
     x = torch.from_numpy(mnist["data"]["x"].astype(np.float32) / np.float32(255))
     y = torch.from_numpy(mnist["data"]["y"]).long()
     for step, got in enumerate(first):
-        rows = slice(step % 4 * 256, step % 4 * 256 + 256)  # 1024 rows: wraps at 4
+        rows = slice(step % 4 * BATCH, step % 4 * BATCH + BATCH)  # wraps at 4
         loss, _ = mnist_loss(p, x[rows], y[rows])
         assert got == pytest.approx(loss.item(), rel=1e-5 if step < 2 else 1e-3)
         for name, grad in zip(p, torch.autograd.grad(loss, list(p.values()))):
@@ -223,16 +239,16 @@ def test_losses_and_runs_follow_the_steps_by_hand(
 def test_epsilon_inside_the_root_shows_at_the_second_step(
     worker: WorkerClient, mnist: dict[str, Any]
 ) -> None:
-    text = (GOLDEN / "mnist_cnn.py").read_text()
+    text = cnn_text()
     inside = (GOLDEN / "optimizers" / "rmsprop_inside.py").read_text()
     start, end = inside.index("class RMSprop"), inside.index("def make_model")
     text = text.replace("def make_model", inside[start:end] + "def make_model")
     text = text.replace("torch.optim.RMSprop(", "RMSpropEpsInside(")
     mine = mnist["dir"] / "mine.py"
     mine.write_text(text)
-    worker.ask("import", dtype="float32", threads=2)
+    worker.ask("import", dtype="float32", threads=1)
     losses = []
-    for script in (GOLDEN / "mnist_cnn.py", mine):
+    for script in (cnn(mnist), mine):
         worker.ask("build", **build_fields(mnist, script))
         losses.append(worker.ask("losses", steps=2)["losses"])
     assert losses[0][0] == losses[1][0]
@@ -245,7 +261,7 @@ def test_epsilon_inside_the_root_shows_at_the_second_step(
 @pytest.fixture
 def adapter() -> Iterator[TorchAdapter]:
     made = TorchAdapter()
-    made.import_framework({}, "float64", 2)
+    made.import_framework({}, "float64", 1)
     yield made
     made.close()
     torch.set_default_dtype(torch.float32)
@@ -275,7 +291,7 @@ def request(mnist: dict[str, Any], script: Path, **fields: Any) -> BuildRequest:
 def test_a_script_that_lacks_something_is_told_so(
     adapter: TorchAdapter, mnist: dict[str, Any], removed: str, message: str
 ) -> None:
-    text = (GOLDEN / "mnist_cnn.py").read_text()
+    text = cnn_text()
     mine = mnist["dir"] / "mine.py"
     mine.write_text(
         text.replace(
@@ -292,7 +308,7 @@ def test_a_script_that_lacks_something_is_told_so(
 def test_other_shapes_and_extra_parameters_are_refused(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:
-    text = (GOLDEN / "mnist_cnn.py").read_text()
+    text = cnn_text()
     mine = mnist["dir"] / "mine.py"
     mine.write_text(text.replace("nn.Linear(4096, 128)", "nn.Linear(4096, 64)"))
     with pytest.raises(
@@ -308,7 +324,7 @@ def test_other_shapes_and_extra_parameters_are_refused(
 def test_a_frozen_parameter_is_extra_unless_it_is_zero(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:
-    text = (GOLDEN / "mnist_cnn.py").read_text()
+    text = cnn_text()
     mine = mnist["dir"] / "mine.py"
     line = "self.fc2 = nn.Linear(128, 10)\n"
     frozen = "        self.z = nn.Parameter(torch.{}(3), requires_grad=False)\n"
@@ -323,7 +339,7 @@ def test_a_frozen_parameter_is_extra_unless_it_is_zero(
 def test_gradients_without_an_optimizer(
     adapter: TorchAdapter, mnist: dict[str, Any]
 ) -> None:
-    adapter.build(request(mnist, GOLDEN / "mnist_cnn.py", train=False))
+    adapter.build(request(mnist, cnn(mnist), train=False))
     got = adapter.parity(ParityRequest(0, 8, None))
     wanted = by_hand(mnist, torch.float64, 8)
     assert distance(got["grad/conv1.weight"], wanted["grad/conv1.weight"]) < 1e-12
@@ -580,7 +596,8 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
-    stem = next(s for s in shapes if script.stem.startswith(s))
+    name = script.stem.removeprefix("predict_")
+    stem = next(s for s in shapes if name.startswith(s))
     generator = np.random.default_rng(2)
     data = {}
     for name, shape in shapes[stem].items():
@@ -593,8 +610,64 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
     write_safetensors(directory / "data.safetensors", data)
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.py")))
-def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
+# Each script in a process of its own, forked from one that has imported torch and done
+# nothing with it yet. Imported a dozen times, torch takes longer than all that is here.
+RUN_ALONE = """
+import os, runpy, sys, traceback
+import torch, torch._dynamo
+for line in sys.stdin:
+    script, log, *sys.argv[1:] = line.split()
+    process = os.fork()
+    if process == 0:
+        os.dup2(os.open(log, os.O_CREAT | os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        status = 1
+        try:
+            runpy.run_path(script, run_name="__main__")
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        sys.stdout.flush()
+        os._exit(status)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def run_alone() -> Iterator[Callable[[Path, int], str]]:
+    """Runs a script for some steps; gives what it printed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RUN_ALONE],
+        cwd="/",
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # tests run side by side
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+
+        def run(script: Path, steps: int) -> str:
+            log = script.with_suffix(".log")
+            print(script, log, "--steps", steps, file=requests, flush=True)
+            status = answers.readline().strip()
+            assert status == "0", log.read_text()
+            return log.read_text()
+
+        yield run
+        requests.close()
+    assert process.returncode == 0
+
+
+TRAINING = sorted(
+    path.name for path in GOLDEN.glob("*.py") if not path.name.startswith("predict_")
+)
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_script_runs_alone_and_learns(
+    name: str, tmp_path: Path, run_alone: Callable[[Path, int], str]
+) -> None:
     source = (GOLDEN / name).read_text()
     assert "bakeoff" not in source.lower()
     # Small batches, a learning rate that shows at once, no half minute of compiling.
@@ -603,41 +676,53 @@ def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
             "BATCH_SIZE",
             "LEARNING_RATE",
         ):
-            value = "32" if "BATCH" in ast.unparse(node) else "0.01"
+            value = "16" if "BATCH" in ast.unparse(node) else "0.01"
             source = source.replace(
                 ast.unparse(node), f"{ast.unparse(node.targets[0])} = {value}"
             )
     source = source.replace("    model.compile()\n", "")
     source = source.replace('    model.compile(mode="max-autotune")\n', "")
     (tmp_path / "train.py").write_text(source)
-    data_for(GOLDEN / name, tmp_path, 64)
+    data_for(GOLDEN / name, tmp_path, 32)
     if "weights.safetensors" in source:
         write_weights(tmp_path / "weights.safetensors", shapes_of(name))
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "train.py"), "--steps", "101"],
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    losses = [float(line.split()[-1]) for line in done.stdout.splitlines()]
+    printed = run_alone(tmp_path / "train.py", 101)
+    losses = [float(line.split()[-1]) for line in printed.splitlines()]
     assert len(losses) == 11
     assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in GOLDEN.glob("predict_*.py"))
+)
+def test_prediction_runs_alone(
+    name: str, tmp_path: Path, run_alone: Callable[[Path, int], str]
+) -> None:
+    script = tmp_path / "predict.py"
+    script.write_text(
+        re.sub(r"BATCH_SIZE = \d+", "BATCH_SIZE = 8", (GOLDEN / name).read_text())
+    )
+    data_for(GOLDEN / name, tmp_path, 16)
+    if "weights.safetensors" in script.read_text():
+        write_weights(tmp_path / "weights.safetensors", shapes_of(name))
+    lines = run_alone(script, 21).splitlines()
+    assert [line.split()[1].rstrip(":") for line in lines] == ["0", "10", "20"]
+    means = [float(line.split()[-1]) for line in lines]
+    assert means[0] == means[1] == means[2]  # two batches: they repeat
 
 
 def test_compiled_step_gives_the_eager_losses(
     adapter: TorchAdapter, mnist: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the aot_eager backend: the plumbing of a compiled model, not its codegen."""
-    text = (GOLDEN / "mnist_cnn.py").read_text()
+    text = cnn_text()
     compiled = mnist["dir"] / "compiled.py"
     line = "    model.to(device)\n"
     compiled.write_text(
         text.replace(line, line + '    model.compile(backend="aot_eager")\n')
     )
     losses = []
-    for script in (GOLDEN / "mnist_cnn.py", compiled):
+    for script in (cnn(mnist), compiled):
         effective = adapter.build(request(mnist, script))
         assert effective["compiled"] == (script is compiled)
         adapter.parity(ParityRequest(0, 16, None))
@@ -650,13 +735,11 @@ def test_compiled_step_gives_the_eager_losses(
 
 
 def test_channels_last_is_seen(adapter: TorchAdapter, mnist: dict[str, Any]) -> None:
-    text = (GOLDEN / "mnist_cnn_compiled.py").read_text()
+    text = cnn_text("mnist_cnn_compiled.py")
     mine = mnist["dir"] / "mine.py"
     mine.write_text(text.replace('    model.compile(mode="max-autotune")\n', ""))
     assert adapter.build(request(mnist, mine))["channels_last"] is True
     got = adapter.parity(ParityRequest(0, 16, None))
     wanted = by_hand(mnist, torch.float64, 16)
     assert all(distance(got[name], wanted[name]) < 1e-12 for name in wanted)
-    assert (
-        adapter.build(request(mnist, GOLDEN / "mnist_cnn.py"))["channels_last"] is False
-    )
+    assert adapter.build(request(mnist, cnn(mnist)))["channels_last"] is False

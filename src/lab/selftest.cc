@@ -25,11 +25,20 @@ struct Variant {
   std::string source;
 };
 
+constexpr std::string_view kLibTorch = "libtorch";
 constexpr std::string_view kKeras = "keras-";
 
-// "keras-jax": Keras on its JAX backend, which lives in the environment of JAX.
+// "keras-jax": Keras on its JAX backend, which lives in the environment of JAX; LibTorch lives in torch's.
 std::string environment_of(const std::string& framework) {
+  if (framework == kLibTorch) return "torch";
   return framework.starts_with(kKeras) ? framework.substr(kKeras.size()) : framework;
+}
+
+std::string extension_of(const std::string& framework) { return framework == kLibTorch ? ".cc" : ".py"; }
+
+// Whether the loop over steps is in the script, so that work can be planted in it.
+bool has_own_loop(const std::string& framework) {
+  return framework != kLibTorch && !framework.starts_with("keras");
 }
 
 // As a recipe says it.
@@ -43,7 +52,8 @@ std::string recipe_text(const std::string& framework, const std::vector<Variant>
                         std::string_view bursts = kBursts) {
   std::string rows;
   for (const Variant& v : variants)
-    rows += fmt::format("  {{ {}, script = \"{}.py\" }},\n", contender_keys(framework), v.name);
+    rows += fmt::format("  {{ {}, script = \"{}{}\" }},\n", contender_keys(framework), v.name,
+                        extension_of(framework));
   if (variants.empty()) rows = fmt::format("  {{ {} }},\n", contender_keys(framework));
   return fmt::format(
       "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
@@ -85,7 +95,7 @@ Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std:
                      const Interpreters& interpreters, const Progress& progress,
                      std::string_view bursts = kBursts) {
   for (const Variant& v : variants) {
-    CHECK_OK(write_file(folder / (v.name + ".py"), v.source));
+    CHECK_OK(write_file(folder / (v.name + extension_of(framework)), v.source));
     if (!layout.empty()) CHECK_OK(write_file(folder / (v.name + ".layout.json"), layout));
   }
   TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants, bursts)));
@@ -228,7 +238,7 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
   TRY(const Emitted emitted, emit(options.folder, evidence.framework, progress));
   std::vector<Variant> variants = {{"reference", emitted.source}, {"twin", emitted.source}};
   for (const int every : kEvery) {
-    if (options.identical_only || evidence.framework.starts_with("keras")) break;  // the loop is Keras's own
+    if (options.identical_only || !has_own_loop(evidence.framework)) break;
     TRY(std::string planted, with_repeated_steps(evidence.framework, emitted.source, every));
     variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
     evidence.planted.push_back({.every = every});

@@ -16,9 +16,9 @@
 
 namespace bakeoff::lab {
 
-// Those that can race against themselves; with Keras nothing is planted, as the loop is its own.
+// Those that can race against themselves; with Keras, whose loop is its own, and LibTorch nothing is planted.
 inline const std::vector<std::string> kSelfTestFrameworks = {
-    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2"};
+    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2", "libtorch"};
 
 struct SelfTestOptions {
   double minutes = 8;

@@ -98,6 +98,7 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["break_even_step"] = number(r.break_even_step);
   out["peak_rss_bytes"] = r.peak_rss_bytes;
   out["heats"] = r.heats;
+  out["confirming_heats"] = r.confirmed;
   out["drift"] = number(r.drift);
   out["parity"] = parity_word(r.parity);
   out["proof"] = r.proof ? parity(*r.proof) : Json(nullptr);

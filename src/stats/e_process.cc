@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <utility>
 
 namespace bakeoff::stats {
@@ -33,8 +34,9 @@ double log_mixture(size_t n, double ratio) {
   return largest + std::log(sum);
 }
 
-double critical_ratio(size_t n, double alpha) {
-  assert(alpha > 0 && alpha < 1);
+namespace {
+
+double solve_critical_ratio(size_t n, double alpha) {
   const double target = -std::log(alpha);
   if (log_mixture(n, kInfinity) <= target) return kInfinity;
   const auto excess = [n, target](double log_ratio) { return log_mixture(n, std::exp(log_ratio)) - target; };
@@ -47,6 +49,17 @@ double critical_ratio(size_t n, double alpha) {
   const auto [below, above] = boost::math::tools::toms748_solve(
       excess, low, high, boost::math::tools::eps_tolerance<double>(50), steps);
   return std::exp(above);
+}
+
+}  // namespace
+
+// A race asks for the same few at every look.
+double critical_ratio(size_t n, double alpha) {
+  assert(alpha > 0 && alpha < 1);
+  thread_local std::map<std::pair<double, size_t>, double> found;
+  const auto at = found.find({alpha, n});
+  if (at != found.end()) return at->second;
+  return found[{alpha, n}] = solve_critical_ratio(n, alpha);
 }
 
 double ceiling_half_width(size_t n, double ceiling, double alpha) {

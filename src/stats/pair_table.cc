@@ -47,7 +47,7 @@ std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const 
   std::vector<double> residual = right;
   std::vector<double> direction = precondition(residual);
   double norm = dot(residual, direction);
-  const double enough = 1e-24 * norm;
+  const double enough = 1e-20 * norm;  // ten digits
   for (size_t step = 0; step < 4 * n && norm > enough; ++step) {
     multiply(matrix, direction, image);
     const double length = norm / dot(direction, image);

@@ -68,15 +68,21 @@ std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects)
   return order;
 }
 
-void eliminate(Level& level, const std::vector<size_t>& order, double above, Race& race) {
-  for (const size_t i : order) {
-    Standing& standing = race.standings[i];
-    for (const size_t j : order) {
-      if (i == j) continue;
-      const double low = level.of(i, j).low;
-      if (low <= above || (standing.eliminated_by && low <= standing.behind)) continue;
-      standing.eliminated_by = j;
-      standing.behind = low;
+// By whom it is beaten most surely: `behind` is a lower bound of log(contender / rival).
+void note_defeat(Standing& standing, size_t rival, double behind, double above) {
+  if (behind <= above || (standing.eliminated_by && behind <= standing.behind)) return;
+  standing.eliminated_by = rival;
+  standing.behind = behind;
+}
+
+void eliminate(const PairTable& table, Level& level, const std::vector<std::optional<double>>& effects,
+               double above, Race& race) {
+  for (size_t b = 1; b < effects.size(); ++b) {  // in the order of the table's memory
+    for (size_t a = 0; a < b; ++a) {
+      if (table.met(a, b) == 0 || !effects[a] || !effects[b]) continue;
+      const Interval gap = level.of(a, b);
+      note_defeat(race.standings[a], b, gap.low, above);
+      note_defeat(race.standings[b], a, -gap.high, above);
     }
   }
 }
@@ -177,7 +183,7 @@ Race race_state(const PairTable& table, const RankingOptions& options) {
   const std::vector<size_t> order = by_effect(effects);
   const size_t comparisons = options.family == Family::kBest ? contenders - 1 : all_pairs(contenders);
   Level level(table, share(options.alpha, comparisons), options);
-  eliminate(level, order, std::log1p(options.eliminate_above), race);
+  eliminate(table, level, effects, std::log1p(options.eliminate_above), race);
   race.leader = lead(table, order, effects, std::log1p(options.leader_band), race);
   if (!race.leader) return race;
   for (const size_t i : order) {
