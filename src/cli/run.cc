@@ -15,6 +15,7 @@
 #include "lab/prove_all.h"
 #include "lab/race.h"
 #include "lab/summarise.h"
+#include "lab/target.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
@@ -93,6 +94,8 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.trials());
   if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
+  if (!proc::interrupted())
+    CHECK_OK(lab::train_to_target(plan, parities, trials, progress.lines(), progress.race()));
   if (proc::interrupted()) return Done{};
   return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
 }

@@ -17,6 +17,7 @@
 #include "lab/host.h"
 #include "lab/machine_report.h"
 #include "lab/runner_files.h"
+#include "lab/target.h"
 #include "tensor/safetensors.h"
 
 namespace bakeoff::lab {
@@ -113,6 +114,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                  .where = recipe::where(recipe, "", "batch"),
                  .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
+  CHECK_OK(check_target(recipe, data.rows));
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
   CHECK_OK(link_or_copy(data.file, folder / kData));

@@ -16,6 +16,7 @@
 #include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/summary_notes.h"
+#include "lab/target.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
@@ -354,7 +355,8 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
 Status add_beside(const RunDirectory& directory, Summary& s) {
   TRY(const auto latencies, directory.latencies());
   TRY(const auto batches, directory.batch_trials());
-  if (latencies.empty() && batches.empty()) return Done{};
+  TRY(const auto targets, directory.targets());
+  if (latencies.empty() && batches.empty() && targets.empty()) return Done{};
   TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
   std::vector<std::string> ids;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
@@ -362,6 +364,9 @@ Status add_beside(const RunDirectory& directory, Summary& s) {
   }
   s.latency_level = 1 - recipe.alpha;
   s.latency = latency_rows(latencies, ids, recipe.latency, s.latency_level);
+  const int64_t trained = s.manifest.data_rows - (recipe.data.kind == "mnist" ? 0 : recipe.target.rows);
+  if (!targets.empty()) s.target_text = target_text(recipe.target);
+  s.target = target_rows(targets, ids, recipe.target, trained, recipe.training.batch, recipe.alpha);
   s.search = search_rows(batches, ids, recipe.search, recipe.margin);
   for (std::string& note : latency_notes(latencies)) s.notes.push_back(std::move(note));
   return Done{};

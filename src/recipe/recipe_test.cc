@@ -140,6 +140,18 @@ TEST(Recipe, ReadsWhichBatchesAreSearched) {
   EXPECT_EQ(search("[search]\nleast = 8\nmost = 128\n"), (Search{.wanted = true, .least = 8, .most = 128}));
 }
 
+TEST(Recipe, ReadsATarget) {
+  const auto target = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->target : Target{};
+  };
+  EXPECT_FALSE(target("").wanted());
+  EXPECT_EQ(target("[target]\naccuracy = 0.97\n"), (Target{.accuracy = 0.97}));
+  EXPECT_EQ(target("[target]\nloss = -2\nseeds = 9\nrows = 10\nevery = 3\nepochs = 0.5\nreferee = false\n"),
+            (Target{.loss = -2, .seeds = 9, .rows = 10, .every = 3, .epochs = 0.5, .referee = false}));
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -197,6 +209,12 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
       {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing",
        "add `lr = ...` under [optimizer]"},
       {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+      {"no target", std::string(kGood) + "[target]\nseeds = 3\n", "r.toml:9", "either an accuracy or a loss",
+       "for example accuracy = 0.97"},
+      {"a target of predictions", std::string(kPredict) + "[target]\nloss = 1\n", "r.toml:7",
+       "[target] is about training", "remove [target]"},
+      {"an accuracy in per cent", std::string(kGood) + "[target]\naccuracy = 97\n", "r.toml:10",
+       "'target.accuracy' is 97, outside its range", "at most 1"},
       {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
        "'search.batches' is 0, outside its range", "at least 1"},
       {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",

@@ -10,6 +10,7 @@
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -42,7 +43,8 @@ std::string settings(const lab::Contender& contender) {
 // What only some recipes ask for stands behind the columns of all.
 std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
                                    const std::string& contender, bool names) {
-  for (const auto& fields : {latency_fields(s, contender), search_fields(s, contender)}) {
+  for (const auto& fields :
+       {target_fields(s, contender), latency_fields(s, contender), search_fields(s, contender)}) {
     for (const auto& [name, value] : fields) record.push_back(names ? name : value);
   }
   return record;

@@ -219,6 +219,32 @@ Json latency(const lab::Summary& s) {
   return {{"level", number(s.latency_level)}, {"rows", rows}};
 }
 
+Json over_seeds(const std::optional<lab::OverSeeds>& e) {
+  return e ? estimate({e->value, e->interval.low, e->interval.high}) : Json(nullptr);
+}
+
+Json target(const lab::Summary& s) {
+  static const char* const kStates[] = {"not compared", "within chance", "worse"};
+  Json rows = Json::array();
+  for (const lab::TargetRow& r : s.target) {
+    const bool compared = r.convergence != lab::Convergence::kNotCompared;
+    rows.push_back({{"contender", r.contender},
+                    {"seeds", r.seeds},
+                    {"reached", r.reached},
+                    {"steps", over_seeds(r.steps)},
+                    {"epochs", over_seeds(r.epochs)},
+                    {"seconds", over_seeds(r.seconds)},
+                    {"start_up_s", r.is_referee() ? Json(nullptr) : number(r.start_up_s)},
+                    {"last_loss", number(r.best_loss)},
+                    {"last_accuracy", number(r.best_accuracy)},
+                    {"convergence", kStates[static_cast<int>(r.convergence)]},
+                    {"p", compared ? number(r.p) : Json(nullptr)},
+                    {"steps_over_referee", compared ? number(r.ratio) : Json(nullptr)},
+                    {"note", r.note}});
+  }
+  return {{"target", s.target_text}, {"rows", rows}};
+}
+
 Json search(const lab::Summary& s) {
   Json rows = Json::array();
   for (const lab::SearchRow& r : s.search) {
@@ -270,6 +296,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
+  if (!s.target.empty()) out["target"] = target(s);
   if (!s.latency.empty()) out["latency"] = latency(s);
   if (!s.search.empty()) out["batch_search"] = search(s);
   out["notes"] = s.notes;

@@ -8,6 +8,7 @@
 #include "report/cells.h"
 #include "report/latency_view.h"
 #include "report/search_view.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -86,6 +87,24 @@ std::string latency(const lab::Summary& s) {
   return out;
 }
 
+std::string target(const lab::Summary& s) {
+  std::string out = fmt::format(
+      "\n**Training to {}**\n\n| contender | reached | steps | epochs | seconds | start-up | against the "
+      "referee |\n"
+      "|---|---|---|---|---|---|---|\n",
+      escape(s.target_text));
+  const std::vector<TargetCells> rows = target_cells(s);
+  for (const TargetCells& row : rows)
+    out += fmt::format("| {} | {} | {} {} | {} | {} {} | {} | {} |\n", code(row.name), row.reached, row.steps,
+                       row.steps_interval, row.epochs, row.seconds, row.seconds_interval, row.start_up,
+                       escape(row.convergence));
+  out += fmt::format("\n<sub>{}</sub>\n", escape(target_legend(s)));
+  for (const TargetCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
+  }
+  return out;
+}
+
 std::string search(const lab::Summary& s) {
   std::string out =
       "\n**Batch size**\n\n| contender | best batch | samples/s | processes | enough | tried |\n"
@@ -123,6 +142,7 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
     out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
+  if (!s.target.empty()) out += target(s);
   if (!s.latency.empty()) out += latency(s);
   if (!s.search.empty()) out += search(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));

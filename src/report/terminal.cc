@@ -12,6 +12,7 @@
 #include "report/numbers.h"
 #include "report/search_view.h"
 #include "report/table.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -53,6 +54,7 @@ class Screen {
     header();
     table();
     legend();
+    target();
     latency();
     search();
     variance();
@@ -166,6 +168,19 @@ class Screen {
     }
     line();
     lines(latency_legend(s_), Ink::kDim);
+  }
+
+  void target() {
+    if (s_.target.empty()) return;
+    line();
+    lines("Training to " + s_.target_text, Ink::kBold);
+    for (const std::string& row : layout(choose_columns(target_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const TargetCells& row : target_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(target_legend(s_), Ink::kDim);
   }
 
   void search() {
