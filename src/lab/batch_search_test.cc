@@ -178,7 +178,7 @@ TEST(SearchBatches, ABatchThatFailsEndsTheDoublingAndIsNotTriedAgain) {
   EXPECT_EQ(std::count(fakes.tried.begin(), fakes.tried.end(), 32), 0);
   const SearchRow row = fakes.row();
   EXPECT_EQ(row.best, 8);
-  EXPECT_THAT(row.note, HasSubstr("batch 16: run"));
+  EXPECT_THAT(row.note, HasSubstr("batch 16: first step: "));
 }
 
 TEST(SearchBatches, ABatchAboveTheDataIsARowOrTheEnd) {

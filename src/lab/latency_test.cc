@@ -104,7 +104,8 @@ TEST(MeasureLatencies, WhoeverFailsHasThatInEveryModeAndIsNotStartedAgain) {
               {.arrivals_per_second = {1000}, .requests = 20, .processes = 2});
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
   int crashed = 0, fine = 0;
-  for (const LatencyTrial& trial : plan.directory.latencies().value()) {
+  const auto records = plan.directory.latencies().value();
+  for (const LatencyTrial& trial : records) {
     fine += trial.contender == "fine" && !trial.failure;
     if (trial.contender != "crash") continue;
     ++crashed;
@@ -124,7 +125,8 @@ TEST(MeasureLatencies, ThoseThatFailedInTheGateOrTheRaceAreLeftOut) {
   parities[0].diverges_at = "output";
   const std::vector<Trial> trials = {{.contender = "out", .failure = Failure{"run", "exit code 1", ""}}};
   ASSERT_TRUE(measure_latencies(plan, parities, trials, kNobody));
-  for (const LatencyTrial& trial : plan.directory.latencies().value()) EXPECT_EQ(trial.contender, "fine");
+  const auto records = plan.directory.latencies().value();
+  for (const LatencyTrial& trial : records) EXPECT_EQ(trial.contender, "fine");
 }
 
 }  // namespace

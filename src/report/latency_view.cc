@@ -71,7 +71,9 @@ std::vector<LatencyCells> latency_cells(const lab::Summary& s) {
   std::vector<LatencyCells> out;
   for (const lab::LatencyRow& row : s.latency) {
     const bool steady = row.state == LatencyState::kSteady;
-    LatencyCells c{.mode = mode_name(row), .name = one_line(row.contender)};
+    LatencyCells c;
+    c.mode = mode_name(row);
+    c.name = one_line(row.contender);
     for (const double share : all) c.percentiles.push_back(cell(row, share));
     c.mean = steady ? milliseconds(row.mean_ms) : kNone;
     c.service = row.service_ms > 0 ? milliseconds(row.service_ms) : kNone;

@@ -28,6 +28,13 @@ std::string tried(const lab::SearchRow& row) {
                      row.points.size());
 }
 
+// The point of a row at `batch`; null where it has none.
+const lab::BatchPoint* point_at(const lab::SearchRow& row, std::optional<int64_t> batch) {
+  const auto found = std::find_if(row.points.begin(), row.points.end(),
+                                  [&](const lab::BatchPoint& point) { return point.batch == batch; });
+  return found == row.points.end() ? nullptr : &*found;
+}
+
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
 }  // namespace
@@ -36,7 +43,7 @@ std::vector<SearchCells> search_cells(const lab::Summary& s) {
   std::vector<SearchCells> out;
   for (const lab::SearchRow& row : s.search) {
     SearchCells c{one_line(row.contender), kNone, kNone, kNone, kNone, tried(row), one_line(row.note)};
-    if (const lab::BatchPoint* best = row.best ? row.at(*row.best) : nullptr) {
+    if (const lab::BatchPoint* best = point_at(row, row.best)) {
       c.best = whole(best->batch);
       c.rate = count(best->samples_per_s);
       c.range = range_of(*best);
@@ -82,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> search_fields(const lab::Summar
   if (s.search.empty()) return {};
   const auto row = std::find_if(s.search.begin(), s.search.end(),
                                 [&](const lab::SearchRow& r) { return r.contender == contender; });
-  const lab::BatchPoint* best = row != s.search.end() && row->best ? row->at(*row->best) : nullptr;
+  const lab::BatchPoint* best = row != s.search.end() ? point_at(*row, row->best) : nullptr;
   return {{"best_batch", best ? fmt::format("{}", best->batch) : ""},
           {"best_batch_samples_per_second", best ? number(best->samples_per_s) : ""},
           {"enough_batch", best ? fmt::format("{}", row->enough) : ""}};
@@ -109,7 +116,7 @@ void add_search(const lab::Summary& s, View& page) {
                {"search_note", cells[i].note}};
     v.flags["has_search_note"] = !cells[i].note.empty();
     for (const int64_t batch : batches) {
-      const lab::BatchPoint* point = s.search[i].at(batch);
+      const lab::BatchPoint* point = point_at(s.search[i], batch);
       const bool timed = point != nullptr && point->failure.empty();
       View cell;
       cell.texts = {{"search_of", whole(batch)},
