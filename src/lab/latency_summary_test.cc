@@ -39,7 +39,9 @@ recipe::Latency asked(std::vector<double> rates, int64_t requests = 1000) {
 }
 
 LatencyRow row_of(const std::vector<LatencyTrial>& trials) {
-  const auto rows = latency_rows(trials, {"a"}, asked({trials[0].rate}), 0.99);
+  std::vector<double> rates;
+  if (!trials[0].single_stream()) rates.push_back(trials[0].rate);
+  const auto rows = latency_rows(trials, {"a"}, asked(rates), 0.99);
   EXPECT_THAT(rows, SizeIs(1));
   return rows.at(0);
 }
@@ -75,9 +77,9 @@ TEST(LatencyRows, SingleStreamIsTheTimeOfAnAnswer) {
   EXPECT_EQ(row.requests, 3000) << "there is no queue to settle";
   ASSERT_THAT(row.percentiles, SizeIs(4));
   EXPECT_DOUBLE_EQ(row.percentiles[0].value, 2);
-  EXPECT_DOUBLE_EQ(row.percentiles[1].value, 3);
+  EXPECT_NEAR(row.percentiles[1].value, 3, 1e-9);
   EXPECT_DOUBLE_EQ(row.by_process[1].low, 2);
-  EXPECT_DOUBLE_EQ(row.by_process[1].high, 3) << "processes differ, and that is shown";
+  EXPECT_NEAR(row.by_process[1].high, 3, 1e-9) << "processes differ, and that is shown";
 }
 
 TEST(LatencyRows, OpenLoopCountsFromTheIntendedArrival) {
