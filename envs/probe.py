@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 import sysconfig
 import time
@@ -40,6 +41,9 @@ def probe_torch() -> None:
     say("threads", torch.get_num_threads())
     say("devices", "cuda" if torch.cuda.is_available() else "cpu")
     config = torch.__config__.show()
+    found = re.search(r"BLAS_INFO=(\w+)", config)
+    onednn = "with oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"
+    say("BLAS", f"{found.group(1) if found else 'unknown'}, {onednn}")
     keep = ("CPU capability", "Intel(R)", "OpenMP", "CUDA Runtime", "CuDNN")
     lines = [line.strip(" -") for line in config.splitlines()]
     flags = [line for line in lines if line.startswith(keep)]
@@ -59,7 +63,9 @@ def probe_tensorflow() -> None:
         "devices",
         " ".join(d.device_type.lower() for d in tf.config.list_physical_devices()),
     )
-    say("onednn", os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"))
+    setting = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default")
+    say("onednn", setting)
+    say("BLAS", "Eigen" + ("" if setting == "0" else ", with oneDNN by its own choice"))
 
 
 def probe_keras2() -> None:
@@ -75,6 +81,7 @@ def probe_jax() -> None:
     say("devices", " ".join(sorted({d.platform for d in jax.devices()})))
     say("threads", len(os.sched_getaffinity(0)))
     say("build", f"backend={jax.default_backend()}; x64={jax.config.jax_enable_x64}")
+    say("BLAS", "Eigen within XLA; OpenBLAS of scipy for LAPACK")
     load_if_there("optax")
 
 
@@ -86,6 +93,25 @@ def probe_onnxruntime() -> None:
     say("devices", " ".join(providers))
     say("build", onnxruntime.get_build_info())
     load("onnx")
+
+
+# Libraries of matrix products, and of the threads that they share.
+KINDS = (
+    "openblas mkl_ dnnl blis cblas atlas armpl nvpl cublas cudnn gomp iomp5 libomp"
+).split()
+
+
+def say_blas() -> None:
+    """What numpy was built with, and what this process really has loaded."""
+    import numpy
+
+    config = numpy.show_config(mode="dicts")
+    blas = config.get("Build Dependencies", {}).get("blas", {})
+    say("BLAS of numpy", f"{blas.get('name', '?')} {blas.get('version', '')}")
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        files = {os.path.basename(line.split()[-1]) for line in maps if "/" in line}
+    loaded = sorted(f for f in files if any(kind in f for kind in KINDS))
+    say("BLAS libraries loaded", " ".join(loaded) or "none: built in")
 
 
 def main() -> None:
@@ -106,6 +132,7 @@ def main() -> None:
     if framework not in ("keras2", "onnxruntime"):
         os.environ["KERAS_BACKEND"] = framework
         load_if_there("keras")
+    say_blas()
     say("done", "yes")
 
 

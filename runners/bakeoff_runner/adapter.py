@@ -24,7 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -200,6 +200,13 @@ class Adapter(ABC):
         copy, no printing, no synchronisation within the burst.
         An adapter that overrides `train` need not implement this one usefully.
         """
+
+    def allocator_peak(self) -> Union[int, str]:
+        """The most bytes the framework's own allocator held, or why nobody counted.
+
+        Called between bursts, after `import_framework`.
+        """
+        return "this framework keeps no count"
 
     def train(self, commands: TrainCommands) -> None:
         """Serves bursts until `commands.next()` returns None.

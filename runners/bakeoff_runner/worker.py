@@ -42,9 +42,15 @@ Fields = dict[str, Any]
 class _Session(TrainCommands):
     """The requests of one worker; hands bursts to whoever runs the training loop."""
 
-    def __init__(self, channel: Channel, mark: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        mark: Callable[[], None],
+        memory: Callable[[], Fields],
+    ) -> None:
         self._channel = channel
         self._mark = mark
+        self._memory = memory
         self._waiting: Optional[Request] = None  # received, not yet taken
         self._open: Optional[Request] = None  # taken by the training loop
         self._steps = 0
@@ -72,7 +78,7 @@ class _Session(TrainCommands):
             if request is None:
                 return None
             if request.op == "memory":
-                self._channel.answer(request.id, memory())
+                self._channel.answer(request.id, self._memory())
                 continue
             if request.op != "run":
                 self.put_back(request)
@@ -120,7 +126,7 @@ class Worker:
     def __init__(self, framework: str, channel: Channel, ring: Optional[str]) -> None:
         self._framework = framework
         self._channel = channel
-        self._session = _Session(channel, marker(ring))
+        self._session = _Session(channel, marker(ring), self._memory)
         self._adapter: Optional[Adapter] = None
         self._built = False
         self._predicts = False
@@ -131,7 +137,7 @@ class Worker:
             "losses": self._losses,
             "serve": self._serve_requests,
             "state": self._state,
-            "memory": lambda _: memory(),
+            "memory": lambda _: self._memory(),
         }
 
     def serve(self) -> None:
@@ -289,6 +295,21 @@ class Worker:
         write_times(out, served)
         return {"ns": served.ns, "requests": len(served.start)}
 
+    def _memory(self) -> Fields:
+        answer = memory()
+        if self._adapter is None:
+            answer["allocator_absent"] = "the framework is not imported yet"
+            return answer
+        try:
+            peak = self._adapter.allocator_peak()
+        except Exception as error:  # a number less, never a failure
+            peak = f"{type(error).__name__}: {error}".splitlines()[0]
+        if isinstance(peak, int):
+            answer["allocator_peak_bytes"] = peak
+        else:
+            answer["allocator_absent"] = peak
+        return answer
+
     def _the_adapter(self) -> Adapter:
         if self._adapter is None:
             raise ProtocolError("the framework is not imported yet")
@@ -302,7 +323,7 @@ class Worker:
 
 def memory() -> Fields:
     """Peak and present resident set of this process, in bytes."""
-    sizes = {}
+    sizes: dict[str, int] = {}
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         for line in status:
             key, _, value = line.partition(":")

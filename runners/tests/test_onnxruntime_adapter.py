@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from bakeoff_runner.adapter import (  # noqa: E402
 )
 from bakeoff_runner.adapters import onnxruntime_adapter  # noqa: E402
 from bakeoff_runner.script import load_script, unload_script  # noqa: E402
-from bakeoff_runner.tensors import write_safetensors  # noqa: E402
+from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden" / "onnxruntime"
 
@@ -120,6 +121,52 @@ def test_double_without_kernels_is_by_the_reference(tmp_path: Path) -> None:
     )
     with pytest.raises(AdapterError, match="no kernels"):
         mine.run(1, lambda: None)
+
+
+def node(name: str, inputs: str, output: str, **attributes: Any) -> str:
+    return f"helper.make_node('{name}', {inputs.split()}, ['{output}'], **{attributes})"
+
+
+GELUS = {
+    "none": lambda v: 0.5 * v * (1 + math.erf(v / math.sqrt(2))),
+    "tanh": lambda v: (
+        0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+    ),
+}
+
+
+@pytest.mark.parametrize("form", GELUS)
+def test_gelu_is_double_in_double(tmp_path: Path, form: str) -> None:
+    nodes = f"{GEMM.replace('y', 'h')}, {node('Gelu', 'h', 'y', approximate=form)}"
+    mine = adapter("float64")
+    mine.build(request(tmp_path, nodes))
+    x = read_safetensors(tmp_path / "x")["x"][:2].astype("f8")
+    wanted = np.vectorize(GELUS[form])(
+        x @ read_safetensors(tmp_path / "w")["w"].T.astype("f8")
+    )
+    output = mine.parity(ParityRequest(0, 2, None))["output"]
+    assert output == pytest.approx(wanted, rel=1e-14)
+
+
+def test_a_scale_stays_double(tmp_path: Path) -> None:
+    """Optimisation makes it an attribute of the product, in float32."""
+    scale = (
+        "helper.make_node('Constant', [], ['s'], "
+        "value=numpy_helper.from_array(np.array(3**-0.5, real)))"
+    )
+    product = (
+        "helper.make_node('Transpose', ['w'], ['t']), "
+        "helper.make_node('MatMul', ['x', 't'], ['h'])"
+    )
+    mine = adapter("float64")
+    effective = mine.build(
+        request(tmp_path, f"{scale}, {product}, {node('Mul', 'h s', 'y')}")
+    )
+    assert effective["computed_by"] == "onnxruntime"
+    x = read_safetensors(tmp_path / "x")["x"][:2].astype("f8")
+    wanted = x @ read_safetensors(tmp_path / "w")["w"].T.astype("f8") * 3**-0.5
+    output = mine.parity(ParityRequest(0, 2, None))["output"]
+    assert output == pytest.approx(wanted, rel=1e-14)
 
 
 def test_what_it_does_not_do(tmp_path: Path) -> None:

@@ -79,6 +79,32 @@ def test_memory_at_any_time_and_between_runs() -> None:
         assert worker.ask("run", steps=1)["ok"]
 
 
+@pytest.mark.parametrize(
+    ("options", "key", "value"),
+    [
+        ({"allocator_mb": "96"}, "allocator_peak_bytes", 96 << 20),
+        ({}, "allocator_absent", "this framework keeps no count"),
+        (
+            {"allocator_mb": "much"},
+            "allocator_absent",
+            "ValueError: invalid literal for int() with base 10: 'much'",
+        ),
+    ],
+)
+def test_memory_has_the_allocators_peak_or_why_not(
+    options: dict, key: str, value: object
+) -> None:
+    with WorkerProcess() as worker:
+        before = worker.ask("memory")
+        assert before["allocator_absent"] == "the framework is not imported yet"
+        worker.ready(**options)
+        assert worker.ask("run", steps=1)["ok"]
+        answer = worker.ask("memory")
+        assert answer["ok"]
+        assert answer[key] == value
+        assert ("allocator_peak_bytes" in answer) != ("allocator_absent" in answer)
+
+
 def test_losses_that_are_no_numbers_are_strings() -> None:
     with WorkerProcess() as worker:
         worker.ready(nan_step="2")

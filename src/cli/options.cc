@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/version.h"
+#include "lab/image_sets.h"
 #include "lab/selftest.h"
 
 namespace bakeoff::cli {
@@ -170,7 +171,11 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   command(app, "doctor", "The same as `bakeoff env doctor`", "bakeoff doctor");
   CLI::App* data =
       command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
-  data->add_option("name", t.data.name, "mnist")->required()->check(CLI::IsMember({"mnist"}));
+  std::vector<std::string> names;
+  for (const lab::ImageSet* set : lab::image_sets()) names.push_back(set->name);
+  data->add_option("name", t.data.name, fmt::format("{}", fmt::join(names, ", ")))
+      ->required()
+      ->check(CLI::IsMember(names));
 }
 
 void add_machine_command(CLI::App& app, Targets& t) {

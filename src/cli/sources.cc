@@ -9,7 +9,7 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "lab/data.h"
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
 #include "lab/plan.h"
 #include "recipe/recipe.h"
 #include "recipe/schema.h"
@@ -57,6 +57,11 @@ int show(const ShowOptions& options) {
       "\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
       workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
       static_cast<double>(cost.flops_backward) / 1e6));
+  for (const ir::OpCost& kind : *ir::cost_by_op(*workload, 1)) {
+    if (kind.cost.flops() == 0) continue;
+    print(fmt::format("  {:<20} {} FLOP forward, {} FLOP backward\n", ir::info(kind.op).name,
+                      kind.cost.flops_forward, kind.cost.flops_backward));
+  }
   return 0;
 }
 
@@ -87,11 +92,15 @@ int recipe(const RecipeOptions& options) {
   return 0;
 }
 
-int data(const DataOptions&) {
+int data(const DataOptions& options) {
   Progress progress;
   const fs::path cache = bakeoff_home() / "data";
-  if (const auto done = lab::prepare_mnist(cache, progress.lines()); !done) return fail(done.error());
-  print(lab::split_file(cache, lab::mnist(), "train").string() + "\n");
+  for (const lab::ImageSet* set : lab::image_sets()) {
+    if (set->name != options.name) continue;
+    if (const auto done = lab::prepare_images(*set, cache, progress.lines()); !done)
+      return fail(done.error());
+    print(lab::split_file(cache, *set, "train").string() + "\n");
+  }
   return 0;
 }
 

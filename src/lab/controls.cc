@@ -88,7 +88,8 @@ Texts to_texts(const Controls& c) {
           {"pin", c.pin},
           {"huge_pages", c.huge_pages},
           {"randomise_addresses", c.randomise_addresses ? "true" : "false"},
-          {"cooldown_seconds", fmt::format("{:g}", c.cooldown_s)}};
+          {"cooldown_seconds", fmt::format("{:g}", c.cooldown_s)},
+          {"device", c.device}};
 }
 
 Controls controls_from(const Texts& texts, const Controls& otherwise) {
@@ -100,6 +101,7 @@ Controls controls_from(const Texts& texts, const Controls& otherwise) {
   c.allocator = text("allocator", c.allocator);
   c.pin = text("pin", c.pin);
   c.huge_pages = text("huge_pages", c.huge_pages);
+  c.device = text("device", c.device);
   c.threads = static_cast<int>(number_or(text("threads", ""), c.threads));
   c.randomise_addresses = text("randomise_addresses", c.randomise_addresses ? "true" : "false") == "true";
   c.cooldown_s = number_or(text("cooldown_seconds", ""), c.cooldown_s);
@@ -117,6 +119,7 @@ std::string describe(const Controls& c) {
   if (c.huge_pages == "malloc") parts.emplace_back("malloc asks for huge pages");
   if (!c.randomise_addresses) parts.emplace_back("no address randomisation");
   if (c.cooldown_s > 0) parts.push_back(fmt::format("{:g} s of cooldown before a burst", c.cooldown_s));
+  if (c.device != "auto") parts.push_back("device " + c.device);
   return parts.empty() ? "none" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -128,7 +131,8 @@ Controls control_set(const recipe::Recipe& recipe, const Texts& stated, size_t a
       .pin = race.pin,
       .huge_pages = race.huge_pages,
       .randomise_addresses = race.randomise_addresses,
-      .cooldown_s = race.cooldown_seconds};
+      .cooldown_s = race.cooldown_seconds,
+      .device = race.device};
   return controls_from(stated, all);
 }
 
@@ -170,6 +174,11 @@ Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec)
   if (controls.huge_pages == "malloc") spec.environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1";
   spec.huge_pages = controls.huge_pages != "off";
   spec.randomise_addresses = controls.randomise_addresses;
+  spec.device = controls.device;
+  if (controls.device == "cpu") {
+    spec.environment["CUDA_VISIBLE_DEVICES"] = "";
+    spec.environment["JAX_PLATFORMS"] = "cpu";
+  }
   return Done{};
 }
 

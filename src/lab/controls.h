@@ -17,6 +17,7 @@
 // | huge_pages off       | PR_SET_THP_DISABLE; malloc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1          |
 // | randomise_addresses  | personality(2), ADDR_NO_RANDOMIZE                                          |
 // | cooldown             | a pause before every burst (race.cc)                                       |
+// | device cpu           | no GPU is visible to it; cuda: it fails where its framework computes elsewhere |
 
 #include <sys/types.h>
 
@@ -41,6 +42,7 @@ struct Controls {
   std::string huge_pages = "default";
   bool randomise_addresses = true;
   double cooldown_s = 0;
+  std::string device = "auto";
   bool operator==(const Controls&) const = default;
 };
 

@@ -23,7 +23,8 @@ TEST(Controls, SurviveTheirTexts) {
                           .pin = "0,2",
                           .huge_pages = "off",
                           .randomise_addresses = false,
-                          .cooldown_s = 0.05};
+                          .cooldown_s = 0.05,
+                          .device = "cuda"};
   EXPECT_EQ(controls_from(to_texts(controls)), controls);
   EXPECT_EQ(controls_from({}, controls), controls);
   EXPECT_EQ(controls_from({{"threads", "many"}}, controls).threads, 3);
@@ -58,6 +59,20 @@ TEST(Apply, FillsInWhatTheWorkerIsStartedWith) {
   ASSERT_TRUE(apply({.threads = 2, .pin = "none", .huge_pages = "malloc"}, kTwo, spec));
   EXPECT_THAT(spec.cpus, IsEmpty());
   EXPECT_EQ(spec.environment.at("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1");
+}
+
+TEST(Apply, HidesGpusFromWhoeverIsToComputeOnTheCpu) {
+  WorkerSpec spec;
+  ASSERT_TRUE(apply({.device = "cuda"}, kTwo, spec));
+  EXPECT_EQ(spec.device, "cuda");
+  EXPECT_FALSE(spec.environment.contains("CUDA_VISIBLE_DEVICES"));
+  ASSERT_TRUE(apply({.device = "cpu"}, kTwo, spec));
+  EXPECT_EQ(spec.device, "cpu");
+  EXPECT_EQ(spec.environment.at("CUDA_VISIBLE_DEVICES"), "");
+  recipe::Recipe recipe;
+  recipe.race.device = "cuda";
+  EXPECT_EQ(control_set(recipe, {}, 2).device, "cuda");
+  EXPECT_EQ(control_set(recipe, {{"device", "cpu"}}, 2).device, "cpu");
 }
 
 TEST(Apply, RefusesWhatIsNotThere) {

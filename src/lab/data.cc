@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
+#include "lab/text_data.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
 
@@ -149,6 +151,7 @@ std::string digest(const SafetensorsFile& file, const ir::Workload& workload) {
   return sum.hex();
 }
 
+// Made here and not changed since.
 bool sound(const fs::path& path, const ir::Workload& workload, const std::string& recipe) {
   const auto file = SafetensorsFile::open(path);
   if (!file) return false;
@@ -159,22 +162,29 @@ bool sound(const fs::path& path, const ir::Workload& workload, const std::string
          sum->second == digest(*file, workload);
 }
 
-Result<fs::path> make_synthetic(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
-                                const Progress& progress) {
-  if (spec.samples < 1) return Error{.message = "data of 0 samples", .remedy = "samples must be at least 1"};
-  const std::string recipe = recipe_of(spec, workload);
-  const fs::path folder = cache / "synthetic";
+// The file of what `make` makes from `recipe`, which says all that it depends on; kept in `folder`.
+Result<fs::path> make_once(const ir::Workload& workload, const fs::path& folder, const std::string& recipe,
+                           const std::function<Result<tensor::NamedTensors>()>& make) {
   const fs::path path =
       folder / fmt::format("{}-{}.safetensors", workload.name, sha256(recipe).substr(0, 12));
   if (sound(path, workload, recipe)) return path;
   TRY(const auto lock, FileLock::wait(folder / ".lock"));
   if (sound(path, workload, recipe)) return path;
-  progress(fmt::format("drawing {} samples", grouped(spec.samples)));
-  const auto tensors = draw(spec, workload);
+  TRY(const auto tensors, make());
   Sha256 sum;
   for (const auto& [name, raw] : tensors) sum.add(raw.bytes);
   CHECK_OK(tensor::write_safetensors(path, tensors, {{"recipe", recipe}, {"sha256", sum.hex()}}));
   return path;
+}
+
+Result<fs::path> make_synthetic(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                                const Progress& progress) {
+  if (spec.samples < 1) return Error{.message = "data of 0 samples", .remedy = "samples must be at least 1"};
+  return make_once(workload, cache / "synthetic", recipe_of(spec, workload),
+                   [&]() -> Result<tensor::NamedTensors> {
+                     progress(fmt::format("drawing {} samples", grouped(spec.samples)));
+                     return draw(spec, workload);
+                   });
 }
 
 // ---- where the data comes from
@@ -184,20 +194,53 @@ struct Source {
   std::string what;  // the end of the description: "synthetic samples (seed 1)"
 };
 
-Result<Source> find_mnist(const DataSpec& spec, const fs::path& cache, const Progress& progress) {
-  const auto& splits = mnist().splits;
-  if (std::ranges::none_of(splits, [&](const ImageSplit& split) { return split.name == spec.split; })) {
-    return Error{.message = "MNIST has no split '" + spec.split + "'", .remedy = "train or test"};
+Result<Source> find_images(const ImageSet& set, const DataSpec& spec, const fs::path& cache,
+                           const Progress& progress) {
+  std::vector<std::string> splits;
+  for (const ImageSplit& split : set.splits) splits.push_back(split.name);
+  if (std::ranges::find(splits, spec.split) == splits.end()) {
+    return Error{.message = fmt::format("{} has no split '{}'", set.title, spec.split),
+                 .remedy = fmt::format("{}", fmt::join(splits, " or "))};
   }
-  CHECK_OK(prepare_mnist(cache, progress));
-  return Source{split_file(cache, mnist(), spec.split), "MNIST " + spec.split + " pictures"};
+  CHECK_OK(prepare_images(set, cache, progress));
+  return Source{split_file(cache, set, spec.split), fmt::format("{} {} pictures", set.title, spec.split)};
+}
+
+Result<Source> find_text(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                         const Progress& progress) {
+  TRY(const LanguageShape shape, language_shape(workload));
+  const bool own = !spec.path.empty();
+  const auto text = read_texts(own ? spec.path : fs::path(kDebianTexts));
+  if (!text) {
+    return Error{
+        .message = text.error().message,
+        .remedy = own ? "data.path must be a text, or a folder of texts"
+                      : "these are the licences of Debian's package base-files; elsewhere name a text of "
+                        "your own: data.path = \"book.txt\""};
+  }
+  const Tokens tokens = tokenise(*text, shape.vocabulary);
+  const std::string recipe =
+      fmt::format("v1 text={} length={} vocabulary={} split={} names={},{}", sha256(*text), shape.length,
+                  shape.vocabulary, spec.split, shape.words, shape.next);
+  TRY(auto file, make_once(workload, cache / "text", recipe, [&] {
+        progress(fmt::format("reading {} words", grouped(std::ssize(tokens.ids))));
+        return language_rows(tokens, shape, spec.split);
+      }));
+  const double unknown = 100.0 * static_cast<double>(tokens.unknown) / static_cast<double>(tokens.ids.size());
+  return Source{file, fmt::format("rows of {} words of {} ({}), {} known, {:.1f}% others", shape.length,
+                                  own ? "'" + spec.path.filename().string() + "'" : "Debian's licences",
+                                  spec.split, tokens.words.size() - 1, unknown)};
 }
 
 Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
                            const Progress& progress) {
   switch (spec.kind) {
     case DataKind::kMnist:
-      return find_mnist(spec, cache, progress);
+      return find_images(mnist(), spec, cache, progress);
+    case DataKind::kDigits:
+      return find_images(digits(), spec, cache, progress);
+    case DataKind::kText:
+      return find_text(spec, workload, cache, progress);
     case DataKind::kSynthetic: {
       TRY(auto path, make_synthetic(spec, workload, cache, progress));
       return Source{path, fmt::format("synthetic samples (seed {})", spec.seed)};
@@ -209,6 +252,13 @@ Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, c
 }
 
 }  // namespace
+
+DataKind data_kind(const std::string& word) {
+  if (word == "mnist") return DataKind::kMnist;
+  if (word == "digits") return DataKind::kDigits;
+  if (word == "text") return DataKind::kText;
+  return word == "file" ? DataKind::kFile : DataKind::kSynthetic;
+}
 
 std::optional<int64_t> integer_bound(const ir::Workload& workload, ir::ValueId input) {
   const auto types = ir::infer(workload);

@@ -19,11 +19,13 @@
 
 namespace bakeoff::lab {
 
-enum class DataKind { kMnist, kSynthetic, kFile };
+enum class DataKind { kMnist, kDigits, kText, kSynthetic, kFile };
+// By the word of a recipe: mnist, digits, text, synthetic, file.
+DataKind data_kind(const std::string& word);
 
 struct DataSpec {
   DataKind kind = DataKind::kSynthetic;
-  std::filesystem::path path = {};  // kFile
+  std::filesystem::path path = {};  // kFile; kText: a file or folder, empty: kDebianTexts
   int64_t samples = 1000;           // kSynthetic
   uint64_t seed = 1;                // kSynthetic
   std::string split = "train";      // "train" | "test"; a file has no splits

@@ -8,7 +8,7 @@
 #include "base/embedded.h"
 #include "base/files.h"
 #include "lab/host.h"
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
 #include "proc/run.h"
 
 namespace bakeoff::embedded {

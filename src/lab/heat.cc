@@ -16,6 +16,7 @@
 #include "lab/controls.h"
 #include "lab/host_watch.h"
 #include "lab/race.h"
+#include "lab/sensing.h"
 #include "lab/usage.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
@@ -33,6 +34,7 @@ constexpr double kLeastBlock = 1;    // seconds of the leader's block that say s
 struct Member {
   std::unique_ptr<Worker> worker;
   Trial trial;
+  WorkerSensors sensors;
   int64_t burst_steps = 2;
   double step_s = 0;  // the last one known of the warm-up
   // Of the round under way.
@@ -63,9 +65,10 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
 }
 
 // Import, build, first step; ends frozen.
-void start_member(const Plan& plan, const GateContender& entry, Member& member) {
+void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
+  const int64_t begin = monotonic_clock().now_ns();
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
@@ -75,10 +78,12 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();
+  if (worker.ok()) member.sensors = sensing.attach(worker.pid());
   if (const auto imported = worker.import()) {
     trial.import_ns = imported->ns;
     trial.versions = imported->versions;
     trial.effective = imported->effective;
+    sensing.add_device(member.sensors, spec.environment, trial);
   }
   trial.effective.merge(observe(worker.pid()));
   if (plan.recipe.race.cooldown_seconds > 0)
@@ -93,14 +98,19 @@ void start_member(const Plan& plan, const GateContender& entry, Member& member) 
                     .predict = plan.recipe.training.predicts()},
                    trial.effective);
   if (built) trial.build_ns = *built;
-  if (const auto first = worker.run(1, "first step")) trial.first_step_ns = first->burst.ns;
+  if (built) take_built_memory(worker, plan.sensors, trial);
+  if (const auto first = worker.run(1, "first step")) {
+    trial.first_step_ns = first->burst.ns;
+    trial.start_up_ns = monotonic_clock().now_ns() - begin - first->burst.late_ns;
+  }
   worker.freeze();
   take_failure(member);
 }
 
 // Steps before the bursts, with the machine to itself; they also tell how long a burst is.
-void warm_up(Member& member, int64_t steps) {
+void warm_up(Member& member, Sensing& sensing, int64_t steps) {
   if (steps <= 0) return;
+  sensing.warm_up(member.sensors);
   member.worker->thaw();
   if (const auto warm = member.worker->run(steps, "warmup")) {
     Trial& trial = member.trial;
@@ -121,13 +131,12 @@ void pause_for(double seconds) {
   ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
 }
 
-void run_burst(Member& member, const fs::path& root) {
-  const pid_t pid = member.worker->pid();
-  const UsageMark before = mark_usage(pid, root);
+void run_burst(Member& member, Sensing& sensing) {
+  const UsageMark before = sensing.begin(member.sensors);
   member.worker->thaw();
   auto ran = member.worker->run(member.burst_steps);
   if (ran) member.worker->freeze();
-  auto used = usage_between(before, mark_usage(pid, root), member.trial.not_sampled);
+  auto used = sensing.end(member.sensors, before, member.trial);
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
   member.cpu_ns = std::llround(of("cpu_s") * kNsPerSecond);
   if (ran) {
@@ -189,7 +198,7 @@ class Heat {
         Member& member = members_[order_[k]];
         member.trial.alone = options_.at_once == 1;
         tell("starting", order_[k]);
-        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, member);
+        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
       }
     };
     std::vector<std::thread> beside;
@@ -199,7 +208,7 @@ class Heat {
   }
 
   void time() {
-    each("first steps of", [&](Member& member) { warm_up(member, 1); });
+    each("first steps of", [&](Member& member) { warm_up(member, sensing_, 1); });
     drop_the_hopeless();
     each("warming up", [&](Member& member) { finish_warm_up(member); });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
@@ -217,6 +226,8 @@ class Heat {
     std::vector<Trial> trials;
     for (Member& member : members_) {
       if (member.worker && member.worker->ok() && !proc::interrupted()) judge_barrier(member);
+      if (member.worker && member.worker->ok() && !proc::interrupted())
+        take_memory(*member.worker, plan_.sensors, member.trial);
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
       trials.push_back(std::move(member.trial));
@@ -271,7 +282,7 @@ class Heat {
     int64_t steps = race.warmup_steps - 1;
     if (cap_s > 0 && member.step_s > 0)
       steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
-    warm_up(member, steps);
+    warm_up(member, sensing_, steps);
     member.burst_steps = stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, cap_s);
   }
 
@@ -286,7 +297,7 @@ class Heat {
     const sample::HostSnapshot before = host_();
     each("timing", [&](Member& member) {
       pause_for(plan_.recipe.race.cooldown_seconds);
-      run_burst(member, plan_.sensors);
+      run_burst(member, sensing_);
     });
     double cpu_s = 0;
     for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
@@ -339,6 +350,8 @@ class Heat {
   double leader_block_s_ = options_.leader_block_s;
   const Watch& watch_;
   Happening now_;
+  Sensing sensing_{
+      {.root = plan_.sensors, .sample_ms = plan_.recipe.race.sample_ms, .gpu_library = plan_.gpu_library}};
   std::mutex telling_;
   tensor::Rng rng_;
   std::vector<Member> members_;

@@ -101,6 +101,8 @@ HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnaps
     else
       round.absent[one.name] = reading.reason();
   }
+  if (change.cgroup_peak_bytes) round.seen["cgroup memory peak"] = *change.cgroup_peak_bytes;
+  if (change.cgroup_limit_bytes) round.seen["cgroup memory limit"] = *change.cgroup_limit_bytes;
   if (after.clock_ghz) round.seen["clock GHz"] = *after.clock_ghz;
   return round;
 }

@@ -14,6 +14,7 @@ namespace {
 constexpr double kAllowance = 0.05;
 constexpr double kMillisecond = 1e-3;
 constexpr double kBurstSlack = 0.02;  // seconds; the kernel's clocks of processor and time are read apart
+constexpr double kBetweenStages = 2;  // seconds of a start-up that no stage of the worker counts
 constexpr double kCloseSlack = 5;     // seconds of a worker's life that no stage counts: its end
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / 1e9; }
@@ -79,10 +80,10 @@ std::optional<Broken> check_first_step(double first_s, double steady_s) {
   return broken("first step >= half of a steady step", first_s * 1e3, kShare * steady_s * 1e3, "ms");
 }
 
-std::optional<Broken> check_phases(std::span<const double> parts_s, double whole_s) {
+std::optional<Broken> check_phases(std::span<const double> parts_s, double whole_s, double slack_s) {
   const double sum = std::accumulate(parts_s.begin(), parts_s.end(), 0.0);
   const bool sound = std::all_of(parts_s.begin(), parts_s.end(), [](double part) { return part >= 0; });
-  if (sound && about(sum, whole_s, kAllowance, kMillisecond)) return std::nullopt;
+  if (sound && about(sum, whole_s, kAllowance, slack_s)) return std::nullopt;
   return broken("phases add up to the whole", sum, whole_s, "s");
 }
 
@@ -150,6 +151,11 @@ class Checker {
     const Bursts sum = total(t_);
     const double step_s = sum.s / sum.steps;
     if (had_the_processors()) add(check_first_step(seconds(t_.first_step_ns), fastest_step_s()));
+    if (t_.start_up_ns > 0 && t_.alone && had_the_processors()) {
+      const double parts[] = {seconds(t_.start_ns), seconds(t_.import_ns), seconds(t_.build_ns),
+                              seconds(t_.first_step_ns)};
+      add(check_phases(parts, seconds(t_.start_up_ns), kBetweenStages));
+    }
     add(check_within(seconds(std::accumulate(t_.step_ns.begin(), t_.step_ns.end(), int64_t{0})), sum.s));
     if (b_.cores > 0) add(check_cpu(t_.user_s + t_.system_s, b_.cores, life(t_), kCloseSlack));
     if (b_.peak_flops > 0 && b_.flops_per_step > 0)

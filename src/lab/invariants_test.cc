@@ -175,6 +175,18 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   t.bursts[1].used["wait_s"] = 0.02;
   EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "its threads waited for a quarter of the time";
   t = sound();
+  for (Burst& b : t.bursts) b.used = {{"wall_s", 0.04}, {"wait_s", 0.001}};
+  t.alone = true;
+  t.import_ns = 9'000'000'000;
+  t.start_up_ns = 10'500'000'000;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "what lies between its stages";
+  t.import_ns = 100'000'000;
+  EXPECT_THAT(rule(t), HasSubstr("phases add up to the whole"));
+  t.import_ns = 19'000'000'000;
+  EXPECT_THAT(rule(t), HasSubstr("phases add up to the whole")) << "longer than went by";
+  t.alone = false;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "it started beside another one";
+  t = sound();
   t.step_ns = {90'000'000};
   EXPECT_THAT(rule(t), HasSubstr("within their bursts"));
   t = sound();

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "lab/doctor.h"
 #include "lab/machine_report.h"
+#include "sample/cgroup.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -74,6 +75,7 @@ constexpr File kFiles[] = {
     {"cgroup v2 CPU set", "sys/fs/cgroup/cpuset.cpus.effective"},
     {"cgroup v2 memory limit", "sys/fs/cgroup/memory.max"},
     {"cgroup v1 CPU quota", "sys/fs/cgroup/cpu/cpu.cfs_quota_us"},
+    {"cgroup v1 CPU set", "sys/fs/cgroup/cpuset/cpuset.cpus"},
     {"cgroup v1 memory limit", "sys/fs/cgroup/memory/memory.limit_in_bytes"},
     {"kernel command line", "proc/cmdline"},
     {"GPU driver", "proc/driver/nvidia/version"},
@@ -132,6 +134,9 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
     const std::string line = first_line(root / file.path);
     facts[file.topic] = line.empty() ? kHidden : line;
   }
+  const sample::Reading limit = sample::sample_cgroup_memory(root).limit_bytes;
+  facts["cgroup memory limit, ours and above"] =
+      limit ? fmt::format("{:.0f} MiB", *limit / (1 << 20)) : limit.reason();
   const std::string release = first_line(root / "proc/sys/kernel/osrelease");
   facts["kernel"] = release.empty() ? kHidden : release;
   const std::string build = first_line(root / "proc/sys/kernel/version");

@@ -97,10 +97,7 @@ struct Written {
 Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
   Written written;
   CHECK_OK(make_folder(folder));
-  const DataKind kind = recipe.data.kind == "mnist"  ? DataKind::kMnist
-                        : recipe.data.kind == "file" ? DataKind::kFile
-                                                     : DataKind::kSynthetic;
-  TRY(const DataSet data, prepare({.kind = kind,
+  TRY(const DataSet data, prepare({.kind = data_kind(recipe.data.kind),
                                    .path = recipe.data.path,
                                    .samples = recipe.data.samples,
                                    .seed = recipe.training.seed},

@@ -34,7 +34,9 @@ struct Plan {
   std::vector<Lane> lanes = {};         // in the recipe's order
   HostEye host = {};                    // what is looked at around every round; empty: this machine
   std::filesystem::path sensors = "/";  // below it lie the /proc and /sys of lab/usage.h
-  std::filesystem::path proofs = {};    // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
+  std::filesystem::path gpu_library =
+      "libnvidia-ml.so.1";            // of the driver, for what lab/sensing.h asks of GPUs
+  std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 
 // Interpreters by environment name ("torch"); a missing one has its reason.

@@ -181,6 +181,9 @@ class Summariser {
       row.versions = t->versions;
     }
     row.usage = usage_of(sound);
+    row.memory = memory_of(sound, recipe_.training.batch);
+    row.gpu = gpu_use_of(sound);
+    row.remarks = remarks_on(trials_of(contender.id, false));
     row.heats = static_cast<int>(sound.size());
     if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
       row.drift = unsteady->second.drift;

@@ -52,8 +52,11 @@ struct Row {
   // Shares of the machine's measured limits for so many threads, 1 = all of it: the model's FLOPs, and the
   // bytes that its ops move where nothing is fused (above 1: the framework moves fewer).
   std::optional<double> flop_use = {}, byte_use = {};
-  Usage usage = {};      // of processors, memory and energy, a step
-  EpochCost epoch = {};  // ranked rows
+  Usage usage = {};       // of processors, memory and energy, a step
+  MemoryUse memory = {};  // sizes
+  GpuUse gpu = {};
+  std::vector<std::string> remarks = {};  // on how it was measured: "its GPU's clocks were held down ..."
+  EpochCost epoch = {};                   // ranked rows
   StartUp start_up = {};
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
   // until which it stays below; empty: the leader is ahead from the first step on.

@@ -33,6 +33,16 @@ void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<st
   }
 }
 
+// How rows were measured, where that is worth a word.
+void add_remarks(const Summary& s, std::vector<std::string>& notes) {
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) {
+      for (const std::string& remark : row.remarks)
+        notes.push_back(fmt::format("{}: {}.", row.contender.id, remark));
+    }
+  }
+}
+
 // What racing spared, and what the reported times rest on.
 void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vector<std::string>& notes) {
   if (s.ranked.size() < 2 || !s.decided) return;
@@ -106,6 +116,7 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
                                   const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
   std::vector<std::string> notes;
   add_host_notes(s, notes);
+  add_remarks(s, notes);
   add_race_notes(s, trials, notes);
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
     notes.push_back(

@@ -71,6 +71,7 @@ struct Trial {
   bool cold = false;          // no compilation cache of this run existed before
   bool confirms = false;      // of the heats that measure the winner again: no part of the verdict
   bool alone = false;         // start, import, build and first step had the machine to themselves
+  int64_t start_up_ns = 0;    // all of that, seen from outside; 0: not recorded
   int64_t warmup_ns = 0;      // further steps before the bursts
   std::vector<Burst> bursts = {};
   std::vector<int64_t> step_ns = {};         // pipelined step times from the marks, bursts only
@@ -85,8 +86,13 @@ struct Trial {
   double system_s = 0;
   int64_t peak_rss_bytes = 0;
   int64_t involuntary_switches = 0;
-  Texts not_sampled = {};  // of what lab/usage.h names: why some burst lacks it
-  Texts effective = {};    // what the framework actually did
+  // Bytes, each where it can be had: "built_rss_bytes" (model, weights and data, before the first step),
+  // "pss_bytes" (after the last burst), "allocator_peak_bytes" (the framework's own count); "on_gpu": 1 where
+  // it computes on one.
+  std::map<std::string, double> memory = {};
+  Texts not_sampled = {};   // of what lab/usage.h and lab/sensing.h name: why some burst lacks it
+  Texts sensors_lost = {};  // of these: what earlier bursts had, and why there is no more
+  Texts effective = {};     // what the framework actually did
   Texts versions = {};
   bool operator==(const Trial&) const = default;
 };

@@ -17,6 +17,9 @@
 // | voluntary_switches   |      | threads that waited for something                                        |
 // | involuntary_switches |      | threads that were pushed off a processor                                 |
 // | energy_j             | J    | the processors' packages and memory, all work on them included           |
+// | instructions, cycles, cache_misses, branch_misses | | outside the kernel (sample/perf_counters.h)    |
+//
+// More is sampled during bursts: lab/sensing.h.
 
 #include <sys/types.h>
 
@@ -26,9 +29,11 @@
 #include <string>
 #include <vector>
 
+#include "lab/invariants.h"
 #include "lab/trial.h"
 #include "recipe/recipe.h"
 #include "sample/energy.h"
+#include "sample/perf_counters.h"
 #include "sample/process_sampler.h"
 
 namespace bakeoff::lab {
@@ -38,6 +43,7 @@ struct UsageMark {
   sample::Reading cpu_s = {};
   sample::ProcessSnapshot process = {};
   sample::EnergySnapshot energy = {};
+  sample::PerfSnapshot perf = {};  // left empty by mark_usage(): the counters are the caller's
 };
 
 // `root`: where /proc and /sys are; processor time always comes from the kernel itself.
@@ -54,9 +60,45 @@ struct Usage {
   std::optional<double> major_faults = {};  // page faults a step that waited for a disk
   std::optional<double> switches = {};      // context switches a step, both kinds
   std::optional<double> joules = {};        // a step
+  std::optional<double> instructions = {};  // a step, outside the kernel, as are the following
+  std::optional<double> per_cycle = {};     // instructions
+  std::optional<double> cache_misses = {};
+  std::optional<double> branch_misses = {};
+  std::optional<double> temperature_c = {};  // of the processors, the highest
   bool operator==(const Usage&) const = default;
 };
 Usage usage_of(const std::vector<const Trial*>& trials);
+
+// Of its memory, the largest over those trials.
+struct MemoryUse {
+  std::optional<double> in_bursts = {};       // resident, the most that was seen while it was timed
+  std::optional<double> pss = {};             // after the last burst, shared pages divided
+  std::optional<double> allocator_peak = {};  // the framework's own count, where it keeps one
+  // Growth from the model as built, with weights and data, to the bursts: gradients, optimizer state,
+  // activations, workspaces and compiled code, over the rows of a batch. On a GPU the allocator's peak over
+  // them, weights included.
+  std::optional<double> per_sample = {};
+  bool operator==(const MemoryUse&) const = default;
+};
+MemoryUse memory_of(const std::vector<const Trial*>& trials, int64_t batch);
+
+// Of a GPU, where it computes on one: means over the bursts that count, the memory as the highest.
+struct GpuUse {
+  std::optional<double> busy = {};  // share of the time
+  std::optional<double> power_w = {}, sm_clock_hz = {};
+  std::optional<double> joules = {};  // a step, of the board
+  std::optional<double> memory_bytes = {}, temperature_c = {}, processes = {};
+  std::optional<double> throttled = {};  // share of the looks at which its clocks were held down
+  bool operator==(const GpuUse&) const = default;
+};
+GpuUse gpu_use_of(const std::vector<const Trial*>& trials);
+// Its energy counter against its mean power x time, over all bursts that have both: where they disagree the
+// energy is left out.
+std::optional<Broken> gpu_energy_against_power(const std::vector<const Trial*>& trials);
+
+// What a reader of its row should know of how it was measured: a GPU that was held back or went away in
+// mid-run, others on it, energy that does not go with power, memory at its cgroup's limit. In words.
+std::vector<std::string> remarks_on(const std::vector<const Trial*>& trials);
 
 // What an epoch costs at the steady rate, start-up and first steps left out. Empty where it cannot be told.
 struct EpochCost {

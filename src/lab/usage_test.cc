@@ -23,6 +23,7 @@ UsageMark mark(double s, double cpu, double wait, double faults, double switches
   m.process.voluntary_switches = switches;
   m.process.involuntary_switches = 2 * switches;
   m.energy.absent = "no sensor";
+  for (std::string& why : m.perf.absent) why = "no counter here";
   return m;
 }
 
@@ -37,7 +38,8 @@ TEST(UsageBetween, IsTheDifferenceAndWhatIsAbsentHasItsReason) {
   EXPECT_DOUBLE_EQ(used.at("voluntary_switches"), 4);
   EXPECT_DOUBLE_EQ(used.at("involuntary_switches"), 8);
   EXPECT_FALSE(used.contains("energy_j")) << "never a zero";
-  EXPECT_EQ(absent, (Texts{{"energy_j", "no sensor"}}));
+  EXPECT_EQ(absent.at("energy_j"), "no sensor");
+  EXPECT_EQ(absent.at("instructions"), "no counter here");
   absent.clear();
   used = usage_between(mark(1, 10, 1, 100, 5), mark(2, 11, 0.5, 100, 5), absent);
   EXPECT_FALSE(used.contains("wait_s")) << "a thread ended and took its count along";
@@ -92,6 +94,59 @@ TEST(UsageOf, IsPerStepOverTheBurstsThatCount) {
   EXPECT_DOUBLE_EQ(usage.joules.value(), 2);
   EXPECT_FALSE(usage.major_faults);
   EXPECT_EQ(usage_of({}), Usage{});
+}
+
+TEST(UsageOf, InstructionsArePerStepAndPerCycle) {
+  const Trial a{.bursts = {burst(10, {{"wall_s", 1},
+                                      {"instructions", 600},
+                                      {"cycles", 200},
+                                      {"cache_misses", 50},
+                                      {"temperature_c", 61}}),
+                           burst(10, {{"wall_s", 1}, {"temperature_c", 64}})}};
+  const Usage usage = usage_of({&a});
+  EXPECT_DOUBLE_EQ(usage.instructions.value(), 60) << "of the burst that has them";
+  EXPECT_DOUBLE_EQ(usage.per_cycle.value(), 3);
+  EXPECT_DOUBLE_EQ(usage.cache_misses.value(), 5);
+  EXPECT_FALSE(usage.branch_misses);
+  EXPECT_DOUBLE_EQ(usage.temperature_c.value(), 64);
+}
+
+TEST(MemoryOf, IsTheLargestOverTrialsAndASampleIsTheGrowth) {
+  Trial a{.bursts = {burst(5, {{"wall_s", 1}, {"rss_bytes", 500e6}}),
+                     burst(5, {{"wall_s", 1}, {"rss_bytes", 620e6}})}};
+  a.memory = {{"built_rss_bytes", 300e6}, {"pss_bytes", 580e6}};
+  Trial b{.bursts = {burst(5, {{"wall_s", 1}, {"rss_bytes", 600e6}})}};
+  b.memory = {{"built_rss_bytes", 320e6}, {"pss_bytes", 590e6}};
+  MemoryUse memory = memory_of({&a, &b}, 32);
+  EXPECT_DOUBLE_EQ(memory.in_bursts.value(), 620e6);
+  EXPECT_DOUBLE_EQ(memory.pss.value(), 590e6);
+  EXPECT_DOUBLE_EQ(memory.per_sample.value(), 10e6);
+  EXPECT_FALSE(memory.allocator_peak);
+  b.memory["allocator_peak_bytes"] = 64e6;
+  b.memory["on_gpu"] = 1;
+  EXPECT_DOUBLE_EQ(memory_of({&b}, 32).per_sample.value(), 2e6) << "of the device's memory";
+  a.memory.erase("built_rss_bytes");
+  EXPECT_FALSE(memory_of({&a}, 32).per_sample);
+  EXPECT_EQ(memory_of({}, 32), MemoryUse{});
+}
+
+TEST(GpuUseOf, LeavesEnergyOutWhereItDoesNotGoWithPower) {
+  Trial a{.bursts = {burst(10, {{"wall_s", 2}, {"gpu_power_w", 300}, {"gpu_energy_j", 600}})}};
+  EXPECT_DOUBLE_EQ(gpu_use_of({&a}).joules.value(), 60);
+  EXPECT_THAT(remarks_on({&a}), IsEmpty());
+  a.bursts[0].used["gpu_energy_j"] = 60;
+  EXPECT_FALSE(gpu_use_of({&a}).joules);
+  EXPECT_DOUBLE_EQ(gpu_use_of({&a}).power_w.value(), 300);
+  EXPECT_THAT(remarks_on({&a}), ElementsAre("its GPU's energy is left out: energy = mean power x time: 60 J "
+                                            "against 600 J"));
+}
+
+TEST(RemarksOn, SayWhenTheCgroupsMemoryRanOut) {
+  Trial a;
+  a.rounds = {{.seen = {{"cgroup memory peak", 4.0 * (1 << 30)}, {"cgroup memory limit", 8.0 * (1 << 30)}}}};
+  EXPECT_THAT(remarks_on({&a}), IsEmpty());
+  a.rounds[0].seen["cgroup memory peak"] = 7.99 * (1 << 30);
+  EXPECT_THAT(remarks_on({&a, &a}), ElementsAre(::testing::HasSubstr("reached its limit of 8.00 GiB")));
 }
 
 TEST(EpochCost, IsAtTheSteadyRateAndOfWhatIsStated) {

@@ -136,6 +136,24 @@ pid_t Worker::pid() const { return impl_->child ? impl_->child->pid() : -1; }
 
 namespace {
 
+// A contender that was to compute on another device than its framework does.
+std::optional<Failure> wrong_device(const WorkerSpec& spec, const Imported& imported) {
+  const auto at = imported.effective.find("device");
+  const std::string device = at == imported.effective.end() ? "cpu" : at->second;
+  if (spec.device == "auto" || (spec.device == "cpu") == device.starts_with("cpu")) return std::nullopt;
+  std::string why;
+  if (spec.device == "cuda") {
+    std::error_code code;
+    why = std::filesystem::exists("/proc/driver/nvidia/version", code)
+              ? "; this build of it may lack CUDA, see its version"
+              : "; no driver of NVIDIA is loaded here (there is no /proc/driver/nvidia/version)";
+  }
+  return Failure{
+      "import",
+      fmt::format("device = \"{}\", but {} computes on {} here{}", spec.device, spec.framework, device, why),
+      {}};
+}
+
 // One request and its answer.
 template <typename Impl>
 std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::string& stage, Json request) {
@@ -205,7 +223,20 @@ std::optional<Imported> Worker::import() {
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
-  return imported;
+  failure_ = wrong_device(impl_->spec, imported);
+  return ok() ? std::optional(imported) : std::nullopt;
+}
+
+WorkerMemory Worker::memory() {
+  std::optional<Failure> why;
+  const double patience = std::exchange(impl_->spec.stage_seconds, 5.0);
+  const auto answer = ask(*impl_, why, "memory", {{"op", "memory"}});
+  impl_->spec.stage_seconds = patience;
+  if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
+  WorkerMemory memory{.allocator_absent = text_of(*answer, "allocator_absent", "its worker does not tell")};
+  const auto peak = answer->find("allocator_peak_bytes");
+  if (peak != answer->end() && peak->is_number()) memory.allocator_peak_bytes = peak->get<double>();
+  return memory;
 }
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {

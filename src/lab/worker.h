@@ -31,7 +31,8 @@ struct WorkerSpec {
   std::vector<int> cpus = {};  // affinity; empty: inherited
   bool huge_pages = true;
   bool randomise_addresses = true;
-  Texts environment = {};  // variables, on top of ours
+  Texts environment = {};       // variables, on top of ours
+  std::string device = "auto";  // auto | cpu | cuda: import() fails where the framework computes elsewhere
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;
@@ -50,6 +51,12 @@ struct Imported {
   int64_t ns = 0;
   Texts versions = {};
   Texts effective = {};
+};
+
+// Of the worker's process, by itself.
+struct WorkerMemory {
+  std::optional<double> allocator_peak_bytes = {};
+  std::string allocator_absent = {};  // why there is none
 };
 
 struct Losses {
@@ -97,6 +104,9 @@ class Worker {
   // answered); fewer after `limit_s`. The times travel through file `out`.
   std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
                               const std::filesystem::path& out);
+  // What its framework's allocator says. A worker that cannot tell has its reason, and fails for nothing
+  // else.
+  WorkerMemory memory();
 
   void freeze();  // no thread of it runs
   void thaw();

@@ -83,6 +83,39 @@ TEST_F(WorkerTest, GoesThroughAllStages) {
   EXPECT_EQ(worker->close().max_rss_bytes, usage.max_rss_bytes) << "closing twice is harmless";
 }
 
+TEST_F(WorkerTest, TellsItsAllocatorsPeakOrWhyNot) {
+  const auto counts = lead(fake_spec({{"allocator_mb", "96"}}));
+  ASSERT_TRUE(counts->ok()) << counts->failure()->reason;
+  EXPECT_EQ(counts->memory().allocator_peak_bytes, 96 << 20);
+  const auto silent = lead(fake_spec());
+  EXPECT_FALSE(silent->memory().allocator_peak_bytes);
+  EXPECT_EQ(silent->memory().allocator_absent, "this framework keeps no count");
+  const auto broken = lead(fake_spec({{"allocator_mb", "many"}}));
+  EXPECT_THAT(broken->memory().allocator_absent, HasSubstr("ValueError"));
+  EXPECT_TRUE(broken->ok()) << "a number less is no failure";
+  const auto dead = lead(fake_spec({{"crash_step", "2"}, {"crash_how", "exit"}}));
+  ASSERT_FALSE(dead->ok());
+  EXPECT_NE(dead->memory().allocator_absent, "");
+}
+
+TEST_F(WorkerTest, ComputingOnAnotherDeviceThanWasAskedForIsAFailure) {
+  const auto import_on = [](const std::string& device, const std::string& wanted) {
+    WorkerSpec spec = fake_spec({{"device", device}});
+    spec.device = wanted;
+    const auto worker = Worker::start(spec);
+    EXPECT_EQ(worker->import().has_value(), worker->ok());
+    return worker->ok() ? std::string() : worker->failure()->stage + ": " + worker->failure()->reason;
+  };
+  for (const char* device : {"cpu", "cuda:0", "gpu:0"}) EXPECT_EQ(import_on(device, "auto"), "");
+  EXPECT_EQ(import_on("cpu", "cpu"), "");
+  EXPECT_EQ(import_on("cpu:0", "cpu"), "");
+  EXPECT_EQ(import_on("cuda:0", "cuda"), "");
+  EXPECT_EQ(import_on("gpu:0", "cuda"), "");
+  EXPECT_THAT(import_on("cpu", "cuda"),
+              ::testing::StartsWith("import: device = \"cuda\", but fake computes on cpu here; "));
+  EXPECT_EQ(import_on("cuda:0", "cpu"), "import: device = \"cpu\", but fake computes on cuda:0 here");
+}
+
 TEST_F(WorkerTest, NumbersThatAreNotFiniteTravel) {
   const auto worker = Worker::start(fake_spec({{"nan_step", "2"}}));
   Texts effective;

@@ -228,6 +228,8 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.huge_pages = reader.word("race", "huge_pages", race.huge_pages);
   race.randomise_addresses = reader.flag("race", "randomise_addresses", race.randomise_addresses);
   race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
+  race.device = reader.word("race", "device", race.device);
+  race.sample_ms = reader.integer("race", "sample_ms", race.sample_ms);
   race.confirm_heats = reader.integer("race", "confirm_heats", race.confirm_heats);
   race.noise_ceiling = reader.real("race", "noise_ceiling", race.noise_ceiling);
   for (const std::string& name : names_in("race")) {
@@ -264,6 +266,11 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));
+  }
+  if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
+    return reader.error(reader.find("race", "sample_ms")->source(),
+                        fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),
+                        "from 10 to 1000, or 0 for none");
   }
   if (recipe.data.kind == "file" && recipe.data.path.empty()) {
     return reader.error(reader.find("data", "kind")->source(), "data.kind = \"file\" needs data.path",

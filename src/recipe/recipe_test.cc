@@ -100,6 +100,15 @@ TEST(Recipe, RemembersWhichRaceKeysAreStated) {
   EXPECT_EQ(recipe->race.allocator, "jemalloc");
 }
 
+TEST(Recipe, KnowsItsDeviceAndTheSamplersPace) {
+  const auto recipe = parse(std::string(kGood) + "[race]\ndevice = \"cuda\"\nsample_ms = 10\n", "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->race.device, "cuda");
+  EXPECT_EQ(recipe->race.sample_ms, 10);
+  EXPECT_EQ(parse(std::string(kGood) + "[race]\nsample_ms = 0\n", "r.toml")->race.sample_ms, 0);
+  EXPECT_EQ(parse(kGood, "r.toml")->race.sample_ms, 100);
+}
+
 TEST(Recipe, KnowsWhatTheMachineCosts) {
   const auto recipe = parse(
       std::string(kGood) + "[cost]\nper_hour = 2.5\ncurrency = \"EUR\"\ngrams_per_kwh = 380\n", "r.toml");
@@ -198,6 +207,10 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
        "CPUs such as"},
       {"negative cooldown", std::string(kGood) + "[race]\ncooldown_seconds = -1\n", "r.toml:10",
        "'race.cooldown_seconds' is -1", "at least 0"},
+      {"sampling too fast", std::string(kGood) + "[race]\nsample_ms = 9\n", "r.toml:10",
+       "'race.sample_ms' cannot be 9", "from 10 to 1000"},
+      {"no such device", with(4, "{ framework = \"torch\", device = \"gpu\" }"), "r.toml:4",
+       "setting 'device' of torch cannot be 'gpu'", "cpu"},
       {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
        "contender 'torch' is named twice", "remove one"},
       {"no contender", with(3, "contenders = []\nx = ["), "r.toml:4", "", ""},
@@ -270,6 +283,7 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
 TEST(Recipe, EveryShippedRecipeLoads) {
   int count = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(BAKEOFF_SOURCE_DIR) / "recipes")) {
+    if (entry.path().extension() != ".toml") continue;
     const auto recipe = load(entry.path());
     EXPECT_TRUE(recipe) << entry.path() << ": " << recipe.error().text();
     ++count;

@@ -25,6 +25,12 @@ constexpr const char* kPinDoc =
     "such "
     "as 0,2-3";
 
+constexpr const char* kDeviceDoc =
+    "cpu, cuda: a contender that computes elsewhere is a row that says so. auto: where its framework "
+    "computes";
+
+std::vector<std::string> devices() { return {"auto", "cpu", "cuda"}; }
+
 std::vector<std::string> allocators() { return {"default", "tuned", "jemalloc", "mimalloc", "tcmalloc"}; }
 
 std::vector<Key> make_keys() {
@@ -102,14 +108,17 @@ std::vector<Key> make_keys() {
        .name = "kind",
        .kind = Kind::kWord,
        .fallback = "synthetic",
-       .words = {"mnist", "synthetic", "file"},
-       .doc = "mnist: 60,000 train pictures. synthetic: normal numbers, uniform labels. file: a safetensors "
-              "file"},
+       .words = {"mnist", "digits", "text", "synthetic", "file"},
+       .doc =
+           "mnist: 60,000 train pictures. digits: 1,797 of scikit-learn. text: words, for a language model. "
+           "synthetic: normal numbers, uniform labels. file: a safetensors file"},
       {.section = "data",
        .name = "path",
        .kind = Kind::kPath,
        .fallback = "",
-       .doc = "kind = file: one tensor for each input of the workload, rows first"},
+       .doc =
+           "kind = file: one tensor for each input of the workload, rows first. text: a text, or a folder of "
+           "them; default: the licences in Debian's base-files"},
       {.section = "data",
        .name = "samples",
        .kind = Kind::kInt,
@@ -267,6 +276,19 @@ std::vector<Key> make_keys() {
        .most = 60,
        .doc = "pause before every burst"},
       {.section = "race",
+       .name = "device",
+       .kind = Kind::kWord,
+       .fallback = "auto",
+       .words = devices(),
+       .doc = kDeviceDoc},
+      {.section = "race",
+       .name = "sample_ms",
+       .kind = Kind::kInt,
+       .fallback = "100",
+       .least = 0,
+       .most = 1000,
+       .doc = "pace of the thread that reads sensors during bursts, 10 to 1000 milliseconds; 0: none"},
+      {.section = "race",
        .name = "confirm_heats",
        .kind = Kind::kInt,
        .fallback = "3",
@@ -368,6 +390,7 @@ const std::vector<emit::Setting>& common_settings() {
       {"allocator", allocators(), "race.allocator", kAllocatorDoc},
       {"threads", {}, "race.threads", "threads of this contender"},
       {"pin", {}, "race.pin", kPinDoc},
+      {"device", devices(), "race.device", kDeviceDoc},
   };
   return all;
 }

@@ -87,7 +87,35 @@ std::string faults_text(const lab::Usage& usage) {
 
 }  // namespace
 
+namespace {
+
+// "12.3 G", "4.56 M": a count with three digits.
+std::string large(double value) {
+  if (value >= 1e9) return significant(value / 1e9, 3) + " G";
+  return value >= 1e6 ? significant(value / 1e6, 3) + " M" : count(value);
+}
+
+void fill_memory_and_gpu(const lab::Row& row, Cells& c) {
+  c.pss = or_none(row.memory.pss, bytes);
+  c.sample_memory = or_none(row.memory.per_sample, bytes);
+  c.allocator = or_none(row.memory.allocator_peak, bytes);
+  c.gpu_busy = or_none(row.gpu.busy, use);
+  c.gpu_power = or_none(row.gpu.power_w, [](double v) { return significant(v, 3) + " W"; });
+  c.gpu_energy = or_none(row.gpu.joules, [](double v) { return fmt::format("{:.3g} J", v); });
+  c.gpu_memory = or_none(row.gpu.memory_bytes, bytes);
+  c.gpu_clock = or_none(row.gpu.sm_clock_hz, [](double v) { return fmt::format("{:.0f} MHz", v / 1e6); });
+  c.gpu_throttled = or_none(row.gpu.throttled, use);
+}
+
+}  // namespace
+
 void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
+  fill_memory_and_gpu(row, c);
+  c.instructions = or_none(row.usage.instructions, [&](double v) {
+    return large(v) + (row.usage.per_cycle ? fmt::format(" ({:.2f} a cycle)", *row.usage.per_cycle) : "");
+  });
+  c.misses = or_none(row.usage.cache_misses, large);
+  c.temperature = or_none(row.usage.temperature_c, [](double v) { return fmt::format("{:.0f} °C", v); });
   c.threads = row.threads > 0 ? fmt::format("{}", row.threads) : kNone;
   c.cores = or_none(row.usage.cores, [](double v) { return significant(v, 3); });
   c.waiting = or_none(row.usage.waiting, use);

@@ -34,9 +34,16 @@ struct Cells {
   std::string start;            // process start up to the end of the first step, "2.31 s"
   std::string first_step;       // "352 ms"
   std::string first_step_cold;  // "20.7 s", "–" where it was not measured
-  std::string break_even;  // "until 1,204": ahead of the leader in total time up to that step; "after 96"
-  std::string memory;      // "1.12 GiB"
-  std::string parity;      // "✓ proven", "≠ differs", "✗ fails", "– not run"
+  std::string break_even;     // "until 1,204": ahead of the leader in total time up to that step; "after 96"
+  std::string memory;         // "1.12 GiB"
+  std::string pss;            // shared pages divided by those who share them
+  std::string sample_memory;  // "1.3 MiB": beyond the model as built, over the rows of a batch
+  std::string allocator;      // the framework's own peak
+  std::string instructions;   // a step outside the kernel, "12.3 G (2.1 a cycle)"
+  std::string misses;         // of the caches, a step
+  std::string temperature;    // "61 °C"
+  std::string gpu_busy, gpu_power, gpu_energy, gpu_memory, gpu_clock, gpu_throttled;
+  std::string parity;  // "✓ proven", "≠ differs", "✗ fails", "– not run"
   std::string heats;
 };
 

@@ -67,6 +67,37 @@ Json parity(const lab::Parity& p) {
           {"failure", p.failure ? failure(*p.failure) : Json(nullptr)}};
 }
 
+Json gpu(const lab::GpuUse& g) {
+  if (g == lab::GpuUse{}) return nullptr;
+  return {{"busy", number(g.busy)},
+          {"power_w", number(g.power_w)},
+          {"joules_per_step", number(g.joules)},
+          {"memory_bytes", number(g.memory_bytes)},
+          {"sm_clock_hz", number(g.sm_clock_hz)},
+          {"temperature_c", number(g.temperature_c)},
+          {"processes", number(g.processes)},
+          {"throttled", number(g.throttled)}};
+}
+
+void add_usage(const lab::Row& r, Json& out) {
+  out["cores_busy"] = number(r.usage.cores);
+  out["waiting_for_processor"] = number(r.usage.waiting);
+  out["page_faults_per_step"] = number(r.usage.faults);
+  out["major_page_faults_per_step"] = number(r.usage.major_faults);
+  out["context_switches_per_step"] = number(r.usage.switches);
+  out["joules_per_step"] = number(r.usage.joules);
+  out["instructions_per_step"] = number(r.usage.instructions);
+  out["instructions_per_cycle"] = number(r.usage.per_cycle);
+  out["cache_misses_per_step"] = number(r.usage.cache_misses);
+  out["branch_misses_per_step"] = number(r.usage.branch_misses);
+  out["temperature_c"] = number(r.usage.temperature_c);
+  out["memory"] = {{"rss_in_bursts_bytes", number(r.memory.in_bursts)},
+                   {"pss_bytes", number(r.memory.pss)},
+                   {"allocator_peak_bytes", number(r.memory.allocator_peak)},
+                   {"bytes_per_sample", number(r.memory.per_sample)}};
+  out["gpu"] = gpu(r.gpu);
+}
+
 Json row(const lab::Row& r, bool ranked, bool samples) {
   Json out = {{"contender", contender(r.contender)}};
   out["rank"] = ranked ? Json::array({r.rank_best, r.rank_worst}) : Json(nullptr);
@@ -79,12 +110,7 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["threads"] = ranked && r.threads > 0 ? Json(r.threads) : Json(nullptr);
   out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
   out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
-  out["cores_busy"] = number(r.usage.cores);
-  out["waiting_for_processor"] = number(r.usage.waiting);
-  out["page_faults_per_step"] = number(r.usage.faults);
-  out["major_page_faults_per_step"] = number(r.usage.major_faults);
-  out["context_switches_per_step"] = number(r.usage.switches);
-  out["joules_per_step"] = number(r.usage.joules);
+  add_usage(r, out);
   out["epoch"] = {{"seconds", number(r.epoch.seconds)},
                   {"price", number(r.epoch.price)},
                   {"joules", number(r.epoch.joules)},
@@ -97,6 +123,7 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
                         {"total", number(r.start_up.total())}};
   out["break_even_step"] = number(r.break_even_step);
   out["peak_rss_bytes"] = r.peak_rss_bytes;
+  out["remarks"] = r.remarks;
   out["heats"] = r.heats;
   out["confirming_heats"] = r.confirmed;
   out["drift"] = number(r.drift);

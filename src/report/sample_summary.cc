@@ -190,6 +190,7 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   row.byte_use = 4.1 / spec.ms * 1e3 / 31.5;
   row.usage = {
       .cores = 1.94, .waiting = 0.012, .faults = 4000 / spec.ms, .major_faults = 0, .switches = 31.5};
+  row.memory = {.in_bursts = spec.gib * 1.0e9, .pss = spec.gib * 0.98e9, .per_sample = spec.gib * 1.1e6};
   row.epoch = {.seconds = 60000 / row.samples_per_second,
                .price = 60000 / row.samples_per_second / 3600 * 1.2};
   row.start_up = spec.start_up;

@@ -118,6 +118,7 @@ class Screen {
     add("start-up", kLuxury, false, text(&Cells::start));
     add("break-even", 9, true, text(&Cells::break_even));
     add("peak memory", 10, false, text(&Cells::memory));
+    add("a sample", kLuxury + 2, false, text(&Cells::sample_memory, Ink::kDim));
     add("price/epoch", kLuxury, false, text(&Cells::price));
     add("J/sample", kLuxury, false, text(&Cells::energy));
     add("CPUs busy", kLuxury + 2, false, text(&Cells::cores, Ink::kDim));

@@ -1,21 +1,35 @@
 // A management library of NVIDIA that the tests load in place of the driver's. Its two devices are the
-// numbers in the environment variable FAKE_NVML, "key=value" with spaces between, read at every call:
+// numbers in the environment variable FAKE_NVML, "key=value" with spaces between, read at every call;
+// "@FILE": those in that file, for tests with threads.
 //   init=9        nvmlInit fails with that code
 //   lost=1        this device is gone
+//   hang_ms=50    every question about a device takes so long
+//   pid=4711      of each process
 //   <number>      energy=5000, power=300000, throttle=36, processes=3, ...: as nvml.h counts them
 // A number that is not given is "not supported".
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 namespace {
 
 constexpr int kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kLost = 15;
 
-bool given(const std::string& key, unsigned long long& value) {
+std::string numbers() {
   const char* all = std::getenv("FAKE_NVML");
-  const std::string text = " " + std::string(all != nullptr ? all : "");
+  if (all == nullptr || all[0] != '@') return all != nullptr ? all : "";
+  std::ifstream file(all + 1);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool given(const std::string& key, unsigned long long& value) {
+  const std::string text = " " + numbers();
   const size_t at = text.find(" " + key + "=");
   if (at == std::string::npos) return false;
   value = std::strtoull(text.c_str() + at + key.size() + 2, nullptr, 10);
@@ -50,6 +64,8 @@ FAKE int nvmlDeviceGetCount_v2(unsigned* count) {
 }
 FAKE int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   unsigned long long lost = 0;
+  unsigned long long ms = 0;
+  if (given("hang_ms", ms)) ::usleep(static_cast<useconds_t>(ms * 1000));
   if (given("lost", lost) && lost == index) return kLost;
   *device = &devices[index];
   return kSuccess;
@@ -79,9 +95,18 @@ FAKE int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bi
 }
 // nvmlDeviceGetComputeRunningProcesses_v3 is missing unless FAKE_NVML_NEW is defined: an older driver.
 #ifdef FAKE_NVML_NEW
-FAKE int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void*) {
+struct RunningProcess {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+FAKE int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, void* list) {
   const unsigned room = *count;
   const int code = number("processes", count);
+  unsigned long long pid = 1;
+  given("pid", pid);
+  for (unsigned i = 0; code == kSuccess && i < std::min(*count, room); ++i)
+    static_cast<RunningProcess*>(list)[i] = {static_cast<unsigned>(pid) + i, 0, 0, 0};
   return code == kSuccess && *count > room ? kInsufficientSize : code;
 }
 #endif

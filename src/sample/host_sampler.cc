@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/files.h"
+#include "sample/cgroup.h"
 #include "sample/clock_probe.h"
 #include "sample/counters.h"
 
@@ -52,23 +53,10 @@ void take_stat(const HostOptions& options, HostSnapshot& snapshot) {
   snapshot.steal_s = sum.steal;
 }
 
-// Our own cgroup's cpu.stat, v2 or v1; within a container the path may be that of the host: then the root's.
+// Our own cgroup's cpu.stat, v2 or v1.
 Reading throttled(const fs::path& root) {
-  const auto text = read_file(root / "proc/self/cgroup");
-  if (!text) return Reading::absent("there is no readable /proc/self/cgroup");
-  const auto groups = parse_cgroups(*text);
-  std::vector<fs::path> folders;
-  for (const auto& [controller, mounts] :
-       {std::pair{"cpu", std::vector<std::string>{"cpu", "cpu,cpuacct", "cpuacct,cpu"}},
-        {"", {"", "unified"}}}) {
-    const auto group = groups.find(controller);
-    if (group == groups.end()) continue;
-    for (const std::string& mount : mounts) {
-      const fs::path top = root / "sys/fs/cgroup" / mount;
-      folders.push_back(top / fs::path(group->second).relative_path());
-      folders.push_back(top);
-    }
-  }
+  const auto folders = cgroup_folders(root, "cpu");
+  if (folders.empty()) return Reading::absent("there is no readable /proc/self/cgroup");
   std::string reason = "no cgroup of ours has a cpu.stat";
   for (const fs::path& folder : folders) {
     const auto stat = read_file(folder / "cpu.stat");
@@ -126,6 +114,7 @@ HostSnapshot HostSampler::take() const {
   snapshot.cpu_pressure_s = pressure(root, "cpu");
   snapshot.memory_pressure_s = pressure(root, "memory");
   snapshot.io_pressure_s = pressure(root, "io");
+  snapshot.cgroup_memory = sample_cgroup_memory(root);
   snapshot.load = reading(parsed(root, "proc/loadavg", parse_load));
   snapshot.clock_ghz = options_.probe_clock ? clock_probe() : Reading::absent("not asked for");
   return snapshot;
@@ -142,6 +131,8 @@ HostChange change(const HostSnapshot& before, const HostSnapshot& after, double 
   seen.io_pressure = share(before.io_pressure_s, after.io_pressure_s, wall);
   seen.run_queue = largest(before.run_queue, after.run_queue);
   seen.load = after.load;
+  seen.cgroup_peak_bytes = after.cgroup_memory.peak_bytes;
+  seen.cgroup_limit_bytes = after.cgroup_memory.limit_bytes;
   if (!before.clock_ghz || !after.clock_ghz) {
     seen.clock_change = before.clock_ghz ? after.clock_ghz : before.clock_ghz;
   } else {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "sample/cgroup.h"
 #include "sample/reading.h"
 
 namespace bakeoff::sample {
@@ -39,6 +40,7 @@ struct HostSnapshot {
   Reading run_queue;  // runnable tasks besides the one that reads this
   Reading load;
   Reading clock_ghz;  // clock_probe()
+  CgroupMemory cgroup_memory;
   bool operator==(const HostSnapshot&) const = default;
 };
 
@@ -50,8 +52,9 @@ struct HostChange {
   // Of the wall time.
   Reading throttled;
   Reading cpu_pressure, memory_pressure, io_pressure;
-  Reading run_queue;  // the larger of the two
-  Reading load;       // the later
+  Reading run_queue;                              // the larger of the two
+  Reading load;                                   // the later
+  Reading cgroup_peak_bytes, cgroup_limit_bytes;  // of all in our cgroup; the later
   // The faster probe over the slower one, less 1.
   Reading clock_change;
   Reading slept_s;  // the machine was suspended for so long meanwhile

@@ -29,15 +29,6 @@ struct Process {
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 
-struct ThrottleReason {
-  unsigned long long bit;
-  const char* name;
-};
-// Those of nvml.h that slow work down; not: idle (1), clocks set by an application (2), display (0x100).
-constexpr ThrottleReason kReasons[] = {{0x4, "power cap"},          {0x8, "hardware slowdown"},
-                                       {0x10, "sync boost"},        {0x20, "heat"},
-                                       {0x40, "heat, by hardware"}, {0x80, "power brake"}};
-
 }  // namespace
 
 // Null where the driver is too old to have it, but the first five.
@@ -98,12 +89,13 @@ Reading scaled(const Result<unsigned>& value, double scale) {
 
 // A list that has no room gives the number of those there are all the same.
 template <typename Calls>
-Reading processes_on(const Calls& c, Device device) {
+Reading processes_on(const Calls& c, Device device, std::vector<unsigned>& pids) {
   if (c.processes == nullptr) return Reading::absent("the driver is too old to tell its processes");
   std::array<Process, 64> list{};
   unsigned count = list.size();
   const int code = c.processes(device, &count, list.data());
   if (code != kSuccess && code != kInsufficientSize) return Reading::absent("processes: " + c.reason(code));
+  for (size_t i = 0; code == kSuccess && i < count && i < list.size(); ++i) pids.push_back(list[i].pid);
   return static_cast<double>(count);
 }
 
@@ -111,8 +103,10 @@ template <typename Calls>
 void read_throttling(const Calls& c, Device device, GpuSnapshot& gpu) {
   const auto bits = ask<unsigned long long>(c, "throttling", c.throttle, device);
   std::vector<std::string> why;
-  for (const ThrottleReason& reason : kReasons) {
-    if (bits && (*bits & reason.bit) != 0) why.emplace_back(reason.name);
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if (!bits || (*bits & reason.bit) == 0) continue;
+    why.emplace_back(reason.name);
+    gpu.throttle_bits |= reason.bit;
   }
   gpu.why_throttled = fmt::format("{}", fmt::join(why, ", "));
   gpu.throttled = reading(bits, [&](unsigned long long) { return why.empty() ? 0 : 1; });
@@ -133,7 +127,7 @@ void look_at(const Calls& c, Device device, GpuSnapshot& gpu) {
   gpu.sm_clock_hz = scaled(ask<unsigned>(c, "clock", c.clock, device, kSmClock), 1e6);
   gpu.memory_clock_hz = scaled(ask<unsigned>(c, "memory clock", c.clock, device, kMemoryClock), 1e6);
   gpu.temperature_c = scaled(ask<unsigned>(c, "temperature", c.temperature, device, kGpuTemperature), 1);
-  gpu.processes = processes_on(c, device);
+  gpu.processes = processes_on(c, device, gpu.pids);
   read_throttling(c, device, gpu);
 }
 
@@ -187,17 +181,21 @@ std::vector<GpuSnapshot> Nvml::take() const {
   std::vector<GpuSnapshot> all;
   unsigned count = 0;
   if (c.count(&count) != kSuccess) return all;
-  for (unsigned index = 0; index < count; ++index) {
-    GpuSnapshot& gpu = all.emplace_back();
-    gpu.ns = monotonic_clock().now_ns();
-    Device device = nullptr;
-    const int code = c.handle(index, &device);
-    if (code == kSuccess)
-      look_at(c, device, gpu);
-    else
-      nothing_of(gpu, c.reason(code));
-  }
+  for (unsigned index = 0; index < count; ++index) all.push_back(take(index));
   return all;
+}
+
+GpuSnapshot Nvml::take(unsigned index) const {
+  const Calls& c = *calls_;
+  GpuSnapshot gpu;
+  gpu.ns = monotonic_clock().now_ns();
+  Device device = nullptr;
+  const int code = c.handle(index, &device);
+  if (code == kSuccess)
+    look_at(c, device, gpu);
+  else
+    nothing_of(gpu, c.reason(code));
+  return gpu;
 }
 
 Reading gpu_energy_between(const GpuSnapshot& before, const GpuSnapshot& after) {

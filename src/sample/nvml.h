@@ -29,10 +29,21 @@ struct GpuSnapshot {
   Reading energy_j;  // since the driver was loaded; Volta and later
   Reading sm_clock_hz, memory_clock_hz;
   Reading temperature_c;
-  Reading processes;               // that compute on it, ours included
-  Reading throttled;               // 1: its clocks are held down, see why_throttled; 0: not
-  std::string why_throttled = {};  // "power cap, heat": those that slow work down; idling is none
+  Reading processes;                // that compute on it, ours included
+  std::vector<unsigned> pids = {};  // theirs, at most 64; within a container perhaps none, or the host's
+  Reading throttled;                // 1: its clocks are held down, see why_throttled; 0: not
+  std::string why_throttled = {};   // "power cap, heat": those that slow work down; idling is none
+  uint64_t throttle_bits = 0;       // of kThrottleReasons
 };
+
+// What slows work down, by nvml.h's bits; not: idle (1), clocks set by an application (2), display (0x100).
+struct ThrottleReason {
+  uint64_t bit;
+  const char* name;
+};
+inline constexpr ThrottleReason kThrottleReasons[] = {{0x4, "power cap"},          {0x8, "hardware slowdown"},
+                                                      {0x10, "sync boost"},        {0x20, "heat"},
+                                                      {0x40, "heat, by hardware"}, {0x80, "power brake"}};
 
 class Nvml {
  public:
@@ -45,6 +56,8 @@ class Nvml {
   // One for each device. A device that has fallen off the bus has its reason in every reading. A call may
   // take as long as the driver likes: not for a thread that must not wait.
   std::vector<GpuSnapshot> take() const;
+  // Of one device, counted from 0.
+  GpuSnapshot take(unsigned index) const;
 
  private:
   struct Calls;

@@ -26,7 +26,9 @@ class Predict(unittest.TestCase):
         self.place = support.Place(["torch", "onnxruntime"])
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
-        text = 'scenario = "predict"\n' + support.recipe(CONTENDERS, optimizer="")
+        text = 'scenario = "predict"\n' + support.recipe(
+            CONTENDERS, optimizer="", budget="minutes = 1\nheats = 4\n"
+        )
         self.recipe = self.place.write(
             "predict.toml", text.replace("\n[optimizer]\n", "")
         )

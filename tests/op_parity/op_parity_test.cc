@@ -169,7 +169,10 @@ class OpParity : public ::testing::TestWithParam<Target> {
                     .runner = runner_,
                     .framework = framework_->name,
                     .options = settings_,
-                    .environment = {{"OMP_NUM_THREADS", "1"}, {"TF_CPP_MIN_LOG_LEVEL", "2"}},
+                    // XLA compiles thousands of operations that run once or twice each.
+                    .environment = {{"OMP_NUM_THREADS", "1"},
+                                    {"TF_CPP_MIN_LOG_LEVEL", "2"},
+                                    {"JAX_DISABLE_MOST_OPTIMIZATIONS", "1"}},
                     .log_file = folder_ / "worker.log",
                     .stage_seconds = 120};
     const auto emitted =

@@ -34,6 +34,8 @@ serve or close; faults happen at the start of their stage):
 ``jump_step``      at this step the worker's clock jumps ahead by ``jump_ms``, for good
 ``lie``            of `run`: "skip" does no step, "half" does half of them, "twice"
                    claims twice as many
+``device``         what it says it computes on (default "cpu")
+``allocator_mb``   its allocator's peak; "broken": asking for it fails
 =================  ==================================================================
 """
 
@@ -58,6 +60,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak
 from bakeoff_runner.script import load_script
 
 _TARGET = 3.0
@@ -66,7 +69,7 @@ _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
     "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms "
-    "lie".split()
+    "lie device allocator_mb".split()
 )
 
 
@@ -93,7 +96,8 @@ class FakeAdapter(Adapter):
         if self._on("spin"):
             threading.Thread(target=_spin, daemon=True).start()
         self._trouble("import")
-        return ImportInfo(versions={"fake": "1.0"}, effective=effective)
+        device = options.get("device", "cpu")
+        return ImportInfo({"fake": "1.0"}, device, effective)
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._trouble("build")
@@ -159,6 +163,10 @@ class FakeAdapter(Adapter):
             self._train_step()
 
         return answer
+
+    def allocator_peak(self) -> Peak:
+        peak = self._options.get("allocator_mb")
+        return super().allocator_peak() if peak is None else int(peak) << 20
 
     def close(self) -> None:
         self._trouble("close")

@@ -46,6 +46,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -243,6 +244,9 @@ class JaxAdapter(Adapter):
             self._state = _State((state,))
         last = None if loss is None else float(losses_of(loss)[-1])
         return RunResult(end - start, last, count * calls.steps)
+
+    def allocator_peak(self) -> Peak:
+        return jax_peak()
 
     def close(self) -> None:
         self._drop()

@@ -45,6 +45,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.keras_backends import Backend
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
+from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -140,6 +141,8 @@ class KerasAdapter(Adapter):
             for layer in model._flatten_layers():
                 if isinstance(getattr(layer, "rate", None), (int, float)):
                     layer.rate = 0.0
+        if library.floatx() == "float64":
+            library.double_constants(model)
         self._load_weights(request)
         self._load_data(request)
         script.compile_model(model)
@@ -217,6 +220,10 @@ class KerasAdapter(Adapter):
             pass
         finally:
             self._position += bursts.total
+
+    def allocator_peak(self) -> Peak:
+        backend: Backend = self._backend
+        return backend.allocator_peak()
 
     def close(self) -> None:
         self._drop()

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
+
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
 
@@ -39,6 +41,9 @@ class Backend(ABC):
 
     @abstractmethod
     def device(self) -> str: ...
+
+    @abstractmethod
+    def allocator_peak(self) -> Peak: ...
 
     @abstractmethod
     def effective(self) -> dict[str, Any]:
@@ -77,6 +82,9 @@ class TensorFlowBackend(Backend):
         import tensorflow as tf
 
         return "gpu:0" if tf.config.list_physical_devices("GPU") else "cpu"
+
+    def allocator_peak(self) -> Peak:
+        return tensorflow_peak()
 
     def effective(self) -> dict[str, Any]:
         import tensorflow as tf
@@ -154,6 +162,9 @@ class JaxBackend(Backend):
         device = jax.devices()[0]
         return "cpu" if device.platform == "cpu" else f"{device.platform}:{device.id}"
 
+    def allocator_peak(self) -> Peak:
+        return jax_peak()
+
     def effective(self) -> dict[str, Any]:
         import jax
 
@@ -223,6 +234,9 @@ class TorchBackend(Backend):
         import torch
 
         return "cuda:0" if torch.cuda.is_available() else "cpu"
+
+    def allocator_peak(self) -> Peak:
+        return torch_peak()
 
     def effective(self) -> dict[str, Any]:
         import torch

@@ -81,6 +81,9 @@ class Library(ABC):
     def check_script(self, file: str, backend: Backend) -> None:  # noqa: B027
         """After the script was imported."""
 
+    def double_constants(self, model: Any) -> None:  # noqa: B027
+        """Makes constants double that layers round to float32 in a float64 model."""
+
 
 class Keras3(Library):
     """The package keras, on any backend."""
@@ -211,6 +214,14 @@ class Keras2(Library):
     def set_steps_per_execution(self, model: Any, steps: int) -> None:
         model.make_train_function()  # made once, with a loop where there are several
         model.steps_per_execution.assign(steps)
+
+    def double_constants(self, model: Any) -> None:
+        import numpy as np
+
+        # 1 - momentum becomes a tensor without a word about its dtype.
+        for layer in model._flatten_layers():
+            if hasattr(layer, "moving_mean") and isinstance(layer.momentum, float):
+                layer.momentum = np.float64(layer.momentum)
 
 
 class _Keras2Backend(TensorFlowBackend):

@@ -21,6 +21,7 @@ shown by the proof in single precision.
 
 from __future__ import annotations
 
+import math
 import os
 from types import ModuleType
 from typing import Any, Callable, Iterator, Mapping, Optional
@@ -178,16 +179,37 @@ class OnnxRuntimeAdapter(Adapter):
 
     def _make_session(self) -> None:
         script = self._the_script()
-        try:
-            self._session = script.make_session(self._model, self._threads)
-        except Exception as error:
-            if self._dtype == "float32" or "NOT_IMPLEMENTED" not in str(error):
-                raise
-            return
-        got = self._session.get_providers()
         wanted = getattr(script, "PROVIDER", "CPUExecutionProvider")
+        if self._dtype == "float32":
+            self._session = script.make_session(self._model, self._threads)
+        else:
+            self._session = self._double_session(wanted)
+            if self._session is None:
+                return
+        got = self._session.get_providers()
         if got[0] != wanted:
             raise AdapterError(f"asked for {wanted}, the session runs on {got[0]}")
+
+    def _double_session(self, provider: str) -> Any:
+        """Node by node; None where that is not in double precision throughout.
+
+        Optimisations fold constants into attributes, which are float32; GELU is made of
+        constants that are.
+        """
+        import onnxruntime as ort
+
+        if any(node.op_type == "Gelu" for node in self._model.graph.node):
+            return None
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = self._threads
+        model = self._model.SerializeToString()
+        try:
+            return ort.InferenceSession(model, options, [provider])
+        except Exception as error:
+            if "NOT_IMPLEMENTED" not in str(error):
+                raise
+            return None
 
     def _effective(self, weights: Mapping[str, Array]) -> dict[str, Any]:
         read = {tensor.name for tensor in self._model.graph.initializer}
@@ -215,7 +237,9 @@ class OnnxRuntimeAdapter(Adapter):
     def _by_reference(self, batch: tuple[Array, ...]) -> Array:
         from onnx.reference import ReferenceEvaluator
 
-        evaluator = ReferenceEvaluator(self._model, new_ops=[_correct_lrn()])
+        evaluator = ReferenceEvaluator(
+            self._model, new_ops=[_correct_lrn(), _correct_gelu()]
+        )
         names = [value.name for value in self._model.graph.input]
         output: Array = evaluator.run(None, dict(zip(names, batch)))[0]
         return output
@@ -242,6 +266,22 @@ def _correct_lrn() -> Any:
             return ((x / (bias + alpha / size * squares) ** beta).astype(x.dtype),)
 
     return LRN
+
+
+def _correct_gelu() -> Any:
+    """GELU without the float32 constants, and the float32 erf, of onnx 1.23."""
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    class Gelu(OpRun):  # type: ignore[misc]
+        def _run(self, x: Any, approximate: Any = None) -> tuple[Any]:
+            if approximate == "tanh":
+                inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+                return (0.5 * x * (1 + np.tanh(inner)),)
+            erf = np.vectorize(math.erf, otypes=[x.dtype])
+            return (0.5 * x * (1 + erf(x / math.sqrt(2))),)
+
+    return Gelu
 
 
 def _to_numpy(output: Any) -> Array:

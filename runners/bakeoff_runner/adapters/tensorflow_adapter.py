@@ -42,6 +42,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, tensorflow_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -196,6 +197,9 @@ class TensorFlowAdapter(Adapter):
     def request(self) -> Callable[[], None]:
         step = self._the_script().predict_step
         return predict_request(step, self._model, self._stream(), _fetch)
+
+    def allocator_peak(self) -> Peak:
+        return tensorflow_peak()
 
     def close(self) -> None:
         self._drop()

@@ -38,6 +38,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.allocators import Peak, torch_peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -194,6 +195,9 @@ class TorchAdapter(Adapter):
     def request(self) -> Callable[[], None]:
         step = self._the_script().predict_step
         return predict_request(step, self._model, self._stream(), lambda _: _barrier())
+
+    def allocator_peak(self) -> Peak:
+        return torch_peak()
 
     def close(self) -> None:
         self._drop()

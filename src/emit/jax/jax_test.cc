@@ -194,6 +194,17 @@ TEST(Jax, WritesPredictionsAsTheirGoldens) {
   expect_golden("jax/predict_residual_cnn_as_is.py", of_zoo("residual_cnn", training).source);
 }
 
+TEST(Jax, PredictionsDrawNoNumbers) {
+  ir::Training training = mnist_training();
+  training.scenario = ir::Scenario::kPredict;
+  for (const zoo::Entry& entry : zoo::entries()) {
+    SCOPED_TRACE(entry.name);
+    const std::string source = of_zoo(entry.name, training).source;
+    EXPECT_FALSE(holds(source, "random")) << source;
+    EXPECT_FALSE(holds(source, "dropout(")) << source;
+  }
+}
+
 TEST(Jax, APredictionNeedsNoTarget) {
   ir::Training training = mnist_training();
   training.scenario = ir::Scenario::kPredict;

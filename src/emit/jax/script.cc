@@ -170,7 +170,7 @@ class Script {
       const auto body = out_.indent();
       if (stats())
         out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
-      if (const auto count = dropouts(); count > 1)
+      if (const auto count = dropouts(); count > 1 && !graph_.predicts)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));
       for (const int n : graph_.live) {
         const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];

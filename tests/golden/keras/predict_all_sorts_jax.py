@@ -37,7 +37,9 @@ class DenseTiedToEmbedding(layers.Layer):
 
     def build(self, input_shape):
         if self.use_bias:
-            self.bias = self.add_weight((self.units,), initializer="zeros", name="bias")
+            self.bias = self.add_weight(
+                shape=(self.units,), initializer="zeros", name="bias"
+            )
 
     def call(self, x):
         x = ops.matmul(x, ops.transpose(self.owner.embeddings))

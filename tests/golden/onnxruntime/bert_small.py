@@ -50,7 +50,9 @@ def build_model(weights, real=np.float32):
     add("Gather", ["embeddings.word.weight", "tokens"], "h1")
     add("Gather", ["embeddings.token_type.weight", "token_types"], "h2")
     add("Add", ["h1", "h2"], "h3")
-    constants["embeddings.position.weight.first"] = constants["embeddings.position.weight"][:24]
+    constants["embeddings.position.weight.first"] = constants[
+        "embeddings.position.weight"
+    ][:24]
     add("Add", ["h3", "embeddings.position.weight.first"], "h4")
     add(
         "LayerNormalization",
@@ -59,16 +61,22 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["encoder.0.attention.query.weight.T"] = constants["encoder.0.attention.query.weight"].T
+    constants["encoder.0.attention.query.weight.T"] = np.transpose(
+        constants["encoder.0.attention.query.weight"]
+    )
     add("MatMul", ["h5", "encoder.0.attention.query.weight.T"], "h7.product")
     add("Add", ["h7.product", "encoder.0.attention.query.bias"], "h7")
     constants["h8.shape"] = np.array([-1, 24, 4, 16], np.int64)
     add("Reshape", ["h7", "h8.shape"], "h8")
-    constants["encoder.0.attention.key.weight.T"] = constants["encoder.0.attention.key.weight"].T
+    constants["encoder.0.attention.key.weight.T"] = np.transpose(
+        constants["encoder.0.attention.key.weight"]
+    )
     add("MatMul", ["h5", "encoder.0.attention.key.weight.T"], "h9.product")
     add("Add", ["h9.product", "encoder.0.attention.key.bias"], "h9")
     add("Reshape", ["h9", "h8.shape"], "h10")
-    constants["encoder.0.attention.value.weight.T"] = constants["encoder.0.attention.value.weight"].T
+    constants["encoder.0.attention.value.weight.T"] = np.transpose(
+        constants["encoder.0.attention.value.weight"]
+    )
     add("MatMul", ["h5", "encoder.0.attention.value.weight.T"], "h11.product")
     add("Add", ["h11.product", "encoder.0.attention.value.bias"], "h11")
     add("Reshape", ["h11", "h8.shape"], "h12")
@@ -89,7 +97,9 @@ def build_model(weights, real=np.float32):
     add("Transpose", ["h13.mixed"], "h13", perm=[0, 2, 1, 3])
     constants["h14.shape"] = np.array([-1, 24, 64], np.int64)
     add("Reshape", ["h13", "h14.shape"], "h14")
-    constants["encoder.0.attention.output.weight.T"] = constants["encoder.0.attention.output.weight"].T
+    constants["encoder.0.attention.output.weight.T"] = np.transpose(
+        constants["encoder.0.attention.output.weight"]
+    )
     add("MatMul", ["h14", "encoder.0.attention.output.weight.T"], "h15.product")
     add("Add", ["h15.product", "encoder.0.attention.output.bias"], "h15")
     add("Add", ["h5", "h15"], "h17")
@@ -100,11 +110,15 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["encoder.0.intermediate.weight.T"] = constants["encoder.0.intermediate.weight"].T
+    constants["encoder.0.intermediate.weight.T"] = np.transpose(
+        constants["encoder.0.intermediate.weight"]
+    )
     add("MatMul", ["h18", "encoder.0.intermediate.weight.T"], "h19.product")
     add("Add", ["h19.product", "encoder.0.intermediate.bias"], "h19")
     add("Gelu", ["h19"], "h20")
-    constants["encoder.0.output.weight.T"] = constants["encoder.0.output.weight"].T
+    constants["encoder.0.output.weight.T"] = np.transpose(
+        constants["encoder.0.output.weight"]
+    )
     add("MatMul", ["h20", "encoder.0.output.weight.T"], "h21.product")
     add("Add", ["h21.product", "encoder.0.output.bias"], "h21")
     add("Add", ["h18", "h21"], "h23")
@@ -115,15 +129,21 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["encoder.1.attention.query.weight.T"] = constants["encoder.1.attention.query.weight"].T
+    constants["encoder.1.attention.query.weight.T"] = np.transpose(
+        constants["encoder.1.attention.query.weight"]
+    )
     add("MatMul", ["h24", "encoder.1.attention.query.weight.T"], "h25.product")
     add("Add", ["h25.product", "encoder.1.attention.query.bias"], "h25")
     add("Reshape", ["h25", "h8.shape"], "h26")
-    constants["encoder.1.attention.key.weight.T"] = constants["encoder.1.attention.key.weight"].T
+    constants["encoder.1.attention.key.weight.T"] = np.transpose(
+        constants["encoder.1.attention.key.weight"]
+    )
     add("MatMul", ["h24", "encoder.1.attention.key.weight.T"], "h27.product")
     add("Add", ["h27.product", "encoder.1.attention.key.bias"], "h27")
     add("Reshape", ["h27", "h8.shape"], "h28")
-    constants["encoder.1.attention.value.weight.T"] = constants["encoder.1.attention.value.weight"].T
+    constants["encoder.1.attention.value.weight.T"] = np.transpose(
+        constants["encoder.1.attention.value.weight"]
+    )
     add("MatMul", ["h24", "encoder.1.attention.value.weight.T"], "h29.product")
     add("Add", ["h29.product", "encoder.1.attention.value.bias"], "h29")
     add("Reshape", ["h29", "h8.shape"], "h30")
@@ -139,7 +159,9 @@ def build_model(weights, real=np.float32):
     add("MatMul", ["h31.weights", "h31.v"], "h31.mixed")
     add("Transpose", ["h31.mixed"], "h31", perm=[0, 2, 1, 3])
     add("Reshape", ["h31", "h14.shape"], "h32")
-    constants["encoder.1.attention.output.weight.T"] = constants["encoder.1.attention.output.weight"].T
+    constants["encoder.1.attention.output.weight.T"] = np.transpose(
+        constants["encoder.1.attention.output.weight"]
+    )
     add("MatMul", ["h32", "encoder.1.attention.output.weight.T"], "h33.product")
     add("Add", ["h33.product", "encoder.1.attention.output.bias"], "h33")
     add("Add", ["h24", "h33"], "h35")
@@ -150,11 +172,15 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["encoder.1.intermediate.weight.T"] = constants["encoder.1.intermediate.weight"].T
+    constants["encoder.1.intermediate.weight.T"] = np.transpose(
+        constants["encoder.1.intermediate.weight"]
+    )
     add("MatMul", ["h36", "encoder.1.intermediate.weight.T"], "h37.product")
     add("Add", ["h37.product", "encoder.1.intermediate.bias"], "h37")
     add("Gelu", ["h37"], "h38")
-    constants["encoder.1.output.weight.T"] = constants["encoder.1.output.weight"].T
+    constants["encoder.1.output.weight.T"] = np.transpose(
+        constants["encoder.1.output.weight"]
+    )
     add("MatMul", ["h38", "encoder.1.output.weight.T"], "h39.product")
     add("Add", ["h39.product", "encoder.1.output.bias"], "h39")
     add("Add", ["h36", "h39"], "h41")
@@ -165,7 +191,7 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["head.dense.weight.T"] = constants["head.dense.weight"].T
+    constants["head.dense.weight.T"] = np.transpose(constants["head.dense.weight"])
     add("MatMul", ["h42", "head.dense.weight.T"], "h43.product")
     add("Add", ["h43.product", "head.dense.bias"], "h43")
     add("Gelu", ["h43"], "h44")
@@ -176,7 +202,9 @@ def build_model(weights, real=np.float32):
         axis=-1,
         epsilon=1e-12,
     )
-    constants["embeddings.word.weight.T"] = constants["embeddings.word.weight"].T
+    constants["embeddings.word.weight.T"] = np.transpose(
+        constants["embeddings.word.weight"]
+    )
     add("MatMul", ["h45", "embeddings.word.weight.T"], "logits.product")
     add("Add", ["logits.product", "decoder_bias"], "logits")
 

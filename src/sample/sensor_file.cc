@@ -1,0 +1,31 @@
+#include "sample/sensor_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace bakeoff::sample {
+
+SensorFile::~SensorFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+Result<std::string_view> SensorFile::read() {
+  const auto failed = [&](int code) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+    return Error{.message =
+                     fmt::format("{} cannot be read: {}", path_.filename().string(), std::strerror(code))};
+  };
+  if (fd_ < 0) fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd_ < 0) return failed(errno);
+  const ssize_t n = ::pread(fd_, text_.data(), text_.size() - 1, 0);
+  if (n < 0) return failed(errno);
+  const std::string_view text(text_.data(), static_cast<size_t>(n));
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace bakeoff::sample

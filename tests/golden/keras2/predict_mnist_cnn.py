@@ -1,0 +1,93 @@
+"""Predicts with mnist_cnn in Keras 2."""
+
+import argparse
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+tf.config.experimental.enable_tensor_float_32_execution(False)
+
+BATCH_SIZE = 256
+
+
+def load_data(path):
+    """Returns the model's input."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32) / 255.0
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))  # N, H, W, C
+    return x
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    x = keras.Input((28, 28, 1), name="x")
+    h1 = layers.Conv2D(32, (3, 3), name="conv1")(x)
+    h2 = tf.nn.relu(h1)
+    h3 = layers.Conv2D(32, (3, 3), name="conv2")(h2)
+    h4 = tf.nn.relu(h3)
+    h5 = layers.MaxPooling2D((2, 2), strides=(2, 2))(h4)
+    h6 = layers.Conv2D(32, (3, 3), name="conv3")(h5)
+    h7 = tf.nn.relu(h6)
+    h8 = layers.Conv2D(64, (3, 3), name="conv4")(h7)
+    h9 = tf.nn.relu(h8)
+    h10 = layers.Flatten()(h9)
+    h11 = layers.Dense(128, name="fc1")(h10)
+    h12 = tf.nn.relu(h11)
+    logits = layers.Dense(10, name="fc2")(h12)
+    return keras.Model(x, logits, name="mnist_cnn")
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {v.name.removesuffix(":0"): v for v in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is run."""
+    model.compile(jit_compile=False)
+
+
+def predict_step(model, x):
+    return model.predict_on_batch(x)
+
+
+def batches(x):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tf.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]
+    return itertools.cycle(ready)
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    data = batches(load_data(arguments.data))
+    for step in range(arguments.steps):
+        output = predict_step(model, next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {output.mean():.6f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Predicts with residual_cnn in Keras 2."""
+
+import argparse
+import itertools
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+BATCH_SIZE = 256
+
+
+def load_data(path):
+    """Returns the model's input."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32) / 255.0
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))  # N, H, W, C
+    return x
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    x = keras.Input((28, 28, 1), name="x")
+    x_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(x)
+    h1 = layers.Conv2D(16, (3, 3), strides=(2, 2), use_bias=False, name="stem_conv")(
+        x_padded
+    )
+    h2 = layers.BatchNormalization(name="stem_bn")(h1)
+    h3 = tf.nn.relu(h2)
+    h3_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h3)
+    h4 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv1")(h3_padded)
+    h5 = layers.BatchNormalization(name="block1_bn1")(h4)
+    h6 = tf.nn.relu(h5)
+    h6_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h6)
+    h7 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv2")(h6_padded)
+    h8 = layers.BatchNormalization(name="block1_bn2")(h7)
+    h9 = tf.add(h8, h3)
+    h10 = tf.nn.relu(h9)
+    h11 = layers.Conv2D(
+        32, (1, 1), strides=(2, 2), use_bias=False, name="block2_down_conv"
+    )(h10)
+    h12 = layers.BatchNormalization(name="block2_down_bn")(h11)
+    h10_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h10)
+    h13 = layers.Conv2D(
+        32, (3, 3), strides=(2, 2), use_bias=False, name="block2_conv1"
+    )(h10_padded)
+    h14 = layers.BatchNormalization(name="block2_bn1")(h13)
+    h15 = tf.nn.relu(h14)
+    h15_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h15)
+    h16 = layers.Conv2D(32, (3, 3), use_bias=False, name="block2_conv2")(h15_padded)
+    h17 = layers.BatchNormalization(name="block2_bn2")(h16)
+    h18 = tf.add(h17, h12)
+    h19 = tf.nn.relu(h18)
+    h20 = layers.GlobalAveragePooling2D()(h19)
+    logits = layers.Dense(10, name="fc")(h20)
+    return keras.Model(x, logits, name="residual_cnn")
+
+
+def compile_model(model):
+    """Sets how the model is run."""
+    model.compile(jit_compile=True)
+
+
+def predict_step(model, x):
+    return model.predict_on_batch(x)
+
+
+def batches(x):
+    """Endless batches as tensors, in file order; rows left over are dropped."""
+    starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)
+    ready = [tf.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]
+    return itertools.cycle(ready)
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    model = build_model()
+    compile_model(model)
+    data = batches(load_data(arguments.data))
+    for step in range(arguments.steps):
+        output = predict_step(model, next(data))
+        if step % 10 == 0:
+            print(f"batch {step}: mean output {output.mean():.6f}")
+
+
+if __name__ == "__main__":
+    main()
