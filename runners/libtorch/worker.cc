@@ -243,7 +243,8 @@ class Worker {
 
   void state(const Json& request, Json& answer) {
     Json::Array names;
-    for (const std::string& name : adapter_.write_state(needed_path(request, "out"))) names.emplace_back(name);
+    for (const std::string& name : adapter_.write_state(needed_path(request, "out")))
+      names.emplace_back(name);
     answer["tensors"] = names;
   }
 

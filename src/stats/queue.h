@@ -30,12 +30,12 @@ enum class QueueState {
 
 struct Queue {
   QueueState state = QueueState::kTooShort;
-  double load = 0;          // rate x mean service time
-  Interval load_interval = {};   // 99%
-  double growth_per_s = 0;  // by which the number of requests that wait grew from first to last arrival
-  int64_t waiting = 0;      // that had arrived and were not answered when the last one arrived
-  int64_t settle = 0;       // requests at the front that show the empty queue it began with; kSteady only
-  double wanted = 0;        // requests that would do; infinite at or above capacity
+  double load = 0;              // rate x mean service time
+  Interval load_interval = {};  // 99%
+  double growth_per_s = 0;      // by which the number of requests that wait grew from first to last arrival
+  int64_t waiting = 0;          // that had arrived and were not answered when the last one arrived
+  int64_t settle = 0;           // requests at the front that show the empty queue it began with; kSteady only
+  double wanted = 0;            // requests that would do; infinite at or above capacity
   bool operator==(const Queue&) const = default;
 };
 
