@@ -268,6 +268,21 @@ class Adapter(ABC):
                 return
             commands.answer(self.run(command.steps, commands.mark))
 
+    def state(self) -> dict[str, Array]:
+        """Parameters and buffers as training has left them, canonical.
+
+        Training goes on from there at the next `run`, in the same place of the data.
+        """
+        raise AdapterError("this framework's adapter does not show its state")
+
+    def request(self) -> Callable[[], None]:
+        """After a build with `predict`: a function that answers one request.
+
+        It predicts the next batch and returns when the whole output is computed: one
+        step of `run` with a barrier of its own.
+        """
+        raise AdapterError("this framework's adapter does not answer requests")
+
     def close(self) -> None:  # noqa: B027
         """Releases what outlives the process by itself, e.g. helper processes."""
 

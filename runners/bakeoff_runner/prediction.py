@@ -1,4 +1,4 @@
-"""The burst of the scenario "predict", the same for every adapter."""
+"""Bursts and requests of the scenario "predict", the same for every adapter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterator
 
 from bakeoff_runner.adapter import RunResult
 
-__all__ = ["PREDICTION_NAMES", "predict_burst"]
+__all__ = ["PREDICTION_NAMES", "predict_burst", "predict_request"]
 
 # What a script that predicts has to offer, in every idiom.
 PREDICTION_NAMES = {
@@ -37,3 +37,17 @@ def predict_burst(
         mark()
     barrier(output)
     return RunResult(time.monotonic_ns() - start)
+
+
+def predict_request(
+    predict_step: Callable[..., Any],
+    model: Any,
+    batches: Iterator[Any],
+    barrier: Callable[[Any], None],
+) -> Callable[[], None]:
+    """One forward pass a call, whose output is complete when it returns."""
+
+    def answer() -> None:
+        barrier(predict_step(model, *next(batches)))
+
+    return answer

@@ -30,6 +30,7 @@ from bakeoff_runner.adapter import (
     load_adapter,
 )
 from bakeoff_runner.channel import Channel, ProtocolError, Request
+from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
 from bakeoff_runner.tensors import write_safetensors
 
@@ -137,6 +138,8 @@ class Worker:
             "parity": self._parity,
             "losses": self._losses,
             "batches": self._batches,
+            "serve": self._serve_requests,
+            "state": self._state,
             "memory": lambda _: self._memory(),
         }
 
@@ -286,6 +289,28 @@ class Worker:
         if hashes is not None and len(hashes) != count:
             raise RuntimeError(f"{len(hashes)} batches of {count}")
         return {"sha256": hashes}
+
+    def _state(self, request: Request) -> Fields:
+        out = _path(request, "out")
+        if out is None:
+            raise ProtocolError("'out' is missing")
+        self._require_build()
+        tensors = self._the_adapter().state()
+        write_safetensors(out, tensors)
+        return {"tensors": sorted(tensors)}
+
+    def _serve_requests(self, request: Request) -> Fields:
+        requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")
+        arrivals, out = _path(request, "arrivals"), _path(request, "out")
+        if out is None:
+            raise ProtocolError("'out' is missing")
+        self._require_build()
+        if not self._predicts:
+            raise ProtocolError("requests belong to the scenario 'predict'")
+        times = None if arrivals is None else read_arrivals(arrivals, requests)
+        served = serve(self._the_adapter().request(), times, requests, limit_ns)
+        write_times(out, served)
+        return {"ns": served.ns, "requests": len(served.start)}
 
     def _memory(self) -> Fields:
         answer = memory()

@@ -82,6 +82,14 @@ class LibtorchAdapter : public Adapter {
   Burst run(int64_t steps, Ring& ring) override {
     return guarded([&] { return burst(steps, ring); });
   }
+  std::vector<std::string> write_state(const std::string& out) override {
+    return guarded([&] {
+      std::vector<std::string> names;
+      for (const auto& [name, tensor] : state()) names.push_back(name);
+      write_safetensors(out, state());
+      return names;
+    });
+  }
 
  private:
   Json start(const ImportRequest& request) {

@@ -202,13 +202,14 @@ class Worker {
   void perform(const std::string& op, const Json& request, Ring& ring, Json& answer) {
     if (op == "memory") return add(answer, memory());
     if (op == "import") return import(request, answer);
-    if (op != "build" && op != "parity" && op != "losses" && op != "run") {
+    if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state") {
       throw ProtocolError("unknown op '" + op + "'");
     }
     if (!imported_) throw ProtocolError("the framework is not imported yet");
     if (op == "build") return build(request, answer);
     if (!built_) throw ProtocolError("nothing is built");
     if (op == "parity") return parity(request, answer);
+    if (op == "state") return state(request, answer);
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
 
@@ -237,6 +238,13 @@ class Worker {
   void parity(const Json& request, Json& answer) {
     Json::Array names;
     for (const std::string& name : adapter_.parity(parity_request(request))) names.emplace_back(name);
+    answer["tensors"] = names;
+  }
+
+  void state(const Json& request, Json& answer) {
+    Json::Array names;
+    for (const std::string& name : adapter_.write_state(needed_path(request, "out")))
+      names.emplace_back(name);
     answer["tensors"] = names;
   }
 

@@ -109,6 +109,8 @@ class Adapter {
   virtual std::vector<std::string> parity(const ParityRequest& request) = 0;
   virtual Losses losses(int64_t steps) = 0;
   virtual Burst run(int64_t steps, Ring& ring) = 0;
+  // Writes parameters and buffers as they are now; gives the sorted names.
+  virtual std::vector<std::string> write_state(const std::string& out) = 0;
 };
 
 // Serves until `close` or the end of the requests; gives the exit code.

@@ -6,13 +6,16 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "lab/batch_search.h"
 #include "lab/environments.h"
 #include "lab/host.h"
+#include "lab/latency.h"
 #include "lab/plan.h"
 #include "lab/profile.h"
 #include "lab/prove_all.h"
 #include "lab/race.h"
 #include "lab/summarise.h"
+#include "lab/target.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
@@ -88,7 +91,13 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
-  return lab::race(plan, parities, std::move(trials), progress.race());
+  CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
+  TRY(trials, plan.directory.trials());
+  if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
+  if (!proc::interrupted())
+    CHECK_OK(lab::train_to_target(plan, parities, trials, progress.lines(), progress.race()));
+  if (proc::interrupted()) return Done{};
+  return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ struct ImageSplit {
 };
 
 struct ImageSet {
-  std::string name;   // "mnist": the folder
+  std::string name;        // "mnist": the folder
   std::string title = {};  // "MNIST"
   int64_t classes = 10;
   std::vector<ImageSplit> splits;

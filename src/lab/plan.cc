@@ -20,6 +20,7 @@
 #include "lab/published.h"
 #include "lab/runner_files.h"
 #include "lab/shuffle.h"
+#include "lab/target.h"
 #include "tensor/safetensors.h"
 
 namespace bakeoff::lab {
@@ -128,6 +129,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                  .where = recipe::where(recipe, "", "batch"),
                  .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
+  CHECK_OK(check_target(recipe, data.rows));
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
   if (recipe.data.shuffle) {
@@ -401,6 +403,34 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                  .remedy = "the run directory is damaged: start a new run"};
   }
   return assemble(std::move(recipe), directory, manifest, programs, interpreters, entry->shape[0]);
+}
+
+Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress& progress) {
+  Lane lane = plan.lanes[index];
+  if (lane.failure || batch == plan.recipe.training.batch) return lane;
+  recipe::Recipe recipe = plan.recipe;
+  recipe.training.batch = batch;
+  recipe::Contender contender = recipe.contenders[index];
+  if (!contender.script.empty()) {
+    lane.failure = Failure{"emit", "the batch of a script of your own is its own", {}};
+    return lane;
+  }
+  const fs::path file = contender.file;
+  contender.file = fmt::format("{}_batch{}{}", file.stem().string(), batch, file.extension().string());
+  const auto written = write_script(recipe, contender, plan.directory.scripts());
+  if (!written || *written) {
+    lane.failure = written ? **written : Failure{"emit", written.error().text(), {}};
+    return lane;
+  }
+  lane.entry.script = plan.directory.scripts() / contender.file;
+  lane.entry.layout = layout_of(lane.entry.script);
+  if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
+  if (lane.entry.worker.command.empty()) return lane;
+  const Compiled compiled = compile_contender(
+      {.sources = {lane.entry.script}, .python = lane.entry.worker.python, .home = bakeoff_home()}, progress);
+  lane.failure = compiled.failure;
+  lane.entry.worker.command = command_of(compiled.program);
+  return lane;
 }
 
 }  // namespace bakeoff::lab

@@ -60,6 +60,10 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path
 // Goes on with an interrupted run: its own recipe, scripts, data and weights.
 Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
 
+// A contender of the plan, by index, at another batch: its script is emitted anew beside the others, and
+// compiled where it is a program. A failure where that cannot be, or the script is the user's own.
+Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
+
 // What a run took from the machine's profile in place of the recipe's own: how many bursts, and which promise
 // about noise.
 void take_recorded(const Manifest& manifest, recipe::Recipe& recipe);

@@ -56,6 +56,11 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                build_ns, first_step_ns, start_up_ns, cold, alone, warmup_ns, bursts, step_ns, warmup_step_ns,
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, memory, not_sampled, sensors_lost, effective, versions)
+BAKEOFF_RECORD(BatchTrial, batch, trial)
+BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
+BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, effective)
+BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
+               went_by_ns, step_ms, host, effective)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
                compile_ns, compiler)
 BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
@@ -145,6 +150,20 @@ std::string to_json(const Trial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const TargetTrial& trial) {
+  TargetTrial copy = trial;
+  for (TargetLook& look : copy.looks) look.loss = finite(look.loss);
+  return dump(Json(copy));
+}
+
+std::string to_json(const BatchTrial& trial) {
+  BatchTrial copy = trial;
+  if (copy.trial.last_loss && !std::isfinite(*copy.trial.last_loss)) copy.trial.last_loss.reset();
+  return dump(Json(copy));
+}
+
+std::string to_json(const LatencyTrial& trial) { return dump(Json(trial)); }
+
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file) {
   TRY(Manifest manifest, record_from<Manifest>(text, file, "version"));
   if (manifest.version != kRecordVersion) {
@@ -166,6 +185,18 @@ Result<Parity> parity_from_json(std::string_view text, const std::string& where)
 }
 Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
   return record_from<Trial>(text, where, "contender");
+}
+
+Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where) {
+  return record_from<LatencyTrial>(text, where, "contender");
+}
+
+Result<TargetTrial> target_from_json(std::string_view text, const std::string& where) {
+  return record_from<TargetTrial>(text, where, "contender");
+}
+
+Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
+  return record_from<BatchTrial>(text, where, "batch");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
@@ -214,6 +245,17 @@ Status RunDirectory::append(const Trial& trial) const {
   return append_record(path_ / "trials.jsonl", to_json(trial));
 }
 
+Status RunDirectory::append(const LatencyTrial& trial) const {
+  return append_record(path_ / "latency.jsonl", to_json(trial));
+}
+
+Status RunDirectory::append(const TargetTrial& trial) const {
+  return append_record(path_ / "target.jsonl", to_json(trial));
+}
+Status RunDirectory::append(const BatchTrial& trial) const {
+  return append_record(path_ / "batches.jsonl", to_json(trial));
+}
+
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
   TRY(const std::string text, read_file(file));
@@ -224,6 +266,15 @@ Result<std::vector<Parity>> RunDirectory::parities() const {
 }
 Result<std::vector<Trial>> RunDirectory::trials() const {
   return read_lines<Trial>(path_ / "trials.jsonl", trial_from_json);
+}
+Result<std::vector<TargetTrial>> RunDirectory::targets() const {
+  return read_lines<TargetTrial>(path_ / "target.jsonl", target_from_json);
+}
+Result<std::vector<BatchTrial>> RunDirectory::batch_trials() const {
+  return read_lines<BatchTrial>(path_ / "batches.jsonl", batch_trial_from_json);
+}
+Result<std::vector<LatencyTrial>> RunDirectory::latencies() const {
+  return read_lines<LatencyTrial>(path_ / "latency.jsonl", latency_from_json);
 }
 
 }  // namespace bakeoff::lab

@@ -6,10 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "lab/batch_rows.h"
 #include "lab/host_watch.h"
 #include "lab/input_wait.h"
+#include "lab/latency_summary.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
+#include "lab/target_rows.h"
 #include "lab/trial.h"
 #include "lab/usage.h"
 #include "lab/variance.h"
@@ -102,8 +105,13 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};    // group by group, float32 first; best first in each
-  std::vector<Row> unranked = {};  // parity failed, crashed, not installed ...
+  std::vector<Row> ranked = {};          // group by group, float32 first; best first in each
+  std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
+  std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
+  std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
+  std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
+  std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
+  double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "ir/training.h"
 #include "lab/barrier.h"
 #include "proc/interrupt.h"
@@ -327,6 +329,40 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
     for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);
   }
   return ran;
+}
+
+bool Worker::state(const std::filesystem::path& out) {
+  return ask(*impl_, failure_, "state", {{"op", "state"}, {"out", out.string()}}).has_value();
+}
+
+std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
+                                    const std::filesystem::path& out) {
+  const double patience = impl_->spec.stage_seconds;
+  impl_->spec.stage_seconds += limit_s;
+  const int64_t asked = monotonic_clock().now_ns();
+  const auto answer = ask(*impl_, failure_, "serve",
+                          {{"op", "serve"},
+                           {"arrivals", path_or_null(arrivals)},
+                           {"requests", requests},
+                           {"limit_ns", static_cast<int64_t>(limit_s * static_cast<double>(kSecond))},
+                           {"out", out.string()}});
+  impl_->spec.stage_seconds = patience;
+  if (!answer) return std::nullopt;
+  Served served{.ns = integer(*answer, "ns"), .went_by_ns = monotonic_clock().now_ns() - asked};
+  const int64_t count = integer(*answer, "requests");
+  const auto bytes = read_file(out);
+  if (!bytes || count < 1 || count > requests ||
+      bytes->size() != static_cast<size_t>(count) * 2 * sizeof(int64_t)) {
+    failure_ = Failure{"serve", fmt::format("no times of {} requests in {}", count, out.string()), {}};
+    return std::nullopt;
+  }
+  for (size_t at = 0; at < bytes->size(); at += 2 * sizeof(int64_t)) {
+    int64_t pair[2];
+    std::memcpy(pair, bytes->data() + at, sizeof pair);
+    served.start_ns.push_back(pair[0]);
+    served.end_ns.push_back(pair[1]);
+  }
+  return served;
 }
 
 void Worker::freeze() {

@@ -71,6 +71,12 @@ struct Ran {
   int64_t jump_ns = 0;                // more than went by here: a clock jumped
 };
 
+struct Served {
+  std::vector<int64_t> start_ns = {}, end_ns = {};  // since the beginning, one a request
+  int64_t ns = 0;                                   // of all, by the worker's clock
+  int64_t went_by_ns = 0;                           // from asking to the answer, by ours
+};
+
 class Worker {
  public:
   // Starts the process and waits for its hello.
@@ -96,6 +102,12 @@ class Worker {
   // Watches it for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
 
+  // Writes the parameters as training has left them, canonical, to `out`; training goes on from there.
+  bool state(const std::filesystem::path& out);
+  // Answers `requests` requests that come at the times in file `arrivals` (empty: each when the last one is
+  // answered); fewer after `limit_s`. The times travel through file `out`.
+  std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
+                              const std::filesystem::path& out);
   // What its framework's allocator says. A worker that cannot tell has its reason, and fails for nothing
   // else.
   WorkerMemory memory();

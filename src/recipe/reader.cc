@@ -50,6 +50,7 @@ Status Reader::check_key(const Key& key) const {
   const toml::node* node = find(key.section, key.name);
   if (node == nullptr) {
     if (!key.required || (key.section == "optimizer" && predicts())) return Done{};
+    if (key.section == "latency" && !root_.contains("latency")) return Done{};
     return Error{
         .message = fmt::format("'{}' is missing", dotted(key)),
         .where = file_.string() + ":1",
@@ -57,14 +58,10 @@ Status Reader::check_key(const Key& key) const {
                               key.section.empty() ? "" : fmt::format(" under [{}]", key.section), key.doc)};
   }
   CHECK_OK(check_kind(key, *node));
-  if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
-    const double value = node->value<double>().value();
-    // Not (value in range), so that NaN is refused too.
-    if (!(value >= key.least && value <= key.most) || (key.least_excluded && value == key.least)) {
-      return error(node->source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
-                   fmt::format("it must be {} {}{}", key.least_excluded ? "above" : "at least", key.least,
-                               key.most < 1e300 ? fmt::format(" and at most {}", key.most) : ""));
-    }
+  if (key.list && node->is_array()) {
+    for (const toml::node& one : *node->as_array()) CHECK_OK(check_range(key, one));
+  } else if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
+    CHECK_OK(check_range(key, *node));
   }
   if (!key.words.empty()) {
     const std::string text = node->value<std::string>().value();
@@ -76,6 +73,25 @@ Status Reader::check_key(const Key& key) const {
   return Done{};
 }
 
+Status Reader::check_range(const Key& key, const toml::node& node) const {
+  const double value = node.value<double>().value();
+  // Not (value in range), so that NaN is refused too.
+  if (value >= key.least && value <= key.most && !(key.least_excluded && value == key.least)) return Done{};
+  return error(node.source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
+               fmt::format("it must be {} {}{}", key.least_excluded ? "above" : "at least", key.least,
+                           key.most < 1e300 ? fmt::format(" and at most {}", key.most) : ""));
+}
+
+std::vector<double> Reader::reals(std::string_view section, std::string_view name,
+                                  std::vector<double> fallback) const {
+  const toml::node* node = find(section, name);
+  if (node == nullptr) return fallback;
+  if (!node->is_array()) return {node->value<double>().value()};
+  std::vector<double> all;
+  for (const toml::node& one : *node->as_array()) all.push_back(one.value<double>().value());
+  return all;
+}
+
 bool Reader::predicts() const {
   const toml::node* scenario = find("", "scenario");
   return scenario != nullptr && scenario->value<std::string>() == "predict";
@@ -84,16 +100,28 @@ bool Reader::predicts() const {
 Status Reader::check_kind(const Key& key, const toml::node& node) const {
   const auto wrong = [&](std::string_view wanted) {
     return error(node.source(), fmt::format("'{}' must be {}", dotted(key), wanted),
-                 fmt::format("for example {} = {}", key.name, wanted == "text" ? "\"...\"" : key.fallback));
+                 fmt::format("for example {} = {}", key.name,
+                             wanted == "text" ? "\"...\""
+                             : key.list       ? "[10, 20]"
+                                              : key.fallback));
+  };
+  const auto numbers = [&](auto fits, std::string_view one, std::string_view several) -> Status {
+    if (fits(node)) return Done{};
+    if (!key.list) return wrong(one);
+    const toml::array* all = node.as_array();
+    if (all == nullptr || all->empty() || !std::all_of(all->begin(), all->end(), fits)) return wrong(several);
+    return Done{};
   };
   switch (key.kind) {
     case Kind::kWord:
     case Kind::kPath:
       return node.is_string() ? Status(Done{}) : wrong("text");
     case Kind::kInt:
-      return node.is_integer() ? Status(Done{}) : wrong("an integer");
+      return numbers([](const toml::node& n) { return n.is_integer(); }, "an integer",
+                     "an integer or a list of integers");
     case Kind::kReal:
-      return node.is_number() ? Status(Done{}) : wrong("a number");
+      return numbers([](const toml::node& n) { return n.is_number(); }, "a number",
+                     "a number or a list of numbers");
     case Kind::kFlag:
       return node.is_boolean() ? Status(Done{}) : wrong("true or false");
   }

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -49,6 +50,9 @@ class Reader {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<double>().value();
   }
+  // Of a key that may be a list; one number is a list of one.
+  std::vector<double> reals(std::string_view section, std::string_view name,
+                            std::vector<double> fallback) const;
   bool flag(std::string_view section, std::string_view name, bool fallback) const {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<bool>().value();
@@ -64,6 +68,7 @@ class Reader {
   Status check_key(const Key& key) const;
   bool predicts() const;  // the scenario
   Status check_kind(const Key& key, const toml::node& node) const;
+  Status check_range(const Key& key, const toml::node& node) const;
 
   const toml::table& root_;
   std::filesystem::path file_;

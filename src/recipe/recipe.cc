@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/files.h"
 #include "ir/op_table.h"
@@ -120,6 +121,83 @@ HostRule read_host_rule(const Reader& reader) {
   return rule;
 }
 
+Result<Latency> read_latency(const Reader& reader, bool predicts) {
+  Latency latency;
+  const toml::node* rates = reader.find("latency", "arrivals_per_second");
+  if (rates == nullptr) return latency;
+  if (!predicts) {
+    return reader.error(rates->source(), "[latency] is about predictions, and this recipe trains",
+                        "add `scenario = \"predict\"` at the top, or remove [latency]");
+  }
+  latency.arrivals_per_second = reader.reals("latency", "arrivals_per_second", {});
+  latency.requests = reader.integer("latency", "requests", latency.requests);
+  latency.seconds = reader.real("latency", "seconds", latency.seconds);
+  latency.processes = reader.integer("latency", "processes", latency.processes);
+  latency.percentiles = reader.reals("latency", "percentiles", latency.percentiles);
+  for (auto* list : {&latency.arrivals_per_second, &latency.percentiles}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  const double slowest = latency.arrivals_per_second.front();
+  if (slowest * latency.seconds < static_cast<double>(Latency::kFewest)) {
+    return reader.error(
+        rates->source(),
+        fmt::format("{:g} arrivals a second are {:.0f} requests in {:g} s, too few to say anything", slowest,
+                    std::floor(slowest * latency.seconds), latency.seconds),
+        fmt::format("set latency.seconds to {:.0f} or more",
+                    std::ceil(static_cast<double>(Latency::kFewest) / slowest)));
+  }
+  return latency;
+}
+
+Result<Search> read_search(const Reader& reader, bool wanted) {
+  Search search{.wanted = wanted};
+  for (const double batch : reader.reals("search", "batches", {}))
+    search.batches.push_back(static_cast<int64_t>(batch));
+  std::sort(search.batches.begin(), search.batches.end());
+  search.batches.erase(std::unique(search.batches.begin(), search.batches.end()), search.batches.end());
+  search.least = reader.integer("search", "least", search.least);
+  search.most = reader.integer("search", "most", search.most);
+  search.processes = reader.integer("search", "processes", search.processes);
+  for (const char* key : {"least", "most"}) {
+    const toml::node* node = reader.find("search", key);
+    if (node == nullptr) continue;
+    if (!search.doubles()) {
+      return reader.error(node->source(), fmt::format("search.{} means nothing beside search.batches", key),
+                          "remove one of them");
+    }
+    if (search.least > search.most) {
+      return reader.error(
+          node->source(),
+          fmt::format("search.least = {} is above search.most = {}", search.least, search.most),
+          "set search.most to at least search.least");
+    }
+  }
+  return search;
+}
+
+Result<Target> read_target(const Reader& reader, const toml::table& root, bool predicts) {
+  Target target;
+  const toml::node* section = root.get("target");
+  if (section == nullptr) return target;
+  if (predicts) {
+    return reader.error(section->source(), "[target] is about training, and this recipe predicts",
+                        "remove [target], or `scenario = \"predict\"`");
+  }
+  if (reader.find("target", "accuracy") != nullptr) target.accuracy = reader.real("target", "accuracy", 0);
+  if (reader.find("target", "loss") != nullptr) target.loss = reader.real("target", "loss", 0);
+  if (target.accuracy.has_value() == target.loss.has_value()) {
+    return reader.error(section->source(), "[target] wants either an accuracy or a loss",
+                        "write one of them, for example accuracy = 0.97");
+  }
+  target.seeds = reader.integer("target", "seeds", target.seeds);
+  target.rows = reader.integer("target", "rows", target.rows);
+  target.every = reader.integer("target", "every", target.every);
+  target.epochs = reader.real("target", "epochs", target.epochs);
+  target.referee = reader.flag("target", "referee", target.referee);
+  return target;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -183,6 +261,9 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
+  TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
+  TRY(recipe.search, read_search(reader, root.contains("search")));
+  TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {
     CHECK_OK(check_pin(reader, *reader.find("race", "pin"), recipe.race.pin));

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
+#include "recipe/beside.h"
 
 namespace bakeoff::recipe {
 
@@ -105,6 +106,9 @@ struct Recipe {
   Race race = {};
   Cost cost = {};
   PublishedTable published = {};
+  Latency latency = {};
+  Search search = {};
+  Target target = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

@@ -119,6 +119,48 @@ TEST(Recipe, KnowsWhatTheMachineCosts) {
   EXPECT_FALSE(parse(std::string(kGood) + "[cost]\nper_hour = 0\n", "r.toml"));
 }
 
+TEST(Recipe, ReadsWhichLatenciesAreAskedFor) {
+  const auto recipe = parse(std::string(kPredict) +
+                                "[latency]\narrivals_per_second = [50, 20.5, 50]\nrequests = 300\n"
+                                "percentiles = 99\nseconds = 10\n",
+                            "r.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(
+      recipe->latency,
+      (Latency{.arrivals_per_second = {20.5, 50}, .requests = 300, .seconds = 10, .percentiles = {99}}));
+  EXPECT_TRUE(recipe->latency.wanted());
+  EXPECT_FALSE(parse(kPredict, "r.toml")->latency.wanted());
+  EXPECT_EQ(parse(std::string(kPredict) + "[latency]\narrivals_per_second = 7\n", "r.toml")
+                ->latency.arrivals_per_second,
+            std::vector<double>{7});
+}
+
+TEST(Recipe, ReadsWhichBatchesAreSearched) {
+  const auto search = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->search : Search{};
+  };
+  EXPECT_FALSE(search("").wanted);
+  EXPECT_EQ(search("[search]\n"), (Search{.wanted = true})) << "doubled, without another word";
+  EXPECT_TRUE(search("[search]\n").doubles());
+  EXPECT_EQ(search("[search]\nbatches = [64, 16, 64]\nprocesses = 3\n"),
+            (Search{.wanted = true, .batches = {16, 64}, .processes = 3}));
+  EXPECT_EQ(search("[search]\nleast = 8\nmost = 128\n"), (Search{.wanted = true, .least = 8, .most = 128}));
+}
+
+TEST(Recipe, ReadsATarget) {
+  const auto target = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->target : Target{};
+  };
+  EXPECT_FALSE(target("").wanted());
+  EXPECT_EQ(target("[target]\naccuracy = 0.97\n"), (Target{.accuracy = 0.97}));
+  EXPECT_EQ(target("[target]\nloss = -2\nseeds = 9\nrows = 10\nevery = 3\nepochs = 0.5\nreferee = false\n"),
+            (Target{.loss = -2, .seeds = 9, .rows = 10, .every = 3, .epochs = 0.5, .referee = false}));
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -190,6 +232,35 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
       {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing",
        "add `lr = ...` under [optimizer]"},
       {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+      {"no target", std::string(kGood) + "[target]\nseeds = 3\n", "r.toml:9", "either an accuracy or a loss",
+       "for example accuracy = 0.97"},
+      {"a target of predictions", std::string(kPredict) + "[target]\nloss = 1\n", "r.toml:7",
+       "[target] is about training", "remove [target]"},
+      {"an accuracy in per cent", std::string(kGood) + "[target]\naccuracy = 97\n", "r.toml:10",
+       "'target.accuracy' is 97, outside its range", "at most 1"},
+      {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
+       "'search.batches' is 0, outside its range", "at least 1"},
+      {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",
+       "'search.batches' must be an integer or a list of integers", "for example batches = [10, 20]"},
+      {"both kinds of search", std::string(kGood) + "[search]\nbatches = 8\nmost = 64\n", "r.toml:11",
+       "search.most means nothing beside search.batches", "remove one"},
+      {"search without room", std::string(kGood) + "[search]\nleast = 8\nmost = 4\n", "r.toml:10",
+       "search.least = 8 is above search.most = 4", "set search.most"},
+      {"latency of training", std::string(kGood) + "[latency]\narrivals_per_second = 50\n", "r.toml:10",
+       "[latency] is about predictions", "add `scenario = \"predict\"`"},
+      {"latency without rate", std::string(kPredict) + "[latency]\nrequests = 50\n", "r.toml:1",
+       "'latency.arrivals_per_second' is missing", "add `arrivals_per_second = ...` under [latency]"},
+      {"no rate in the list", std::string(kPredict) + "[latency]\narrivals_per_second = []\n", "r.toml:8",
+       "must be a number or a list of numbers", "for example"},
+      {"a rate that is none", std::string(kPredict) + "[latency]\narrivals_per_second = [10, \"a\"]\n",
+       "r.toml:8", "must be a number or a list of numbers", "for example"},
+      {"a rate of zero", std::string(kPredict) + "[latency]\narrivals_per_second = [10, 0]\n", "r.toml:8",
+       "'latency.arrivals_per_second' is 0, outside its range", "above 0"},
+      {"too few arrivals", std::string(kPredict) + "[latency]\narrivals_per_second = 0.1\n", "r.toml:8",
+       "0.1 arrivals a second are 3 requests in 30 s", "set latency.seconds to 200 or more"},
+      {"a percentile of 100",
+       std::string(kPredict) + "[latency]\narrivals_per_second = 10\npercentiles = [50, 100]\n", "r.toml:9",
+       "'latency.percentiles' is 100, outside its range", "at most 99.9999"},
       {"wrong section type", with(2, "race = 3"), "r.toml:2", "'race' must be a table", "write [race]"},
   };
   for (const Bad& c : cases) {

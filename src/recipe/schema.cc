@@ -1,5 +1,7 @@
 #include "recipe/schema.h"
 
+#include <utility>
+
 #include "ir/op_table.h"
 #include "zoo/zoo.h"
 
@@ -407,7 +409,11 @@ const std::vector<emit::Setting>& common_settings() {
 }
 
 const std::vector<Key>& keys() {
-  static const std::vector<Key> all = make_keys();
+  static const std::vector<Key> all = [] {
+    std::vector<Key> made = make_keys();
+    for (Key& key : keys_beside_the_race()) made.push_back(std::move(key));
+    return made;
+  }();
   return all;
 }
 

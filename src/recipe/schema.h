@@ -22,10 +22,13 @@ struct Key {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool least_excluded = false;  // the value must be above `least`
+  bool list = false;            // kInt, kReal: a number, or a list of one or more
   std::string doc = {};
 };
 
 const std::vector<Key>& keys();
+// Of them, those of the sections whose measurements follow the race.
+std::vector<Key> keys_beside_the_race();
 std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
 

@@ -31,6 +31,7 @@ nlohmann::ordered_json schema_of(const Key& key) {
   if (!key.words.empty()) entry["enum"] = key.words;
   if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
   if (std::isfinite(key.most)) entry["maximum"] = key.most;
+  if (key.list) entry = {{"anyOf", {entry, {{"type", "array"}, {"items", entry}, {"minItems", 1}}}}};
   entry["description"] = key.doc;
   return entry;
 }
@@ -85,6 +86,7 @@ std::string limits(const Key& key) {
                      : key.kind == Kind::kReal ? "number"
                      : key.kind == Kind::kFlag ? "true or false"
                                                : "text";
+  if (key.list) text += " or a list,";
   if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
   if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
   return text;

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "report/cells.h"
+#include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -35,6 +38,16 @@ std::string settings(const lab::Contender& contender) {
   std::string out;
   for (const auto& [key, value] : contender.settings) out += (out.empty() ? "" : ";") + key + '=' + value;
   return out;
+}
+
+// What only some recipes ask for stands behind the columns of all.
+std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
+                                   const std::string& contender, bool names) {
+  for (const auto& fields :
+       {target_fields(s, contender), latency_fields(s, contender), search_fields(s, contender)}) {
+    for (const auto& [name, value] : fields) record.push_back(names ? name : value);
+  }
+  return record;
 }
 
 std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
@@ -94,56 +107,59 @@ std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool
 }  // namespace
 
 std::string render_csv(const lab::Summary& summary) {
-  std::string out = record({"recipe",
-                            "track",
-                            "contender",
-                            "framework",
-                            "settings",
-                            "group",
-                            "loss_distance_from_float32",
-                            "gradient_distance_from_float32",
-                            "state",
-                            "rank_best",
-                            "rank_worst",
-                            "ties",
-                            "verdict",
-                            "ms_per_step",
-                            "ms_per_step_low",
-                            "ms_per_step_high",
-                            "ratio",
-                            "ratio_low",
-                            "ratio_high",
-                            "samples_per_second",
-                            "gflops",
-                            "share_of_peak",
-                            "share_of_bandwidth",
-                            "cores_busy",
-                            "page_faults_per_step",
-                            "context_switches_per_step",
-                            "joules_per_step",
-                            "batch_wait_share",
-                            "batch_wait_ms",
-                            "first_batch_wait_ms",
-                            "epoch_wait_ms",
-                            "price_per_epoch",
-                            "start_ms",
-                            "import_ms",
-                            "build_ms",
-                            "first_step_ms",
-                            "first_step_cold_ms",
-                            "break_even_step",
-                            "rss_in_bursts_bytes",
-                            "pss_bytes",
-                            "allocator_peak_bytes",
-                            "memory_bytes_per_sample",
-                            "gpu_memory_bytes",
-                            "gpu_joules_per_step",
-                            "peak_rss_bytes",
-                            "heats",
-                            "parity",
-                            "reason"});
-  for (const lab::Row& row : summary.ranked) out += record(fields(summary, row, true));
-  for (const lab::Row& row : summary.unranked) out += record(fields(summary, row, false));
+  const std::vector<std::string> names = {"recipe",
+                                          "track",
+                                          "contender",
+                                          "framework",
+                                          "settings",
+                                          "group",
+                                          "loss_distance_from_float32",
+                                          "gradient_distance_from_float32",
+                                          "state",
+                                          "rank_best",
+                                          "rank_worst",
+                                          "ties",
+                                          "verdict",
+                                          "ms_per_step",
+                                          "ms_per_step_low",
+                                          "ms_per_step_high",
+                                          "ratio",
+                                          "ratio_low",
+                                          "ratio_high",
+                                          "samples_per_second",
+                                          "gflops",
+                                          "share_of_peak",
+                                          "share_of_bandwidth",
+                                          "cores_busy",
+                                          "page_faults_per_step",
+                                          "context_switches_per_step",
+                                          "joules_per_step",
+                                          "batch_wait_share",
+                                          "batch_wait_ms",
+                                          "first_batch_wait_ms",
+                                          "epoch_wait_ms",
+                                          "price_per_epoch",
+                                          "start_ms",
+                                          "import_ms",
+                                          "build_ms",
+                                          "first_step_ms",
+                                          "first_step_cold_ms",
+                                          "break_even_step",
+                                          "rss_in_bursts_bytes",
+                                          "pss_bytes",
+                                          "allocator_peak_bytes",
+                                          "memory_bytes_per_sample",
+                                          "gpu_memory_bytes",
+                                          "gpu_joules_per_step",
+                                          "peak_rss_bytes",
+                                          "heats",
+                                          "parity",
+                                          "reason"};
+  std::string out = record(with_more(names, summary, "", true));
+  for (const bool ranked : {true, false}) {
+    for (const lab::Row& row : ranked ? summary.ranked : summary.unranked)
+      out += record(with_more(fields(summary, row, ranked), summary, row.contender.id, false));
+  }
   return out;
 }
 

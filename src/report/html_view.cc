@@ -9,8 +9,11 @@
 #include "report/cells.h"
 #include "report/charts.h"
 #include "report/html_parts.h"
+#include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
 #include "report/svg.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -314,6 +317,9 @@ void navigation(View& page) {
   for (const View& v : page.lists["charts"]) {
     page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
+  add("target", "Target", page.flags["has_target"]);
+  add("latency", "Latency", page.flags["has_latency"]);
+  add("batches", "Batch size", page.flags["has_search"]);
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
   add("usage", "Resources", page.flags["has_usage"]);
@@ -370,6 +376,9 @@ View page_view(const lab::Summary& s, bool sources) {
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
   add_usage(s, page);
+  add_target(s, page);
+  add_latency(s, page);
+  add_search(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

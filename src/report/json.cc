@@ -240,6 +240,83 @@ Json published(const lab::Published& p) {
       {"source", p.source}, {"rows", rows}, {"kendall_tau", number(p.agreement)}, {"compared", p.compared}};
 }
 
+Json latency(const lab::Summary& s) {
+  static const char* const kStates[] = {"steady", "growing", "unsettled", "failed"};
+  Json rows = Json::array();
+  for (const lab::LatencyRow& r : s.latency) {
+    Json percentiles = Json::array();
+    for (size_t i = 0; i < r.percentiles.size(); ++i) {
+      const auto& p = r.percentiles[i];
+      percentiles.push_back({{"percentile", 100 * p.p},
+                             {"ms", estimate({p.value, p.bounds.low, p.bounds.high})},
+                             {"requests", p.n},
+                             {"independent_requests", number(p.n_eff)},
+                             {"by_process_ms", {number(r.by_process[i].low), number(r.by_process[i].high)}}});
+    }
+    rows.push_back({{"contender", r.contender},
+                    {"arrivals_per_second", r.single_stream() ? Json(nullptr) : number(r.rate)},
+                    {"queue", kStates[static_cast<int>(r.state)]},
+                    {"processes", r.processes},
+                    {"requests", r.requests},
+                    {"percentiles", percentiles},
+                    {"mean_ms", r.mean_ms > 0 ? number(r.mean_ms) : Json(nullptr)},
+                    {"answer_ms", number(r.service_ms)},
+                    {"load", r.single_stream() ? Json(nullptr) : number(r.load)},
+                    {"growth_per_second", number(r.growth_per_s)},
+                    {"generator_late_ms", number(r.late_ms)},
+                    {"note", r.note}});
+  }
+  return {{"level", number(s.latency_level)}, {"rows", rows}};
+}
+
+Json over_seeds(const std::optional<lab::OverSeeds>& e) {
+  return e ? estimate({e->value, e->interval.low, e->interval.high}) : Json(nullptr);
+}
+
+Json target(const lab::Summary& s) {
+  static const char* const kStates[] = {"not compared", "within chance", "worse"};
+  Json rows = Json::array();
+  for (const lab::TargetRow& r : s.target) {
+    const bool compared = r.convergence != lab::Convergence::kNotCompared;
+    rows.push_back({{"contender", r.contender},
+                    {"seeds", r.seeds},
+                    {"reached", r.reached},
+                    {"steps", over_seeds(r.steps)},
+                    {"epochs", over_seeds(r.epochs)},
+                    {"seconds", over_seeds(r.seconds)},
+                    {"start_up_s", r.is_referee() ? Json(nullptr) : number(r.start_up_s)},
+                    {"last_loss", number(r.best_loss)},
+                    {"last_accuracy", number(r.best_accuracy)},
+                    {"convergence", kStates[static_cast<int>(r.convergence)]},
+                    {"p", compared ? number(r.p) : Json(nullptr)},
+                    {"steps_over_referee", compared ? number(r.ratio) : Json(nullptr)},
+                    {"note", r.note}});
+  }
+  return {{"target", s.target_text}, {"rows", rows}};
+}
+
+Json search(const lab::Summary& s) {
+  Json rows = Json::array();
+  for (const lab::SearchRow& r : s.search) {
+    Json points = Json::array();
+    for (const lab::BatchPoint& p : r.points) {
+      const bool timed = p.failure.empty();
+      points.push_back({{"batch", p.batch},
+                        {"samples_per_second", timed ? number(p.samples_per_s) : Json(nullptr)},
+                        {"by_process", timed ? Json{number(p.least), number(p.most)} : Json(nullptr)},
+                        {"processes", p.processes},
+                        {"peak_rss_bytes", p.peak_rss_bytes},
+                        {"failure", timed ? Json(nullptr) : Json(p.failure)}});
+    }
+    rows.push_back({{"contender", r.contender},
+                    {"best_batch", r.best ? Json(*r.best) : Json(nullptr)},
+                    {"enough_batch", r.best ? Json(r.enough) : Json(nullptr)},
+                    {"points", points},
+                    {"note", r.note}});
+  }
+  return rows;
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -269,6 +346,9 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
+  if (!s.target.empty()) out["target"] = target(s);
+  if (!s.latency.empty()) out["latency"] = latency(s);
+  if (!s.search.empty()) out["batch_search"] = search(s);
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;

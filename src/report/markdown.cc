@@ -7,6 +7,9 @@
 
 #include "report/beside.h"
 #include "report/cells.h"
+#include "report/latency_view.h"
+#include "report/search_view.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -70,6 +73,57 @@ std::string table(const lab::Summary& s) {
   return out;
 }
 
+std::string latency(const lab::Summary& s) {
+  const std::vector<LatencyCells> rows = latency_cells(s);
+  std::string out = "\n**Latency**\n\n| requests | contender |", rule = "|---|---|";
+  for (const LatencyCell& cell : rows.front().percentiles) out += ' ' + cell.title + " |", rule += "---:|";
+  out += " load | queue |\n" + rule + "---:|---|\n";
+  for (const LatencyCells& row : rows) {
+    out += fmt::format("| {} | {} |", row.mode, code(row.name));
+    for (const LatencyCell& cell : row.percentiles)
+      out += cell.value == "–" ? " – |" : fmt::format(" {} {} |", cell.value, cell.bounds);
+    out += fmt::format(" {} | {} |\n", row.load, row.state);
+  }
+  out += fmt::format("\n<sub>{}</sub>\n", escape(latency_legend(s)));
+  for (const LatencyCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}, {}: {}\n", code(row.name), row.mode, escape(row.note));
+  }
+  return out;
+}
+
+std::string target(const lab::Summary& s) {
+  std::string out = fmt::format(
+      "\n**Training to {}**\n\n| contender | reached | steps | epochs | seconds | start-up | against the "
+      "referee |\n"
+      "|---|---|---|---|---|---|---|\n",
+      escape(s.target_text));
+  const std::vector<TargetCells> rows = target_cells(s);
+  for (const TargetCells& row : rows)
+    out += fmt::format("| {} | {} | {} {} | {} | {} {} | {} | {} |\n", code(row.name), row.reached, row.steps,
+                       row.steps_interval, row.epochs, row.seconds, row.seconds_interval, row.start_up,
+                       escape(row.convergence));
+  out += fmt::format("\n<sub>{}</sub>\n", escape(target_legend(s)));
+  for (const TargetCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
+  }
+  return out;
+}
+
+std::string search(const lab::Summary& s) {
+  std::string out =
+      "\n**Batch size**\n\n| contender | best batch | samples/s | processes | enough | tried |\n"
+      "|---|---:|---:|---|---:|---|\n";
+  const std::vector<SearchCells> rows = search_cells(s);
+  for (const SearchCells& row : rows)
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.name), row.best, row.rate, row.range,
+                       row.enough, row.tried);
+  out += fmt::format("\n<sub>{}</sub>\n", escape(search_legend(s)));
+  for (const SearchCells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
+  }
+  return out;
+}
+
 std::string unranked(const lab::Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const lab::Row& row : s.unranked) {
@@ -93,6 +147,9 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
   out += beside_markdown(s);
+  if (!s.target.empty()) out += target(s);
+  if (!s.latency.empty()) out += latency(s);
+  if (!s.search.empty()) out += search(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

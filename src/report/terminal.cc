@@ -9,8 +9,11 @@
 
 #include "report/beside.h"
 #include "report/cells.h"
+#include "report/latency_view.h"
 #include "report/numbers.h"
+#include "report/search_view.h"
 #include "report/table.h"
+#include "report/target_view.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
@@ -53,6 +56,9 @@ class Screen {
     table();
     legend();
     published();
+    target();
+    latency();
+    search();
     variance();
     unranked();
     notes();
@@ -168,6 +174,46 @@ class Screen {
     line("Beside the published table", Ink::kBold);
     for (const std::string& row : table) out_ += row + '\n';
     lines(beside_statement(*s_.published), Ink::kDim);
+  }
+
+  void latency() {
+    if (s_.latency.empty()) return;
+    line();
+    line("Latency", Ink::kBold);
+    for (const std::string& row :
+         layout(choose_columns(latency_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const LatencyCells& row : latency_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ", " + row.mode + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(latency_legend(s_), Ink::kDim);
+  }
+
+  void target() {
+    if (s_.target.empty()) return;
+    line();
+    lines("Training to " + s_.target_text, Ink::kBold);
+    for (const std::string& row : layout(choose_columns(target_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const TargetCells& row : target_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(target_legend(s_), Ink::kDim);
+  }
+
+  void search() {
+    if (s_.search.empty()) return;
+    line();
+    line("Batch size", Ink::kBold);
+    for (const std::string& row : layout(choose_columns(search_columns(s_), width_), width_, options_.colour))
+      out_ += row + '\n';
+    for (const SearchCells& row : search_cells(s_)) {
+      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    }
+    line();
+    lines(search_legend(s_), Ink::kDim);
   }
 
   void variance() {

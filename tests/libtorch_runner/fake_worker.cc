@@ -44,6 +44,9 @@ class Fake : public bakeoff::Adapter {
     std::printf("trained\n");
     return {bakeoff::now_ns() - start, 1.0 / static_cast<double>(steps_)};
   }
+  std::vector<std::string> write_state(const std::string& out) override {
+    return {out + " after " + std::to_string(steps_)};
+  }
 
  private:
   std::string fault_;

@@ -72,6 +72,7 @@ TEST_F(RunnerWorker, GoesThroughAllStages) {
   EXPECT_EQ(effective.at("dropout"), "false");
   EXPECT_EQ(effective.at("weights"), "");
   EXPECT_TRUE(worker->parity(2, 4, "", "/out"));
+  EXPECT_TRUE(worker->state("/out"));
   const auto losses = worker->losses(2);
   ASSERT_TRUE(losses) << worker->failure()->reason;
   EXPECT_EQ(losses->losses, (std::vector<double>{1, 0.5}));
@@ -102,6 +103,11 @@ TEST_F(RunnerWorker, RefusalsAreTold) {
   unbuilt->import();
   EXPECT_FALSE(unbuilt->losses(1));
   EXPECT_EQ(unbuilt->failure()->reason, "nothing is built");
+
+  const auto stateless = start();
+  stateless->import();
+  EXPECT_FALSE(stateless->state("/out"));
+  EXPECT_EQ(stateless->failure()->reason, "nothing is built");
 
   const auto throws = start({{"fault", "build"}});
   throws->import();

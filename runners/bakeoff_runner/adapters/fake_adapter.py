@@ -4,8 +4,8 @@
 parameter ``w``, loss ``(w - 3)^2 / 2``, plain SGD with learning rate 0.1 from w = 0,
 so that every number it gives can be checked by hand. It reads no file unless told to.
 
-Options of ``import`` (all strings; a stage is import, build, parity, losses, run or
-close; faults happen at the start of their stage):
+Options of ``import`` (all strings; a stage is import, build, parity, losses, run,
+serve or close; faults happen at the start of their stage):
 
 =================  ==================================================================
 ``step_ms``        milliseconds per step (default 0: as fast as the loop goes)
@@ -149,6 +149,20 @@ class FakeAdapter(Adapter):
         if "pool_spin_ms" in self._options:
             _start_burning(self._number("pool_spin_ms") / 1e3)
         return RunResult(end - start, loss, 2 * steps if lie == "twice" else None)
+
+    def state(self) -> dict[str, Array]:
+        self._trouble("state")
+        import numpy as np
+
+        return {"w": np.array(self._weight)}
+
+    def request(self) -> Callable[[], None]:
+        self._trouble("serve")
+
+        def answer() -> None:
+            self._train_step()
+
+        return answer
 
     def allocator_peak(self) -> Peak:
         peak = self._options.get("allocator_mb")

@@ -56,7 +56,11 @@ from bakeoff_runner.layout import (
     to_framework,
 )
 from bakeoff_runner.pipeline import TimedBatches, digest
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -474,6 +478,19 @@ class JaxAdapter(Adapter):
                 raise AdapterError(f"no gradient is given for '{_dotted(path)}'")
             grads.append(by_target[_dotted(path)])
         return jax.tree_util.tree_unflatten(structure, grads)
+
+    def state(self) -> dict[str, Array]:
+        assert self._state is not None
+        trees = (self._state.get("params"), self._stats())
+        named = [self._canonical_all("state", tree) for tree in trees]
+        return {n.partition("/")[2]: a for part in named for n, a in part.items()}
+
+    def request(self) -> Callable[[], None]:
+        import jax
+
+        assert self._state is not None
+        step, params = self._the_script().predict_step, self._state.get("params")
+        return predict_request(step, params, self._stream(), jax.block_until_ready)
 
     def _predict(self, steps: int, mark: Callable[[], None]) -> RunResult:
         import jax

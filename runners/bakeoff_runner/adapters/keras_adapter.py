@@ -54,7 +54,11 @@ from bakeoff_runner.layout import (
     to_framework,
 )
 from bakeoff_runner.pipeline import digest
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -193,12 +197,18 @@ class KerasAdapter(Adapter):
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if not self._predicts:
             raise AdapterError("Keras trains in its own loop: see train()")
-        script = self._the_script()
-        if self._batches is None:
-            self._batches = zip(script.batches(self._x))
-        return predict_burst(
-            script.predict_step, self._model, self._batches, steps, mark, self._to_host
-        )
+        step, batches = self._the_script().predict_step, self._stream()
+        return predict_burst(step, self._model, batches, steps, mark, self._to_host)
+
+    def state(self) -> dict[str, Array]:
+        return {
+            name: to_canonical(self._library.value(variable), entry, shape)
+            for name, (variable, entry, shape) in self._names.items()
+        }
+
+    def request(self) -> Callable[[], None]:
+        step, batches = self._the_script().predict_step, self._stream()
+        return predict_request(step, self._model, batches, self._to_host)
 
     def train(self, commands: TrainCommands) -> None:
         if self._predicts:
@@ -435,6 +445,11 @@ class KerasAdapter(Adapter):
         else:
             output = self._the_script().predict_step(self._model, x)
         return self._canonical_output(np.array(output))
+
+    def _stream(self) -> Iterator[Any]:
+        if self._batches is None:
+            self._batches = zip(self._the_script().batches(self._x))
+        return self._batches
 
     def _to_host(self, output: Any) -> None:
         """Waits for an output that a script of one's own left on its device."""

@@ -36,7 +36,11 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -130,18 +134,21 @@ class OnnxRuntimeAdapter(Adapter):
         raise AdapterError("ONNX Runtime does not train")
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
-        script = self._the_script()
-        if self._session is None:
-            raise AdapterError("ONNX Runtime has no kernels for this graph in float64")
-        if self._batches is None:
-            self._batches = iter(script.batches(self._data))
         # A run returns when its output is complete.
         return predict_burst(
-            script.predict_step,
+            self._the_script().predict_step,
             self._session,
-            self._batches,
+            self._stream(),
             steps,
             mark,
+            lambda output: None,
+        )
+
+    def request(self) -> Callable[[], None]:
+        return predict_request(
+            self._the_script().predict_step,
+            self._session,
+            self._stream(),
             lambda output: None,
         )
 
@@ -158,6 +165,14 @@ class OnnxRuntimeAdapter(Adapter):
         if self._script is None:
             raise AdapterError("nothing is built")
         return self._script
+
+    def _stream(self) -> Iterator[Any]:
+        script = self._the_script()
+        if self._session is None:
+            raise AdapterError("ONNX Runtime has no kernels for this graph in float64")
+        if self._batches is None:
+            self._batches = iter(script.batches(self._data))
+        return self._batches
 
     def _file(self) -> str:
         return os.path.basename(str(self._the_script().__file__))

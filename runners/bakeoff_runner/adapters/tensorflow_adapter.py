@@ -52,7 +52,11 @@ from bakeoff_runner.layout import (
     to_framework,
 )
 from bakeoff_runner.pipeline import TimedBatches, digest
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -187,6 +191,14 @@ class TensorFlowAdapter(Adapter):
         end = time.monotonic_ns()
         last = None if loss is None else float(losses_of(loss)[-1])
         return RunResult(end - start, last, count * calls.steps, batches.take())
+
+    def state(self) -> dict[str, Array]:
+        variables = {name: self._variable(name) for name in self._names}
+        return {name: self._canonical(name, v) for name, v in variables.items()}
+
+    def request(self) -> Callable[[], None]:
+        step = self._the_script().predict_step
+        return predict_request(step, self._model, self._stream(), _fetch)
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
@@ -547,6 +559,13 @@ def _wait_for(output: Any) -> None:
     import tensorflow as tf
 
     tf.reshape(output, [-1])[0].numpy()
+
+
+def _fetch(output: Any) -> None:
+    """All of an output; of several the last."""
+    while isinstance(output, tuple):
+        output = output[-1]
+    output.numpy()
 
 
 def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:

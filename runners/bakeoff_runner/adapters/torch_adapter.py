@@ -50,7 +50,11 @@ from bakeoff_runner.layout import (
     to_framework,
 )
 from bakeoff_runner.pipeline import TimedBatches, digest
-from bakeoff_runner.prediction import PREDICTION_NAMES, predict_burst
+from bakeoff_runner.prediction import (
+    PREDICTION_NAMES,
+    predict_burst,
+    predict_request,
+)
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 
@@ -215,6 +219,13 @@ class TorchAdapter(Adapter):
         ]
         self._batches = None
         return hashes
+
+    def state(self) -> dict[str, Array]:
+        return {name: self._canonical(name, self._tensor(name)) for name in self._names}
+
+    def request(self) -> Callable[[], None]:
+        step = self._the_script().predict_step
+        return predict_request(step, self._model, self._stream(), lambda _: _barrier())
 
     def allocator_peak(self) -> Peak:
         return torch_peak()

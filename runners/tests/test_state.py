@@ -1,0 +1,129 @@
+"""The operation ``state`` in every adapter that trains, with the emitters' scripts.
+
+Runs in the environment of any framework, through a real worker.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from supervisor import WorkerProcess  # noqa: E402
+
+from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
+
+GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+BATCH = 8
+
+# Golden script, the module it needs, options of the contender.
+CASES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "torch": ("torch/mnist_cnn", "torch", {}),
+    "tensorflow": ("tensorflow/mnist_cnn", "tensorflow", {}),
+    "jax": ("jax/mnist_cnn", "jax", {}),
+    "keras": ("keras/mnist_cnn", "tensorflow", {}),
+    "keras_jax": ("keras/mnist_cnn", "jax", {"backend": "jax"}),
+    "keras_torch": ("keras/mnist_cnn", "torch", {"backend": "torch"}),
+    "keras2": ("keras2/mnist_cnn", "tf_keras", {}),
+}
+
+
+@pytest.fixture(params=CASES)
+def worker(request: Any, tmp_path: Path) -> Any:
+    """A worker with the CNN built, weights and data in `tmp_path`."""
+    golden, module, options = CASES[request.param]
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"no {module} here")
+    framework = golden.partition("/")[0]
+    text = (GOLDEN / f"{golden}.py").read_text()
+    if "backend" in options:
+        text = text.replace('"tensorflow"', f'"{options["backend"]}"')
+        text = re.sub(r"\n(import tensorflow|tf\.).*", "", text)
+    script = tmp_path / f"train_{framework}.py"
+    script.write_text(text.replace("BATCH_SIZE = 256", f"BATCH_SIZE = {BATCH}"))
+    layout = GOLDEN / framework / "mnist_cnn.layout.json"
+    if layout.is_file():
+        shutil.copy(layout, script.with_suffix(".layout.json"))
+    rng = np.random.default_rng(2)
+    shapes = {
+        "conv1": (32, 1, 3, 3), "conv2": (32, 32, 3, 3), "conv3": (32, 32, 3, 3),
+        "conv4": (64, 32, 3, 3), "fc1": (128, 4096), "fc2": (10, 128),
+    }  # fmt: skip
+    weights = {}
+    for layer, shape in shapes.items():
+        scale = np.sqrt(2 / np.prod(shape[1:]))
+        weights[f"{layer}.weight"] = (scale * rng.normal(size=shape)).astype("f4")
+        weights[f"{layer}.bias"] = rng.normal(size=shape[0]).astype("f4") / 10
+    write_safetensors(tmp_path / "weights.safetensors", weights)
+    pictures = rng.integers(0, 256, size=(5 * BATCH, 1, 28, 28)).astype("u1")
+    labels = rng.integers(0, 10, size=5 * BATCH).astype("u1")
+    write_safetensors(tmp_path / "data.safetensors", {"x": pictures, "y": labels})
+    with WorkerProcess(framework) as process:
+        process.patience = 300.0
+        answer = process.ask("import", options=options, dtype="float32", threads=1)
+        assert answer["ok"], answer["error"]
+        answer = process.ask(
+            "build",
+            script=str(script),
+            weights=str(tmp_path / "weights.safetensors"),
+            data=str(tmp_path / "data.safetensors"),
+            layout=str(script.with_suffix(".layout.json"))
+            if layout.is_file()
+            else None,
+            dropout=False,
+        )
+        assert answer["ok"], answer["traceback"]
+        yield process
+
+
+def state(worker: WorkerProcess, out: Path) -> dict[str, Any]:
+    answer = worker.ask("state", out=str(out))
+    assert answer["ok"], answer["traceback"]
+    tensors = read_safetensors(out)
+    assert sorted(tensors) == answer["tensors"]
+    return tensors
+
+
+def test_state_is_that_of_the_training_and_leaves_it_alone(
+    worker: WorkerProcess, tmp_path: Path
+) -> None:
+    given = read_safetensors(tmp_path / "weights.safetensors")
+    before = state(worker, tmp_path / "before")
+    assert sorted(before) == sorted(given)
+    for name, array in given.items():
+        np.testing.assert_array_equal(before[name], array, err_msg=name)
+
+    # The same seven steps, with looks in between and without.
+    for steps in (3, 4):
+        assert worker.ask("run", steps=steps)["ok"]
+        after = state(worker, tmp_path / "after")
+    for name, array in given.items():
+        assert np.abs(after[name] - array).max() > 0, name
+    assert worker.ask("losses", steps=7)["ok"]
+    whole = state(worker, tmp_path / "whole")
+    for name, array in whole.items():
+        moved = np.abs(array - given[name]).max()
+        assert np.abs(array - after[name]).max() <= 0.02 * moved, name
+
+
+def test_state_needs_a_build_and_a_path() -> None:
+    with WorkerProcess("fake") as worker:
+        answer = worker.ask("state", out="x")
+        assert not answer["ok"] and answer["stage"] == "protocol"
+        worker.ready()
+        answer = worker.ask("state")
+        assert not answer["ok"] and "'out' is missing" in answer["error"]
+
+
+def test_state_of_the_fake(tmp_path: Path) -> None:
+    with WorkerProcess("fake") as worker:
+        worker.ready()
+        assert worker.ask("run", steps=1)["ok"]
+        # From 0 with rate 0.1 towards 3.
+        assert state(worker, tmp_path / "out")["w"] == pytest.approx(0.3)

@@ -1,0 +1,63 @@
+#pragma once
+
+// Training towards a target: steps, epochs and seconds until held-out rows are predicted well enough, over
+// seeds.
+//
+// For every seed there are other initial weights and another order of the rows, the same for everybody; for
+// every contender and seed a fresh process, alone on the machine, which trains exactly as in the race. Every
+// `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
+// the held-out rows with them in float64: one judge for all frameworks, whose time counts for nobody.
+//
+// In the equalised track the referee trains as well, in float64, from the same weights and on the same
+// batches: what a contender's number of steps is held against (lab/target_rows.h).
+
+#include <filesystem>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/plan.h"
+#include "lab/progress.h"
+#include "lab/target_trial.h"
+#include "lab/watch.h"
+#include "referee/evaluate.h"
+
+namespace bakeoff::lab {
+
+// Rows that nobody trains on, cut into batches, and what predicts them.
+struct HeldOut {
+  ir::Workload workload = {};
+  std::vector<referee::Inputs> batches = {};
+  bool has_classes = false;  // accuracy means something: the loss is that of classes
+};
+
+// Loss and accuracy of the held-out rows in inference mode. `weights` by ParamId. steps and ns are 0.
+Result<TargetLook> look_at(const HeldOut& held_out, const referee::Weights& weights);
+
+// Whether the loss of a workload compares classes with one integer input.
+bool has_classes(const ir::Workload& workload);
+
+// Before a run: refuses what cannot be, an accuracy of a workload without classes, or more rows to hold out
+// than data of `rows` rows has beside one batch (of MNIST: than test pictures). Names the recipe's line.
+Status check_target(const recipe::Recipe& recipe, int64_t rows);
+
+bool meets(const recipe::Target& target, const TargetLook& look);
+
+// "accuracy 97% on 2,000 rows that are not trained on".
+std::string target_text(const recipe::Target& target);
+
+// Rows [0, rows) of `data` in a random order, into `to`.
+Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
+                      uint64_t seed, const std::filesystem::path& to);
+
+// The referee's own training: a look every target.every steps until the target or the last epoch. `data`:
+// `rows` rows. Ends early, with what it has, after Ctrl-C.
+Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& training,
+                                  const recipe::Target& target, referee::Weights weights,
+                                  const std::filesystem::path& data, int64_t rows);
+
+// Trains whatever target.jsonl does not hold yet, if the recipe states a target. Appends to it; returns when
+// all is done or Ctrl-C came.
+Status train_to_target(const Plan& plan, const std::vector<Parity>& parities,
+                       const std::vector<Trial>& trials, const Progress& progress, const Watch& watch);
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,38 @@
+#pragma once
+
+// Trainings to a target as texts, the same for terminal, Markdown, CSV and HTML.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/summary.h"
+#include "report/html_view.h"
+#include "report/table.h"
+
+namespace bakeoff::report {
+
+struct TargetCells {
+  std::string name;
+  std::string reached;                    // "5 of 5"
+  std::string steps, steps_interval;      // "210", "[180, 245]"; "–" where some did not reach it
+  std::string epochs;                     // "0.90"
+  std::string seconds, seconds_interval;  // "12.4", "[10.9, 14.1]"
+  std::string start_up;                   // "3.1 s"
+  std::string convergence;                // "within chance: 1.04 × its steps, p = 0.31"
+  std::string note;
+};
+std::vector<TargetCells> target_cells(const lab::Summary& summary);
+
+std::string target_legend(const lab::Summary& summary);
+
+std::vector<Column> target_columns(const lab::Summary& summary);  // for the terminal
+
+// Columns of a CSV for one contender: name and value, the same names for each. None where there is no target.
+std::vector<std::pair<std::string, std::string>> target_fields(const lab::Summary& summary,
+                                                               const std::string& contender);
+
+// List "target", texts target_text and target_legend, flag has_target.
+void add_target(const lab::Summary& summary, View& page);
+
+}  // namespace bakeoff::report
