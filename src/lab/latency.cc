@@ -12,6 +12,7 @@
 #include "lab/controls.h"
 #include "lab/evidence.h"
 #include "lab/host_watch.h"
+#include "lab/invariants.h"
 #include "lab/race.h"
 #include "lab/usage.h"
 #include "proc/interrupt.h"
@@ -24,15 +25,33 @@ namespace {
 constexpr double kPatience = 1.25;
 constexpr double kPatienceSeconds = 1;
 
+// Whether a trial's bursts are known to have had the processors to themselves: beside other work steps take
+// longer, and say nothing of how fast an answer can be.
+bool had_the_processors(const Trial& trial) {
+  for (const Burst& burst : trial.bursts) {
+    const auto waited = burst.used.find("wait_s"), wall = burst.used.find("wall_s");
+    if (waited == burst.used.end() || wall == burst.used.end()) return false;
+    if (!(waited->second <= kContended * wall->second)) return false;
+  }
+  return std::none_of(trial.rounds.begin(), trial.rounds.end(), [](const HostRound& round) {
+    const auto others = round.seen.find("others");
+    return others != round.seen.end() && others->second > kContended;
+  });
+}
+
+}  // namespace
+
 double fastest_step_ms(const std::vector<Trial>& trials, const std::string& contender) {
   double fastest = 0;
   for (const Trial& trial : trials) {
-    if (trial.contender != contender || !heat_value(trial)) continue;
+    if (trial.contender != contender || !heat_value(trial) || !had_the_processors(trial)) continue;
     for (const Burst& burst : trial.bursts)
       fastest = fastest > 0 ? std::min(fastest, burst.ms_per_step()) : burst.ms_per_step();
   }
   return fastest;
 }
+
+namespace {
 
 // Arrivals as the worker reads them.
 Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals) {

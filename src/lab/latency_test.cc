@@ -50,6 +50,23 @@ std::vector<Parity> all_pass(const Plan& plan) {
   return parities;
 }
 
+TEST(FastestStep, IsThatOfBurstsWithTheProcessorsToThemselves) {
+  const auto trial = [](double ms, double waited, double others) {
+    Trial made{.contender = "a",
+               .bursts = {{static_cast<int64_t>(ms * 1e7), 10}, {static_cast<int64_t>(ms * 2e7), 10}}};
+    for (Burst& burst : made.bursts) burst.used = {{"wait_s", waited}, {"wall_s", 1}};
+    made.rounds = {{.seen = {{"others", others}}}};
+    return made;
+  };
+  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0, 0)}, "a"), 7);
+  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0.2, 0), trial(6, 0, 0.2)}, "a"), 8);
+  EXPECT_EQ(fastest_step_ms({trial(8, 0.5, 0)}, "a"), 0);
+  EXPECT_EQ(fastest_step_ms({trial(8, 0, 0)}, "b"), 0);
+  Trial unknown = trial(8, 0, 0);
+  unknown.bursts[0].used.clear();
+  EXPECT_EQ(fastest_step_ms({unknown}, "a"), 0);
+}
+
 TEST(MeasureLatencies, DoesNothingUnasked) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{"a", {}}}, {});

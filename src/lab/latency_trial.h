@@ -23,7 +23,7 @@ struct LatencyTrial {
   std::vector<int64_t> end_ns = {};      // when it was answered
   int64_t ns = 0;                        // of all, by the worker's clock
   int64_t went_by_ns = 0;                // the same, by ours
-  double step_ms = 0;                    // fastest burst's time a step in the race; 0: it had none
+  double step_ms = 0;                    // fastest_step_ms() of the race (lab/latency.h)
   HostRound host = {};
   Texts effective = {};
   bool single_stream() const { return rate == 0; }
