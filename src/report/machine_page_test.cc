@@ -106,7 +106,7 @@ TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
 
 TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
   lab::Summary s = sample_summary(5);
-  const std::string wide = render_terminal(s, {.width = 300});
+  const std::string wide = render_terminal(s, {.width = 340});
   for (const char* part : {"CPUs busy", "1.94", "switches/step", "price/epoch", "USD"})
     EXPECT_THAT(wide, HasSubstr(part));
   EXPECT_THAT(wide, Not(HasSubstr("J/sample"))) << "nobody has it";
