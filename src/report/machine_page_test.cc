@@ -106,7 +106,7 @@ TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
 
 TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
   lab::Summary s = sample_summary(5);
-  const std::string wide = render_terminal(s, {.width = 300});
+  const std::string wide = render_terminal(s, {.width = 320});
   for (const char* part : {"CPUs busy", "1.94", "switches/step", "price/epoch", "USD"})
     EXPECT_THAT(wide, HasSubstr(part));
   EXPECT_THAT(wide, Not(HasSubstr("J/sample"))) << "nobody has it";
@@ -118,7 +118,7 @@ TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
   EXPECT_THAT(page, Not(HasSubstr("Energy a sample")));
   for (lab::Row& row : s.ranked) row.usage = {.joules = 512}, row.epoch = {};
   EXPECT_THAT(render_html(s), HasSubstr("Energy a sample"));
-  EXPECT_THAT(render_terminal(s, {.width = 300}), HasSubstr("2 J")) << "512 J a step of 256 samples";
+  EXPECT_THAT(render_terminal(s, {.width = 320}), HasSubstr("2 J")) << "512 J a step of 256 samples";
 }
 
 }  // namespace
