@@ -122,8 +122,9 @@ class TensorFlowBackend(Backend):
         with tf.GradientTape() as tape:
             output = model(x, training=True)
             loss = self.loss(model, x, y, output)
+            scaled = loss * _scale(model)
         grads = tape.gradient(
-            loss,
+            scaled,
             [self.tensor(variable) for variable in variables],
             unconnected_gradients=tf.UnconnectedGradients.ZERO,
         )
