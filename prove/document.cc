@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -82,28 +83,57 @@ std::string axes() {
   return text;
 }
 
-// Names that would lie on each other move down.
+struct Box {
+  double left = 0, right = 0, top = 0, bottom = 0;
+  bool meets(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// A label beside its point, on the side and at the height where it covers least of what is `taken`.
+struct Label {
+  Box box;
+  bool on_the_left = false;
+};
+Label place_label(double x, double y, size_t letters, const std::vector<Box>& taken) {
+  constexpr double kGap = 8, kLetter = 5.8, kHeight = 11;
+  const double width = kLetter * static_cast<double>(letters);
+  Label best;
+  long least = -1;
+  for (const double lift : {0.0, 12.0, -12.0, 24.0, -24.0}) {
+    for (const bool left : {false, true}) {
+      const double from = left ? x - kGap - width : x + kGap, top = y - kHeight / 2 + lift;
+      const Label label = {{from, from + width, top, top + kHeight}, left};
+      const long covered =
+          std::count_if(taken.begin(), taken.end(), [&](const Box& box) { return box.meets(label.box); });
+      if (least >= 0 && covered >= least) continue;
+      least = covered;
+      best = label;
+    }
+  }
+  return best;
+}
+
 std::string points(const Report& report) {
   std::string text;
-  std::vector<std::pair<double, double>> taken;
+  std::vector<Box> taken = {{-1e9, Plot::x(0), -1e9, 1e9}};  // beyond the axis
+  std::vector<std::pair<double, double>> at;
   for (size_t r = 0; r < rules().size(); ++r) {
     const double x = Plot::x(average(report, r, &Score::false_verdicts));
     const double y = Plot::y(average(report, r, &Score::found_2));
-    double label = y + 4;
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (const auto& [other_x, other_y] : taken) {
-        if (std::abs(other_x - x) > 170 || std::abs(other_y - label) >= 12) continue;
-        label = other_y + 12;
-        moved = true;
-      }
-    }
-    taken.emplace_back(x, label);
+    at.emplace_back(x, y);
+    taken.push_back({x - 5, x + 5, y - 5, y + 5});
+  }
+  for (size_t r = 0; r < rules().size(); ++r) {
+    const auto& [x, y] = at[r];
+    const Label label = place_label(x, y, rules()[r].name.size(), taken);
+    taken.push_back(label.box);
     const char* colour = r < 2 ? "#c0392b" : "#2c3e50";
     text += fmt::format(
         "<circle cx='{:.1f}' cy='{:.1f}' r='4' fill='{}'/>"
-        "<text x='{:.1f}' y='{:.1f}' fill='{}'>{}</text>\n",
-        x, y, colour, x + 8, label, colour, escaped(rules()[r].name));
+        "<text x='{:.1f}' y='{:.1f}' text-anchor='{}' fill='{}'>{}</text>\n",
+        x, y, colour, label.on_the_left ? label.box.right : label.box.left, label.box.bottom - 1.5,
+        label.on_the_left ? "end" : "start", colour, escaped(rules()[r].name));
   }
   return text;
 }

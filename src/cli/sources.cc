@@ -57,7 +57,8 @@ int show(const ShowOptions& options) {
       "\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
       workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
       static_cast<double>(cost.flops_backward) / 1e6));
-  for (const ir::OpCost& kind : *ir::cost_by_op(*workload, 1)) {
+  const auto kinds = *ir::cost_by_op(*workload, 1);
+  for (const ir::OpCost& kind : kinds) {
     if (kind.cost.flops() == 0) continue;
     print(fmt::format("  {:<20} {} FLOP forward, {} FLOP backward\n", ir::info(kind.op).name,
                       kind.cost.flops_forward, kind.cost.flops_backward));

@@ -103,7 +103,8 @@ TEST_F(WorkerTest, ComputingOnAnotherDeviceThanWasAskedForIsAFailure) {
     WorkerSpec spec = fake_spec({{"device", device}});
     spec.device = wanted;
     const auto worker = Worker::start(spec);
-    EXPECT_EQ(worker->import().has_value(), worker->ok());
+    const bool imported = worker->import().has_value();
+    EXPECT_EQ(imported, worker->ok());
     return worker->ok() ? std::string() : worker->failure()->stage + ": " + worker->failure()->reason;
   };
   for (const char* device : {"cpu", "cuda:0", "gpu:0"}) EXPECT_EQ(import_on(device, "auto"), "");
