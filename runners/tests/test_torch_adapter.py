@@ -596,8 +596,8 @@ def data_for(script: Path, directory: Path, rows: int) -> None:
         "sequences": {"x": (6, 4), "last": (6,), "y": (3,)},
     }
     integers = ("y", "words", "unused", "tokens", "token_types", "last", "labels")
-    name = script.stem.removeprefix("predict_")
-    stem = next(s for s in shapes if name.startswith(s))
+    names = script.stem.removeprefix("predict_"), script.read_text().split()[1]
+    stem = next(s for name in names for s in shapes if name.startswith(s))
     generator = np.random.default_rng(2)
     data = {}
     for name, shape in shapes[stem].items():
