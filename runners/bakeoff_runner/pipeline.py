@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
+from types import ModuleType
 from typing import Any, Iterable, Iterator, Sequence
 
 from bakeoff_runner.adapter import AdapterError, Array, BatchWait
+from bakeoff_runner.calls import Calls
 
-__all__ = ["TimedBatches", "digest"]
+__all__ = ["TimedBatches", "batches_per_epoch", "digest", "hash_batches"]
 
 
 class TimedBatches:
@@ -46,6 +48,23 @@ class TimedBatches:
         """What came together since the last call."""
         wait, self._wait = self._wait, BatchWait()
         return wait
+
+
+def batches_per_epoch(script: ModuleType, data: Sequence[Any]) -> int:
+    """Whole batches of ``BATCH_SIZE`` in the rows of `data`; 0: not known."""
+    batch = getattr(script, "BATCH_SIZE", 0)
+    rows = min((len(array) for array in data), default=0)
+    return rows // batch if batch else 0
+
+
+def hash_batches(
+    stream: Iterator[Any], calls: Calls, count: int, row_shapes: list[list[int]]
+) -> list[str]:
+    """Digests of the first `count` batches of a stream that feeds `calls`."""
+    hashes: list[str] = []
+    while len(hashes) < count:
+        hashes += [digest(part, row_shapes) for part in calls.batches(next(stream))]
+    return hashes[:count]
 
 
 def digest(arrays: Iterable[Array], row_shapes: Sequence[Sequence[int]]) -> str:

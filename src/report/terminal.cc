@@ -176,44 +176,40 @@ class Screen {
     lines(beside_statement(*s_.published), Ink::kDim);
   }
 
-  void latency() {
-    if (s_.latency.empty()) return;
+  // A table of its own below the ranking, with notes on its rows and a legend.
+  template <typename Cells, typename NameOf>
+  void beside(const std::string& title, const std::vector<Column>& columns, const std::vector<Cells>& rows,
+              const NameOf& name_of, const std::string& legend) {
     line();
-    line("Latency", Ink::kBold);
-    for (const std::string& row :
-         layout(choose_columns(latency_columns(s_), width_), width_, options_.colour))
+    lines(title, Ink::kBold);
+    for (const std::string& row : layout(choose_columns(columns, width_), width_, options_.colour))
       out_ += row + '\n';
-    for (const LatencyCells& row : latency_cells(s_)) {
-      if (!row.note.empty()) lines(row.name + ", " + row.mode + ": " + row.note, Ink::kWarn, "  · ", "    ");
+    for (const Cells& row : rows) {
+      if (!row.note.empty()) lines(name_of(row) + ": " + row.note, Ink::kWarn, "  · ", "    ");
     }
     line();
-    lines(latency_legend(s_), Ink::kDim);
+    lines(legend, Ink::kDim);
+  }
+
+  void latency() {
+    if (s_.latency.empty()) return;
+    beside(
+        "Latency", latency_columns(s_), latency_cells(s_),
+        [](const LatencyCells& row) { return row.name + ", " + row.mode; }, latency_legend(s_));
   }
 
   void target() {
     if (s_.target.empty()) return;
-    line();
-    lines("Training to " + s_.target_text, Ink::kBold);
-    for (const std::string& row : layout(choose_columns(target_columns(s_), width_), width_, options_.colour))
-      out_ += row + '\n';
-    for (const TargetCells& row : target_cells(s_)) {
-      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
-    }
-    line();
-    lines(target_legend(s_), Ink::kDim);
+    beside(
+        "Training to " + s_.target_text, target_columns(s_), target_cells(s_),
+        [](const TargetCells& row) { return row.name; }, target_legend(s_));
   }
 
   void search() {
     if (s_.search.empty()) return;
-    line();
-    line("Batch size", Ink::kBold);
-    for (const std::string& row : layout(choose_columns(search_columns(s_), width_), width_, options_.colour))
-      out_ += row + '\n';
-    for (const SearchCells& row : search_cells(s_)) {
-      if (!row.note.empty()) lines(row.name + ": " + row.note, Ink::kWarn, "  · ", "    ");
-    }
-    line();
-    lines(search_legend(s_), Ink::kDim);
+    beside(
+        "Batch size", search_columns(s_), search_cells(s_), [](const SearchCells& row) { return row.name; },
+        search_legend(s_));
   }
 
   void variance() {

@@ -51,7 +51,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, digest
+from bakeoff_runner.pipeline import TimedBatches, batches_per_epoch, hash_batches
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -406,26 +406,18 @@ class TensorFlowAdapter(Adapter):
     def _stream(self) -> TimedBatches:
         if self._batches is None:
             calls = self._calls()
-            made = iter(self._the_script().batches(self._data))
-            self._batches = TimedBatches(made, self._per_epoch() // calls.steps)
+            script = self._the_script()
+            per_epoch = batches_per_epoch(script, self._data) // calls.steps
+            self._batches = TimedBatches(iter(script.batches(self._data)), per_epoch)
         return self._batches
-
-    def _per_epoch(self) -> int:
-        batch = getattr(self._the_script(), "BATCH_SIZE", 0)
-        rows = min((len(array) for array in self._data), default=0)
-        return rows // batch if batch else 0
 
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]
     ) -> Optional[list[str]]:
         self._batches = None
-        stream, calls, hashes = self._stream(), self._calls(), list[str]()
-        while len(hashes) < count:
-            hashes += [
-                digest(arrays, row_shapes) for arrays in calls.batches(next(stream))
-            ]
+        hashes = hash_batches(self._stream(), self._calls(), count, row_shapes)
         self._batches = None
-        return hashes[:count]
+        return hashes
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         import tensorflow as tf

@@ -49,7 +49,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, digest
+from bakeoff_runner.pipeline import TimedBatches, batches_per_epoch, digest
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -410,9 +410,7 @@ class TorchAdapter(Adapter):
             made = iter(script.batches(*self._data))
             if self._dtype == torch.float64:  # transforms give float32
                 made = (tuple(map(self._cast, batch)) for batch in made)
-            batch = getattr(script, "BATCH_SIZE", 0)
-            rows = min((len(tensor) for tensor in self._data), default=0)
-            self._batches = TimedBatches(made, rows // batch if batch else 0)
+            self._batches = TimedBatches(made, batches_per_epoch(script, self._data))
         return self._batches
 
     def _cast(self, tensor: Any) -> Any:
