@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
+#include <optional>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "lab/batch_search.h"
 #include "lab/environments.h"
+#include "lab/fit.h"
 #include "lab/host.h"
 #include "lab/latency.h"
 #include "lab/plan.h"
@@ -85,17 +89,27 @@ Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Pro
   return lab::make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
+// Of the budget, for what follows the race; empty where there is no limit in time.
+std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
+  if (budget.unlimited_time()) return std::nullopt;
+  return std::max(0.0, budget.minutes * 60 - seconds_since(begin));
+}
+
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(std::vector<lab::Parity> parities, plan.directory.parities());
   TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
+  const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.trials());
   if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
-  if (!proc::interrupted())
-    CHECK_OK(lab::train_to_target(plan, parities, trials, progress.lines(), progress.race()));
+  if (!proc::interrupted()) {
+    CHECK_OK(lab::train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),
+                                  progress.race()));
+  }
+  if (!proc::interrupted()) CHECK_OK(lab::fit(plan, parities, trials, progress.lines(), progress.race()));
   if (proc::interrupted()) return Done{};
   return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
 }

@@ -107,6 +107,18 @@ HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnaps
   return round;
 }
 
+std::string disturbed_text(const std::vector<HostRound>& rounds, const std::string& what) {
+  size_t busy = 0;
+  const HostRound* example = nullptr;
+  for (const HostRound& round : rounds) {
+    if (round.busy.empty()) continue;
+    ++busy;
+    example = &round;
+  }
+  if (busy == 0) return "";
+  return fmt::format("{} of {} {} were disturbed: {}", busy, rounds.size(), what, example->busy);
+}
+
 HostTally tally(const std::vector<Trial>& trials) {
   HostTally all;
   std::map<std::string, int> kinds;

@@ -32,6 +32,10 @@ std::string disturbance(const sample::HostChange& change, const recipe::HostRule
 HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnapshot& after, double own_cpu_s,
                      const recipe::HostRule& rule);
 
+// "3 of 41 stretches of training were disturbed: other processes used 31% ..."; empty: none was. `what`:
+// "stretches of training".
+std::string disturbed_text(const std::vector<HostRound>& rounds, const std::string& what);
+
 // All rounds of a run together. Members of a heat carry the same rounds: each is counted once.
 struct HostTally {
   int rounds = 0;                        // that count

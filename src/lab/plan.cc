@@ -15,6 +15,7 @@
 #include "lab/controls.h"
 #include "lab/data.h"
 #include "lab/fairness.h"
+#include "lab/fit.h"
 #include "lab/host.h"
 #include "lab/machine_report.h"
 #include "lab/published.h"
@@ -130,6 +131,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                  .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
   CHECK_OK(check_target(recipe, data.rows));
+  CHECK_OK(check_fit(recipe, data.rows));
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
   if (recipe.data.shuffle) {

@@ -58,7 +58,9 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                peak_rss_bytes, involuntary_switches, memory, not_sampled, sensors_lost, effective, versions)
 BAKEOFF_RECORD(BatchTrial, batch, trial)
 BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
-BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, effective)
+BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, rounds, effective)
+BAKEOFF_RECORD(FitTrial, contender, seed, started, failure, start_up_ns, stretches, rounds, on_trained,
+               on_held, effective)
 BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
                went_by_ns, step_ms, host, effective)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
@@ -156,6 +158,14 @@ std::string to_json(const TargetTrial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const FitTrial& trial) {
+  FitTrial copy = trial;
+  for (auto* look : {&copy.on_trained, &copy.on_held}) {
+    if (*look) (*look)->loss = finite((*look)->loss);
+  }
+  return dump(Json(copy));
+}
+
 std::string to_json(const BatchTrial& trial) {
   BatchTrial copy = trial;
   if (copy.trial.last_loss && !std::isfinite(*copy.trial.last_loss)) copy.trial.last_loss.reset();
@@ -193,6 +203,10 @@ Result<LatencyTrial> latency_from_json(std::string_view text, const std::string&
 
 Result<TargetTrial> target_from_json(std::string_view text, const std::string& where) {
   return record_from<TargetTrial>(text, where, "contender");
+}
+
+Result<FitTrial> fit_from_json(std::string_view text, const std::string& where) {
+  return record_from<FitTrial>(text, where, "contender");
 }
 
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
@@ -252,6 +266,9 @@ Status RunDirectory::append(const LatencyTrial& trial) const {
 Status RunDirectory::append(const TargetTrial& trial) const {
   return append_record(path_ / "target.jsonl", to_json(trial));
 }
+Status RunDirectory::append(const FitTrial& trial) const {
+  return append_record(path_ / "fit.jsonl", to_json(trial));
+}
 Status RunDirectory::append(const BatchTrial& trial) const {
   return append_record(path_ / "batches.jsonl", to_json(trial));
 }
@@ -269,6 +286,9 @@ Result<std::vector<Trial>> RunDirectory::trials() const {
 }
 Result<std::vector<TargetTrial>> RunDirectory::targets() const {
   return read_lines<TargetTrial>(path_ / "target.jsonl", target_from_json);
+}
+Result<std::vector<FitTrial>> RunDirectory::fits() const {
+  return read_lines<FitTrial>(path_ / "fit.jsonl", fit_from_json);
 }
 Result<std::vector<BatchTrial>> RunDirectory::batch_trials() const {
   return read_lines<BatchTrial>(path_ / "batches.jsonl", batch_trial_from_json);

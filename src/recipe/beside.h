@@ -43,4 +43,13 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
+// Whole trainings of so many epochs (lab/fit.h).
+struct Fit {
+  int64_t epochs = 0;  // 0: none
+  int64_t seeds = 1;
+  std::optional<int64_t> rows = {};  // held out; empty: all of MNIST's test pictures, none of other data
+  bool wanted() const { return epochs > 0; }
+  bool operator==(const Fit&) const = default;
+};
+
 }  // namespace bakeoff::recipe

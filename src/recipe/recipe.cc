@@ -198,6 +198,20 @@ Result<Target> read_target(const Reader& reader, const toml::table& root, bool p
   return target;
 }
 
+Result<Fit> read_fit(const Reader& reader, const toml::table& root, bool predicts) {
+  Fit fit;
+  const toml::node* section = root.get("fit");
+  if (section == nullptr) return fit;
+  if (predicts) {
+    return reader.error(section->source(), "[fit] is about training, and this recipe predicts",
+                        "remove [fit], or `scenario = \"predict\"`");
+  }
+  fit.epochs = reader.integer("fit", "epochs", fit.epochs);
+  fit.seeds = reader.integer("fit", "seeds", fit.seeds);
+  if (reader.find("fit", "rows") != nullptr) fit.rows = reader.integer("fit", "rows", 0);
+  return fit;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -262,6 +276,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
   TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
+  TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
   TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));

@@ -109,6 +109,7 @@ struct Recipe {
   Latency latency = {};
   Search search = {};
   Target target = {};
+  Fit fit = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

@@ -212,7 +212,9 @@ std::vector<Key> make_keys() {
        .fallback = "10",
        .least = 0,
        .least_excluded = true,
-       .doc = "the race ends after this long even if undecided; the heat under way is finished"},
+       .doc =
+           "the race ends after this long even if undecided; the heat under way is finished. What is left of "
+           "it is for trainings to a target; whole trainings come on top"},
       {.section = "budget",
        .name = "heats",
        .kind = Kind::kInt,

@@ -8,6 +8,7 @@
 #include "report/beside.h"
 #include "report/cells.h"
 #include "report/charts.h"
+#include "report/fit_view.h"
 #include "report/html_parts.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
@@ -188,7 +189,7 @@ void add_published(const lab::Summary& s, View& page) {
                                         {"published_seconds", row.seconds},
                                         {"published_place", row.place},
                                         {"published_ratio", row.ratio},
-                                        {"here_ms", row.ms},
+                                        {"here", row.here},
                                         {"here_place", row.measured_place},
                                         {"here_ratio", row.measured_ratio}},
                                        {},
@@ -196,6 +197,7 @@ void add_published(const lab::Summary& s, View& page) {
   }
   page.flags["has_published"] = !page.lists["published"].empty();
   page.texts["published_statement"] = s.published ? beside_statement(*s.published) : "";
+  page.texts["here_title"] = s.published ? beside_title(*s.published) : "";
 }
 
 View unranked_row(const lab::Row& row) {
@@ -317,6 +319,7 @@ void navigation(View& page) {
   for (const View& v : page.lists["charts"]) {
     page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
+  add("fit", "Whole training", page.flags["has_fit"]);
   add("target", "Target", page.flags["has_target"]);
   add("latency", "Latency", page.flags["has_latency"]);
   add("batches", "Batch size", page.flags["has_search"]);
@@ -376,6 +379,7 @@ View page_view(const lab::Summary& s, bool sources) {
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
   add_usage(s, page);
+  add_fit(s, page);
   add_target(s, page);
   add_latency(s, page);
   add_search(s, page);

@@ -233,11 +233,16 @@ Json published(const lab::Published& p) {
                     {"ratio", number(row.ratio)},
                     {"place", row.place},
                     {"measured_ms", number(row.measured_ms)},
+                    {"measured_seconds", number(row.measured_s)},
                     {"measured_ratio", number(row.measured_ratio)},
                     {"measured_place", row.measured_place ? Json(*row.measured_place) : Json(nullptr)}});
   }
-  return {
-      {"source", p.source}, {"rows", rows}, {"kendall_tau", number(p.agreement)}, {"compared", p.compared}};
+  return {{"source", p.source},
+          {"rows", rows},
+          {"measured", p.epochs > 0 ? "whole trainings" : "steps"},
+          {"epochs", p.epochs > 0 ? Json(p.epochs) : Json(nullptr)},
+          {"kendall_tau", number(p.agreement)},
+          {"compared", p.compared}};
 }
 
 Json latency(const lab::Summary& s) {
@@ -295,6 +300,36 @@ Json target(const lab::Summary& s) {
   return {{"target", s.target_text}, {"rows", rows}};
 }
 
+Json over_seeds(const std::optional<lab::SeedRange>& range) {
+  const auto [least, median, most] = range.value_or(lab::SeedRange{});
+  return range ? Json{{"value", number(median)}, {"least", number(least)}, {"most", number(most)}} : Json();
+}
+
+Json fit(const lab::Summary& s) {
+  Json rows = Json::array();
+  for (const lab::FitRow& r : s.fit) {
+    const bool done = r.seeds > 0;
+    rows.push_back({{"contender", r.contender},
+                    {"seeds", r.seeds},
+                    {"seconds", done ? over_seeds(r.seconds) : Json(nullptr)},
+                    {"seconds_per_epoch", done ? number(r.epoch_s) : Json(nullptr)},
+                    {"wait_seconds", number(r.wait_s)},
+                    {"start_up_s", done ? number(r.start_up_s) : Json(nullptr)},
+                    {"seconds_over_steps", number(r.over_steps)},
+                    {"loss", over_seeds(r.loss)},
+                    {"held_out_loss", over_seeds(r.held_loss)},
+                    {"accuracy", over_seeds(r.accuracy)},
+                    {"far_from_group", r.far},
+                    {"note", r.note}});
+  }
+  return {{"what", s.fit_facts.text},
+          {"epochs", s.fit_facts.epochs},
+          {"held_out_rows", s.fit_facts.held},
+          {"trained_rows", s.fit_facts.trained},
+          {"loss_tolerance", number(s.fit_facts.tolerance)},
+          {"rows", rows}};
+}
+
 Json search(const lab::Summary& s) {
   Json rows = Json::array();
   for (const lab::SearchRow& r : s.search) {
@@ -339,14 +374,13 @@ Json head(const lab::Summary& s) {
 
 std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   Json out = head(s);
-  out["ranked"] = Json::array();
-  out["unranked"] = Json::array();
-  out["sources"] = Json::array();
+  for (const char* list : {"ranked", "unranked", "sources"}) out[list] = Json::array();
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   if (!s.target.empty()) out["target"] = target(s);
+  if (!s.fit.empty()) out["fit"] = fit(s);
   if (!s.latency.empty()) out["latency"] = latency(s);
   if (!s.search.empty()) out["batch_search"] = search(s);
   out["notes"] = s.notes;

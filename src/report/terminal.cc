@@ -9,6 +9,7 @@
 
 #include "report/beside.h"
 #include "report/cells.h"
+#include "report/fit_view.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
@@ -56,6 +57,7 @@ class Screen {
     table();
     legend();
     published();
+    whole_training();
     target();
     latency();
     search();
@@ -196,6 +198,13 @@ class Screen {
     beside(
         "Latency", latency_columns(s_), latency_cells(s_),
         [](const LatencyCells& row) { return row.name + ", " + row.mode; }, latency_legend(s_));
+  }
+
+  void whole_training() {
+    if (s_.fit.empty()) return;
+    beside(
+        fit_title(s_), fit_columns(s_), fit_cells(s_), [](const FitCells& row) { return row.name; },
+        fit_legend(s_));
   }
 
   void target() {
