@@ -34,7 +34,10 @@ const lab::FitRow* row_of(const lab::Summary& s, const std::string& contender) {
 std::vector<FitCells> fit_cells(const lab::Summary& s) {
   std::vector<FitCells> out;
   for (const lab::FitRow& row : s.fit) {
-    FitCells c{.name = one_line(row.contender), .bad = row.far, .note = one_line(row.note)};
+    FitCells c;
+    c.name = one_line(row.contender);
+    c.bad = row.far;
+    c.note = one_line(row.note);
     for (std::string* text : {&c.seconds, &c.epoch, &c.wait, &c.over_steps, &c.start_up}) *text = kNone;
     if (row.seeds > 0) {
       c.seconds = over_seeds(row.seconds, three);
