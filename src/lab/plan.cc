@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/sha256.h"
+#include "base/sha256_file.h"
 #include "base/version.h"
 #include "emit/all/frameworks.h"
 #include "ir/text.h"
