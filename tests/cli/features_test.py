@@ -16,7 +16,7 @@ ABSENT = [
         'framework = "torch", optimizer_impl = "fused"',
         "torch[optimizer_impl=fused]",
         "emit",
-        "torch: torch.optim.RMSprop has no fused form; leave out optimizer_impl",
+        "torch: torch.optim.RMSprop has no fused form",
     ),
     (
         'framework = "torch", tf32 = true',
@@ -35,7 +35,7 @@ ABSENT = [
         'compile = "cuda_graphs"',
         "torch[compile=cuda_graphs,precision=bfloat16,scaler]",
         "emit",
-        "a GradScaler asks the device in every step, which no CUDA graph can",
+        "torch: a GradScaler asks the device in every step, which no CUDA graph can",
     ),
     (
         'framework = "keras", backend = "torch", steps_per_execution = 2',
