@@ -25,7 +25,7 @@ class Device(unittest.TestCase):
                 'framework = "torch", compile = "cuda_graphs"',
                 'framework = "torch", cuda_allocator = "async"',
             ],
-            budget="minutes = 1\nheats = 3\n",
+            budget="minutes = 1\nheats = 5\n",
         )
         outcome = place.run(
             "run",
