@@ -15,9 +15,11 @@
 #include "lab/evidence.h"
 #include "lab/gate_variants.h"
 #include "lab/groups.h"
+#include "lab/largest_batch.h"
 #include "lab/latency_summary.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
+#include "lab/row_checks.h"
 #include "lab/summary_notes.h"
 #include "lab/target.h"
 #include "lab/warm_up.h"
@@ -113,6 +115,7 @@ class Summariser {
     }
     fill_against_leader(s);
     fill_use(s);
+    take_out_broken(s, manifest_.data_rows);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = verdict_sentence(s);
@@ -305,7 +308,8 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
-      row.epoch = epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, recipe_.cost);
+      row.epoch =
+          epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, row.gpu, recipe_.cost);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -431,6 +435,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   TRY(Summary summary,
       summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
   CHECK_OK(add_beside(directory, summary));
+  CHECK_OK(add_largest(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

@@ -295,6 +295,12 @@ std::vector<Key> make_keys() {
        .most = 1000,
        .doc = "pace of the thread that reads sensors during bursts, 10 to 1000 milliseconds; 0: none"},
       {.section = "race",
+       .name = "nvtx",
+       .kind = Kind::kFlag,
+       .fallback = "false",
+       .doc =
+           "Python workers name every burst and step as a range for NVIDIA's profilers (libnvToolsExt.so.1)"},
+      {.section = "race",
        .name = "confirm_heats",
        .kind = Kind::kInt,
        .fallback = "3",
