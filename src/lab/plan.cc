@@ -274,6 +274,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 Texts worker_environment(const recipe::Recipe& recipe) {
   Texts all = {{"TF_CPP_MIN_LOG_LEVEL", "2"}, {"PYTHONHASHSEED", "0"}};
   if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
+  if (recipe.race.nvtx) all["BAKEOFF_NVTX"] = "libnvToolsExt.so.1";
   return all;
 }
 
