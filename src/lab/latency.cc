@@ -117,7 +117,7 @@ class Sitting {
         return;
       }
     }
-    const HostEye look = plan_.host ? plan_.host : machine_eye(entry_.worker.cpus);
+    const HostEye look = plan_.host ? plan_.host : machine_eye(entry_.worker.cpus, plan_.sensors);
     const sample::HostSnapshot before = look();
     const UsageMark mark = mark_usage(worker_->pid(), plan_.sensors);
     auto served = serve_once(arrivals, requests, limit_s);

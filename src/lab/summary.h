@@ -9,6 +9,7 @@
 #include "lab/batch_rows.h"
 #include "lab/host_watch.h"
 #include "lab/input_wait.h"
+#include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
@@ -110,6 +111,7 @@ struct Summary {
   std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
   std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
   std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
+  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
   std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
   double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};
