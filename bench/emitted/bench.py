@@ -173,6 +173,7 @@ def chosen(words: list[str], quick: bool) -> list[str]:
 def main() -> int:
     parser = parser_for(__doc__)
     parser.add_argument("--same", action="store_true", help="plain against plain")
+    parser.add_argument("--no-same", action="store_true", help="leave that out")
     parser.add_argument("--list", action="store_true", help="names of the cases")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
@@ -186,7 +187,7 @@ def main() -> int:
     rows: list[tuple[str, Judged, bool]] = []
     with tempfile.TemporaryDirectory() as directory:
         bench = Bench(options.build, options.envs, options.threads, Path(directory))
-        if not options.same:
+        if not options.same and not options.no_same:
             rows.append((*bench.measure(cases[-1], effort, True), True))
         for case in cases:
             rows.append((*bench.measure(case, effort, options.same), options.same))

@@ -61,7 +61,7 @@ def make_model():
     types = keras.Input((TOKENS,), dtype="int32")
     last = keras.Input((1,), dtype="int32")
     places = ops.range(TOKENS) if hasattr(ops, "range") else ops.arange(TOKENS)
-    mask = (places <= last)[:, None, :]
+    mask = ops.less_equal(places, last)[:, None, :]
     word = layers.Embedding(WORDS, WIDTH, name="word")
     token_type = layers.Embedding(2, WIDTH, name="token_type")
     x = layers.Add()([word(tokens), token_type(types)])
