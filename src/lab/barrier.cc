@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "lab/invariants.h"
 #include "sample/process_sampler.h"
 #include "stats/trimmed.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int64_t kWindow = 4'000'000;  // long enough that a neighbour does not hide a worker
 constexpr int64_t kLeastLate = 20'000'000;
+constexpr int64_t kLeastLateBesideOthers = 100'000'000;
 constexpr int64_t kNoPoolSpins = 900'000'000;
 
 void sleep_ns(int64_t ns) {
@@ -38,10 +40,15 @@ int64_t busy_after(pid_t pid, int64_t limit_ns) {
   return last - begin;
 }
 
-bool is_late(const Burst& burst) { return burst.late_ns > std::max(kLeastLate, burst.ns / 10); }
+bool is_late(const Burst& burst, bool contended) {
+  return burst.late_ns > std::max(contended ? kLeastLateBesideOthers : kLeastLate, burst.ns / 10);
+}
 
-std::optional<std::string> answers_early(const std::vector<Burst>& bursts) {
-  const auto late = std::count_if(bursts.begin(), bursts.end(), is_late);
+std::optional<std::string> answers_early(const Trial& trial) {
+  const std::vector<Burst>& bursts = trial.bursts;
+  const bool contended = !had_the_processors(trial);
+  const auto late = std::count_if(bursts.begin(), bursts.end(),
+                                  [contended](const Burst& burst) { return is_late(burst, contended); });
   if (late < 2 || 2 * late <= static_cast<int64_t>(bursts.size())) return std::nullopt;
   const Burst& worst = *std::max_element(
       bursts.begin(), bursts.end(), [](const Burst& a, const Burst& b) { return a.late_ns < b.late_ns; });

@@ -8,9 +8,11 @@
 //    went by. What it claims to have finished it had to wait for after its clock had been read.
 // 2. The answer comes at once, but the worker's processor time goes on growing.
 //
-// late_ns is what both come to. A worker whose thread pool spins for a while after its work looks like the
-// second; outstanding work shrinks with the number of steps, spinning does not: a burst of a single step
-// tells them apart (is_outstanding_work).
+// late_ns is what both come to. Beside others on the processors answers come late by themselves, so more of
+// it is asked for there; bursts of the default length that a worker did not wait for are later still. A
+// worker whose thread pool spins for a while after its work looks like the second; outstanding work shrinks
+// with the number of steps, spinning does not: a burst of a single step tells them apart
+// (is_outstanding_work).
 //
 // Not seen from here: work left on another device whose result nobody reads.
 
@@ -29,11 +31,12 @@ namespace bakeoff::lab {
 // 4 ms. Looks for 4 ms where it is idle, and no longer than `limit_ns`.
 int64_t busy_after(pid_t pid, int64_t limit_ns);
 
-// Late enough to shift a result: more than a tenth of the burst and than 20 ms.
-bool is_late(const Burst& burst);
+// Late enough to shift a result: more than a tenth of the burst and than 20 ms; than 100 ms where others may
+// have had the processors.
+bool is_late(const Burst& burst, bool contended);
 
-// The rule: more than half of the bursts (two at least) are late. In words for the table, else nothing.
-std::optional<std::string> answers_early(const std::vector<Burst>& bursts);
+// The rule: more than half of a trial's bursts (two at least) are late. In words for the table, else nothing.
+std::optional<std::string> answers_early(const Trial& trial);
 
 // Whether lateness `one_ns` of a single step beside that of whole bursts speaks of outstanding work rather
 // than of threads that spin for a fixed time, which no pool does for a second.

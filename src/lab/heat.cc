@@ -152,7 +152,7 @@ void run_burst(Member& member, Sensing& sensing) {
 
 // Single steps more tell outstanding work from threads that only spin.
 void judge_barrier(Member& member) {
-  const auto early = answers_early(member.trial.bursts);
+  const auto early = answers_early(member.trial);
   if (!early || member.trial.invalid) return;
   // The longest of a few: where others take the processor, spinning is seen for too short a time.
   constexpr int kLooks = 5;

@@ -117,6 +117,21 @@ std::optional<Broken> check_scaling(double rate_one, double rate_all, double ran
   return broken("N ranks <= N x one rank", rate_all, ranks * rate_one, "samples/s");
 }
 
+bool had_the_processors(const Trial& trial) {
+  double waited = 0, wall = 0;
+  for (const Burst& burst : trial.bursts) {
+    const auto w = burst.used.find("wait_s"), all = burst.used.find("wall_s");
+    if (w == burst.used.end() || all == burst.used.end()) return false;
+    waited += w->second;
+    wall += all->second;
+  }
+  if (!(waited <= kContended * wall)) return false;
+  return std::none_of(trial.rounds.begin(), trial.rounds.end(), [](const HostRound& round) {
+    const auto others = round.seen.find("others");
+    return others != round.seen.end() && others->second > kContended;
+  });
+}
+
 namespace {
 
 // What a trial's bursts come to.
@@ -150,8 +165,9 @@ class Checker {
     }
     const Bursts sum = total(t_);
     const double step_s = sum.s / sum.steps;
-    if (had_the_processors()) add(check_first_step(seconds(t_.first_step_ns), fastest_step_s()));
-    if (t_.start_up_ns > 0 && t_.alone && had_the_processors()) {
+    const bool alone = had_the_processors(t_);
+    if (alone) add(check_first_step(seconds(t_.first_step_ns), fastest_step_s()));
+    if (t_.start_up_ns > 0 && t_.alone && alone) {
       const double parts[] = {seconds(t_.start_ns), seconds(t_.import_ns), seconds(t_.build_ns),
                               seconds(t_.first_step_ns)};
       add(check_phases(parts, seconds(t_.start_up_ns), kBetweenStages));
@@ -165,21 +181,6 @@ class Checker {
   }
 
  private:
-  // False too where nothing is known of it.
-  bool had_the_processors() const {
-    double waited = 0, wall = 0;
-    for (const Burst& burst : t_.bursts) {
-      const auto w = burst.used.find("wait_s"), all = burst.used.find("wall_s");
-      if (w == burst.used.end() || all == burst.used.end()) return false;
-      waited += w->second;
-      wall += all->second;
-    }
-    if (!(waited <= kContended * wall)) return false;
-    return std::none_of(t_.rounds.begin(), t_.rounds.end(), [](const HostRound& round) {
-      const auto others = round.seen.find("others");
-      return others != round.seen.end() && others->second > kContended;
-    });
-  }
   // The fastest step that is known: others on the machine make steps longer, at times all of a burst.
   double fastest_step_s() const {
     double fastest = std::numeric_limits<double>::infinity();

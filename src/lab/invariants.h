@@ -67,6 +67,9 @@ std::optional<Broken> check_scaling(double rate_one, double rate_all, double ran
 // Share of a trial's bursts that its threads waited for a processor, or that other processes used, above
 // which its steps do not show what they take.
 inline constexpr double kContended = 0.1;
+// Whether a trial's bursts are known to have had the processors to themselves, by kContended. False where
+// nothing is known of it.
+bool had_the_processors(const Trial& trial);
 
 // What a contender's trials are held against. Zero or empty: not known, and the rules that need it are left
 // out.

@@ -25,20 +25,6 @@ namespace {
 constexpr double kPatience = 1.25;
 constexpr double kPatienceSeconds = 1;
 
-// Whether a trial's bursts are known to have had the processors to themselves: beside other work steps take
-// longer, and say nothing of how fast an answer can be.
-bool had_the_processors(const Trial& trial) {
-  for (const Burst& burst : trial.bursts) {
-    const auto waited = burst.used.find("wait_s"), wall = burst.used.find("wall_s");
-    if (waited == burst.used.end() || wall == burst.used.end()) return false;
-    if (!(waited->second <= kContended * wall->second)) return false;
-  }
-  return std::none_of(trial.rounds.begin(), trial.rounds.end(), [](const HostRound& round) {
-    const auto others = round.seen.find("others");
-    return others != round.seen.end() && others->second > kContended;
-  });
-}
-
 }  // namespace
 
 double fastest_step_ms(const std::vector<Trial>& trials, const std::string& contender) {

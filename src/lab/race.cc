@@ -81,26 +81,20 @@ std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector
                    machine ? &*machine : nullptr);
 }
 
-// Nothing where only heats are limited and none has run yet.
-std::optional<double> time_left(const recipe::Budget& budget, int heat, double elapsed_s,
-                                double last_heat_s) {
-  if (!budget.unlimited_time()) return std::max(0.0, budget.minutes * 60 - elapsed_s);
-  if (last_heat_s == 0) return std::nullopt;
-  return last_heat_s * static_cast<double>(budget.heats - heat + 1);
-}
-
 // The race of one group of contenders (lab/groups.h), between two heats.
 class Course {
  public:
-  // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time.
+  // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time;
+  // `later_s`: that of the groups after it.
   Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-         const std::vector<Trial>& trials)
+         double later_s, const std::vector<Trial>& trials)
       : plan_(plan),
         parities_(parities),
         bounds_(bounds_in(plan, parities)),
         lanes_(group.members),
         alpha_(group.alpha),
         seconds_(seconds),
+        later_s_(later_s),
         taking_part_(eligible(plan, parities).size()) {
     for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
@@ -182,6 +176,15 @@ class Course {
     return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
   }
 
+  // Seconds until the last group's race ends at the latest. Nothing where only heats are limited and none has
+  // run yet.
+  std::optional<double> time_left() const {
+    const recipe::Budget& budget = plan_.recipe.budget;
+    if (!budget.unlimited_time()) return std::max(0.0, seconds_ + later_s_ - seconds_since(begin_));
+    if (last_heat_s_ == 0) return std::nullopt;
+    return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
+  }
+
   Happening happening(const stats::Heat& next) const {
     const auto out = static_cast<int>(
         std::count_if(known_.begin(), known_.end(), [](const stats::Entrant& e) { return e.out; }));
@@ -191,7 +194,7 @@ class Course {
                   .survivors = static_cast<int>(entrants_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
                   .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
-    now.left_s = time_left(plan_.recipe.budget, heat_, now.elapsed_s, last_heat_s_);
+    now.left_s = time_left();
     if (state_.leader) {
       now.leader = entrants_[*state_.leader];
       now.leader_ms = stats::median(times_of(now.leader));
@@ -233,7 +236,7 @@ class Course {
   std::vector<Trial> trials_;
   stats::Race state_;
   std::vector<stats::Entrant> known_;
-  double alpha_ = 0, seconds_ = 0;
+  double alpha_ = 0, seconds_ = 0, later_s_ = 0;
   size_t taking_part_ = 0;  // in all groups
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
@@ -256,7 +259,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    Course course(plan, parities, group, seconds, trials);
+    Course course(plan, parities, group, seconds, left_s - seconds, trials);
     CHECK_OK(course.run(watch));
     if (proc::interrupted()) break;
     for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));

@@ -345,7 +345,7 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
                                              {"late", {{"step_ms", "10"}, {"barrier", "late"}}},
                                              {"none", {{"step_ms", "10"}, {"barrier", "none"}}},
                                              {"spins", {{"step_ms", "10"}, {"pool_spin_ms", "60"}}}});
-  plan.recipe.race.burst_seconds = 0.1;
+  plan.recipe.race.burst_seconds = 0.3;
   plan.recipe.race.bursts = 3;
   // What goes on after an answer is seen in processor time, which others on the machine may take: try again.
   std::vector<Trial> trials;

@@ -16,6 +16,7 @@ UsageMark mark_usage(pid_t pid, const std::filesystem::path& root) {
   const auto cpu = sample::cpu_time_ns(pid);
   mark.cpu_s =
       cpu ? sample::Reading(static_cast<double>(*cpu) / 1e9) : sample::Reading::absent(cpu.error().message);
+  mark.read_ns = monotonic_clock().now_ns();
   mark.process = sample::sample_process(pid, root);
   mark.energy = sample::sample_energy(root);
   return mark;
@@ -23,7 +24,7 @@ UsageMark mark_usage(pid_t pid, const std::filesystem::path& root) {
 
 std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent) {
   std::map<std::string, double> used;
-  used["wall_s"] = static_cast<double>(after.ns - before.ns) / 1e9;
+  used["wall_s"] = static_cast<double>(after.read_ns - before.ns) / 1e9;
   const auto take = [&](const char* name, const sample::Reading& then, const sample::Reading& now) {
     if (then && now && *now >= *then)
       used[name] = *now - *then;

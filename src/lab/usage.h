@@ -39,7 +39,8 @@
 namespace bakeoff::lab {
 
 struct UsageMark {
-  int64_t ns = 0;  // monotonic
+  int64_t ns = 0;       // monotonic, before the readings
+  int64_t read_ns = 0;  // once processor time was read: on a busy machine that can take a while
   sample::Reading cpu_s = {};
   sample::ProcessSnapshot process = {};
   sample::EnergySnapshot energy = {};
@@ -49,7 +50,8 @@ struct UsageMark {
 // `root`: where /proc and /sys are; processor time always comes from the kernel itself.
 UsageMark mark_usage(pid_t pid, const std::filesystem::path& root = "/");
 
-// By name; what is absent, or went backwards (a thread ended), is left out, with its reason in `absent`.
+// By name; wall_s is the longest that processor time can have come from. What is absent, or went backwards (a
+// thread ended), is left out, with its reason in `absent`.
 std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent);
 
 // A contender's, over all bursts of its sound trials that count. Without the numbers: empty.

@@ -16,7 +16,8 @@ using ::testing::IsEmpty;
 using testing::TestFolder;
 
 UsageMark mark(double s, double cpu, double wait, double faults, double switches) {
-  UsageMark m{.ns = static_cast<int64_t>(s * 1e9), .cpu_s = cpu};
+  const auto ns = static_cast<int64_t>(s * 1e9);
+  UsageMark m{.ns = ns, .read_ns = ns, .cpu_s = cpu};
   m.process.wait_s = wait;
   m.process.minor_faults = faults;
   m.process.major_faults = 0.0;
@@ -44,6 +45,14 @@ TEST(UsageBetween, IsTheDifferenceAndWhatIsAbsentHasItsReason) {
   used = usage_between(mark(1, 10, 1, 100, 5), mark(2, 11, 0.5, 100, 5), absent);
   EXPECT_FALSE(used.contains("wait_s")) << "a thread ended and took its count along";
   EXPECT_EQ(absent.at("wait_s"), "a counter went backwards");
+}
+
+TEST(UsageBetween, TimeOfAReadingThatWasHeldUpCounts) {
+  const UsageMark before = mark(1, 10, 0, 0, 0);
+  UsageMark after = mark(2, 11.5, 0, 0, 0);
+  after.read_ns += 500'000'000;  // the worker's threads went on while this process waited for a processor
+  Texts absent;
+  EXPECT_DOUBLE_EQ(usage_between(before, after, absent).at("wall_s"), 1.5);
 }
 
 TEST(MarkUsage, SeesThisProcessAtWork) {

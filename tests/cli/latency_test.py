@@ -61,7 +61,7 @@ class Latency(unittest.TestCase):
         latency = done.json()["latency"]
         self.assertAlmostEqual(latency["level"], 0.95)
         rows = {(r["contender"], r["arrivals_per_second"]): r for r in latency["rows"]}
-        self.assertEqual(len(rows), 6)
+        self.assertEqual(len(rows), 6, done.out + done.err)
         for name in ("torch", "onnxruntime"):
             alone, steady, overload = (rows[name, rate] for rate in (None, 20, 100000))
             self.assertEqual(alone["queue"], "steady", alone["note"])

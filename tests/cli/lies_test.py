@@ -142,7 +142,7 @@ class Lies(unittest.TestCase):
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
             budget="minutes = 3\nheats = 5\n",
-            race="burst_seconds = 0.15\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
+            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
         )
         outcome = place.run(
             "run",
