@@ -31,6 +31,8 @@ class Pair(NamedTuple):
     words: tuple[str, str]  # what they are called
     # Largest relative difference of the losses, by their kind.
     tolerance: dict[str, float]
+    # Two whose losses are compared in place of theirs: the same without dropout.
+    proof: tuple[Callable[[], Side], Callable[[], Side]] | None = None
 
 
 class Effort(NamedTuple):
@@ -38,6 +40,18 @@ class Effort(NamedTuple):
 
     blocks: int
     bursts: int
+    seconds: float = 0  # of a burst; 0: as many steps as the sides were made with
+
+
+class Judged(NamedTuple):
+    """A ratio with its interval, held against a bar."""
+
+    ratio: float
+    begin: float
+    end: float
+    blocks: int
+    word: str  # "ok" | "MISSED" | "undecided"
+    bar: float = 0
 
 
 def parser_for(description: str | None) -> argparse.ArgumentParser:
@@ -70,14 +84,16 @@ def trimmed_mean(values: list[float]) -> float:
 def ratios(name: str, pair: Pair, effort: Effort) -> list[float] | None:
     """One ratio a block; None, and it is said why, when the losses differ."""
     values = []
+    if pair.proof:
+        proof = pair._replace(one=pair.proof[0], other=pair.proof[1])
+        if not _same(name, proof, _start(proof), end=True):
+            return None
     for number in range(effort.blocks):
         sides = _start(pair)
         try:
-            why = _difference(sides[0].first(), sides[1].first(), pair.tolerance)
-            if why:
-                print(f"{name}: not the same training: {why}: MISSED", flush=True)
+            if not _same(name, pair, sides, compare=not pair.proof):
                 return None
-            one, other = _block(sides, effort.bursts)
+            one, other = _block(sides, effort)
         finally:
             for side in sides:
                 side.close()
@@ -90,29 +106,35 @@ def ratios(name: str, pair: Pair, effort: Effort) -> list[float] | None:
     return values
 
 
-def conclude(name: str, values: list[float] | None, low: float, high: float) -> bool:
-    """Prints the line of a ratio that should lie in low..high; False: it is missed.
-
-    "ok" and "MISSED" where the whole interval says so; else the line says "undecided",
-    and that is not a failure.
-    """
-    if values is None:
-        return False
+def judge(values: list[float], low: float, high: float) -> Judged:
+    """ "ok" and "MISSED" where the whole interval says so."""
     logs = [math.log(value) for value in values]
     mean, half = statistics.fmean(logs), math.inf
     if len(logs) > 1:
         t = STUDENT[min(len(logs) - 2, len(STUDENT) - 1)]
         half = t * statistics.stdev(logs) / math.sqrt(len(logs))
     begin, end = _exp(mean - half), _exp(mean + half)
-    bar = f"at most {high}" if low == 0 else f"{low} to {high}"
     inside, outside = low <= begin and end <= high, end < low or begin > high
-    word = "ok" if inside else "MISSED" if outside else "undecided, measure more"
+    word = "ok" if inside else "MISSED" if outside else "undecided"
+    return Judged(math.exp(mean), begin, end, len(logs), word)
+
+
+def conclude(name: str, values: list[float] | None, low: float, high: float) -> bool:
+    """Prints the line of a ratio that should lie in low..high; False: it is missed.
+
+    An undecided one is not a failure.
+    """
+    if values is None:
+        return False
+    j = judge(values, low, high)
+    bar = f"at most {high}" if low == 0 else f"{low} to {high}"
+    word = j.word + (", measure more" if j.word == "undecided" else "")
     print(
-        f"{name}: {math.exp(mean):.4f} [{begin:.4f}, {end:.4f}] over {len(logs)} "
+        f"{name}: {j.ratio:.4f} [{j.begin:.4f}, {j.end:.4f}] over {j.blocks} "
         f"blocks (bar: {bar}) {word}",
         flush=True,
     )
-    return not outside
+    return j.word != "MISSED"
 
 
 def _exp(value: float) -> float:
@@ -127,21 +149,45 @@ def _start(pair: Pair) -> list[Side]:
     return [pair.one(), other]
 
 
+def _same(
+    name: str, pair: Pair, sides: list[Side], compare: bool = True, end: bool = False
+) -> bool:
+    """Both make their first burst; False, and it is said, where the losses differ."""
+    try:
+        firsts = sides[0].first(), sides[1].first()
+    finally:
+        if end:
+            for side in sides:
+                side.close()
+    why = _difference(*firsts, pair.tolerance) if compare else ""
+    if why:
+        print(f"{name}: not the same training: {why}: MISSED", flush=True)
+    return not why
+
+
 def _difference(
     one: dict[str, float], other: dict[str, float], tolerance: dict[str, float]
 ) -> str:
-    for kind in one.keys() & other.keys():
-        if abs(one[kind] / other[kind] - 1) > tolerance[kind]:
+    kinds = one.keys() & other.keys()
+    if not kinds:
+        return "no losses of one kind"
+    for kind in kinds:
+        if not abs(one[kind] / other[kind] - 1) <= tolerance[kind]:
             return f"{kind} loss {one[kind]} and {other[kind]}"
     return ""
 
 
-def _block(sides: list[Side], bursts: int) -> tuple[float, float]:
+def _block(sides: list[Side], effort: Effort) -> tuple[float, float]:
     for side in sides:
-        side.burst()
+        side.thaw()
+        ms = side.burst()
         side.freeze()
+    if effort.seconds:
+        steps = max(2, round(effort.seconds * 1e3 / ms))
+        for side in sides:
+            side.steps = steps
     times: list[list[float]] = [[], []]
-    for _ in range(bursts):
+    for _ in range(effort.bursts):
         for index in random.sample((0, 1), 2):
             sides[index].thaw()
             times[index].append(sides[index].burst())

@@ -1,9 +1,10 @@
 """A process that trains in bursts of steps, asked for on standard input.
 
-    python -m pairing.bursts MODULE STEPS FILE...
+    python -m pairing.bursts MODULE FILE...
 
 runs ``MODULE.train(bursts, *files)``. Each line on standard input asks for one burst of
-STEPS steps; each is answered by a line of JSON with its time and a loss.
+so many steps; each is answered by a line of JSON with its time and a loss. With
+``PLAIN_DROPOUT=off`` in the environment, ``MODULE.DROPOUT`` becomes 0.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from collections.abc import Iterator
 class Bursts:
     """``for steps in bursts: <so many steps>; bursts.done(loss)``."""
 
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
+    def __init__(self) -> None:
+        self.steps = 0
         self._start = 0
         self._ns = 0
         # Frameworks may print; the answers have the first standard output for them.
@@ -34,6 +35,8 @@ class Bursts:
     def wait(self) -> bool:
         """Waits for the next request; False when there are no more."""
         line = sys.stdin.readline()
+        if line:
+            self.steps = int(line)
         self.start()
         return bool(line)
 
@@ -53,8 +56,11 @@ class Bursts:
 
 
 def main() -> None:
-    module, steps, *files = sys.argv[1:]
-    importlib.import_module(module).train(Bursts(int(steps)), *files)
+    name, *files = sys.argv[1:]
+    module = importlib.import_module(name)
+    if os.environ.get("PLAIN_DROPOUT") == "off":
+        module.DROPOUT = 0.0  # type: ignore[attr-defined]
+    module.train(Bursts(), *files)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,9 +25,11 @@ class Job(NamedTuple):
     python: Path
     scripts: Path  # what `bakeoff emit` wrote
     script: str  # "train_torch.py"
-    steps: int  # in a burst
+    steps: int  # of a burst, and of the first one, whose losses are compared
     threads: int
     backend: str = ""  # of Keras
+    program: Path | None = None  # instead of Python: a compiled worker
+    dropout: bool = True
 
     @property
     def data(self) -> Path:
@@ -52,12 +55,27 @@ class Job(NamedTuple):
             "MALLOC_TRIM_THRESHOLD_": "4294967296",
             "MALLOC_TOP_PAD_": "268435456",
             **({"KERAS_BACKEND": self.backend} if self.backend else {}),
+            **({"PLAIN_KERAS": "tf_keras"} if "_keras2" in self.script else {}),
+            **({} if self.dropout else {"PLAIN_DROPOUT": "off"}),
         }
 
 
-def emit(bakeoff: Path, recipe: str, folder: Path) -> Path:
-    """The scripts of a recipe that ships, with data and weights."""
+def emit(
+    bakeoff: Path, recipe: str, folder: Path, contenders: list[str] | None = None
+) -> Path:
+    """The scripts of a recipe that ships, with data and weights.
+
+    `contenders`: inline tables of TOML, in place of the recipe's own.
+    """
     file = ROOT / "recipes" / f"{recipe}.toml"
+    if contenders:
+        text = "contenders = [\n" + "".join(f"  {c},\n" for c in contenders) + "]"
+        pattern = re.compile(r"^contenders = \[$.*?^\]$", re.MULTILINE | re.DOTALL)
+        text, found = pattern.subn(text, file.read_text())
+        assert found == 1, file
+        folder.mkdir(exist_ok=True)
+        file = folder / file.name
+        file.write_text(text)
     command = [str(bakeoff), "emit", str(file), "--out", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder
@@ -67,6 +85,7 @@ class Side:
     """A process that trains in bursts, and uses no processor time in between."""
 
     _process: subprocess.Popen[Any]
+    steps: int  # of the next burst
 
     def freeze(self) -> None:
         self._process.send_signal(signal.SIGSTOP)
@@ -91,14 +110,18 @@ class Worker(Side):
 
     def __init__(self, job: Job, parts: int = 1) -> None:
         """`parts`: so many bursts of the worker make one of ours."""
-        self._steps, self._parts = job.steps // parts, parts
+        self.steps, self._parts = job.steps, parts
+        self.wait_ns = self.burst_ns = 0  # of all bursts; where the worker can tell
         self._ring = tempfile.NamedTemporaryFile(dir=_shared_memory())
         self._ring.write(_empty_ring(1 << 15))
         self._ring.flush()
         source, self._send = _pipe()
         receive, sink = _pipe()
         framework = job.script.removeprefix("train_").removesuffix(".py").split("_")[0]
-        runner = [str(job.python), "-m", "bakeoff_runner", "--framework", framework]
+        runner = [str(job.python), "-m", "bakeoff_runner"]
+        if job.program:
+            runner = [str(job.program)]
+        runner += ["--framework", framework]
         # The shell puts the pipes where the protocol has them.
         shell = f'exec "$@" 3<&{source} 4>&{sink} {source}<&- {sink}>&-'
         self._process = subprocess.Popen(
@@ -122,18 +145,21 @@ class Worker(Side):
             data=str(job.data),
             weights=str(job.weights),
             layout=str(layout) if layout.exists() else None,
+            dropout=job.dropout,
         )
 
     def first(self) -> dict[str, float]:
-        steps = self._steps * self._parts
-        losses = self._ask("losses", steps=steps)["losses"]
+        losses = self._ask("losses", steps=self.steps)["losses"]
         mean = sum(losses) / len(losses)
         return {"first": losses[0], "mean": mean, "last": losses[-1]}
 
     def burst(self) -> float:
-        answers = [self._ask("run", steps=self._steps) for _ in range(self._parts)]
+        steps = self.steps // self._parts
+        answers = [self._ask("run", steps=steps) for _ in range(self._parts)]
         ns = sum(answer["ns"] for answer in answers)
-        return float(ns) / (self._steps * self._parts) / 1e6
+        self.burst_ns += ns
+        self.wait_ns += sum(answer.get("wait", {}).get("ns", 0) for answer in answers)
+        return float(ns) / (steps * self._parts) / 1e6
 
     def close(self) -> None:
         os.close(self._send)
@@ -154,11 +180,13 @@ class Worker(Side):
 
 
 class Loop(Side):
-    """A module with ``train(bursts, *files)``, see bursts.py."""
+    """A module with ``train(bursts, *files)``, see bursts.py, or such a program."""
 
     def __init__(self, job: Job, module: Path, *files: Path) -> None:
-        self._steps = job.steps
-        command = [job.python, "-m", "pairing.bursts", module.stem, str(job.steps)]
+        self.steps = job.steps
+        command = [job.python, "-m", "pairing.bursts", module.stem]
+        if module.suffix != ".py":
+            command = [module]
         self._process = subprocess.Popen(
             [*map(str, command), *map(str, files)],
             stdin=subprocess.PIPE,
@@ -176,7 +204,7 @@ class Loop(Side):
         return losses
 
     def burst(self) -> float:
-        return float(self._ask()["ns"]) / self._steps / 1e6
+        return float(self._ask()["ns"]) / self.steps / 1e6
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -186,7 +214,7 @@ class Loop(Side):
 
     def _ask(self) -> dict[str, Any]:
         assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write("go\n")
+        self._process.stdin.write(f"{self.steps}\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "lab/environments.h"
 #include "lab/fit.h"
 #include "lab/host.h"
+#include "lab/largest_batch.h"
 #include "lab/latency.h"
 #include "lab/plan.h"
 #include "lab/profile.h"
@@ -95,6 +97,12 @@ std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
   return std::max(0.0, budget.minutes * 60 - seconds_since(begin));
 }
 
+// For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
+void look_elsewhere(lab::Plan& plan) {
+  if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
+  if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
+}
+
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(std::vector<lab::Parity> parities, plan.directory.parities());
@@ -111,7 +119,9 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   }
   if (!proc::interrupted()) CHECK_OK(lab::fit(plan, parities, trials, progress.lines(), progress.race()));
   if (proc::interrupted()) return Done{};
-  return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
+  const lab::LaneAt lanes = lab::lanes_of(plan, progress.lines());
+  CHECK_OK(lab::search_batches(plan, parities, trials, lanes, progress.race()));
+  return lab::search_largest(plan, parities, trials, lanes, progress.race());
 }
 
 }  // namespace
@@ -136,6 +146,7 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
+    look_elsewhere(*plan);
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));

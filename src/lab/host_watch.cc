@@ -72,8 +72,8 @@ std::map<int, const Trial*> one_a_heat(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-HostEye machine_eye(const std::vector<int>& cpus) {
-  return [sampler = sample::HostSampler({.cpus = cpus})] { return sampler.take(); };
+HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root) {
+  return [sampler = sample::HostSampler({.root = root, .cpus = cpus})] { return sampler.take(); };
 }
 
 std::string disturbance(const HostChange& change, const recipe::HostRule& rule) {

@@ -22,7 +22,7 @@ namespace bakeoff::lab {
 // Where snapshots come from: the machine, or a test's script.
 using HostEye = std::function<sample::HostSnapshot()>;
 // This machine, over `cpus` (empty: all).
-HostEye machine_eye(const std::vector<int>& cpus);
+HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root = "/");
 
 // Which rule was broken, in words; empty: none. What is absent breaks none, but a machine that slept and a
 // clock that went backwards always do.

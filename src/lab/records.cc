@@ -47,7 +47,7 @@ using Json = nlohmann::ordered_json;
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses, used, wait)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
@@ -57,6 +57,7 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, memory, not_sampled, sensors_lost, effective, versions)
 BAKEOFF_RECORD(BatchTrial, batch, trial)
+BAKEOFF_RECORD(LargestTrial, contender, batch, started, limit_bytes, failure, peak_bytes, on_gpu)
 BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
 BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, rounds, effective)
 BAKEOFF_RECORD(FitTrial, contender, seed, started, failure, start_up_ns, stretches, rounds, on_trained,
@@ -172,6 +173,8 @@ std::string to_json(const BatchTrial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const LargestTrial& trial) { return dump(Json(trial)); }
+
 std::string to_json(const LatencyTrial& trial) { return dump(Json(trial)); }
 
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file) {
@@ -211,6 +214,10 @@ Result<FitTrial> fit_from_json(std::string_view text, const std::string& where) 
 
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
   return record_from<BatchTrial>(text, where, "batch");
+}
+
+Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::string& where) {
+  return record_from<LargestTrial>(text, where, "batch");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
@@ -272,6 +279,9 @@ Status RunDirectory::append(const FitTrial& trial) const {
 Status RunDirectory::append(const BatchTrial& trial) const {
   return append_record(path_ / "batches.jsonl", to_json(trial));
 }
+Status RunDirectory::append(const LargestTrial& trial) const {
+  return append_record(path_ / "largest.jsonl", to_json(trial));
+}
 
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
@@ -292,6 +302,9 @@ Result<std::vector<FitTrial>> RunDirectory::fits() const {
 }
 Result<std::vector<BatchTrial>> RunDirectory::batch_trials() const {
   return read_lines<BatchTrial>(path_ / "batches.jsonl", batch_trial_from_json);
+}
+Result<std::vector<LargestTrial>> RunDirectory::largest_trials() const {
+  return read_lines<LargestTrial>(path_ / "largest.jsonl", largest_trial_from_json);
 }
 Result<std::vector<LatencyTrial>> RunDirectory::latencies() const {
   return read_lines<LatencyTrial>(path_ / "latency.jsonl", latency_from_json);

@@ -10,6 +10,7 @@
 #include "lab/fit_rows.h"
 #include "lab/host_watch.h"
 #include "lab/input_wait.h"
+#include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
@@ -113,6 +114,7 @@ struct Summary {
   std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them
   FitFacts fit_facts = {};               // what they were
   std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
+  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
   std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
   double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};

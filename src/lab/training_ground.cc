@@ -149,7 +149,7 @@ double tree_cpu_s(pid_t pid) {
 
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
                   const std::function<void()>& act) {
-  const HostEye look = plan.host ? plan.host : machine_eye(cpus);
+  const HostEye look = plan.host ? plan.host : machine_eye(cpus, plan.sensors);
   const sample::HostSnapshot before = look();
   const double used = tree_cpu_s(pid);
   act();

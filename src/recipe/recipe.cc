@@ -9,6 +9,7 @@
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "recipe/contenders.h"
+#include "recipe/largest_batch.h"
 #include "recipe/reader.h"
 #include "zoo/zoo.h"
 
@@ -245,6 +246,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
   race.device = reader.word("race", "device", race.device);
   race.sample_ms = reader.integer("race", "sample_ms", race.sample_ms);
+  race.nvtx = reader.flag("race", "nvtx", race.nvtx);
   race.confirm_heats = reader.integer("race", "confirm_heats", race.confirm_heats);
   race.noise_ceiling = reader.real("race", "noise_ceiling", race.noise_ceiling);
   for (const std::string& name : names_in("race")) {
@@ -278,6 +280,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
   TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
+  TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
   TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {

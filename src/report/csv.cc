@@ -6,6 +6,7 @@
 
 #include "report/cells.h"
 #include "report/fit_view.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
@@ -38,8 +39,9 @@ std::string settings(const lab::Contender& contender) {
 // What only some recipes ask for stands behind the columns of all.
 std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
                                    const std::string& contender, bool names) {
-  for (const auto& fields : {target_fields(s, contender), fit_fields(s, contender),
-                             latency_fields(s, contender), search_fields(s, contender)}) {
+  for (const auto& fields :
+       {target_fields(s, contender), fit_fields(s, contender), latency_fields(s, contender),
+        search_fields(s, contender), largest_fields(s, contender)}) {
     for (const auto& [name, value] : fields) record.push_back(names ? name : value);
   }
   return record;
@@ -81,6 +83,10 @@ std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool
           plain(row.wait.first_ms),
           plain(row.wait.epoch_ms),
           plain(row.epoch.price),
+          plain(row.epoch.joules),
+          plain(row.epoch.grams_co2),
+          plain(row.epoch.samples_per_joule),
+          plain(row.epoch.samples_per_unit),
           if_ranked(plain(row.start_up.start)),
           if_ranked(plain(row.start_up.import)),
           if_ranked(plain(row.start_up.build)),
@@ -134,6 +140,10 @@ std::string render_csv(const lab::Summary& summary) {
                                           "first_batch_wait_ms",
                                           "epoch_wait_ms",
                                           "price_per_epoch",
+                                          "joules_per_epoch",
+                                          "grams_co2_per_epoch",
+                                          "samples_per_joule",
+                                          "samples_per_currency_unit",
                                           "start_ms",
                                           "import_ms",
                                           "build_ms",

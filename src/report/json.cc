@@ -123,6 +123,8 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
                   {"price", number(r.epoch.price)},
                   {"joules", number(r.epoch.joules)},
                   {"grams_co2", number(r.epoch.grams_co2)}};
+  out["samples_per_joule"] = number(r.epoch.samples_per_joule);
+  out["samples_per_currency_unit"] = number(r.epoch.samples_per_unit);
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
                         {"import", number(r.start_up.import)},
                         {"build", number(r.start_up.build)},
@@ -352,6 +354,25 @@ Json search(const lab::Summary& s) {
   return rows;
 }
 
+Json largest(const lab::Summary& s) {
+  constexpr const char* kStops[] = {"nothing", "limit", "allocator", "kernel",
+                                    "crash",   "time",  "start",     "no script"};
+  Json rows = Json::array();
+  for (const lab::LargestRow& r : s.largest) {
+    rows.push_back({{"contender", r.contender},
+                    {"largest_batch", r.largest ? Json(*r.largest) : Json(nullptr)},
+                    {"peak_bytes", r.peak_bytes > 0 ? Json(r.peak_bytes) : Json(nullptr)},
+                    {"fails_at", r.fails_at ? Json(*r.fails_at) : Json(nullptr)},
+                    {"exact", r.exact},
+                    {"bytes_per_sample", r.bytes_per_sample ? number(*r.bytes_per_sample) : Json(nullptr)},
+                    {"limit_bytes", r.limit_bytes > 0 ? Json(r.limit_bytes) : Json(nullptr)},
+                    {"stop", kStops[static_cast<int>(r.stop)]},
+                    {"stopped_by", r.stopped_by},
+                    {"tried", r.tried}});
+  }
+  return rows;
+}
+
 Json head(const lab::Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
@@ -383,6 +404,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   if (!s.fit.empty()) out["fit"] = fit(s);
   if (!s.latency.empty()) out["latency"] = latency(s);
   if (!s.search.empty()) out["batch_search"] = search(s);
+  if (!s.largest.empty()) out["largest_batch"] = largest(s);
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;

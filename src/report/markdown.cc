@@ -8,7 +8,9 @@
 #include "report/beside.h"
 #include "report/cells.h"
 #include "report/fit_view.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
+#include "report/numbers.h"
 #include "report/search_view.h"
 #include "report/target_view.h"
 #include "report/text.h"
@@ -90,6 +92,41 @@ std::string below(const std::vector<Cells>& rows, const NameOf& name_of, const s
   return out;
 }
 
+// Memory, energy and money by the sample, where anybody has a number of them.
+std::string cost(const lab::Summary& s) {
+  std::vector<Cells> rows;
+  for (const lab::Row& row : s.ranked) {
+    rows.push_back(cells(s, row));
+    fill_usage(s, row, rows.back());
+  }
+  const std::string unit = s.currency.empty() ? "unit of currency" : escape(s.currency);
+  const std::pair<std::string, std::string Cells::*> all[] = {{"memory a sample", &Cells::sample_memory},
+                                                              {"samples/J", &Cells::per_joule},
+                                                              {"samples/" + unit, &Cells::per_unit},
+                                                              {"an epoch", &Cells::epoch},
+                                                              {"its price", &Cells::price},
+                                                              {"its CO2", &Cells::co2}};
+  std::string head = "\n**Cost**\n\n| contender |", rule = "|---|";
+  std::vector<std::string Cells::*> shown;
+  for (const auto& column : all) {
+    const auto text = column.second;
+    if (std::all_of(rows.begin(), rows.end(), [&](const Cells& c) { return c.*text == kNone; })) continue;
+    head += ' ' + column.first + " |", rule += "---:|";
+    shown.push_back(text);
+  }
+  if (shown.empty()) return "";
+  std::string out = head + '\n' + rule + '\n';
+  for (const Cells& c : rows) {
+    out += fmt::format("| {} |", code(c.name));
+    for (const auto& text : shown) out += ' ' + escape(c.*text) + " |";
+    out += '\n';
+  }
+  if (!s.not_sampled.empty())
+    out += fmt::format("\n<sub>Not measured: {}.</sub>\n",
+                       escape(fmt::format("{}", fmt::join(s.not_sampled, "; "))));
+  return out;
+}
+
 std::string latency(const lab::Summary& s) {
   const std::vector<LatencyCells> rows = latency_cells(s);
   std::string out = "\n**Latency**\n\n| requests | contender |", rule = "|---|---|";
@@ -146,6 +183,18 @@ std::string search(const lab::Summary& s) {
                    rows, [](const SearchCells& row) { return code(row.name); }, search_legend(s));
 }
 
+std::string largest(const lab::Summary& s) {
+  std::string out =
+      "\n**Largest batch that fits**\n\n| contender | largest batch | fails at | peak | a sample | limit |\n"
+      "|---|---:|---:|---:|---:|---:|\n";
+  const std::vector<LargestCells> rows = largest_cells(s);
+  for (const LargestCells& row : rows)
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.name), row.largest, row.fails_at,
+                       row.peak, row.per_sample, row.limit);
+  return out + below(
+                   rows, [](const LargestCells& row) { return code(row.name); }, largest_legend());
+}
+
 std::string unranked(const lab::Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
   for (const lab::Row& row : s.unranked) {
@@ -168,11 +217,13 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
     out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
+  out += cost(s);
   out += beside_markdown(s);
   if (!s.fit.empty()) out += fit_table(s);
   if (!s.target.empty()) out += target(s);
   if (!s.latency.empty()) out += latency(s);
   if (!s.search.empty()) out += search(s);
+  if (!s.largest.empty()) out += largest(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

@@ -30,19 +30,19 @@ constexpr const char* kCausal = R"(if causal:
 constexpr const char* kPadding = R"(seen = tf.range(k.shape[1]) <= last[:, None, None, None]
 scores = tf.where(seen, scores, scores.dtype.min)
 )";
+// A loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass and costs half a
+// step more.
 constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
-    """The whole sequence from a zero state; the gates are i, f, g, o."""
-
-    def step(state, gates):
-        h, c = state
-        i, f, g, o = tf.split(gates + tf.matmul(h, weight_hh), 4, axis=-1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-        return tf.sigmoid(o) * tf.tanh(c), c
-
+    """The whole sequence from a zero state, unrolled; the gates are i, f, g, o."""
     gates = $gates$
-    zeros = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
-    h, _ = tf.scan(step, tf.transpose(gates, (1, 0, 2)), (zeros, zeros))
-    return tf.transpose(h, (1, 0, 2))
+    h = c = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    outputs = []
+    for step in tf.unstack(gates, axis=1):
+        i, f, g, o = tf.split(step + tf.matmul(h, weight_hh), 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        outputs.append(h)
+    return tf.stack(outputs, axis=1)
 )";
 
 constexpr NetworkHelpers kHelpers = {

@@ -61,18 +61,16 @@ def attention(q, k, v, last=None, *, causal=False):
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):
-    """The whole sequence from a zero state; the gates are i, f, g, o."""
-
-    def step(state, gates):
-        h, c = state
-        i, f, g, o = tf.split(gates + tf.matmul(h, weight_hh), 4, axis=-1)
-        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
-        return tf.sigmoid(o) * tf.tanh(c), c
-
+    """The whole sequence from a zero state, unrolled; the gates are i, f, g, o."""
     gates = tf.tensordot(x, weight_ih, 1) + bias
-    zeros = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
-    h, _ = tf.scan(step, tf.transpose(gates, (1, 0, 2)), (zeros, zeros))
-    return tf.transpose(h, (1, 0, 2))
+    h = c = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    outputs = []
+    for step in tf.unstack(gates, axis=1):
+        i, f, g, o = tf.split(step + tf.matmul(h, weight_hh), 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.sigmoid(o) * tf.tanh(c)
+        outputs.append(h)
+    return tf.stack(outputs, axis=1)
 
 
 class Sequences(tf.Module):

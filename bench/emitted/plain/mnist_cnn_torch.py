@@ -7,8 +7,7 @@ import torch.nn.functional as F
 from pairing.bursts import Bursts
 from safetensors.torch import load_file
 from torch import nn
-
-BATCH = 256
+from torch_loop import device, load_data, train_loop
 
 
 class Net(nn.Module):
@@ -32,22 +31,13 @@ class Net(nn.Module):
         return self.fc2(x)
 
 
+def loss_of(model, x, y):
+    return F.cross_entropy(model(x), y)
+
+
 def train(bursts: Bursts, data: str, weights: str) -> None:
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tensors = load_file(data)
-    x = (tensors["x"].float() / 255).to(device)
-    y = tensors["y"].long().to(device)
+    x, y = load_data(data, "x", "y")
     model = Net().to(device)
     model.load_state_dict(load_file(weights))
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-4, alpha=0.9, eps=1e-7)
-    batches = len(x) // BATCH
-    step = 0
-    for steps in bursts:
-        for _ in range(steps):
-            i = step % batches * BATCH
-            step += 1
-            optimizer.zero_grad()
-            loss = F.cross_entropy(model(x[i : i + BATCH]), y[i : i + BATCH])
-            loss.backward()
-            optimizer.step()
-        bursts.done(loss.item())
+    train_loop(bursts, model, optimizer, loss_of, [x / 255, y], 256)
