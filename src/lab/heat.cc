@@ -132,13 +132,15 @@ void pause_for(double seconds) {
 }
 
 void run_burst(Member& member, Sensing& sensing) {
+  const double used_before_s = tree_cpu_s(member.sensors.pid);
   const UsageMark before = sensing.begin(member.sensors);
   member.worker->thaw();
   auto ran = member.worker->run(member.burst_steps);
   if (ran) member.worker->freeze();
   auto used = sensing.end(member.sensors, before, member.trial);
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
-  member.cpu_ns = std::llround(of("cpu_s") * kNsPerSecond);
+  const double used_s = std::max(0.0, tree_cpu_s(member.sensors.pid) - used_before_s);
+  member.cpu_ns = std::llround(used_s * kNsPerSecond);
   if (ran) {
     ran->burst.switches = std::llround(of("involuntary_switches"));
     ran->burst.used = std::move(used);

@@ -1,18 +1,15 @@
 #include "lab/training_ground.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <numeric>
-#include <sstream>
 
 #include "base/files.h"
 #include "lab/data.h"
 #include "lab/evidence.h"
 #include "lab/race.h"
-#include "proc/process_tree.h"
-#include "sample/process_sampler.h"
+#include "lab/usage.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
 
@@ -20,18 +17,6 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr int64_t kTestPictures = 10'000;
-
-// Ticks of /proc/<pid>/stat: utime, stime (unless `ended_only`), and those of ended children.
-double ticks_of(pid_t pid, bool ended_only) {
-  const auto stat = read_file(fs::path("/proc") / std::to_string(pid) / "stat");
-  if (!stat) return 0;
-  std::istringstream fields(stat->substr(std::min(stat->size(), stat->rfind(')') + 1)));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double own_user = 0, own_system = 0, user = 0, system = 0;
-  fields >> own_user >> own_system >> user >> system;
-  return user + system + (ended_only ? 0 : own_user + own_system);
-}
 
 }  // namespace
 
@@ -137,14 +122,6 @@ std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Pari
   const std::set<std::string> out = failed_in(trials);
   std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
   return lanes;
-}
-
-double tree_cpu_s(pid_t pid) {
-  const auto own = sample::cpu_time_ns(pid);
-  double ticks = ticks_of(pid, true);
-  for (const pid_t child : proc::descendants(pid)) ticks += ticks_of(child, false);
-  return (own ? static_cast<double>(*own) / 1e9 : 0) +
-         ticks / static_cast<double>(std::max(::sysconf(_SC_CLK_TCK), 1L));
 }
 
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,

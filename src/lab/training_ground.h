@@ -76,7 +76,4 @@ std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Pari
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
                   const std::function<void()>& act);
 
-// Seconds of processor time of a process, its descendants, and those of them that ended.
-double tree_cpu_s(pid_t pid);
-
 }  // namespace bakeoff::lab

@@ -54,6 +54,10 @@ UsageMark mark_usage(pid_t pid, const std::filesystem::path& root = "/");
 // thread ended), is left out, with its reason in `absent`.
 std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent);
 
+// Seconds of processor time of a process, its descendants (workers of a DataLoader), and those of them that
+// ended; of the descendants in the kernel's ticks.
+double tree_cpu_s(pid_t pid);
+
 // A contender's, over all bursts of its sound trials that count. Without the numbers: empty.
 struct Usage {
   std::optional<double> cores = {};         // processors busy on the mean

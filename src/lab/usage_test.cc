@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -64,6 +66,22 @@ TEST(MarkUsage, SeesThisProcessAtWork) {
   EXPECT_GE(used.at("cpu_s"), 0.02);
   EXPECT_GT(used.at("wall_s"), 0);
   EXPECT_TRUE(used.contains("minor_faults"));
+}
+
+TEST(TreeCpu, CountsChildrenThatWorkAndThoseThatEnded) {
+  const double before = tree_cpu_s(::getpid());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (sample::dependent_chain(1000) != 0) {
+    }
+  }
+  ASSERT_GT(child, 0);
+  while (sample::cpu_time_ns(child).value() < 200'000'000) ::usleep(1000);
+  EXPECT_GE(tree_cpu_s(::getpid()) - before, 0.15) << "of a child at work; ticks are of 10 ms";
+  ::kill(child, SIGKILL);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_GE(tree_cpu_s(::getpid()) - before, 0.15) << "of one that was waited for";
 }
 
 TEST(MarkUsage, ReadsEnergyBelowItsRoot) {
