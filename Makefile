@@ -1,5 +1,5 @@
 # Thin: everything is done by scripts/. `make help` lists the commands.
-.PHONY: help demo test check bench prove verdicts clean
+.PHONY: help demo test check bench prove verdicts networks clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -22,6 +22,9 @@ prove:  ## the whole statistical proof: error rates, power and cost of verdicts 
 
 verdicts:  ## the same, and rewrite the tables and the plot of docs/verdicts.md
 	@scripts/prove --full --document docs/verdicts.md $(if $(TRACES),--traces $(TRACES))
+
+networks:  ## train the networks in full for 3 steps in every framework (a quarter of an hour; docs/networks.md)
+	@scripts/build dev bakeoff && python3 scripts/full_networks.py
 
 clean:  ## remove what was built; environments and data stay (see `bakeoff env list`)
 	rm -rf build

@@ -30,6 +30,7 @@ from bakeoff_runner.adapter import (
     load_adapter,
 )
 from bakeoff_runner.channel import Channel, ProtocolError, Request
+from bakeoff_runner.nvtx import NvtxError, Ranges, ranges_from
 from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
 from bakeoff_runner.tensors import write_safetensors
@@ -48,9 +49,11 @@ class _Session(TrainCommands):
         channel: Channel,
         mark: Callable[[], None],
         memory: Callable[[], Fields],
+        ranges: Optional[Ranges] = None,
     ) -> None:
         self._channel = channel
-        self._mark = mark
+        self._mark = mark if ranges is None else ranges.marking(mark)
+        self._ranges = ranges
         self._memory = memory
         self._waiting: Optional[Request] = None  # received, not yet taken
         self._open: Optional[Request] = None  # taken by the training loop
@@ -90,6 +93,8 @@ class _Session(TrainCommands):
                 self._channel.fail(request.id, "protocol", error)
                 continue
             self._open, self._steps = request, steps
+            if self._ranges is not None:
+                self._ranges.begin(steps)
             self._started_ns = time.monotonic_ns()
             return RunCommand(steps)
 
@@ -102,6 +107,8 @@ class _Session(TrainCommands):
                 f"the adapter claims {result.ns} ns for a run of {wall_ns} ns"
             )
         request, self._open = self._open, None
+        if self._ranges is not None:
+            self._ranges.end()
         self._channel.answer(
             request.id,
             {
@@ -118,6 +125,8 @@ class _Session(TrainCommands):
         if self._open is None:
             return False
         request, self._open = self._open, None
+        if self._ranges is not None:
+            self._ranges.end()
         self._channel.fail(request.id, "run", error)
         return True
 
@@ -128,7 +137,14 @@ class Worker:
     def __init__(self, framework: str, channel: Channel, ring: Optional[str]) -> None:
         self._framework = framework
         self._channel = channel
-        self._session = _Session(channel, marker(ring), self._memory)
+        ranges: Optional[Ranges] = None
+        self._nvtx: Fields = {}  # effective settings, where ranges are asked for
+        try:
+            ranges = ranges_from()
+            self._nvtx = {} if ranges is None else {"nvtx": True}
+        except NvtxError as error:
+            self._nvtx = {"nvtx": f"no ranges: {error}"}
+        self._session = _Session(channel, marker(ring), self._memory, ranges)
         self._adapter: Optional[Adapter] = None
         self._built = False
         self._predicts = False
@@ -216,7 +232,7 @@ class Worker:
             "import_ns": elapsed,
             "versions": info.versions,
             "device": info.device,
-            "effective": info.effective,
+            "effective": {**info.effective, **self._nvtx},
         }
 
     def _build(self, request: Request) -> Fields:

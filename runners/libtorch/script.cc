@@ -82,6 +82,10 @@ class LibtorchAdapter : public Adapter {
   Burst run(int64_t steps, Ring& ring) override {
     return guarded([&] { return burst(steps, ring); });
   }
+  std::vector<std::string> batch_hashes(int64_t count,
+                                        const std::vector<std::vector<int64_t>>& row_shapes) override {
+    return guarded([&] { return first_batches(count, row_shapes); });
+  }
   std::vector<std::string> write_state(const std::string& out) override {
     return guarded([&] {
       std::vector<std::string> names;
@@ -263,9 +267,18 @@ class LibtorchAdapter : public Adapter {
     return found;
   }
 
+  std::vector<std::string> first_batches(int64_t count, const std::vector<std::vector<int64_t>>& row_shapes) {
+    built_->restart(train_);
+    std::vector<std::string> hashes;
+    for (int64_t n = 0; n < count; ++n) hashes.push_back(batch_hash(built_->next_batch(), row_shapes));
+    reset();
+    return hashes;
+  }
+
   Burst burst(int64_t steps, Ring& ring) {
     need_optimizer();
     Tensor loss;
+    built_->waits.take();
     const int64_t start = now_ns();
     for (int64_t n = 0; n < steps; ++n) {
       loss = built_->step();
@@ -273,7 +286,7 @@ class LibtorchAdapter : public Adapter {
     }
     barrier();
     const int64_t end = now_ns();
-    return {end - start, loss.item<double>()};
+    return {end - start, loss.item<double>(), built_->waits.take()};
   }
 
   torch::ScalarType dtype_ = torch::kFloat32;

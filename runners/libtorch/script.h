@@ -25,12 +25,14 @@
 #include <ATen/Version.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <concepts>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <tuple>
 
+#include "batch_hashes.h"
 #include "tensors.h"
 #include "worker.h"
 
@@ -63,11 +65,14 @@ class Built {
   virtual int64_t rows() const = 0;
   // A fresh optimizer, and the first row of the data next.
   virtual void restart(bool train) = 0;
-  // The loss of the next batch, before its update.
+  // What the program's Batches give next.
+  virtual std::vector<torch::Tensor> next_batch() = 0;
+  // The loss of the next batch, before its update. Notes in `waits` how long the batch took to come.
   virtual torch::Tensor step() = 0;
   // The same on rows of the data and with another optimizer.
   virtual torch::Tensor step(int64_t first, int64_t count, torch::optim::Optimizer& optimizer) = 0;
   virtual torch::Tensor predict(int64_t first, int64_t count) = 0;
+  WaitClock waits;
 };
 
 template <typename Idiom>
@@ -91,10 +96,16 @@ class BuiltOf : public Built {
     optimizer_.reset();
     if (train) optimizer_.reset(new Optimizer(Idiom::make_optimizer(model_)));
     batches_.reset();
+    waits.restart(std::max<int64_t>(1, rows() / Idiom::kBatch));
+  }
+  std::vector<torch::Tensor> next_batch() override {
+    return std::apply([](const auto&... inputs) { return std::vector<torch::Tensor>{inputs...}; }, next());
   }
   torch::Tensor step() override {
-    if (!batches_) batches_.emplace(data_);
-    return step_on(batches_->next(), *optimizer_);
+    const int64_t start = now_ns();
+    const Data batch = next();
+    waits.came(now_ns() - start);
+    return step_on(batch, *optimizer_);
   }
   torch::Tensor step(int64_t first, int64_t count, torch::optim::Optimizer& optimizer) override {
     return step_on(some(first, count), optimizer);
@@ -109,6 +120,10 @@ class BuiltOf : public Built {
   using Data = decltype(Idiom::load_data(std::string()));
   using Batches = typename Idiom::Batches;
 
+  Data next() {
+    if (!batches_) batches_.emplace(data_);
+    return batches_->next();
+  }
   torch::Tensor step_on(const Data& batch, torch::optim::Optimizer& optimizer) {
     return std::apply([&](const auto&... inputs) { return Idiom::train_step(model_, optimizer, inputs...); },
                       batch);

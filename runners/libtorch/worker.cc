@@ -125,6 +125,21 @@ ParityRequest parity_request(const Json& request) {
           needed_path(request, "out")};
 }
 
+std::vector<std::vector<int64_t>> shapes(const Json& request, const char* key) {
+  const Json* value = field(request, key);
+  if (value == nullptr || !value->is_array()) throw ProtocolError("'" + std::string(key) + "' is no list");
+  std::vector<std::vector<int64_t>> all;
+  for (const Json& shape : value->array()) {
+    if (!shape.is_array()) throw ProtocolError("'" + std::string(key) + "' is not a list of shapes");
+    std::vector<int64_t>& lengths = all.emplace_back();
+    for (const Json& length : shape.array()) {
+      if (!length.is_integer()) throw ProtocolError("'" + std::string(key) + "' is not a list of shapes");
+      lengths.push_back(length.integer());
+    }
+  }
+  return all;
+}
+
 // VmHWM and VmRSS of this process, in bytes.
 Json memory() {
   Json sizes;
@@ -202,7 +217,8 @@ class Worker {
   void perform(const std::string& op, const Json& request, Ring& ring, Json& answer) {
     if (op == "memory") return add(answer, memory());
     if (op == "import") return import(request, answer);
-    if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state") {
+    if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state" &&
+        op != "batches") {
       throw ProtocolError("unknown op '" + op + "'");
     }
     if (!imported_) throw ProtocolError("the framework is not imported yet");
@@ -210,6 +226,7 @@ class Worker {
     if (!built_) throw ProtocolError("nothing is built");
     if (op == "parity") return parity(request, answer);
     if (op == "state") return state(request, answer);
+    if (op == "batches") return batches(request, answer);
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
 
@@ -248,6 +265,14 @@ class Worker {
     answer["tensors"] = names;
   }
 
+  void batches(const Json& request, Json& answer) {
+    Json::Array hashes;
+    for (const std::string& hash :
+         adapter_.batch_hashes(positive(request, "count"), shapes(request, "row_shapes")))
+      hashes.emplace_back(hash);
+    answer["sha256"] = hashes;
+  }
+
   void losses(const Json& request, Json& answer) {
     const Losses found = adapter_.losses(positive(request, "steps"));
     answer["losses"] = Json::Array(found.losses.begin(), found.losses.end());
@@ -263,6 +288,11 @@ class Worker {
     answer["wall_ns"] = now_ns() - start;
     answer["steps"] = steps;
     answer["loss"] = burst.loss;
+    if (!burst.wait) return;
+    answer["wait"] = {{"ns", burst.wait->ns},
+                      {"batches", burst.wait->batches},
+                      {"first_ns", burst.wait->first_ns},
+                      {"firsts", burst.wait->firsts}};
   }
 
   static void add(Json& answer, const Json& fields) {

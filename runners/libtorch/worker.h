@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -94,9 +95,16 @@ struct Losses {
   int64_t first_ns = 0, ns = 0;
 };
 
+// Time waited for batches; the first one of each epoch apart.
+struct BatchWait {
+  int64_t ns = 0, batches = 0;
+  int64_t first_ns = 0, firsts = 0;
+};
+
 struct Burst {
   int64_t ns = 0;
   double loss = 0;  // of the last step
+  std::optional<BatchWait> wait = {};
 };
 
 // What a framework has to do; docs/runner_protocol.md says what each operation means.
@@ -109,6 +117,9 @@ class Adapter {
   virtual std::vector<std::string> parity(const ParityRequest& request) = 0;
   virtual Losses losses(int64_t steps) = 0;
   virtual Burst run(int64_t steps, Ring& ring) = 0;
+  // One hash for each of the first batches that training reads; it stands at the first row again afterwards.
+  virtual std::vector<std::string> batch_hashes(int64_t count,
+                                                const std::vector<std::vector<int64_t>>& row_shapes) = 0;
   // Writes parameters and buffers as they are now; gives the sorted names.
   virtual std::vector<std::string> write_state(const std::string& out) = 0;
 };

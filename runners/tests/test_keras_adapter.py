@@ -205,6 +205,81 @@ def test_bursts_end_with_an_execution(
     assert worker.ask("run", steps=4)["steps"] == 5
 
 
+def waits(answer: dict[str, Any]) -> tuple[int, int]:
+    """How many batches within an epoch and how many first ones a burst waited for."""
+    assert answer["ok"], answer
+    wait = answer["wait"]
+    assert 0 <= wait["ns"] + wait["first_ns"] < answer["ns"]
+    assert (wait["ns"] > 0) == (wait["batches"] > 0)
+    assert (wait["first_ns"] > 0) == (wait["firsts"] > 0)
+    return wait["batches"], wait["firsts"]
+
+
+def test_bursts_tell_their_waits(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    """An epoch has three batches."""
+    assert prepare(worker, tmp_path)["ok"]
+    assert worker.ask("losses", steps=4)["ok"]
+    # On torch `fit` has its first batch before the burst begins, and at the end of a
+    # burst the first of the next one.
+    early = BACKEND == "torch"
+    expected = [(1, 0), (5, 2)] if early else [(0, 1), (5, 2)]
+    assert [waits(worker.ask("run", steps=n)) for n in (1, 7)] == expected
+    # A loop that was left begins an epoch of its own.
+    assert worker.ask("losses", steps=2)["ok"]
+    assert waits(worker.ask("run", steps=2)) == ((2, 0) if early else (1, 1))
+
+
+@pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
+def test_executions_of_several_steps_tell_the_waits_of_each(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    assert prepare(worker, tmp_path, steps=2)["ok"]
+    assert waits(worker.ask("run", steps=1)) == (1, 1)
+    assert waits(worker.ask("run", steps=1)) == (1, 0)
+    assert waits(worker.ask("run", steps=3)) == (2, 1)
+
+
+SLOW = """
+
+class Slow(keras.utils.SEQUENCE):
+    def __init__(self, x, y):
+        super().__init__()
+        self.x, self.y = x, y
+
+    def __len__(self):
+        return len(self.y) // BATCH_SIZE
+
+    def __getitem__(self, index):
+        time.sleep(0.02)
+        rows = slice(index * BATCH_SIZE, (index + 1) * BATCH_SIZE)
+        return self.x[rows], self.y[rows]
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    return model.fit(
+        Slow(x, y), epochs=epochs, shuffle=False, callbacks=callbacks, verbose=0
+    )
+"""
+
+
+def test_a_slow_source_is_waited_for(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    slow = SLOW.replace("SEQUENCE", "Sequence" if SECOND else "PyDataset")
+    head, found, _ = SCRIPT.partition("\ndef fit(")
+    assert found
+    assert prepare(worker, tmp_path, "import time\n" + head + slow)["ok"]
+    assert worker.ask("run", steps=6)["ok"]
+    answer = worker.ask("run", steps=12)
+    assert waits(answer) == (8, 4)
+    wait = answer["wait"]
+    # 20 ms a batch, of which the step's own time may be overlapped.
+    assert wait["ns"] + wait["first_ns"] > 12 * 10e6
+    assert wait["ns"] + wait["first_ns"] > 0.3 * answer["ns"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

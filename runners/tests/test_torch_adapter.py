@@ -660,7 +660,9 @@ def run_alone() -> Iterator[Callable[[Path, int], str]]:
 
 
 TRAINING = sorted(
-    path.name for path in GOLDEN.glob("*.py") if not path.name.startswith("predict_")
+    path.name
+    for path in GOLDEN.glob("*.py")
+    if not path.name.startswith(("predict_", "cuda_graphs_"))
 )
 
 

@@ -1,17 +1,14 @@
 #pragma once
 
-// SHA-256 (FIPS 180-4), for naming and checking files; not tuned for anything else.
+// SHA-256 (FIPS 180-4), for naming and checking; not tuned for anything else. Needs the standard library
+// alone: the workers of LibTorch programs are compiled with it. Of files: base/sha256_file.h.
 //
 //   std::string hex = sha256("abc");           // 64 lower-case hexadecimal digits
-//   TRY(auto sum, sha256_file("train.safetensors"));
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
-
-#include "base/result.h"
 
 namespace bakeoff {
 
@@ -32,8 +29,5 @@ class Sha256 {
 };
 
 std::string sha256(std::string_view bytes);
-
-// Reads the file in pieces; the error names it.
-Result<std::string> sha256_file(const std::filesystem::path& path);
 
 }  // namespace bakeoff

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/sha256_file.h"
 
 namespace bakeoff {
 namespace {

@@ -1,14 +1,20 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <ctime>
+#include <optional>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "lab/batch_search.h"
 #include "lab/environments.h"
+#include "lab/fit.h"
 #include "lab/host.h"
+#include "lab/largest_batch.h"
 #include "lab/latency.h"
 #include "lab/plan.h"
 #include "lab/profile.h"
@@ -85,19 +91,37 @@ Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Pro
   return lab::make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
+// Of the budget, for what follows the race; empty where there is no limit in time.
+std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
+  if (budget.unlimited_time()) return std::nullopt;
+  return std::max(0.0, budget.minutes * 60 - seconds_since(begin));
+}
+
+// For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
+void look_elsewhere(lab::Plan& plan) {
+  if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
+  if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
+}
+
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(std::vector<lab::Parity> parities, plan.directory.parities());
   TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
+  const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.trials());
   if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
-  if (!proc::interrupted())
-    CHECK_OK(lab::train_to_target(plan, parities, trials, progress.lines(), progress.race()));
+  if (!proc::interrupted()) {
+    CHECK_OK(lab::train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),
+                                  progress.race()));
+  }
+  if (!proc::interrupted()) CHECK_OK(lab::fit(plan, parities, trials, progress.lines(), progress.race()));
   if (proc::interrupted()) return Done{};
-  return lab::search_batches(plan, parities, trials, lab::lanes_of(plan, progress.lines()), progress.race());
+  const lab::LaneAt lanes = lab::lanes_of(plan, progress.lines());
+  CHECK_OK(lab::search_batches(plan, parities, trials, lanes, progress.race()));
+  return lab::search_largest(plan, parities, trials, lanes, progress.race());
 }
 
 }  // namespace
@@ -122,6 +146,7 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
+    look_elsewhere(*plan);
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));

@@ -17,7 +17,8 @@
 
 namespace bakeoff::embedded {
 const std::vector<File>& libtorch_runner();
-}
+const std::vector<File>& libtorch_runner_base();
+}  // namespace bakeoff::embedded
 
 namespace bakeoff::lab {
 namespace {
@@ -105,6 +106,13 @@ Result<Tools> find_tools(const fs::path& python) {
   return tools;
 }
 
+// Everything that a runner is compiled from.
+std::vector<embedded::File> runner_sources() {
+  std::vector<embedded::File> all = embedded::libtorch_runner();
+  for (const embedded::File& file : embedded::libtorch_runner_base()) all.push_back(file);
+  return all;
+}
+
 class Hash {
  public:
   void add(std::string_view part) {
@@ -119,7 +127,7 @@ class Hash {
 
 std::string runner_key(const Tools& tools) {
   Hash hash;
-  for (const embedded::File& file : embedded::libtorch_runner()) {
+  for (const embedded::File& file : runner_sources()) {
     hash.add(file.path);
     hash.add(file.text);
   }
@@ -177,7 +185,7 @@ class Compilation {
 
  private:
   std::optional<Failure> configure() {
-    for (const embedded::File& file : embedded::libtorch_runner()) {
+    for (const embedded::File& file : runner_sources()) {
       if (const auto failed = update(runner_ / file.path, std::string(file.text))) return failed;
     }
     const auto text = worker_main(job_.sources);

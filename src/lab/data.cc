@@ -10,6 +10,7 @@
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
+#include "base/sha256_file.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "lab/image_sets.h"

@@ -182,7 +182,7 @@ class Heat {
     std::iota(order_.begin(), order_.end(), size_t{0});
     now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
     now_.done = 0;
-    host_ = plan.host ? plan.host : machine_eye(plan.lanes[lanes.front()].entry.worker.cpus);
+    host_ = plan.host ? plan.host : machine_eye(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
     for (size_t i = 0; i < lanes.size(); ++i) {
       members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
       members_[i].trial.heat = number;

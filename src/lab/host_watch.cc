@@ -72,8 +72,8 @@ std::map<int, const Trial*> one_a_heat(const std::vector<Trial>& trials) {
 
 }  // namespace
 
-HostEye machine_eye(const std::vector<int>& cpus) {
-  return [sampler = sample::HostSampler({.cpus = cpus})] { return sampler.take(); };
+HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root) {
+  return [sampler = sample::HostSampler({.root = root, .cpus = cpus})] { return sampler.take(); };
 }
 
 std::string disturbance(const HostChange& change, const recipe::HostRule& rule) {
@@ -105,6 +105,18 @@ HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnaps
   if (change.cgroup_limit_bytes) round.seen["cgroup memory limit"] = *change.cgroup_limit_bytes;
   if (after.clock_ghz) round.seen["clock GHz"] = *after.clock_ghz;
   return round;
+}
+
+std::string disturbed_text(const std::vector<HostRound>& rounds, const std::string& what) {
+  size_t busy = 0;
+  const HostRound* example = nullptr;
+  for (const HostRound& round : rounds) {
+    if (round.busy.empty()) continue;
+    ++busy;
+    example = &round;
+  }
+  if (busy == 0) return "";
+  return fmt::format("{} of {} {} were disturbed: {}", busy, rounds.size(), what, example->busy);
 }
 
 HostTally tally(const std::vector<Trial>& trials) {

@@ -22,7 +22,7 @@ namespace bakeoff::lab {
 // Where snapshots come from: the machine, or a test's script.
 using HostEye = std::function<sample::HostSnapshot()>;
 // This machine, over `cpus` (empty: all).
-HostEye machine_eye(const std::vector<int>& cpus);
+HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root = "/");
 
 // Which rule was broken, in words; empty: none. What is absent breaks none, but a machine that slept and a
 // clock that went backwards always do.
@@ -31,6 +31,10 @@ std::string disturbance(const sample::HostChange& change, const recipe::HostRule
 // The record of one round.
 HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnapshot& after, double own_cpu_s,
                      const recipe::HostRule& rule);
+
+// "3 of 41 stretches of training were disturbed: other processes used 31% ..."; empty: none was. `what`:
+// "stretches of training".
+std::string disturbed_text(const std::vector<HostRound>& rounds, const std::string& what);
 
 // All rounds of a run together. Members of a heat carry the same rounds: each is counted once.
 struct HostTally {

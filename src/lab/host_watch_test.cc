@@ -131,5 +131,13 @@ TEST(Tally, RoundsThatWereTooShortAreNotJudged) {
   EXPECT_EQ(seen.judged, 0);
 }
 
+TEST(DisturbedText, CountsAndGivesAnExample) {
+  EXPECT_EQ(disturbed_text({}, "x"), "");
+  EXPECT_EQ(disturbed_text({{}, {}}, "x"), "");
+  HostRound busy;
+  busy.busy = "steal";
+  EXPECT_EQ(disturbed_text({{}, busy, busy}, "stretches"), "2 of 3 stretches were disturbed: steal");
+}
+
 }  // namespace
 }  // namespace bakeoff::lab

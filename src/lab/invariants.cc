@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -38,9 +39,34 @@ bool about(double a, double b, double share, double slack = 0) {
 
 std::string Broken::text() const { return fmt::format("{}: {} against {}", rule, claimed, bound); }
 
-std::optional<Broken> check_rate(double samples_per_s, double s, double samples) {
-  if (about(samples_per_s * s, samples, 0.01) && samples > 0) return std::nullopt;
+std::optional<Broken> check_rate(double samples_per_s, double s, double samples, double within) {
+  if (about(samples_per_s * s, samples, within) && samples > 0) return std::nullopt;
   return broken("samples/s x time = samples", samples_per_s * s, samples, "samples");
+}
+
+std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended) {
+  const double within = contended ? 0.1 : 0.03, slack_s = contended ? 0.03 : 0.005;
+  const auto apart = [](const Burst& burst) {
+    return std::abs(seconds(burst.went_by_ns) - seconds(burst.ns)) / seconds(burst.ns);
+  };
+  const Burst* nearest = nullptr;
+  for (const Burst& burst : bursts) {
+    if (burst.went_by_ns <= 0 || burst.ns <= 0) continue;
+    if (nearest == nullptr || apart(burst) < apart(*nearest)) nearest = &burst;
+  }
+  if (nearest == nullptr) return std::nullopt;
+  const double claimed = seconds(nearest->ns), ours = seconds(nearest->went_by_ns);
+  if (std::abs(ours - claimed) <= slack_s) return std::nullopt;
+  const double samples = static_cast<double>(nearest->steps) * static_cast<double>(batch);
+  return check_rate(samples / claimed, ours, samples, within);
+}
+
+std::optional<Broken> check_waits(const Burst& burst) {
+  if (!burst.wait) return std::nullopt;
+  const double waited = seconds(burst.wait->ns) + seconds(burst.wait->first_ns), whole = seconds(burst.ns);
+  if (burst.wait->ns >= 0 && burst.wait->first_ns >= 0 && waited <= whole * (1 + kAllowance) + kMillisecond)
+    return std::nullopt;
+  return broken("waiting for batches lies within its burst", waited, whole, "s");
 }
 
 std::optional<Broken> check_steps(int64_t asked, int64_t answered, int64_t per_call) {
@@ -163,6 +189,11 @@ class Checker {
     for (const auto* bursts : {&t_.bursts, &t_.void_bursts}) {
       for (const Burst& burst : *bursts) check(burst);
     }
+    check_both_clocks();
+    for (const int64_t phase : {t_.start_ns, t_.import_ns, t_.build_ns, t_.first_step_ns, t_.warmup_ns}) {
+      if (phase < 0) add(check_phases(std::array{seconds(phase)}, 0));
+    }
+    if (t_.bursts.empty()) return std::move(found_);
     const Bursts sum = total(t_);
     const double step_s = sum.s / sum.steps;
     const bool alone = had_the_processors(t_);
@@ -192,7 +223,13 @@ class Checker {
     }
     return fastest;
   }
+  void check_both_clocks() {
+    std::vector<Burst> all = t_.bursts;
+    all.insert(all.end(), t_.void_bursts.begin(), t_.void_bursts.end());
+    add(check_clocks(all, b_.batch, !had_the_processors(t_)));
+  }
   void check(const Burst& burst) {
+    add(check_waits(burst));
     const auto cpu = burst.used.find("cpu_s"), wall = burst.used.find("wall_s");
     if (b_.cores > 0 && cpu != burst.used.end() && wall != burst.used.end())
       add(check_cpu(cpu->second, b_.cores, wall->second, kBurstSlack));
@@ -220,7 +257,7 @@ class Checker {
 }  // namespace
 
 std::vector<Broken> check_trial(const Trial& trial, const TrialBounds& bounds) {
-  if (trial.failure || trial.invalid || trial.bursts.empty()) return {};
+  if (trial.failure || trial.invalid || (trial.bursts.empty() && trial.void_bursts.empty())) return {};
   return Checker(trial, bounds).all();
 }
 

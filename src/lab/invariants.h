@@ -29,7 +29,13 @@ struct Broken {
 };
 
 // samples/s x seconds is the number of samples, within 1%.
-std::optional<Broken> check_rate(double samples_per_s, double seconds, double samples);
+std::optional<Broken> check_rate(double samples_per_s, double seconds, double samples, double within = 0.01);
+// The same of bursts whose rate is by the worker's clock and whose time is by ours, from request to answer:
+// of the burst for which both come nearest, as a neighbour may hold any answer up. Within 3% and 5 ms; beside
+// others (`contended`) within 10% and 30 ms. Bursts without our time are left out.
+std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended);
+// What a loop waited for batches lies within its burst; none of it is negative.
+std::optional<Broken> check_waits(const Burst& burst);
 // The steps answered are those asked for: at most `per_call` - 1 more, where a framework makes so many a
 // call.
 std::optional<Broken> check_steps(int64_t asked, int64_t answered, int64_t per_call);
@@ -75,6 +81,7 @@ bool had_the_processors(const Trial& trial);
 // out.
 struct TrialBounds {
   double cores = 0;
+  int64_t batch = 1;  // samples of a step
   double flops_per_step = 0;
   double bytes_per_step = 0;  // at the least: parameters, gradients, state and batch, once each
   double peak_flops = 0;

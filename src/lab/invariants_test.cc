@@ -110,6 +110,39 @@ TEST(Invariants, PhasesAddUp) {
   EXPECT_TRUE(check_phases(std::vector{-1.0, 2.0}, 1)) << "a negative phase";
 }
 
+Burst burst_of(int64_t claimed_ms, int64_t went_by_ms, int64_t steps = 10) {
+  return {.ns = claimed_ms * 1'000'000, .steps = steps, .went_by_ns = went_by_ms * 1'000'000};
+}
+
+TEST(CheckClocks, AWorkersRateTimesOurTimeIsItsSamples) {
+  const auto check = [](const std::vector<Burst>& bursts, bool contended = false) {
+    return check_clocks(bursts, 64, contended);
+  };
+  EXPECT_FALSE(check({burst_of(300, 301)})) << "the answer travels";
+  EXPECT_FALSE(check({burst_of(300, 308)})) << "2.7%";
+  EXPECT_FALSE(check({burst_of(10, 14)})) << "short bursts: 4 ms";
+  const auto shorter = check({burst_of(285, 300), burst_of(280, 300)});
+  ASSERT_TRUE(shorter) << "5% in the nearest one";
+  EXPECT_EQ(shorter->text(), "samples/s x time = samples: 673.7 samples against 640 samples");
+  EXPECT_FALSE(check({burst_of(285, 300)}, true)) << "beside others an answer may be held up";
+  EXPECT_TRUE(check({burst_of(150, 300)}, true));
+  EXPECT_FALSE(check({burst_of(200, 300), burst_of(299, 300)})) << "one answer was held up";
+  EXPECT_TRUE(check({burst_of(300'000, 300), burst_of(300'000, 301)})) << "a thousand times what went by";
+  EXPECT_FALSE(check({burst_of(300, 0)})) << "not recorded";
+  EXPECT_FALSE(check({}));
+}
+
+TEST(CheckWaits, ForBatchesLieWithinTheirBurst) {
+  Burst burst = burst_of(100, 100);
+  EXPECT_FALSE(check_waits(burst)) << "cannot be told";
+  burst.wait = BatchWait{.ns = 60'000'000, .batches = 9, .first_ns = 40'000'000, .firsts = 1};
+  EXPECT_FALSE(check_waits(burst));
+  burst.wait->first_ns = 60'000'000;
+  EXPECT_THAT(check_waits(burst)->text(), HasSubstr("0.12 s against 0.1 s"));
+  burst.wait = BatchWait{.ns = -60'000'000, .batches = 9, .first_ns = 40'000'000, .firsts = 1};
+  EXPECT_TRUE(check_waits(burst));
+}
+
 TEST(Invariants, PercentilesAscend) {
   EXPECT_FALSE(check_percentiles({{50, 0.1}, {90, 0.1}, {99, 0.3}}));
   EXPECT_TRUE(check_percentiles({{50, 0.1}, {90, 0.3}, {99, 0.2}}));
@@ -186,6 +219,14 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   EXPECT_THAT(rule(t), HasSubstr("phases add up to the whole")) << "longer than went by";
   t.alone = false;
   EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "it started beside another one";
+  t = sound();
+  t.build_ns = -1'000'000'000;
+  EXPECT_THAT(rule(t), HasSubstr("phases add up")) << "a negative one, whoever had the processors";
+  t = sound();
+  for (Burst& b : t.bursts) b.went_by_ns = 90'000'000;
+  EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "40 ms are claimed, 90 went by";
+  t.void_bursts = std::exchange(t.bursts, {});
+  EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "also where none of them counts";
   t = sound();
   t.step_ns = {90'000'000};
   EXPECT_THAT(rule(t), HasSubstr("within their bursts"));
@@ -284,7 +325,11 @@ TEST(TrialBounds, FollowTheContender) {
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 32);
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, nullptr).peak_flops, 0);
   c.own_script = "/mine.py";
-  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).flops_per_step, 0) << "it may do other work";
+  EXPECT_EQ(trial_bounds(c, nullptr, mlp, training, 2, &known).flops_per_step, 0) << "it may do other work";
+  const Parity other{.contender = "a", .diverges_at = "loss"};
+  EXPECT_EQ(trial_bounds(c, &other, mlp, training, 2, &known).flops_per_step, 0) << "it does other work";
+  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).flops_per_step, bounds.flops_per_step)
+      << "proven to do the same";
   ir::Training as_is = training;
   as_is.track = ir::Track::kAsIs;
   EXPECT_THAT(trial_bounds(c, &proof, mlp, as_is, 2, &known).losses, IsEmpty());

@@ -11,10 +11,8 @@
 #include "base/files.h"
 #include "lab/controls.h"
 #include "lab/evidence.h"
-#include "lab/host_watch.h"
 #include "lab/invariants.h"
-#include "lab/race.h"
-#include "lab/usage.h"
+#include "lab/training_ground.h"
 #include "proc/interrupt.h"
 #include "tensor/rng.h"
 
@@ -117,14 +115,9 @@ class Sitting {
         return;
       }
     }
-    const HostEye look = plan_.host ? plan_.host : machine_eye(entry_.worker.cpus);
-    const sample::HostSnapshot before = look();
-    const UsageMark mark = mark_usage(worker_->pid(), plan_.sensors);
-    auto served = serve_once(arrivals, requests, limit_s);
-    Texts absent;
-    const auto used = usage_between(mark, mark_usage(worker_->pid(), plan_.sensors), absent);
-    trial.host =
-        host_round(before, look(), used.contains("cpu_s") ? used.at("cpu_s") : 0, plan_.recipe.race.host);
+    std::optional<Served> served;
+    trial.host = watched(plan_, entry_.worker.cpus, worker_->pid(),
+                         [&] { served = serve_once(arrivals, requests, limit_s); });
     std::error_code ignored;
     fs::remove(arrivals, ignored);
     if (!served) return;
@@ -207,9 +200,7 @@ Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
   if (!latency.wanted()) return Done{};
   TRY(auto known, plan.directory.latencies());
   Schedule schedule(plan, std::move(known));
-  std::vector<size_t> lanes = eligible(plan, parities);
-  const std::set<std::string> out = failed_in(trials);
-  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
+  const std::vector<size_t> lanes = left_after_the_race(plan, parities, trials);
   const int64_t begin = monotonic_clock().now_ns();
   Happening now{.stage = "latency",
                 .total = static_cast<int>(lanes.size()) * static_cast<int>(latency.processes),

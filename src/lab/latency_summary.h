@@ -40,8 +40,8 @@ struct LatencyRow {
 };
 
 // What a sound record cannot break: requests are taken up one at a time and not before they arrive; the
-// worker's clock claims no more than went by; Little's law; an answer takes at least half of a step at full
-// throughput (less: it was given before the output was there). None of a record that failed.
+// worker's clock claims what went by, no more and hardly less; Little's law; an answer takes at least half of
+// a step at full throughput (less: it was given before the output was there). None of a record that failed.
 std::vector<Broken> check_latency(const LatencyTrial& trial);
 
 // By rate, single stream first; contenders in the order of `ids`. `level` of every bound on its own.

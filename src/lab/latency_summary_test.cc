@@ -162,6 +162,7 @@ TEST(CheckLatency, PassesWhatIsSound) {
   cut.start_ns.resize(100);
   cut.end_ns.resize(100);
   cut.ns = cut.end_ns.back() + 1000;
+  cut.went_by_ns = cut.ns + 20'000'000;
   EXPECT_THAT(check_latency(cut), IsEmpty()) << "time ran out: those that were answered";
 }
 
@@ -180,6 +181,12 @@ TEST(CheckLatency, FindsTimesThatCannotBe) {
   LatencyTrial long_clock = served(100, 500, 5);
   long_clock.went_by_ns = long_clock.ns / 2;
   EXPECT_THAT(broken_rule(long_clock), HasSubstr("no longer than went by"));
+  LatencyTrial halved = served(0, 500, 5);
+  for (auto* times : {&halved.start_ns, &halved.end_ns}) {
+    for (int64_t& ns : *times) ns /= 2;
+  }
+  halved.ns /= 2;
+  EXPECT_THAT(broken_rule(halved), HasSubstr("requests took as long as went by"));
   LatencyTrial other_clock = served(100, 500, 5);
   other_clock.ns /= 2;
   EXPECT_THAT(broken_rule(other_clock), HasSubstr("requests in flight = rate x latency"));

@@ -141,8 +141,11 @@ std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Wo
 
 TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const ir::Workload& workload,
                          const ir::Training& training, int cores, const roofline::Limits* limits) {
-  TrialBounds bounds{.cores = static_cast<double>(cores), .per_call = steps_per_call(contender)};
-  const bool own = !contender.own_script.empty();  // the user's script may do other work
+  TrialBounds bounds{
+      .cores = static_cast<double>(cores), .batch = training.batch, .per_call = steps_per_call(contender)};
+  // The user's script may do other work, unless it is proven that it does the same.
+  const bool proven = proof != nullptr && proof->passed() && training.track == ir::Track::kEqualised;
+  const bool own = !contender.own_script.empty() && !proven;
   if (const auto cost = ir::step_cost(workload, training); cost && !own) {
     bounds.flops_per_step = static_cast<double>(cost->flops());
     bounds.bytes_per_step = least_bytes(workload, training);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/sha256.h"
+#include "base/sha256_file.h"
 #include "base/version.h"
 #include "emit/all/frameworks.h"
 #include "ir/text.h"
@@ -15,8 +15,10 @@
 #include "lab/controls.h"
 #include "lab/data.h"
 #include "lab/fairness.h"
+#include "lab/fit.h"
 #include "lab/host.h"
 #include "lab/machine_report.h"
+#include "lab/plan_scripts.h"
 #include "lab/published.h"
 #include "lab/runner_files.h"
 #include "lab/shuffle.h"
@@ -28,58 +30,6 @@ namespace {
 
 constexpr const char* kData = "data.safetensors";
 constexpr const char* kWeights = "weights.safetensors";
-
-fs::path twin_of_script(const fs::path& script) {
-  return script.parent_path() / (script.stem().string() + ".float32" + script.extension().string());
-}
-
-fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }
-
-// A hard link where the file system allows one, else a copy: nobody writes to either.
-Status link_or_copy(const fs::path& from, const fs::path& to) {
-  std::error_code code;
-  fs::create_hard_link(from, to, code);
-  if (!code) return Done{};
-  TRY(const std::string content, read_file(from));
-  return write_file(to, content);
-}
-
-// Emits one contender's script and layout, or copies the user's script. An unsupported op is the contender's
-// failure; a folder that cannot be written is everybody's.
-Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const recipe::Contender& contender,
-                                            const fs::path& folder) {
-  const emit::Framework& framework = *emit::find_framework(contender.framework);
-  auto emitted = [&]() -> Result<emit::Emitted> {
-    CHECK_OK(emit::check_supported(framework, recipe.workload));
-    return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
-  }();
-  if (!emitted && contender.script.empty()) {
-    return std::optional<Failure>(Failure{"emit", emitted.error().message, {}});
-  }
-  const fs::path script = folder / contender.file;
-  std::string source = emitted ? emitted->source : "";
-  std::string layout = emitted ? emitted->layout_json : "";
-  if (!contender.script.empty()) {
-    TRY(source, read_file(contender.script));
-    if (auto own = read_file(layout_of(contender.script))) layout = *own;
-  }
-  CHECK_OK(write_file(script, source));
-  if (emitted && contender.script.empty()) {
-    for (const auto& [name, text] : emitted->beside) CHECK_OK(write_file(folder / name, text));
-  }
-  if (!layout.empty()) CHECK_OK(write_file(layout_of(script), layout));
-  return std::optional<Failure>();
-}
-
-// Beside a precision variant its float32 twin, which the gate proves in its place.
-Result<std::optional<Failure>> write_twin(const recipe::Recipe& recipe, const recipe::Contender& contender,
-                                          const fs::path& folder) {
-  recipe::Contender twin = contender;
-  twin.settings = emit::float32_twin(contender.settings);
-  twin.file = twin_of_script(contender.file).string();
-  if (twin.settings == contender.settings || !contender.script.empty()) return std::optional<Failure>();
-  return write_script(recipe, twin, folder);
-}
 
 // How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders
 // that held something are left alone.
@@ -130,6 +80,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                  .remedy = fmt::format("set batch to at most {}", data.rows)};
   }
   CHECK_OK(check_target(recipe, data.rows));
+  CHECK_OK(check_fit(recipe, data.rows));
   std::error_code ignored;
   fs::remove(folder / kData, ignored);
   if (recipe.data.shuffle) {
@@ -274,6 +225,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 Texts worker_environment(const recipe::Recipe& recipe) {
   Texts all = {{"TF_CPP_MIN_LOG_LEVEL", "2"}, {"PYTHONHASHSEED", "0"}};
   if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
+  if (recipe.race.nvtx) all["BAKEOFF_NVTX"] = "libnvToolsExt.so.1";
   return all;
 }
 

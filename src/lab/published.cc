@@ -110,18 +110,56 @@ int place_of(const std::vector<PublishedRow*>& rows, const PublishedRow& row, Va
          }));
 }
 
-double kendall(const std::vector<PublishedRow*>& rows) {
+// What stands beside the published seconds.
+using Measured = std::optional<double> PublishedRow::*;
+
+double kendall(const std::vector<PublishedRow*>& rows, Measured measured) {
   int concordant = 0, discordant = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       const double sign =
-          (rows[i]->seconds - rows[j]->seconds) * (*rows[i]->measured_ms - *rows[j]->measured_ms);
+          (rows[i]->seconds - rows[j]->seconds) * (*(rows[i]->*measured) - *(rows[j]->*measured));
       concordant += sign > 0;
       discordant += sign < 0;
     }
   }
   const auto pairs = static_cast<double>(rows.size() * (rows.size() - 1)) / 2;
   return pairs > 0 ? (concordant - discordant) / pairs : 0;
+}
+
+void compare(Published& published, Measured measured) {
+  std::vector<PublishedRow*> both;
+  for (PublishedRow& row : published.rows) {
+    row.measured_ratio.reset();
+    row.measured_place.reset();
+    if (row.*measured) both.push_back(&row);
+  }
+  if (both.empty()) return;
+  const auto seconds = [](const PublishedRow& r) { return r.seconds; };
+  const auto here = [&](const PublishedRow& r) { return *(r.*measured); };
+  double least_s = both[0]->seconds, least = here(*both[0]);
+  for (const PublishedRow* row : both) {
+    least_s = std::min(least_s, row->seconds);
+    least = std::min(least, here(*row));
+  }
+  for (PublishedRow& row : published.rows) {
+    row.ratio = row.seconds / least_s;
+    row.place = place_of(both, row, seconds);
+    if (!(row.*measured)) continue;
+    row.measured_ratio = here(row) / least;
+    row.measured_place = place_of(both, row, here);
+  }
+  published.agreement = kendall(both, measured);
+  published.compared = static_cast<int>(both.size());
+}
+
+void take(Published& published, const std::vector<std::pair<std::string, double>>& values,
+          Measured measured) {
+  for (PublishedRow& row : published.rows) {
+    for (const auto& [id, value] : values) {
+      if (id == row.contender) row.*measured = value;
+    }
+  }
 }
 
 }  // namespace
@@ -131,30 +169,16 @@ Result<Published> parse_published(const std::string& text, const std::string& fi
 }
 
 void compare_with(Published& published, const std::vector<std::pair<std::string, double>>& measured) {
-  std::vector<PublishedRow*> both;
-  for (PublishedRow& row : published.rows) {
-    for (const auto& [id, ms] : measured) {
-      if (id == row.contender) row.measured_ms = ms;
-    }
-    if (row.measured_ms) both.push_back(&row);
-  }
-  if (both.empty()) return;
-  const auto seconds = [](const PublishedRow& r) { return r.seconds; };
-  const auto ms = [](const PublishedRow& r) { return *r.measured_ms; };
-  double least_s = both[0]->seconds, least_ms = *both[0]->measured_ms;
-  for (const PublishedRow* row : both) {
-    least_s = std::min(least_s, row->seconds);
-    least_ms = std::min(least_ms, *row->measured_ms);
-  }
-  for (PublishedRow& row : published.rows) {
-    row.ratio = row.seconds / least_s;
-    row.place = place_of(both, row, seconds);
-    if (!row.measured_ms) continue;
-    row.measured_ratio = *row.measured_ms / least_ms;
-    row.measured_place = place_of(both, row, ms);
-  }
-  published.agreement = kendall(both);
-  published.compared = static_cast<int>(both.size());
+  take(published, measured, &PublishedRow::measured_ms);
+  compare(published, &PublishedRow::measured_ms);
+}
+
+void compare_fits(Published& published, const std::vector<std::pair<std::string, double>>& measured,
+                  int64_t epochs) {
+  if (measured.empty()) return;
+  take(published, measured, &PublishedRow::measured_s);
+  compare(published, &PublishedRow::measured_s);
+  published.epochs = epochs;
 }
 
 }  // namespace bakeoff::lab

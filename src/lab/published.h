@@ -21,7 +21,9 @@ struct PublishedRow {
   double seconds = 0;                      // published
   double ratio = 0;                        // to the fastest of the rows that are measured here too
   int place = 0;                           // among them, from 1
-  std::optional<double> measured_ms = {};  // a step; empty: it was not ranked here, nor is it in the ratios
+  std::optional<double> measured_ms = {};  // a step; empty: it was not ranked here
+  std::optional<double> measured_s = {};   // of a whole training; empty: there was none
+  // Of what Published::epochs says; a row without it is in no ratio.
   std::optional<double> measured_ratio = {};
   std::optional<int> measured_place = {};
   bool operator==(const PublishedRow&) const = default;
@@ -32,6 +34,7 @@ struct Published {
   std::vector<PublishedRow> rows = {};
   double agreement = 0;  // Kendall's tau of the two orders: 1 the same, -1 reversed
   int compared = 0;      // rows with both
+  int64_t epochs = 0;    // above 0: what is measured here are seconds of so many epochs; 0: steps
   bool operator==(const Published&) const = default;
 };
 
@@ -40,5 +43,10 @@ Result<Published> parse_published(const std::string& text, const std::string& fi
 
 // Fills in what was measured: ms a step by contender.
 void compare_with(Published& published, const std::vector<std::pair<std::string, double>>& measured);
+
+// Whole trainings take the place of the steps: seconds of `epochs` epochs by contender. Nothing where there
+// are none.
+void compare_fits(Published& published, const std::vector<std::pair<std::string, double>>& measured,
+                  int64_t epochs);
 
 }  // namespace bakeoff::lab

@@ -46,6 +46,27 @@ TEST(Published, SaysHowFarTheOrdersAgree) {
   EXPECT_EQ(table->rows[2].measured_place, 2);
 }
 
+TEST(Published, WholeTrainingsTakeThePlaceOfSteps) {
+  auto table = parse_published(kTable, "t.csv");
+  compare_with(*table, {{"torch", 3}, {"keras[backend=tensorflow]", 2}});
+  const Published steps = *table;
+  compare_fits(*table, {}, 41);
+  EXPECT_EQ(*table, steps) << "nobody was trained";
+  compare_fits(*table, {{"torch", 10}, {"torch[compile=default,input=dataset]", 30}}, 41);
+  EXPECT_EQ(table->epochs, 41);
+  EXPECT_EQ(table->compared, 2);
+  for (const PublishedRow& row : table->rows) {
+    EXPECT_EQ(row.measured_place.has_value(), row.measured_s.has_value()) << row.contender;
+    if (row.contender == "torch") {
+      EXPECT_EQ(row.measured_ms, 3);
+      EXPECT_EQ(row.measured_place, 1);
+    }
+    if (row.measured_s == 30) {
+      EXPECT_EQ(row.measured_ratio, 3);
+    }
+  }
+}
+
 TEST(Published, NamesTheLineThatIsWrong) {
   struct Case {
     const char* text;

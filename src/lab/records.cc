@@ -47,7 +47,7 @@ using Json = nlohmann::ordered_json;
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, losses, used, wait)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
@@ -57,8 +57,11 @@ BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confi
                warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s, system_s,
                peak_rss_bytes, involuntary_switches, memory, not_sampled, sensors_lost, effective, versions)
 BAKEOFF_RECORD(BatchTrial, batch, trial)
+BAKEOFF_RECORD(LargestTrial, contender, batch, started, limit_bytes, failure, peak_bytes, on_gpu)
 BAKEOFF_RECORD(TargetLook, steps, ns, loss, accuracy)
-BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, effective)
+BAKEOFF_RECORD(TargetTrial, contender, seed, started, failure, start_up_ns, looks, reached, rounds, effective)
+BAKEOFF_RECORD(FitTrial, contender, seed, started, failure, start_up_ns, stretches, rounds, on_trained,
+               on_held, effective)
 BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
                went_by_ns, step_ms, host, effective)
 BAKEOFF_RECORD(Contender, id, framework, environment, settings, controls, stated, script, own_script,
@@ -156,11 +159,21 @@ std::string to_json(const TargetTrial& trial) {
   return dump(Json(copy));
 }
 
+std::string to_json(const FitTrial& trial) {
+  FitTrial copy = trial;
+  for (auto* look : {&copy.on_trained, &copy.on_held}) {
+    if (*look) (*look)->loss = finite((*look)->loss);
+  }
+  return dump(Json(copy));
+}
+
 std::string to_json(const BatchTrial& trial) {
   BatchTrial copy = trial;
   if (copy.trial.last_loss && !std::isfinite(*copy.trial.last_loss)) copy.trial.last_loss.reset();
   return dump(Json(copy));
 }
+
+std::string to_json(const LargestTrial& trial) { return dump(Json(trial)); }
 
 std::string to_json(const LatencyTrial& trial) { return dump(Json(trial)); }
 
@@ -195,8 +208,16 @@ Result<TargetTrial> target_from_json(std::string_view text, const std::string& w
   return record_from<TargetTrial>(text, where, "contender");
 }
 
+Result<FitTrial> fit_from_json(std::string_view text, const std::string& where) {
+  return record_from<FitTrial>(text, where, "contender");
+}
+
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
   return record_from<BatchTrial>(text, where, "batch");
+}
+
+Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::string& where) {
+  return record_from<LargestTrial>(text, where, "batch");
 }
 
 Result<RunDirectory> RunDirectory::open(const fs::path& path) {
@@ -252,8 +273,14 @@ Status RunDirectory::append(const LatencyTrial& trial) const {
 Status RunDirectory::append(const TargetTrial& trial) const {
   return append_record(path_ / "target.jsonl", to_json(trial));
 }
+Status RunDirectory::append(const FitTrial& trial) const {
+  return append_record(path_ / "fit.jsonl", to_json(trial));
+}
 Status RunDirectory::append(const BatchTrial& trial) const {
   return append_record(path_ / "batches.jsonl", to_json(trial));
+}
+Status RunDirectory::append(const LargestTrial& trial) const {
+  return append_record(path_ / "largest.jsonl", to_json(trial));
 }
 
 Result<Manifest> RunDirectory::manifest() const {
@@ -270,8 +297,14 @@ Result<std::vector<Trial>> RunDirectory::trials() const {
 Result<std::vector<TargetTrial>> RunDirectory::targets() const {
   return read_lines<TargetTrial>(path_ / "target.jsonl", target_from_json);
 }
+Result<std::vector<FitTrial>> RunDirectory::fits() const {
+  return read_lines<FitTrial>(path_ / "fit.jsonl", fit_from_json);
+}
 Result<std::vector<BatchTrial>> RunDirectory::batch_trials() const {
   return read_lines<BatchTrial>(path_ / "batches.jsonl", batch_trial_from_json);
+}
+Result<std::vector<LargestTrial>> RunDirectory::largest_trials() const {
+  return read_lines<LargestTrial>(path_ / "largest.jsonl", largest_trial_from_json);
 }
 Result<std::vector<LatencyTrial>> RunDirectory::latencies() const {
   return read_lines<LatencyTrial>(path_ / "latency.jsonl", latency_from_json);

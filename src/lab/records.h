@@ -7,7 +7,9 @@
 //   trials.jsonl   one Trial a line, flushed to disk after every heat
 //   latency.jsonl  one LatencyTrial a line, where the recipe asks for latencies
 //   batches.jsonl  one BatchTrial a line, where the recipe asks for a search
+//   largest.jsonl  one LargestTrial a line, where the recipe asks for the largest batch
 //   target.jsonl   one TargetTrial a line, where the recipe states a target
+//   fit.jsonl      one FitTrial a line, where the recipe asks for whole trainings
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
 //   logs/          what the workers printed
 //   report.html
@@ -22,6 +24,8 @@
 
 #include "base/result.h"
 #include "lab/batch_trial.h"
+#include "lab/fit_trial.h"
+#include "lab/largest_trial.h"
 #include "lab/latency_trial.h"
 #include "lab/target_trial.h"
 #include "lab/trial.h"
@@ -29,17 +33,21 @@
 namespace bakeoff::lab {
 
 std::string to_json(const TargetTrial&);  // one line
+std::string to_json(const FitTrial&);     // one line
 std::string to_json(const Manifest&);
 std::string to_json(const Parity&);        // one line
 std::string to_json(const Trial&);         // one line
 std::string to_json(const LatencyTrial&);  // one line
 std::string to_json(const BatchTrial&);    // one line
+std::string to_json(const LargestTrial&);  // one line
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);
 Result<Parity> parity_from_json(std::string_view text, const std::string& where);
 Result<Trial> trial_from_json(std::string_view text, const std::string& where);
 Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where);
 Result<TargetTrial> target_from_json(std::string_view text, const std::string& where);
+Result<FitTrial> fit_from_json(std::string_view text, const std::string& where);
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where);
+Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::string& where);
 
 class RunDirectory {
  public:
@@ -61,13 +69,17 @@ class RunDirectory {
   Status append(const Trial& trial) const;
   Status append(const LatencyTrial& trial) const;
   Status append(const BatchTrial& trial) const;
+  Status append(const LargestTrial& trial) const;
   Status append(const TargetTrial& trial) const;
+  Status append(const FitTrial& trial) const;
   Result<Manifest> manifest() const;
   Result<std::vector<Parity>> parities() const;
   Result<std::vector<Trial>> trials() const;
-  Result<std::vector<LatencyTrial>> latencies() const;   // none where there is no such file
-  Result<std::vector<TargetTrial>> targets() const;      // the same
-  Result<std::vector<BatchTrial>> batch_trials() const;  // the same
+  Result<std::vector<LatencyTrial>> latencies() const;       // none where there is no such file
+  Result<std::vector<TargetTrial>> targets() const;          // the same
+  Result<std::vector<FitTrial>> fits() const;                // the same
+  Result<std::vector<BatchTrial>> batch_trials() const;      // the same
+  Result<std::vector<LargestTrial>> largest_trials() const;  // the same
 
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}

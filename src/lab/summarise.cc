@@ -15,11 +15,13 @@
 #include "lab/evidence.h"
 #include "lab/gate_variants.h"
 #include "lab/groups.h"
-#include "lab/latency_summary.h"
+#include "lab/largest_batch.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
+#include "lab/row_checks.h"
+#include "lab/summarise_beside.h"
 #include "lab/summary_notes.h"
-#include "lab/target.h"
+#include "lab/summary_parts.h"
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
@@ -27,59 +29,6 @@
 
 namespace bakeoff::lab {
 namespace {
-
-double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-
-// Values of one contender's sound trials.
-template <typename Get>
-std::vector<double> collect(const std::vector<const Trial*>& trials, Get get) {
-  std::vector<double> values;
-  for (const Trial* trial : trials) values.push_back(get(*trial));
-  return values;
-}
-
-StartUp start_up(std::vector<const Trial*> trials, const std::optional<Parity>& proof) {
-  StartUp s;
-  if (std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->alone; }))
-    std::erase_if(trials, [](const Trial* t) { return !t->alone; });
-  if (trials.empty()) return s;
-  s.start = stats::median(collect(trials, [](const Trial& t) { return ms(t.start_ns); }));
-  s.import = stats::median(collect(trials, [](const Trial& t) { return ms(t.import_ns); }));
-  s.build = stats::median(collect(trials, [](const Trial& t) { return ms(t.build_ns); }));
-  std::vector<double> warm, cold;
-  for (const Trial* t : trials) (t->cold ? cold : warm).push_back(ms(t->first_step_ns));
-  s.first_step = stats::median(warm.empty() ? cold : warm);
-  if (!cold.empty())
-    s.first_step_cold = stats::median(cold);
-  else if (proof && proof->first_step_cold_ns > 0)
-    s.first_step_cold = ms(proof->first_step_cold_ns);
-  return s;
-}
-
-std::string verdict_word(stats::Verdict verdict) {
-  switch (verdict) {
-    case stats::Verdict::kFaster:
-      return "faster";
-    case stats::Verdict::kSame:
-      return "same";
-    case stats::Verdict::kSlower:
-      return "slower";
-    case stats::Verdict::kMateriallySlower:
-      return "materially slower";
-    case stats::Verdict::kUndecided:
-      break;
-  }
-  return "undecided";
-}
-
-// Step times for the picture; where marks do not show work the bursts' means stand for the steps.
-std::vector<double> step_times(const Trial& trial) {
-  std::vector<double> steps, bursts;
-  for (const int64_t ns : trial.step_ns) steps.push_back(ms(ns));
-  for (const Burst& b : trial.bursts) bursts.push_back(b.ms_per_step());
-  const double work = stats::mean(bursts);
-  return !steps.empty() && marks_show_work(stats::mean(steps), work) ? steps : bursts;
-}
 
 // The machine's roofs over so many threads; empty where it was not measured.
 using RoofsOver = std::function<std::optional<Roofline>(int threads)>;
@@ -113,6 +62,7 @@ class Summariser {
     }
     fill_against_leader(s);
     fill_use(s);
+    take_out_broken(s, manifest_.data_rows);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
     s.sentence = verdict_sentence(s);
@@ -305,7 +255,8 @@ class Summariser {
       row.ms_per_step = {centre, centre - half, centre + half};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
-      row.epoch = epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, recipe_.cost);
+      row.epoch =
+          epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, row.gpu, recipe_.cost);
       const auto cost = [](const Row& r) {
         return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
       };
@@ -394,27 +345,6 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
       .summary(std::move(sources));
 }
 
-// What was measured beside the race.
-Status add_beside(const RunDirectory& directory, Summary& s) {
-  TRY(const auto latencies, directory.latencies());
-  TRY(const auto batches, directory.batch_trials());
-  TRY(const auto targets, directory.targets());
-  if (latencies.empty() && batches.empty() && targets.empty()) return Done{};
-  TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
-  std::vector<std::string> ids;
-  for (const auto* rows : {&s.ranked, &s.unranked}) {
-    for (const Row& row : *rows) ids.push_back(row.contender.id);
-  }
-  s.latency_level = 1 - recipe.alpha;
-  s.latency = latency_rows(latencies, ids, recipe.latency, s.latency_level);
-  const int64_t trained = s.manifest.data_rows - (recipe.data.kind == "mnist" ? 0 : recipe.target.rows);
-  if (!targets.empty()) s.target_text = target_text(recipe.target);
-  s.target = target_rows(targets, ids, recipe.target, trained, recipe.training.batch, recipe.alpha);
-  s.search = search_rows(batches, ids, recipe.search, recipe.margin);
-  for (std::string& note : latency_notes(latencies)) s.notes.push_back(std::move(note));
-  return Done{};
-}
-
 Result<Summary> summarise(const RunDirectory& directory) {
   TRY(const Manifest manifest, directory.manifest());
   TRY(const auto parities, directory.parities());
@@ -431,6 +361,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   TRY(Summary summary,
       summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
   CHECK_OK(add_beside(directory, summary));
+  CHECK_OK(add_largest(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

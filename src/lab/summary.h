@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "lab/batch_rows.h"
+#include "lab/fit_rows.h"
 #include "lab/host_watch.h"
 #include "lab/input_wait.h"
+#include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
@@ -109,7 +111,10 @@ struct Summary {
   std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
   std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
   std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
+  std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them
+  FitFacts fit_facts = {};               // what they were
   std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
+  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
   std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
   double latency_level = 0;              // of each of their bounds, 0.99
   std::optional<Variance> variance = {};

@@ -12,9 +12,12 @@
 // batches: what a contender's number of steps is held against (lab/target_rows.h).
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "lab/held_out.h"
 #include "lab/plan.h"
 #include "lab/progress.h"
 #include "lab/target_trial.h"
@@ -22,19 +25,6 @@
 #include "referee/evaluate.h"
 
 namespace bakeoff::lab {
-
-// Rows that nobody trains on, cut into batches, and what predicts them.
-struct HeldOut {
-  ir::Workload workload = {};
-  std::vector<referee::Inputs> batches = {};
-  bool has_classes = false;  // accuracy means something: the loss is that of classes
-};
-
-// Loss and accuracy of the held-out rows in inference mode. `weights` by ParamId. steps and ns are 0.
-Result<TargetLook> look_at(const HeldOut& held_out, const referee::Weights& weights);
-
-// Whether the loss of a workload compares classes with one integer input.
-bool has_classes(const ir::Workload& workload);
 
 // Before a run: refuses what cannot be, an accuracy of a workload without classes, or more rows to hold out
 // than data of `rows` rows has beside one batch (of MNIST: than test pictures). Names the recipe's line.
@@ -45,10 +35,6 @@ bool meets(const recipe::Target& target, const TargetLook& look);
 // "accuracy 97% on 2,000 rows that are not trained on".
 std::string target_text(const recipe::Target& target);
 
-// Rows [0, rows) of `data` in a random order, into `to`.
-Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
-                      uint64_t seed, const std::filesystem::path& to);
-
 // The referee's own training: a look every target.every steps until the target or the last epoch. `data`:
 // `rows` rows. Ends early, with what it has, after Ctrl-C.
 Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& training,
@@ -56,8 +42,11 @@ Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& t
                                   const std::filesystem::path& data, int64_t rows);
 
 // Trains whatever target.jsonl does not hold yet, if the recipe states a target. Appends to it; returns when
-// all is done or Ctrl-C came.
+// all is done, Ctrl-C came, or most of another seed would lie beyond `left_s` seconds (empty: no limit); the
+// first seed is always trained, and every one by everybody. While a process trains the host is watched as in
+// the race.
 Status train_to_target(const Plan& plan, const std::vector<Parity>& parities,
-                       const std::vector<Trial>& trials, const Progress& progress, const Watch& watch);
+                       const std::vector<Trial>& trials, std::optional<double> left_s,
+                       const Progress& progress, const Watch& watch);
 
 }  // namespace bakeoff::lab

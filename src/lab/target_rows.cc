@@ -6,6 +6,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
+#include "lab/host_watch.h"
 #include "stats/paired.h"
 #include "stats/trimmed.h"
 
@@ -129,6 +130,26 @@ std::vector<TargetRow> target_rows(const std::vector<TargetTrial>& trials,
   if (has(TargetTrial::kReferee)) out.push_back(made.row(TargetTrial::kReferee));
   for (const std::string& id : shown) out.push_back(made.row(id));
   return out;
+}
+
+std::vector<std::string> target_notes(const std::vector<TargetTrial>& trials, const recipe::Recipe& recipe) {
+  std::vector<std::string> notes;
+  if (trials.empty()) return notes;
+  int64_t seeds = 0;
+  std::vector<HostRound> rounds;
+  for (const TargetTrial& trial : trials) {
+    seeds = std::max<int64_t>(seeds, trial.seed);
+    rounds.insert(rounds.end(), trial.rounds.begin(), trial.rounds.end());
+  }
+  if (seeds < recipe.target.seeds) {
+    notes.push_back(fmt::format(
+        "target: {} of {} seeds were trained, then budget.minutes or the run ended; `bakeoff run --resume` "
+        "goes on",
+        seeds, recipe.target.seeds));
+  }
+  if (const std::string text = disturbed_text(rounds, "stretches of training"); !text.empty())
+    notes.push_back("target: " + text + "; steps are not touched by that, seconds are");
+  return notes;
 }
 
 }  // namespace bakeoff::lab

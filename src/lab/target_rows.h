@@ -50,4 +50,7 @@ std::vector<TargetRow> target_rows(const std::vector<TargetTrial>& trials,
                                    const std::vector<std::string>& ids, const recipe::Target& asked,
                                    int64_t rows, int64_t batch, double alpha);
 
+// What a reader must know of all rows: seeds that the budget left out, trainings that the host disturbed.
+std::vector<std::string> target_notes(const std::vector<TargetTrial>& trials, const recipe::Recipe& recipe);
+
 }  // namespace bakeoff::lab

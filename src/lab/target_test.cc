@@ -262,10 +262,26 @@ TEST(TargetRows, AFailureIsARowWithItsReason) {
   EXPECT_EQ(rows[0].note, "run: exit code 1");
 }
 
+TEST(TargetNotes, SaySeedsThatWereLeftOutAndWhatWasDisturbed) {
+  recipe::Recipe recipe;
+  recipe.target = {.accuracy = 0.97, .seeds = 2};
+  auto trials = five({100, 100}, {100, 100});
+  EXPECT_THAT(target_notes(trials, recipe), SizeIs(0));
+  EXPECT_THAT(target_notes({}, recipe), SizeIs(0));
+  recipe.target.seeds = 7;
+  trials[1].rounds = {{}, {}};
+  trials[1].rounds[1].busy = "other processes";
+  const auto notes = target_notes(trials, recipe);
+  ASSERT_THAT(notes, SizeIs(2));
+  EXPECT_THAT(notes[0], HasSubstr("2 of 7 seeds were trained"));
+  EXPECT_THAT(notes[1], HasSubstr("1 of 2 stretches of training were disturbed: other processes"));
+}
+
 TEST(Records, OfTrainingsReadBackAsTheyWere) {
   TargetTrial trial = trained("a", 3, 70, false);
   trial.failure = Failure{"run", "gone", "tail"};
   trial.effective = {{"threads", "2"}};
+  trial.rounds = {{.wall_ns = 3, .seen = {{"steal", 0.2}}, .busy = "the hypervisor"}};
   EXPECT_EQ(target_from_json(to_json(trial), "here").value(), trial);
   trial.looks[0].loss = NAN;
   EXPECT_GT(target_from_json(to_json(trial), "here")->looks[0].loss, 1e300) << "JSON has no NaN";

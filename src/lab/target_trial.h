@@ -27,7 +27,8 @@ struct TargetTrial {
   std::optional<Failure> failure = {};
   int64_t start_up_ns = 0;  // start, import, build
   std::vector<TargetLook> looks = {};
-  bool reached = false;  // the last look meets the target
+  bool reached = false;                // the last look meets the target
+  std::vector<HostRound> rounds = {};  // parallel to `looks`: of the training before each
   Texts effective = {};
   static constexpr const char* kReferee = "referee";
   bool operator==(const TargetTrial&) const = default;

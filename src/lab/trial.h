@@ -36,9 +36,10 @@ struct BatchWait {
 struct Burst {
   int64_t ns = 0;
   int64_t steps = 0;
-  int64_t late_ns = 0;   // went on working for so long after the end it claims (lab/barrier.h)
-  int64_t switches = 0;  // involuntary context switches of its threads meanwhile
-  int64_t asked = 0;     // steps asked for; 0: not recorded
+  int64_t late_ns = 0;     // went on working for so long after the end it claims (lab/barrier.h)
+  int64_t switches = 0;    // involuntary context switches of its threads meanwhile
+  int64_t asked = 0;       // steps asked for; 0: not recorded
+  int64_t went_by_ns = 0;  // from request to answer by our own clock; 0: not recorded
   // Losses answered since the burst before (the first one has those of first step and warm-up too), by the
   // number of steps since the weights were loaded.
   std::map<int64_t, double> losses = {};

@@ -173,13 +173,21 @@ GpuUse gpu_use_of(const std::vector<const Trial*>& trials) {
       .throttled = mean(trials, "gpu_throttled")};
 }
 
-EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage,
+EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage, const GpuUse& gpu,
                      const recipe::Cost& cost) {
-  if (!(ms_per_step > 0) || !std::isfinite(ms_per_step) || rows <= 0 || batch <= 0) return {};
-  const double steps = static_cast<double>(rows) / static_cast<double>(batch);
-  EpochCost epoch{.seconds = steps * ms_per_step / 1e3};
-  if (cost.per_hour > 0) epoch.price = *epoch.seconds / 3600 * cost.per_hour;
-  if (usage.joules) epoch.joules = steps * *usage.joules;
+  if (!(ms_per_step > 0) || !std::isfinite(ms_per_step) || batch <= 0) return {};
+  std::optional<double> joules = usage.joules;  // a step
+  if (gpu != GpuUse{}) joules = gpu.joules ? std::optional(*gpu.joules + joules.value_or(0)) : std::nullopt;
+  EpochCost epoch;
+  const auto samples = static_cast<double>(batch);
+  const double step_price = ms_per_step / 3.6e6 * cost.per_hour;
+  if (joules && *joules > 0) epoch.samples_per_joule = samples / *joules;
+  if (step_price > 0) epoch.samples_per_unit = samples / step_price;
+  if (rows <= 0) return epoch;
+  const double steps = static_cast<double>(rows) / samples;
+  epoch.seconds = steps * ms_per_step / 1e3;
+  if (step_price > 0) epoch.price = steps * step_price;
+  if (joules) epoch.joules = steps * *joules;
   if (epoch.joules && cost.grams_per_kwh > 0) epoch.grams_co2 = *epoch.joules / 3.6e6 * cost.grams_per_kwh;
   return epoch;
 }

@@ -106,12 +106,15 @@ std::vector<std::string> remarks_on(const std::vector<const Trial*>& trials);
 struct EpochCost {
   std::optional<double> seconds = {};
   std::optional<double> price = {};      // in the recipe's currency
-  std::optional<double> joules = {};     // of the processors' packages and memory
+  std::optional<double> joules = {};     // of the processors' packages and memory, and of its GPU's board
   std::optional<double> grams_co2 = {};  // of that energy
+  // Whatever an epoch is: where energy is measured, and where the recipe has a price.
+  std::optional<double> samples_per_joule = {}, samples_per_unit = {};
   bool operator==(const EpochCost&) const = default;
 };
-// rows: samples of an epoch, the last batch perhaps a part; 0: not known.
-EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage,
+// rows: samples of an epoch, the last batch perhaps a part; 0: not known. Of a contender on a GPU (`gpu` has
+// numbers) energy is absent unless that of the board is known.
+EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage, const GpuUse& gpu,
                      const recipe::Cost& cost);
 
 // "energy: there is no /sys/class/powercap", ...: what no trial has, once each, in words.

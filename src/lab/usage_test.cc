@@ -161,17 +161,36 @@ TEST(RemarksOn, SayWhenTheCgroupsMemoryRanOut) {
 TEST(EpochCost, IsAtTheSteadyRateAndOfWhatIsStated) {
   // 60,000 samples in batches of 256 at 100 ms: 23.4375 s.
   const recipe::Cost cost{.per_hour = 3.6, .currency = "USD", .grams_per_kwh = 400};
-  EpochCost epoch = epoch_cost(100, 60000, 256, {.joules = 9.0}, cost);
+  EpochCost epoch = epoch_cost(100, 60000, 256, {.joules = 9.0}, {}, cost);
   EXPECT_DOUBLE_EQ(epoch.seconds.value(), 23.4375);
   EXPECT_DOUBLE_EQ(epoch.price.value(), 23.4375e-3);
   EXPECT_DOUBLE_EQ(epoch.joules.value(), 9 * 234.375);
   EXPECT_DOUBLE_EQ(epoch.grams_co2.value(), 9 * 234.375 / 3.6e6 * 400);
-  epoch = epoch_cost(100, 60000, 256, {}, cost);
+  EXPECT_DOUBLE_EQ(epoch.samples_per_joule.value(), 256 / 9.0);
+  EXPECT_DOUBLE_EQ(epoch.samples_per_unit.value(), 2560 * 1000.0)
+      << "2,560 a second, a thousand of them a USD";
+  epoch = epoch_cost(100, 60000, 256, {}, {}, cost);
   EXPECT_TRUE(epoch.price);
   EXPECT_FALSE(epoch.grams_co2) << "without energy, whatever the power station";
-  EXPECT_FALSE(epoch_cost(100, 60000, 256, {.joules = 9.0}, {}).price);
-  EXPECT_EQ(epoch_cost(100, 0, 256, {.joules = 9.0}, cost), EpochCost{}) << "an older record";
-  EXPECT_EQ(epoch_cost(0, 60000, 256, {.joules = 9.0}, cost), EpochCost{});
+  EXPECT_FALSE(epoch.samples_per_joule);
+  EXPECT_FALSE(epoch_cost(100, 60000, 256, {.joules = 0.0}, {}, cost).samples_per_joule) << "no infinity";
+  epoch = epoch_cost(100, 60000, 256, {.joules = 9.0}, {}, {});
+  EXPECT_FALSE(epoch.price);
+  EXPECT_FALSE(epoch.samples_per_unit);
+  epoch = epoch_cost(100, 0, 256, {.joules = 9.0}, {}, cost);
+  EXPECT_FALSE(epoch.seconds) << "an older record";
+  EXPECT_FALSE(epoch.price);
+  EXPECT_TRUE(epoch.samples_per_joule);
+  EXPECT_EQ(epoch_cost(0, 60000, 256, {.joules = 9.0}, {}, cost), EpochCost{});
+}
+
+TEST(EpochCost, OnAGpuCountsTheBoard) {
+  const recipe::Cost cost{.grams_per_kwh = 400};
+  EXPECT_DOUBLE_EQ(epoch_cost(100, 0, 256, {.joules = 9.0}, {.joules = 23.0}, cost).samples_per_joule.value(),
+                   8);
+  EXPECT_DOUBLE_EQ(epoch_cost(100, 0, 256, {}, {.joules = 32.0}, cost).samples_per_joule.value(), 8);
+  EXPECT_FALSE(epoch_cost(100, 0, 256, {.joules = 9.0}, {.busy = 0.9}, cost).samples_per_joule)
+      << "the processors' alone is not its energy";
 }
 
 TEST(NeverSampled, IsWhatNoTrialHas) {

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "ir/training.h"
 #include "lab/barrier.h"
+#include "lab/worker_words.h"
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
 
@@ -24,6 +25,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
 constexpr int64_t kLongestWatch = kSecond;
+constexpr double kMost = 1e15;        // of steps, nanoseconds or bytes that any worker can truly claim
 constexpr int64_t kJump = 1'000'000;  // clocks of one machine do not differ by this much
 
 // Losses that are not finite travel as text.
@@ -41,15 +43,6 @@ std::string text_of(const Json& answer, const char* key, const std::string& othe
   return found != answer.end() && found->is_string() ? found->get<std::string>() : otherwise;
 }
 
-// The beginning of what a worker sent, fit for a terminal.
-std::string printable(const std::string& line) {
-  std::string shown = line.substr(0, 60);
-  for (char& c : shown) {
-    if (c < ' ' || c > '~') c = '?';
-  }
-  return shown;
-}
-
 std::string plain(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 void add_texts(const Json& answer, const char* key, Texts& into) {
@@ -58,28 +51,25 @@ void add_texts(const Json& answer, const char* key, Texts& into) {
   for (const auto& [name, value] : found->items()) into[name] = plain(value);
 }
 
+// A count or nanoseconds; 0 where it is missing, -1 where no true one is so large.
 int64_t integer(const Json& answer, const char* key) {
   const auto found = answer.find(key);
-  return found != answer.end() && found->is_number() ? found->get<int64_t>() : 0;
+  if (found == answer.end() || !found->is_number()) return 0;
+  const auto value = found->get<double>();
+  return std::abs(value) <= kMost ? static_cast<int64_t>(value) : -1;
+}
+
+// Nanoseconds of a stage that has an answer.
+int64_t stage_ns(const Json& answer, const char* key, const std::string& stage,
+                 std::optional<Failure>& failure) {
+  const int64_t ns = integer(answer, key);
+  if (ns < 0) failure = Failure{stage, fmt::format("impossible time: {} ns", plain(answer[key])), {}};
+  return ns;
 }
 
 Json path_or_null(const std::filesystem::path& path) { return path.empty() ? Json() : Json(path.string()); }
 
 }  // namespace
-
-std::string last_lines(const std::string& text, size_t lines) {
-  size_t begin = text.size();
-  while (begin > 0 && (text[begin - 1] == '\n' || text[begin - 1] == '\r')) --begin;
-  const size_t end = begin;
-  for (size_t n = 0; n < lines && begin > 0; ++n) {
-    const size_t newline = text.rfind('\n', begin - 1);
-    begin = newline == std::string::npos ? 0 : newline;
-  }
-  if (begin < end && text[begin] == '\n') ++begin;
-  std::string tail = text.substr(begin, end - begin);
-  if (tail.size() > 4096) tail = "..." + tail.substr(tail.size() - 4093);
-  return tail;
-}
 
 struct Worker::Impl {
   WorkerSpec spec;
@@ -136,24 +126,6 @@ pid_t Worker::pid() const { return impl_->child ? impl_->child->pid() : -1; }
 
 namespace {
 
-// A contender that was to compute on another device than its framework does.
-std::optional<Failure> wrong_device(const WorkerSpec& spec, const Imported& imported) {
-  const auto at = imported.effective.find("device");
-  const std::string device = at == imported.effective.end() ? "cpu" : at->second;
-  if (spec.device == "auto" || (spec.device == "cpu") == device.starts_with("cpu")) return std::nullopt;
-  std::string why;
-  if (spec.device == "cuda") {
-    std::error_code code;
-    why = std::filesystem::exists("/proc/driver/nvidia/version", code)
-              ? "; this build of it may lack CUDA, see its version"
-              : "; no driver of NVIDIA is loaded here (there is no /proc/driver/nvidia/version)";
-  }
-  return Failure{
-      "import",
-      fmt::format("device = \"{}\", but {} computes on {} here{}", spec.device, spec.framework, device, why),
-      {}};
-}
-
 // One request and its answer.
 template <typename Impl>
 std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::string& stage, Json request) {
@@ -197,6 +169,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   options.cpus = spec.cpus;
   options.huge_pages = spec.huge_pages;
   options.randomise_addresses = spec.randomise_addresses;
+  options.memory_limit_bytes = options.private_memory_limit_bytes = spec.memory_limit_bytes;
   options.log_file = spec.log_file;
   const int64_t begin = monotonic_clock().now_ns();
   auto child = proc::Child::start(options);
@@ -219,11 +192,11 @@ std::optional<Imported> Worker::import() {
                            {"dtype", impl_->spec.dtype},
                            {"threads", impl_->spec.threads}});
   if (!answer) return std::nullopt;
-  Imported imported{integer(*answer, "import_ns"), {}, {}};
+  Imported imported{stage_ns(*answer, "import_ns", "import", failure_), {}, {}};
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
-  failure_ = wrong_device(impl_->spec, imported);
+  if (ok()) failure_ = wrong_device(impl_->spec, imported);
   return ok() ? std::optional(imported) : std::nullopt;
 }
 
@@ -235,7 +208,11 @@ WorkerMemory Worker::memory() {
   if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
   WorkerMemory memory{.allocator_absent = text_of(*answer, "allocator_absent", "its worker does not tell")};
   const auto peak = answer->find("allocator_peak_bytes");
-  if (peak != answer->end() && peak->is_number()) memory.allocator_peak_bytes = peak->get<double>();
+  if (peak == answer->end() || !peak->is_number()) return memory;
+  if (const auto bytes = peak->get<double>(); bytes >= 0 && bytes <= kMost)
+    memory.allocator_peak_bytes = bytes;
+  else
+    memory.allocator_absent = fmt::format("it claims {:g} bytes, which cannot be", bytes);
   return memory;
 }
 
@@ -254,7 +231,8 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
   impl_->steps_done = 0;
   impl_->losses.clear();
   add_texts(*answer, "effective", effective);
-  return integer(*answer, "build_ns");
+  const int64_t ns = stage_ns(*answer, "build_ns", "build", failure_);
+  return ok() ? std::optional(ns) : std::nullopt;
 }
 
 bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
@@ -309,10 +287,11 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
   const int64_t went_by = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
-  ran.burst = {integer(*answer, "ns"), integer(*answer, "steps")};
+  ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .went_by_ns = went_by};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
+    const auto claim = [&](const char* key) { return answer->contains(key) ? plain((*answer)[key]) : "no"; };
     failure_ =
-        Failure{stage, fmt::format("impossible burst: {} steps in {} ns", ran.burst.steps, ran.burst.ns), {}};
+        Failure{stage, fmt::format("impossible burst: {} steps in {} ns", claim("steps"), claim("ns")), {}};
     return std::nullopt;
   }
   if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;

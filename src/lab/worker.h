@@ -31,8 +31,9 @@ struct WorkerSpec {
   std::vector<int> cpus = {};  // affinity; empty: inherited
   bool huge_pages = true;
   bool randomise_addresses = true;
-  Texts environment = {};       // variables, on top of ours
-  std::string device = "auto";  // auto | cpu | cuda: import() fails where the framework computes elsewhere
+  Texts environment = {};          // variables, on top of ours
+  std::string device = "auto";     // auto | cpu | cuda: import() fails where the framework computes elsewhere
+  int64_t memory_limit_bytes = 0;  // of it and its descendants; 0: none. Its allocator fails, or it is killed
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // step marks; empty: none
   double stage_seconds = 300;

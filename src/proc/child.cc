@@ -59,6 +59,7 @@ Result<LaunchOrder> make_order(const ChildOptions& options) {
       .randomise_addresses = options.randomise_addresses,
       .huge_pages = options.huge_pages,
       .address_space_limit_bytes = options.address_space_limit_bytes,
+      .private_memory_limit_bytes = options.private_memory_limit_bytes,
       .memory_limit_bytes = options.memory_limit_bytes,
       .log_file_cap = options.log_file_bytes,
       .has_control = options.control,
@@ -85,7 +86,7 @@ Error start_error(const ChildOptions& options, const LaunchOrder& order, const R
       case StartStep::kHugePages:
         return "cannot turn transparent huge pages off";
       case StartStep::kLimit:
-        return "cannot limit the address space";
+        return "cannot limit its memory";
       case StartStep::kFolder:
         return fmt::format("cannot enter folder '{}'", order.cwd);
       case StartStep::kExec:

@@ -53,6 +53,9 @@ struct ChildOptions {
   bool randomise_addresses = true;        // false: no ASLR (personality); an error where that is forbidden
   bool huge_pages = true;                 // false: no transparent huge pages for it (PR_SET_THP_DISABLE)
   int64_t address_space_limit_bytes = 0;  // RLIMIT_AS; 0 = none. XLA reserves far more than it uses.
+  // RLIMIT_DATA, private memory that can be written: its allocator fails beyond; 0 = none. Of each of its
+  // processes.
+  int64_t private_memory_limit_bytes = 0;
   int64_t memory_limit_bytes = 0;  // resident memory of it and its descendants, checked every 20 ms; 0 = none
 };
 

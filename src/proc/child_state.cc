@@ -68,6 +68,7 @@ void Child::State::note(const Report& report) {
            .over_limit_bytes = report.over_limit_bytes,
            .memory_limit_bytes = memory_limit_bytes,
            .address_space_limit_bytes = address_space_limit_bytes,
+           .private_memory_limit_bytes = private_memory_limit_bytes,
            .leftovers = report.leftovers,
            .usage = usage_of(report.usage)};
   if (report.reaped != 0 && WIFSIGNALED(report.status)) {

@@ -15,7 +15,8 @@ struct Child::State {
   State(LogTail log_tail, const ChildOptions& options)
       : tail(std::move(log_tail)),
         memory_limit_bytes(options.memory_limit_bytes),
-        address_space_limit_bytes(options.address_space_limit_bytes) {}
+        address_space_limit_bytes(options.address_space_limit_bytes),
+        private_memory_limit_bytes(options.private_memory_limit_bytes) {}
 
   UniqueFd control;  // our end: commands out, reports in
   UniqueFd request;
@@ -28,6 +29,7 @@ struct Child::State {
   std::optional<Exit> exit;
   int64_t memory_limit_bytes = 0;
   int64_t address_space_limit_bytes = 0;
+  int64_t private_memory_limit_bytes = 0;
 
   // The guardian's next report, waiting until `deadline_ns`; nullopt at the deadline. A vanished guardian is
   // a report that the child is lost.

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -313,6 +314,17 @@ TEST(Child, AddressSpaceLimitIsNamedWhenItFails) {
   const Finished finished = finish(options);
   EXPECT_EQ(finished.exit.text(), "exit code 1, with its address space limited to 512 MiB");
   EXPECT_NE(finished.log.find("MemoryError"), std::string::npos) << finished.log;
+}
+
+TEST(Child, BeyondItsPrivateMemoryItsOwnAllocatorFails) {
+  const auto take = [](int mebibytes) {
+    return ChildOptions{.argv = {"python3", "-c", fmt::format("print(len(bytearray({} << 20)))", mebibytes)},
+                        .private_memory_limit_bytes = int64_t{300} << 20};
+  };
+  const Finished refused = finish(take(400));
+  EXPECT_EQ(refused.exit.text(), "exit code 1, with its private memory limited to 300 MiB");
+  EXPECT_NE(refused.log.find("MemoryError"), std::string::npos) << refused.log;
+  EXPECT_TRUE(finish(take(100)).exit.ok());
 }
 
 TEST(Child, LeaksNoDescriptorAndNoProcess) {

@@ -72,6 +72,13 @@ int arrange_fds(const LaunchFds& fds, int output_fd, int error_fd) {
   return errors;
 }
 
+// 0: not limited.
+void limit(decltype(RLIMIT_AS) resource, int64_t bytes, int error_fd) {
+  if (bytes <= 0) return;
+  const struct rlimit both = {.rlim_cur = static_cast<rlim_t>(bytes), .rlim_max = static_cast<rlim_t>(bytes)};
+  if (::setrlimit(resource, &both) != 0) give_up(error_fd, StartStep::kLimit);
+}
+
 void apply_settings(const LaunchOrder& order, int error_fd) {
   if (!order.cpus.empty()) {
     cpu_set_t set;
@@ -91,11 +98,8 @@ void apply_settings(const LaunchOrder& order, int error_fd) {
   if (!order.huge_pages && ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0) {
     give_up(error_fd, StartStep::kHugePages);
   }
-  if (order.address_space_limit_bytes > 0) {
-    const auto bytes = static_cast<rlim_t>(order.address_space_limit_bytes);
-    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
-    if (::setrlimit(RLIMIT_AS, &limit) != 0) give_up(error_fd, StartStep::kLimit);
-  }
+  limit(RLIMIT_AS, order.address_space_limit_bytes, error_fd);
+  limit(RLIMIT_DATA, order.private_memory_limit_bytes, error_fd);
   if (!order.cwd.empty() && ::chdir(order.cwd.c_str()) != 0) give_up(error_fd, StartStep::kFolder);
 }
 

@@ -51,6 +51,9 @@ std::string Exit::text(std::string_view stage) const {
   if (address_space_limit_bytes > 0 && !ok() && !asked) {
     text += fmt::format(", with its address space limited to {}", bytes_text(address_space_limit_bytes));
   }
+  if (private_memory_limit_bytes > 0 && over_limit_bytes == 0 && !ok() && !asked) {
+    text += fmt::format(", with its private memory limited to {}", bytes_text(private_memory_limit_bytes));
+  }
   if (leftovers > 0) {
     text += fmt::format("; left {} process{} behind (killed)", leftovers, leftovers == 1 ? "" : "es");
   }

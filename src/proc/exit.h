@@ -28,12 +28,13 @@ struct Exit {
   Kind kind = Kind::kLost;
   int code = 0;
   int signal = 0;
-  bool asked = false;                     // we told it to end (kill() or the destructor)
-  bool out_of_memory = false;             // the kernel counted an OOM kill in this cgroup meanwhile
-  int64_t over_limit_bytes = 0;           // > 0: killed by us at this resident size, above the limit
-  int64_t memory_limit_bytes = 0;         // as in ChildOptions; 0 = none
-  int64_t address_space_limit_bytes = 0;  // as in ChildOptions; 0 = none
-  int leftovers = 0;                      // descendants alive 100 ms after it ended by itself (all killed)
+  bool asked = false;                      // we told it to end (kill() or the destructor)
+  bool out_of_memory = false;              // the kernel counted an OOM kill in this cgroup meanwhile
+  int64_t over_limit_bytes = 0;            // > 0: killed by us at this resident size, above the limit
+  int64_t memory_limit_bytes = 0;          // as in ChildOptions; 0 = none
+  int64_t address_space_limit_bytes = 0;   // as in ChildOptions; 0 = none
+  int64_t private_memory_limit_bytes = 0;  // the same
+  int leftovers = 0;                       // descendants alive 100 ms after it ended by itself (all killed)
   ResourceUsage usage = {};
 
   bool ok() const { return kind == Kind::kCode && code == 0; }

@@ -27,6 +27,8 @@ TEST(Exit, SaysInWordsHowAProcessEnded) {
        "killed by signal 9 (SIGKILL), out of memory: it used 1.5 GiB, above its limit of 1.0 GiB"},
       {{.kind = Kind::kCode, .code = 1, .address_space_limit_bytes = int64_t{512} << 20},
        "exit code 1, with its address space limited to 512 MiB"},
+      {{.kind = Kind::kSignal, .signal = SIGABRT, .private_memory_limit_bytes = int64_t{1} << 30},
+       "killed by signal 6 (SIGABRT), with its private memory limited to 1.0 GiB"},
       {{.kind = Kind::kCode, .leftovers = 1}, "exit code 0; left 1 process behind (killed)"},
       {{.kind = Kind::kCode, .leftovers = 2}, "exit code 0; left 2 processes behind (killed)"},
       {{}, "lost: its guardian process is gone"},

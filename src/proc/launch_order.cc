@@ -61,6 +61,7 @@ std::string pack(const LaunchOrder& order) {
   packer.number(order.randomise_addresses ? 1 : 0);
   packer.number(order.huge_pages ? 1 : 0);
   packer.number(order.address_space_limit_bytes);
+  packer.number(order.private_memory_limit_bytes);
   packer.number(order.memory_limit_bytes);
   packer.number(order.log_file_cap);
   packer.number(order.has_control ? 1 : 0);
@@ -82,6 +83,7 @@ LaunchOrder unpack(const std::string& bytes) {
   order.randomise_addresses = unpacker.number() != 0;
   order.huge_pages = unpacker.number() != 0;
   order.address_space_limit_bytes = unpacker.number();
+  order.private_memory_limit_bytes = unpacker.number();
   order.memory_limit_bytes = unpacker.number();
   order.log_file_cap = unpacker.number();
   order.has_control = unpacker.number() != 0;

@@ -26,6 +26,7 @@ struct LaunchOrder {
   bool randomise_addresses = true;
   bool huge_pages = true;
   int64_t address_space_limit_bytes = 0;
+  int64_t private_memory_limit_bytes = 0;
   int64_t memory_limit_bytes = 0;
   int64_t log_file_cap = 0;
   bool has_control = false;   // descriptors kRequest and kAnswer are there

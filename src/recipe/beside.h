@@ -30,6 +30,14 @@ struct Search {
   bool operator==(const Search&) const = default;
 };
 
+// The largest batch that fits into memory (lab/largest_batch.h).
+struct LargestBatch {
+  bool wanted = false;
+  int64_t memory_bytes = 0;  // 0: what is available, less a reserve
+  int64_t most = 1'000'000;  // the largest one to try
+  bool operator==(const LargestBatch&) const = default;
+};
+
 // What a training is to reach on rows that it does not train on (lab/target.h). One of the two is stated.
 struct Target {
   std::optional<double> accuracy = {};  // at least; a share
@@ -41,6 +49,15 @@ struct Target {
   bool referee = true;  // trains as well, in float64
   bool wanted() const { return accuracy || loss; }
   bool operator==(const Target&) const = default;
+};
+
+// Whole trainings of so many epochs (lab/fit.h).
+struct Fit {
+  int64_t epochs = 0;  // 0: none
+  int64_t seeds = 1;
+  std::optional<int64_t> rows = {};  // held out; empty: all of MNIST's test pictures, none of other data
+  bool wanted() const { return epochs > 0; }
+  bool operator==(const Fit&) const = default;
 };
 
 }  // namespace bakeoff::recipe

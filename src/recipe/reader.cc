@@ -50,7 +50,8 @@ Status Reader::check_key(const Key& key) const {
   const toml::node* node = find(key.section, key.name);
   if (node == nullptr) {
     if (!key.required || (key.section == "optimizer" && predicts())) return Done{};
-    if (key.section == "latency" && !root_.contains("latency")) return Done{};
+    const bool always = key.section.empty() || key.section == "optimizer";
+    if (!always && !root_.contains(key.section)) return Done{};
     return Error{
         .message = fmt::format("'{}' is missing", dotted(key)),
         .where = file_.string() + ":1",

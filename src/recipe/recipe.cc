@@ -9,6 +9,7 @@
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "recipe/contenders.h"
+#include "recipe/largest_batch.h"
 #include "recipe/reader.h"
 #include "zoo/zoo.h"
 
@@ -198,6 +199,20 @@ Result<Target> read_target(const Reader& reader, const toml::table& root, bool p
   return target;
 }
 
+Result<Fit> read_fit(const Reader& reader, const toml::table& root, bool predicts) {
+  Fit fit;
+  const toml::node* section = root.get("fit");
+  if (section == nullptr) return fit;
+  if (predicts) {
+    return reader.error(section->source(), "[fit] is about training, and this recipe predicts",
+                        "remove [fit], or `scenario = \"predict\"`");
+  }
+  fit.epochs = reader.integer("fit", "epochs", fit.epochs);
+  fit.seeds = reader.integer("fit", "seeds", fit.seeds);
+  if (reader.find("fit", "rows") != nullptr) fit.rows = reader.integer("fit", "rows", 0);
+  return fit;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -231,6 +246,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
   race.device = reader.word("race", "device", race.device);
   race.sample_ms = reader.integer("race", "sample_ms", race.sample_ms);
+  race.nvtx = reader.flag("race", "nvtx", race.nvtx);
   race.confirm_heats = reader.integer("race", "confirm_heats", race.confirm_heats);
   race.noise_ceiling = reader.real("race", "noise_ceiling", race.noise_ceiling);
   for (const std::string& name : names_in("race")) {
@@ -262,7 +278,9 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
   TRY(recipe.target, read_target(reader, root, recipe.training.predicts()));
+  TRY(recipe.fit, read_fit(reader, root, recipe.training.predicts()));
   TRY(recipe.search, read_search(reader, root.contains("search")));
+  TRY(recipe.largest_batch, read_largest_batch(reader, root.contains("largest_batch")));
   TRY(recipe.latency, read_latency(reader, recipe.training.predicts()));
   TRY(recipe.contenders, read_contenders(reader, root, recipe.training.scenario));
   if (recipe.race.stated.contains("pin")) {

@@ -68,6 +68,7 @@ struct Race {
   double cooldown_seconds = 0;        // before every burst
   std::string device = "auto";        // auto | cpu | cuda
   int64_t sample_ms = 100;            // pace of the sampling thread, 10 to 1000; 0: none
+  bool nvtx = false;                  // ranges for NVIDIA's profilers
   std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
   int64_t confirm_heats = 3;          // that measure the winner again once it stands
   double noise_ceiling = 0.15;        // promise about the noise of a heat (stats/ranking.h); 0: none
@@ -108,7 +109,9 @@ struct Recipe {
   PublishedTable published = {};
   Latency latency = {};
   Search search = {};
+  LargestBatch largest_batch = {};
   Target target = {};
+  Fit fit = {};
 };
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.

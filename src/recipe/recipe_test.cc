@@ -161,6 +161,17 @@ TEST(Recipe, ReadsATarget) {
             (Target{.loss = -2, .seeds = 9, .rows = 10, .every = 3, .epochs = 0.5, .referee = false}));
 }
 
+TEST(Recipe, ReadsWholeTrainings) {
+  const auto fit = [](const std::string& text) {
+    const auto recipe = parse(kGood + text, "r.toml");
+    EXPECT_TRUE(recipe) << recipe.error().text();
+    return recipe ? recipe->fit : Fit{};
+  };
+  EXPECT_FALSE(fit("").wanted());
+  EXPECT_EQ(fit("[fit]\nepochs = 41\n"), (Fit{.epochs = 41}));
+  EXPECT_EQ(fit("[fit]\nepochs = 2\nseeds = 3\nrows = 0\n"), (Fit{.epochs = 2, .seeds = 3, .rows = 0}));
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -238,12 +249,22 @@ TEST(Recipe, ErrorsNameFileLineKeyAndRemedy) {
        "[target] is about training", "remove [target]"},
       {"an accuracy in per cent", std::string(kGood) + "[target]\naccuracy = 97\n", "r.toml:10",
        "'target.accuracy' is 97, outside its range", "at most 1"},
+      {"whole trainings of predictions", std::string(kPredict) + "[fit]\nepochs = 1\n", "r.toml:7",
+       "[fit] is about training", "remove [fit]"},
+      {"no epochs", std::string(kGood) + "[fit]\nepochs = 0\n", "r.toml:10",
+       "'fit.epochs' is 0, outside its range", "at least 1"},
+      {"epochs unsaid", std::string(kGood) + "[fit]\nseeds = 2\n", "r.toml:1", "'fit.epochs' is missing",
+       "add `epochs = ...` under [fit]"},
       {"a batch of zero", std::string(kGood) + "[search]\nbatches = [8, 0]\n", "r.toml:10",
        "'search.batches' is 0, outside its range", "at least 1"},
       {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",
        "'search.batches' must be an integer or a list of integers", "for example batches = [10, 20]"},
       {"both kinds of search", std::string(kGood) + "[search]\nbatches = 8\nmost = 64\n", "r.toml:11",
        "search.most means nothing beside search.batches", "remove one"},
+      {"no amount of memory", std::string(kGood) + "[largest_batch]\nmemory = \"4 gigs\"\n", "r.toml:10",
+       "'4 gigs' is no amount of memory", "for example \"4 GiB\""},
+      {"no memory at all", std::string(kGood) + "[largest_batch]\nmemory = \"0 MiB\"\n", "r.toml:10",
+       "is no amount of memory", "available"},
       {"search without room", std::string(kGood) + "[search]\nleast = 8\nmost = 4\n", "r.toml:10",
        "search.least = 8 is above search.most = 4", "set search.most"},
       {"latency of training", std::string(kGood) + "[latency]\narrivals_per_second = 50\n", "r.toml:10",

@@ -16,24 +16,7 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
-constexpr const char* kAllocatorDoc =
-    "tuned: glibc's malloc keeps freed pages. jemalloc, mimalloc, tcmalloc: preloaded, where the system has "
-    "the "
-    "library";
-constexpr const char* kPinDoc =
-    "CPUs to run on. auto: as many as there are threads, the first of those allowed. none: any. Or a list "
-    "such "
-    "as 0,2-3";
-
-constexpr const char* kDeviceDoc =
-    "cpu, cuda: a contender that computes elsewhere is a row that says so. auto: where its framework "
-    "computes";
-
-std::vector<std::string> devices() { return {"auto", "cpu", "cuda"}; }
-
-std::vector<std::string> allocators() { return {"default", "tuned", "jemalloc", "mimalloc", "tcmalloc"}; }
-
-std::vector<Key> make_keys() {
+std::vector<Key> keys_before_the_race() {
   return {
       {.section = "",
        .name = "name",
@@ -212,7 +195,9 @@ std::vector<Key> make_keys() {
        .fallback = "10",
        .least = 0,
        .least_excluded = true,
-       .doc = "the race ends after this long even if undecided; the heat under way is finished"},
+       .doc =
+           "the race ends after this long even if undecided; the heat under way is finished. What is left of "
+           "it is for trainings to a target; whole trainings come on top"},
       {.section = "budget",
        .name = "heats",
        .kind = Kind::kInt,
@@ -220,153 +205,11 @@ std::vector<Key> make_keys() {
        .least = 1,
        .most = 10000,
        .doc = "at most this many heats"},
-      {.section = "race",
-       .name = "threads",
-       .kind = Kind::kInt,
-       .fallback = "the CPUs allowed",
-       .least = 1,
-       .most = 4096,
-       .doc = "threads of every contender"},
-      {.section = "race",
-       .name = "live",
-       .kind = Kind::kInt,
-       .fallback = "8",
-       .least = 2,
-       .most = 64,
-       .doc = "workers alive at once in a heat"},
-      {.section = "race",
-       .name = "warmup_steps",
-       .kind = Kind::kInt,
-       .fallback = "5",
-       .least = 1,
-       .most = 100000,
-       .doc = "steps after the first one that are not counted"},
-      {.section = "race",
-       .name = "bursts",
-       .kind = Kind::kInt,
-       .fallback = "4",
-       .least = 2,
-       .most = 1000,
-       .doc = "bursts of each contender in a heat"},
-      {.section = "race",
-       .name = "burst_seconds",
-       .kind = Kind::kReal,
-       .fallback = "0.5",
-       .least = 0.001,
-       .most = 600,
-       .doc = "a burst has as many steps as fit into this time, at least two"},
-      {.section = "race",
-       .name = "allocator",
-       .kind = Kind::kWord,
-       .fallback = "default",
-       .words = allocators(),
-       .doc = kAllocatorDoc},
-      {.section = "race", .name = "pin", .kind = Kind::kWord, .fallback = "auto", .doc = kPinDoc},
-      {.section = "race",
-       .name = "huge_pages",
-       .kind = Kind::kWord,
-       .fallback = "default",
-       .words = {"default", "off", "malloc"},
-       .doc = "transparent huge pages. default: as the system has it. off: none for the workers. malloc: "
-              "glibc's malloc asks for them"},
-      {.section = "race",
-       .name = "randomise_addresses",
-       .kind = Kind::kFlag,
-       .fallback = "true",
-       .doc = "false: every worker has the same memory layout"},
-      {.section = "race",
-       .name = "cooldown_seconds",
-       .kind = Kind::kReal,
-       .fallback = "0",
-       .least = 0,
-       .most = 60,
-       .doc = "pause before every burst"},
-      {.section = "race",
-       .name = "device",
-       .kind = Kind::kWord,
-       .fallback = "auto",
-       .words = devices(),
-       .doc = kDeviceDoc},
-      {.section = "race",
-       .name = "sample_ms",
-       .kind = Kind::kInt,
-       .fallback = "100",
-       .least = 0,
-       .most = 1000,
-       .doc = "pace of the thread that reads sensors during bursts, 10 to 1000 milliseconds; 0: none"},
-      {.section = "race",
-       .name = "confirm_heats",
-       .kind = Kind::kInt,
-       .fallback = "3",
-       .least = 0,
-       .most = 1000,
-       .doc = "heats after the decision, that measure the winner and those tied with it again; 0: none"},
-      {.section = "race",
-       .name = "noise_ceiling",
-       .kind = Kind::kReal,
-       .fallback = "0.15",
-       .least = 0,
-       .most = 10,
-       .doc =
-           "a promise that one heat's noise in a ratio is no wider (standard deviation; identical workers "
-           "differ by 0.01 to 0.08): contenders many ceilings behind are out after one heat. 0: no promise"},
-      {.section = "race",
-       .name = "parity_steps",
-       .kind = Kind::kInt,
-       .fallback = "10",
-       .least = 1,
-       .most = 1000,
-       .doc = "float32 losses that must agree"},
-      {.section = "race",
-       .name = "stage_seconds",
-       .kind = Kind::kReal,
-       .fallback = "300",
-       .least = 0.05,
-       .most = 86400,
-       .doc = "a worker that takes longer for one stage is ended; its row says so"},
-      {.section = "race",
-       .name = "max_steal",
-       .kind = Kind::kReal,
-       .fallback = "0.05",
-       .least = 0,
-       .most = 1,
-       .doc = "a round of bursts is disturbed when the hypervisor or a CPU quota takes more of the "
-              "processors' time"},
-      {.section = "race",
-       .name = "max_others",
-       .kind = Kind::kReal,
-       .fallback = "0.1",
-       .least = 0,
-       .most = 1,
-       .doc = "or when other processes use more of the processors' time"},
-      {.section = "race",
-       .name = "max_pressure",
-       .kind = Kind::kReal,
-       .fallback = "0.1",
-       .least = 0,
-       .most = 1,
-       .doc = "or when tasks wait for memory or a disk for more of the time"},
-      {.section = "race",
-       .name = "max_clock_change",
-       .kind = Kind::kReal,
-       .fallback = "0.1",
-       .least = 0,
-       .most = 10,
-       .doc = "or when the processor's speed changes by more from start to end"},
-      {.section = "race",
-       .name = "max_reruns",
-       .kind = Kind::kInt,
-       .fallback = "2",
-       .least = 0,
-       .most = 1000,
-       .doc = "disturbed rounds of a heat that are run again, whole, by that rule alone"},
-      {.section = "race",
-       .name = "max_busy",
-       .kind = Kind::kReal,
-       .fallback = "0.5",
-       .least = 0,
-       .most = 1,
-       .doc = "with more than this share of the rounds disturbed, the verdict is refused (exit code 3)"},
+  };
+}
+
+std::vector<Key> keys_after_the_race() {
+  return {
       {.section = "published",
        .name = "file",
        .kind = Kind::kPath,
@@ -398,20 +241,11 @@ std::vector<Key> make_keys() {
 
 }  // namespace
 
-const std::vector<emit::Setting>& common_settings() {
-  static const std::vector<emit::Setting> all = {
-      {"allocator", allocators(), "race.allocator", kAllocatorDoc},
-      {"threads", {}, "race.threads", "threads of this contender"},
-      {"pin", {}, "race.pin", kPinDoc},
-      {"device", devices(), "race.device", kDeviceDoc},
-  };
-  return all;
-}
-
 const std::vector<Key>& keys() {
   static const std::vector<Key> all = [] {
-    std::vector<Key> made = make_keys();
-    for (Key& key : keys_beside_the_race()) made.push_back(std::move(key));
+    std::vector<Key> made = keys_before_the_race();
+    for (const auto& more : {keys_of_the_race(), keys_after_the_race(), keys_beside_the_race()})
+      made.insert(made.end(), more.begin(), more.end());
     return made;
   }();
   return all;

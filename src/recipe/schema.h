@@ -27,6 +27,8 @@ struct Key {
 };
 
 const std::vector<Key>& keys();
+// Of them, those of [race].
+std::vector<Key> keys_of_the_race();
 // Of them, those of the sections whose measurements follow the race.
 std::vector<Key> keys_beside_the_race();
 std::vector<std::string> sections();  // "", "data", ...

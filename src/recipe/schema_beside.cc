@@ -78,6 +78,20 @@ std::vector<Key> keys_beside_the_race() {
        .least = 1,
        .most = 1000,
        .doc = "of every contender and batch"},
+      {.section = "largest_batch",
+       .name = "memory",
+       .kind = Kind::kWord,
+       .fallback = "available",
+       .doc =
+           "after the race, the largest batch of every contender that fits into so much memory, \"4 GiB\"; "
+           "`available`: what the machine has now, less a reserve. See docs/batch_size.md"},
+      {.section = "largest_batch",
+       .name = "most",
+       .kind = Kind::kInt,
+       .fallback = "1000000",
+       .least = 1,
+       .most = 1e6,
+       .doc = "the largest batch to try; the rows of the data are another end"},
       {.section = "target",
        .name = "accuracy",
        .kind = Kind::kReal,
@@ -128,6 +142,31 @@ std::vector<Key> keys_beside_the_race() {
        .fallback = "true",
        .doc =
            "the referee trains as well, in float64: what contenders are held against. false: they are not"},
+      {.section = "fit",
+       .name = "epochs",
+       .kind = Kind::kInt,
+       .fallback = "",
+       .required = true,
+       .least = 1,
+       .most = 1e6,
+       .doc = "scenario train: after the race every contender trains for so many epochs in one process; "
+              "seconds, "
+              "loss and accuracy of held-out rows stand beside its time. See docs/fit.md"},
+      {.section = "fit",
+       .name = "seeds",
+       .kind = Kind::kInt,
+       .fallback = "1",
+       .least = 1,
+       .most = 1000,
+       .doc = "trainings of every contender, each from other weights and in another order of the rows"},
+      {.section = "fit",
+       .name = "rows",
+       .kind = Kind::kInt,
+       .fallback = "MNIST's 10000 test pictures; of other data none",
+       .least = 0,
+       .most = 1e8,
+       .doc =
+           "held out: of MNIST's test pictures, else the last ones of the data, which nobody trains on then"},
   };
 }
 

@@ -21,16 +21,24 @@ std::vector<BesideRow> beside_rows(const lab::Summary& summary) {
   std::stable_sort(published.begin(), published.end(),
                    [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
   for (const lab::PublishedRow& row : published) {
-    const bool here = row.measured_ms.has_value();
+    const bool fits = summary.published->epochs > 0;
+    const bool here = fits ? row.measured_s.has_value() : row.measured_ms.has_value();
     rows.push_back({.contender = one_line(row.contender),
                     .seconds = fmt::format("{:g} s", row.seconds),
                     .place = here ? fmt::format("{}", row.place) : kNone,
                     .ratio = summary.published->compared > 0 ? ratio(row.ratio) : kNone,
-                    .ms = here ? milliseconds(*row.measured_ms) : kNone,
+                    .here = !here  ? kNone
+                            : fits ? significant(*row.measured_s, 3) + " s"
+                                   : milliseconds(*row.measured_ms),
                     .measured_place = here ? fmt::format("{}", *row.measured_place) : kNone,
                     .measured_ratio = here ? ratio(*row.measured_ratio) : kNone});
   }
   return rows;
+}
+
+std::string beside_title(const lab::Published& published) {
+  if (published.epochs == 0) return "ms/step here";
+  return published.epochs == 1 ? "1 epoch here" : fmt::format("{} epochs here", published.epochs);
 }
 
 std::string beside_statement(const lab::Published& published) {
@@ -40,8 +48,17 @@ std::string beside_statement(const lab::Published& published) {
         "The two orders agree in {:.0f}% of the pairs of rows (Kendall's tau {:.2f} over {} rows). ",
         50 * (1 + published.agreement), published.agreement, published.compared);
   }
+  if (published.epochs > 0) {
+    text +=
+        "Seconds here are those of whole trainings, compilation and every epoch's start included. Ratios are "
+        "to the fastest of the rows that were trained here; ";
+  } else {
+    text +=
+        "Here steps were timed, no whole trainings ([fit] does that). Ratios are to the fastest of the rows "
+        "that were ranked here; ";
+  }
   return text +
-         "Ratios are to the fastest of the rows that were ranked here; machines, versions and precisions "
+         "machines, versions and precisions "
          "differ. Published: " +
          one_line(published.source) + ".";
 }
@@ -49,14 +66,14 @@ std::string beside_statement(const lab::Published& published) {
 std::string beside_markdown(const lab::Summary& summary) {
   const auto rows = beside_rows(summary);
   if (rows.empty()) return "";
-  std::string out =
-      "\n**Beside the published table**\n\n| contender | published | place | ratio | ms/step here | place "
-      "here | "
-      "ratio here |\n|---|---:|---:|---:|---:|---:|---:|\n";
+  std::string out = fmt::format(
+      "\n**Beside the published table**\n\n| contender | published | place | ratio | {} | place here | "
+      "ratio here |\n|---|---:|---:|---:|---:|---:|---:|\n",
+      beside_title(*summary.published));
   for (const BesideRow& r : rows) {
     std::string name;
     for (const char c : r.contender) name += c == '|' ? "\\|" : std::string(1, c);
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", name, r.seconds, r.place, r.ratio, r.ms,
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", name, r.seconds, r.place, r.ratio, r.here,
                        r.measured_place, r.measured_ratio);
   }
   return out + "\n" + beside_statement(*summary.published) + "\n";
@@ -66,7 +83,7 @@ std::vector<std::string> beside_lines(const lab::Summary& summary, int width, bo
   const auto rows = beside_rows(summary);
   if (rows.empty()) return {};
   std::vector<Column> columns;
-  const auto add = [&](const char* title, int priority, bool left, std::string BesideRow::*text) {
+  const auto add = [&](const std::string& title, int priority, bool left, std::string BesideRow::*text) {
     Column column{title, priority, left, {}};
     for (const BesideRow& row : rows) column.cells.push_back({row.*text, Ink::kPlain});
     columns.push_back(std::move(column));
@@ -76,7 +93,7 @@ std::vector<std::string> beside_lines(const lab::Summary& summary, int width, bo
   add("published", 2, false, &BesideRow::seconds);
   add("place", 0, false, &BesideRow::place);
   add("ratio", 0, false, &BesideRow::ratio);
-  add("ms/step here", 3, false, &BesideRow::ms);
+  add(beside_title(*summary.published), 3, false, &BesideRow::here);
   add("place here", 0, false, &BesideRow::measured_place);
   add("ratio here", 0, false, &BesideRow::measured_ratio);
   return layout(choose_columns(std::move(columns), width), width, colour);

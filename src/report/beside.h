@@ -11,11 +11,14 @@ namespace bakeoff::report {
 
 struct BesideRow {
   std::string contender;
-  std::string seconds, place, ratio;               // published
-  std::string ms, measured_place, measured_ratio;  // here; "–" where it was not ranked
+  std::string seconds, place, ratio;                 // published
+  std::string here, measured_place, measured_ratio;  // "–" where it was not measured
 };
 // In the published order; rows of contenders that the recipe does not name are left out.
 std::vector<BesideRow> beside_rows(const lab::Summary& summary);
+
+// What "here" is: "ms/step here"; of whole trainings "41 epochs here".
+std::string beside_title(const lab::Published& published);
 
 // "The orders agree in 9 of 10 pairs of rows (Kendall's tau 0.80 over 5 rows). Published: ..."
 std::string beside_statement(const lab::Published& published);

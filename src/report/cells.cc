@@ -137,6 +137,8 @@ void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
   c.price = or_none(row.epoch.price, [&](double v) {
     return fmt::format("{:.3g}", v) + (s.currency.empty() ? "" : " " + one_line(s.currency));
   });
+  c.per_joule = or_none(row.epoch.samples_per_joule, [](double v) { return significant(v, 3); });
+  c.per_unit = or_none(row.epoch.samples_per_unit, large);
   c.co2 = or_none(row.epoch.grams_co2, [](double v) { return fmt::format("{:.3g} g", v); });
 }
 

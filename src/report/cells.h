@@ -37,6 +37,8 @@ struct Cells {
   std::string epoch;            // duration of an epoch, "23.4 s"
   std::string price;            // of an epoch, "0.012 USD"
   std::string co2;              // "1.2 g"
+  std::string per_joule;        // samples, "2.44"
+  std::string per_unit;         // samples of a unit of the currency, "9.14 M"
   std::string start;            // process start up to the end of the first step, "2.31 s"
   std::string first_step;       // "352 ms"
   std::string first_step_cold;  // "20.7 s", "–" where it was not measured

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <optional>
 #include <vector>
 
 #include "report/cells.h"
+#include "report/fit_view.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
@@ -24,10 +24,6 @@ std::string field(std::string_view text) {
   return out + '"';
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
-
-std::string number(const std::optional<double>& value) { return value ? number(*value) : ""; }
-
 std::string record(const std::vector<std::string>& fields) {
   std::string out;
   for (size_t i = 0; i < fields.size(); ++i) out += (i > 0 ? "," : "") + field(fields[i]);
@@ -44,7 +40,8 @@ std::string settings(const lab::Contender& contender) {
 std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
                                    const std::string& contender, bool names) {
   for (const auto& fields :
-       {target_fields(s, contender), latency_fields(s, contender), search_fields(s, contender)}) {
+       {target_fields(s, contender), fit_fields(s, contender), latency_fields(s, contender),
+        search_fields(s, contender), largest_fields(s, contender)}) {
     for (const auto& [name, value] : fields) record.push_back(names ? name : value);
   }
   return record;
@@ -52,52 +49,56 @@ std::vector<std::string> with_more(std::vector<std::string> record, const lab::S
 
 std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
   const auto if_ranked = [&](const std::string& text) { return ranked ? text : std::string(); };
-  const auto low = [](const lab::Estimate& e) { return bounded_below(e) ? number(e.low) : ""; };
-  const auto high = [](const lab::Estimate& e) { return bounded_above(e) ? number(e.high) : ""; };
+  const auto low = [](const lab::Estimate& e) { return bounded_below(e) ? plain(e.low) : ""; };
+  const auto high = [](const lab::Estimate& e) { return bounded_above(e) ? plain(e.high) : ""; };
   return {s.title,
           s.track,
           row.contender.id,
           row.contender.framework,
           settings(row.contender),
           row.group,
-          number(row.loss_distance),
-          number(row.gradient_distance),
+          plain(row.loss_distance),
+          plain(row.gradient_distance),
           ranked ? "ranked" : "not ranked",
           if_ranked(fmt::format("{}", row.rank_best)),
           if_ranked(fmt::format("{}", row.rank_worst)),
           row.ties,
           row.verdict,
-          if_ranked(number(row.ms_per_step.value)),
+          if_ranked(plain(row.ms_per_step.value)),
           if_ranked(low(row.ms_per_step)),
           if_ranked(high(row.ms_per_step)),
-          if_ranked(number(row.ratio.value)),
+          if_ranked(plain(row.ratio.value)),
           if_ranked(low(row.ratio)),
           if_ranked(high(row.ratio)),
-          if_ranked(number(row.samples_per_second)),
-          if_ranked(number(row.gflops)),
-          if_ranked(number(row.flop_use)),
-          if_ranked(number(row.byte_use)),
-          number(row.usage.cores),
-          number(row.usage.faults),
-          number(row.usage.switches),
-          number(row.usage.joules),
-          number(row.wait.share),
-          number(row.wait.batch_ms),
-          number(row.wait.first_ms),
-          number(row.wait.epoch_ms),
-          number(row.epoch.price),
-          if_ranked(number(row.start_up.start)),
-          if_ranked(number(row.start_up.import)),
-          if_ranked(number(row.start_up.build)),
-          if_ranked(number(row.start_up.first_step)),
-          if_ranked(number(row.start_up.first_step_cold)),
-          number(row.break_even_step),
-          number(row.memory.in_bursts),
-          number(row.memory.pss),
-          number(row.memory.allocator_peak),
-          number(row.memory.per_sample),
-          number(row.gpu.memory_bytes),
-          number(row.gpu.joules),
+          if_ranked(plain(row.samples_per_second)),
+          if_ranked(plain(row.gflops)),
+          if_ranked(plain(row.flop_use)),
+          if_ranked(plain(row.byte_use)),
+          plain(row.usage.cores),
+          plain(row.usage.faults),
+          plain(row.usage.switches),
+          plain(row.usage.joules),
+          plain(row.wait.share),
+          plain(row.wait.batch_ms),
+          plain(row.wait.first_ms),
+          plain(row.wait.epoch_ms),
+          plain(row.epoch.price),
+          plain(row.epoch.joules),
+          plain(row.epoch.grams_co2),
+          plain(row.epoch.samples_per_joule),
+          plain(row.epoch.samples_per_unit),
+          if_ranked(plain(row.start_up.start)),
+          if_ranked(plain(row.start_up.import)),
+          if_ranked(plain(row.start_up.build)),
+          if_ranked(plain(row.start_up.first_step)),
+          if_ranked(plain(row.start_up.first_step_cold)),
+          plain(row.break_even_step),
+          plain(row.memory.in_bursts),
+          plain(row.memory.pss),
+          plain(row.memory.allocator_peak),
+          plain(row.memory.per_sample),
+          plain(row.gpu.memory_bytes),
+          plain(row.gpu.joules),
           row.peak_rss_bytes > 0 ? fmt::format("{}", row.peak_rss_bytes) : "",
           fmt::format("{}", row.heats),
           parity_word(row.parity),
@@ -139,6 +140,10 @@ std::string render_csv(const lab::Summary& summary) {
                                           "first_batch_wait_ms",
                                           "epoch_wait_ms",
                                           "price_per_epoch",
+                                          "joules_per_epoch",
+                                          "grams_co2_per_epoch",
+                                          "samples_per_joule",
+                                          "samples_per_currency_unit",
                                           "start_ms",
                                           "import_ms",
                                           "build_ms",

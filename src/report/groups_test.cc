@@ -124,5 +124,34 @@ TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
   EXPECT_TRUE(nlohmann::json::parse(render_json(sample_summary(1), {}))["published"].is_null());
 }
 
+TEST(Beside, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
+  lab::Summary s = beside_summary();
+  EXPECT_EQ(beside_title(*s.published), "ms/step here");
+  EXPECT_THAT(beside_statement(*s.published), HasSubstr("steps were timed, no whole trainings"));
+  s.published->epochs = 41;
+  s.published->rows[0].measured_s = 38.06;
+  EXPECT_EQ(beside_title(*s.published), "41 epochs here");
+  EXPECT_EQ(beside_rows(s)[0].here, "38.1 s");
+  EXPECT_EQ(beside_rows(s)[1].here, "–") << "its steps were timed, but nobody trained it";
+  EXPECT_THAT(beside_statement(*s.published), HasSubstr("those of whole trainings"));
+  for (const std::string& text :
+       {render_terminal(s, {.width = 140}), render_markdown(s, {}), render_html(s, {})})
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("41 epochs here"), HasSubstr("38.1 s"), Not(HasSubstr("ms/step here"))));
+  const auto json = nlohmann::json::parse(render_json(s, {}))["published"];
+  EXPECT_EQ(json["measured"], "whole trainings");
+  EXPECT_EQ(json["rows"][0]["measured_seconds"], 38.06);
+}
+
+TEST(Wait, StandsInMarkdownWhereAnybodyCanTell) {
+  lab::Summary s = sample_summary(10);
+  for (lab::Row& row : s.ranked) row.wait = {};
+  EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr(" wait |")));
+  s.ranked[1].wait.share = 0.2;
+  const std::string markdown = render_markdown(s, {});
+  EXPECT_THAT(markdown, HasSubstr("| samples/s | wait | first step |"));
+  EXPECT_THAT(markdown, HasSubstr("| 20% |"));
+}
+
 }  // namespace
 }  // namespace bakeoff::report

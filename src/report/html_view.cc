@@ -8,7 +8,9 @@
 #include "report/beside.h"
 #include "report/cells.h"
 #include "report/charts.h"
+#include "report/fit_view.h"
 #include "report/html_parts.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
@@ -153,6 +155,8 @@ void add_usage(const lab::Summary& s, View& page) {
       {"GPU clock", "Of its multiprocessors, mean", &Cells::gpu_clock},
       {"GPU throttled", "Share of the time in which its clocks were held down", &Cells::gpu_throttled},
       {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
+      {"Samples a joule", "Of the same energy, and of its GPU's board", &Cells::per_joule},
+      {"Samples a unit of currency", "At the recipe's price of an hour", &Cells::per_unit},
       {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
       {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
       {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
@@ -188,7 +192,7 @@ void add_published(const lab::Summary& s, View& page) {
                                         {"published_seconds", row.seconds},
                                         {"published_place", row.place},
                                         {"published_ratio", row.ratio},
-                                        {"here_ms", row.ms},
+                                        {"here", row.here},
                                         {"here_place", row.measured_place},
                                         {"here_ratio", row.measured_ratio}},
                                        {},
@@ -196,6 +200,7 @@ void add_published(const lab::Summary& s, View& page) {
   }
   page.flags["has_published"] = !page.lists["published"].empty();
   page.texts["published_statement"] = s.published ? beside_statement(*s.published) : "";
+  page.texts["here_title"] = s.published ? beside_title(*s.published) : "";
 }
 
 View unranked_row(const lab::Row& row) {
@@ -317,9 +322,11 @@ void navigation(View& page) {
   for (const View& v : page.lists["charts"]) {
     page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
+  add("fit", "Whole training", page.flags["has_fit"]);
   add("target", "Target", page.flags["has_target"]);
   add("latency", "Latency", page.flags["has_latency"]);
   add("batches", "Batch size", page.flags["has_search"]);
+  add("largest", "Largest batch", page.flags["has_largest"]);
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
   add("usage", "Resources", page.flags["has_usage"]);
@@ -376,9 +383,11 @@ View page_view(const lab::Summary& s, bool sources) {
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
   add_usage(s, page);
+  add_fit(s, page);
   add_target(s, page);
   add_latency(s, page);
   add_search(s, page);
+  add_largest(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

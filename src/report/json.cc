@@ -123,6 +123,8 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
                   {"price", number(r.epoch.price)},
                   {"joules", number(r.epoch.joules)},
                   {"grams_co2", number(r.epoch.grams_co2)}};
+  out["samples_per_joule"] = number(r.epoch.samples_per_joule);
+  out["samples_per_currency_unit"] = number(r.epoch.samples_per_unit);
   out["start_up_ms"] = {{"start", number(r.start_up.start)},
                         {"import", number(r.start_up.import)},
                         {"build", number(r.start_up.build)},
@@ -233,11 +235,16 @@ Json published(const lab::Published& p) {
                     {"ratio", number(row.ratio)},
                     {"place", row.place},
                     {"measured_ms", number(row.measured_ms)},
+                    {"measured_seconds", number(row.measured_s)},
                     {"measured_ratio", number(row.measured_ratio)},
                     {"measured_place", row.measured_place ? Json(*row.measured_place) : Json(nullptr)}});
   }
-  return {
-      {"source", p.source}, {"rows", rows}, {"kendall_tau", number(p.agreement)}, {"compared", p.compared}};
+  return {{"source", p.source},
+          {"rows", rows},
+          {"measured", p.epochs > 0 ? "whole trainings" : "steps"},
+          {"epochs", p.epochs > 0 ? Json(p.epochs) : Json(nullptr)},
+          {"kendall_tau", number(p.agreement)},
+          {"compared", p.compared}};
 }
 
 Json latency(const lab::Summary& s) {
@@ -295,6 +302,36 @@ Json target(const lab::Summary& s) {
   return {{"target", s.target_text}, {"rows", rows}};
 }
 
+Json over_seeds(const std::optional<lab::SeedRange>& range) {
+  const auto [least, median, most] = range.value_or(lab::SeedRange{});
+  return range ? Json{{"value", number(median)}, {"least", number(least)}, {"most", number(most)}} : Json();
+}
+
+Json fit(const lab::Summary& s) {
+  Json rows = Json::array();
+  for (const lab::FitRow& r : s.fit) {
+    const bool done = r.seeds > 0;
+    rows.push_back({{"contender", r.contender},
+                    {"seeds", r.seeds},
+                    {"seconds", done ? over_seeds(r.seconds) : Json(nullptr)},
+                    {"seconds_per_epoch", done ? number(r.epoch_s) : Json(nullptr)},
+                    {"wait_seconds", number(r.wait_s)},
+                    {"start_up_s", done ? number(r.start_up_s) : Json(nullptr)},
+                    {"seconds_over_steps", number(r.over_steps)},
+                    {"loss", over_seeds(r.loss)},
+                    {"held_out_loss", over_seeds(r.held_loss)},
+                    {"accuracy", over_seeds(r.accuracy)},
+                    {"far_from_group", r.far},
+                    {"note", r.note}});
+  }
+  return {{"what", s.fit_facts.text},
+          {"epochs", s.fit_facts.epochs},
+          {"held_out_rows", s.fit_facts.held},
+          {"trained_rows", s.fit_facts.trained},
+          {"loss_tolerance", number(s.fit_facts.tolerance)},
+          {"rows", rows}};
+}
+
 Json search(const lab::Summary& s) {
   Json rows = Json::array();
   for (const lab::SearchRow& r : s.search) {
@@ -313,6 +350,25 @@ Json search(const lab::Summary& s) {
                     {"enough_batch", r.best ? Json(r.enough) : Json(nullptr)},
                     {"points", points},
                     {"note", r.note}});
+  }
+  return rows;
+}
+
+Json largest(const lab::Summary& s) {
+  constexpr const char* kStops[] = {"nothing", "limit", "allocator", "kernel",
+                                    "crash",   "time",  "start",     "no script"};
+  Json rows = Json::array();
+  for (const lab::LargestRow& r : s.largest) {
+    rows.push_back({{"contender", r.contender},
+                    {"largest_batch", r.largest ? Json(*r.largest) : Json(nullptr)},
+                    {"peak_bytes", r.peak_bytes > 0 ? Json(r.peak_bytes) : Json(nullptr)},
+                    {"fails_at", r.fails_at ? Json(*r.fails_at) : Json(nullptr)},
+                    {"exact", r.exact},
+                    {"bytes_per_sample", r.bytes_per_sample ? number(*r.bytes_per_sample) : Json(nullptr)},
+                    {"limit_bytes", r.limit_bytes > 0 ? Json(r.limit_bytes) : Json(nullptr)},
+                    {"stop", kStops[static_cast<int>(r.stop)]},
+                    {"stopped_by", r.stopped_by},
+                    {"tried", r.tried}});
   }
   return rows;
 }
@@ -339,16 +395,16 @@ Json head(const lab::Summary& s) {
 
 std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   Json out = head(s);
-  out["ranked"] = Json::array();
-  out["unranked"] = Json::array();
-  out["sources"] = Json::array();
+  for (const char* list : {"ranked", "unranked", "sources"}) out[list] = Json::array();
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   if (!s.target.empty()) out["target"] = target(s);
+  if (!s.fit.empty()) out["fit"] = fit(s);
   if (!s.latency.empty()) out["latency"] = latency(s);
   if (!s.search.empty()) out["batch_search"] = search(s);
+  if (!s.largest.empty()) out["largest_batch"] = largest(s);
   out["notes"] = s.notes;
   out["currency"] = s.currency;
   out["not_sampled"] = s.not_sampled;

@@ -57,8 +57,6 @@ LatencyCell cell(const lab::LatencyRow& row, double share) {
   return out;
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
-
 // "single_stream", "50_per_s".
 std::string mode_key(double rate) { return rate == 0 ? "single_stream" : fmt::format("{:g}_per_s", rate); }
 
@@ -139,16 +137,16 @@ std::vector<std::pair<std::string, std::string>> latency_fields(const lab::Summa
     const bool known = row != s.latency.end();
     const std::string key = "latency_" + mode_key(rate);
     fields.emplace_back(key + "_queue", known ? state_name(row->state) : "");
-    fields.emplace_back(key + "_load", known && !row->single_stream() ? number(row->load) : "");
+    fields.emplace_back(key + "_load", known && !row->single_stream() ? plain(row->load) : "");
     for (const double share : shares(s)) {
       const std::string name = fmt::format("{}_{}_ms", key, percentile_name(share));
       stats::Percentile found{.value = NAN};
       for (const auto& one : known ? row->percentiles : std::vector<stats::Percentile>{}) {
         if (one.p == share) found = one;
       }
-      fields.emplace_back(name, number(found.value));
-      fields.emplace_back(name + "_low", number(found.bounds.low));
-      fields.emplace_back(name + "_high", number(found.bounds.high));
+      fields.emplace_back(name, plain(found.value));
+      fields.emplace_back(name + "_low", plain(found.bounds.low));
+      fields.emplace_back(name + "_high", plain(found.bounds.high));
     }
   }
   return fields;

@@ -7,7 +7,10 @@
 
 #include "report/beside.h"
 #include "report/cells.h"
+#include "report/fit_view.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
+#include "report/numbers.h"
 #include "report/search_view.h"
 #include "report/target_view.h"
 #include "report/text.h"
@@ -56,20 +59,71 @@ std::string table(const lab::Summary& s) {
   const bool groups = !s.ranked.empty() && !cells(s, s.ranked.front()).group.empty();
   if (groups) out += " precision | from float32 |", rule += "---|---|";
   if (ties) out += " tie |", rule += "---|";
-  out +=
-      " ms/step | ratio to the leader | verdict | samples/s | first step | cold | break-even | peak memory | "
-      "parity |\n";
-  out += rule + "---:|---:|---|---:|---:|---:|---|---:|---|\n";
+  const bool waits = std::any_of(s.ranked.begin(), s.ranked.end(),
+                                 [](const lab::Row& row) { return row.wait.share.has_value(); });
+  out += fmt::format(
+      " ms/step | ratio to the leader | verdict | samples/s | {}first step | cold | break-even | peak memory "
+      "| "
+      "parity |\n",
+      waits ? "wait | " : "");
+  out += rule + "---:|---:|---|---:|" + (waits ? "---:|" : "") + "---:|---:|---|---:|---|\n";
   for (const lab::Row& row : s.ranked) {
     const Cells c = cells(s, row);
     const std::string against = c.ratio_interval == "–" ? "" : ' ' + c.ratio_interval;
     out += fmt::format("| {} | {} |", c.rank, code(c.name));
     if (groups) out += fmt::format(" {} | {} |", escape(c.group), escape(c.distance));
     if (ties) out += fmt::format(" {} |", escape(c.ties));
-    out += fmt::format(" {} {} | {}{} | {} | {} | {} | {} | {} | {} | {} |\n", c.ms, c.ms_interval, c.ratio,
-                       against, escape(c.verdict), c.rate, c.first_step, c.first_step_cold, c.break_even,
-                       c.memory, c.parity);
+    out += fmt::format(" {} {} | {}{} | {} | {} |", c.ms, c.ms_interval, c.ratio, against, escape(c.verdict),
+                       c.rate);
+    if (waits) out += fmt::format(" {} |", c.wait);
+    out += fmt::format(" {} | {} | {} | {} | {} |\n", c.first_step, c.first_step_cold, c.break_even, c.memory,
+                       c.parity);
   }
+  return out;
+}
+
+// What stands below a table beside the ranking: its legend, and notes on its rows.
+template <typename Cells, typename NameOf>
+std::string below(const std::vector<Cells>& rows, const NameOf& name_of, const std::string& legend) {
+  std::string out = fmt::format("\n<sub>{}</sub>\n", escape(legend));
+  for (const Cells& row : rows) {
+    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", name_of(row), escape(row.note));
+  }
+  return out;
+}
+
+// Memory, energy and money by the sample, where anybody has a number of them.
+std::string cost(const lab::Summary& s) {
+  std::vector<Cells> rows;
+  for (const lab::Row& row : s.ranked) {
+    rows.push_back(cells(s, row));
+    fill_usage(s, row, rows.back());
+  }
+  const std::string unit = s.currency.empty() ? "unit of currency" : escape(s.currency);
+  const std::pair<std::string, std::string Cells::*> all[] = {{"memory a sample", &Cells::sample_memory},
+                                                              {"samples/J", &Cells::per_joule},
+                                                              {"samples/" + unit, &Cells::per_unit},
+                                                              {"an epoch", &Cells::epoch},
+                                                              {"its price", &Cells::price},
+                                                              {"its CO2", &Cells::co2}};
+  std::string head = "\n**Cost**\n\n| contender |", rule = "|---|";
+  std::vector<std::string Cells::*> shown;
+  for (const auto& column : all) {
+    const auto text = column.second;
+    if (std::all_of(rows.begin(), rows.end(), [&](const Cells& c) { return c.*text == kNone; })) continue;
+    head += ' ' + column.first + " |", rule += "---:|";
+    shown.push_back(text);
+  }
+  if (shown.empty()) return "";
+  std::string out = head + '\n' + rule + '\n';
+  for (const Cells& c : rows) {
+    out += fmt::format("| {} |", code(c.name));
+    for (const auto& text : shown) out += ' ' + escape(c.*text) + " |";
+    out += '\n';
+  }
+  if (!s.not_sampled.empty())
+    out += fmt::format("\n<sub>Not measured: {}.</sub>\n",
+                       escape(fmt::format("{}", fmt::join(s.not_sampled, "; "))));
   return out;
 }
 
@@ -84,11 +138,8 @@ std::string latency(const lab::Summary& s) {
       out += cell.value == "–" ? " – |" : fmt::format(" {} {} |", cell.value, cell.bounds);
     out += fmt::format(" {} | {} |\n", row.load, row.state);
   }
-  out += fmt::format("\n<sub>{}</sub>\n", escape(latency_legend(s)));
-  for (const LatencyCells& row : rows) {
-    if (!row.note.empty()) out += fmt::format("\n- {}, {}: {}\n", code(row.name), row.mode, escape(row.note));
-  }
-  return out;
+  const auto name_of = [](const LatencyCells& row) { return code(row.name) + ", " + row.mode; };
+  return out + below(rows, name_of, latency_legend(s));
 }
 
 std::string target(const lab::Summary& s) {
@@ -102,11 +153,22 @@ std::string target(const lab::Summary& s) {
     out += fmt::format("| {} | {} | {} {} | {} | {} {} | {} | {} |\n", code(row.name), row.reached, row.steps,
                        row.steps_interval, row.epochs, row.seconds, row.seconds_interval, row.start_up,
                        escape(row.convergence));
-  out += fmt::format("\n<sub>{}</sub>\n", escape(target_legend(s)));
-  for (const TargetCells& row : rows) {
-    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
-  }
-  return out;
+  return out + below(
+                   rows, [](const TargetCells& row) { return code(row.name); }, target_legend(s));
+}
+
+std::string fit_table(const lab::Summary& s) {
+  std::string out = fmt::format(
+      "\n**{}**\n\n| contender | seconds | an epoch | wait | over steps | start-up | loss | held-out loss | "
+      "accuracy |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
+      escape(fit_title(s)));
+  const std::vector<FitCells> rows = fit_cells(s);
+  for (const FitCells& row : rows)
+    out +=
+        fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", code(row.name), row.seconds,
+                    row.epoch, row.wait, row.over_steps, row.start_up, row.loss, row.held_loss, row.accuracy);
+  return out + below(
+                   rows, [](const FitCells& row) { return code(row.name); }, fit_legend(s));
 }
 
 std::string search(const lab::Summary& s) {
@@ -117,11 +179,20 @@ std::string search(const lab::Summary& s) {
   for (const SearchCells& row : rows)
     out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.name), row.best, row.rate, row.range,
                        row.enough, row.tried);
-  out += fmt::format("\n<sub>{}</sub>\n", escape(search_legend(s)));
-  for (const SearchCells& row : rows) {
-    if (!row.note.empty()) out += fmt::format("\n- {}: {}\n", code(row.name), escape(row.note));
-  }
-  return out;
+  return out + below(
+                   rows, [](const SearchCells& row) { return code(row.name); }, search_legend(s));
+}
+
+std::string largest(const lab::Summary& s) {
+  std::string out =
+      "\n**Largest batch that fits**\n\n| contender | largest batch | fails at | peak | a sample | limit |\n"
+      "|---|---:|---:|---:|---:|---:|\n";
+  const std::vector<LargestCells> rows = largest_cells(s);
+  for (const LargestCells& row : rows)
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(row.name), row.largest, row.fails_at,
+                       row.peak, row.per_sample, row.limit);
+  return out + below(
+                   rows, [](const LargestCells& row) { return code(row.name); }, largest_legend());
 }
 
 std::string unranked(const lab::Summary& s, int log_lines) {
@@ -146,10 +217,13 @@ std::string render_markdown(const lab::Summary& s, const MarkdownOptions& option
     out += fmt::format("\n<sub>Intervals: {}.{}</sub>\n", error_statement(s),
                        has_ties(s) ? std::string(" Tie: ") + kTieLegend : "");
   }
+  out += cost(s);
   out += beside_markdown(s);
+  if (!s.fit.empty()) out += fit_table(s);
   if (!s.target.empty()) out += target(s);
   if (!s.latency.empty()) out += latency(s);
   if (!s.search.empty()) out += search(s);
+  if (!s.largest.empty()) out += largest(s);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));
   if (!s.unranked.empty()) out += unranked(s, options.log_lines);
   if (!s.notes.empty()) out += "\n**Notes**\n\n";

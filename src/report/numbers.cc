@@ -79,4 +79,7 @@ std::string interval(const lab::Estimate& e, std::string (*show)(double)) {
   return low + ", " + (bounded_above(e) ? show(e.high) + ']' : "∞)");
 }
 
+std::string plain(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+std::string plain(const std::optional<double>& value) { return value ? plain(*value) : ""; }
+
 }  // namespace bakeoff::report

@@ -4,6 +4,7 @@
 // not bounded yet is open on that side.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lab/summary.h"
@@ -21,6 +22,10 @@ std::string ratio(double value);       // "1.013", "12.4"
 std::string error_size(double value);  // "0", "0.013", "3.1e-15", "1e-8"
 std::string percent(double share);     // 0.03 -> "3%"
 std::string significant(double value, int digits);  // 12.5 -> "12.5", 165.3 -> "165"
+
+// For programs to read, with every digit: "0.1", "1e-08"; empty where there is no number.
+std::string plain(double value);
+std::string plain(const std::optional<double>& value);
 
 // "[1.28, 1.31]", "[1.28, ∞)", "(0, 1.31]", "(0, ∞)"; `show` formats the finite ends. A lower end at or below
 // 0 is open.

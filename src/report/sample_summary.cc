@@ -194,7 +194,8 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
     row.wait = {.share = 0.21 / spec.ms, .batch_ms = 0.2, .first_ms = 3, .epoch_ms = 49.6};
   row.memory = {.in_bursts = spec.gib * 1.0e9, .pss = spec.gib * 0.98e9, .per_sample = spec.gib * 1.1e6};
   row.epoch = {.seconds = 60000 / row.samples_per_second,
-               .price = 60000 / row.samples_per_second / 3600 * 1.2};
+               .price = 60000 / row.samples_per_second / 3600 * 1.2,
+               .samples_per_unit = row.samples_per_second * 3600 / 1.2};
   row.start_up = spec.start_up;
   row.break_even_step = spec.break_even;
   row.peak_rss_bytes = static_cast<int64_t>(spec.gib * 1073741824);

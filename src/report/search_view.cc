@@ -35,8 +35,6 @@ const lab::BatchPoint* point_at(const lab::SearchRow& row, std::optional<int64_t
   return found == row.points.end() ? nullptr : &*found;
 }
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
-
 }  // namespace
 
 std::vector<SearchCells> search_cells(const lab::Summary& s) {
@@ -91,7 +89,7 @@ std::vector<std::pair<std::string, std::string>> search_fields(const lab::Summar
                                 [&](const lab::SearchRow& r) { return r.contender == contender; });
   const lab::BatchPoint* best = row != s.search.end() ? point_at(*row, row->best) : nullptr;
   return {{"best_batch", best ? fmt::format("{}", best->batch) : ""},
-          {"best_batch_samples_per_second", best ? number(best->samples_per_s) : ""},
+          {"best_batch_samples_per_second", best ? plain(best->samples_per_s) : ""},
           {"enough_batch", best ? fmt::format("{}", row->enough) : ""}};
 }
 

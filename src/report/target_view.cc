@@ -30,9 +30,7 @@ std::string convergence(const lab::TargetRow& row) {
                      row.p);
 }
 
-std::string number(const std::optional<lab::OverSeeds>& e) {
-  return e && std::isfinite(e->value) ? fmt::format("{}", e->value) : "";
-}
+std::string mean_of(const std::optional<lab::OverSeeds>& e) { return e ? plain(e->value) : ""; }
 
 }  // namespace
 
@@ -98,10 +96,10 @@ std::vector<std::pair<std::string, std::string>> target_fields(const lab::Summar
   const bool compared = known && row->convergence != Convergence::kNotCompared;
   return {{"target_seeds", known ? fmt::format("{}", row->seeds) : ""},
           {"target_reached", known ? fmt::format("{}", row->reached) : ""},
-          {"target_steps", known ? number(row->steps) : ""},
-          {"target_epochs", known ? number(row->epochs) : ""},
-          {"target_seconds", known ? number(row->seconds) : ""},
-          {"target_p_of_worse", compared ? fmt::format("{}", row->p) : ""}};
+          {"target_steps", known ? mean_of(row->steps) : ""},
+          {"target_epochs", known ? mean_of(row->epochs) : ""},
+          {"target_seconds", known ? mean_of(row->seconds) : ""},
+          {"target_p_of_worse", compared ? plain(row->p) : ""}};
 }
 
 void add_target(const lab::Summary& s, View& page) {

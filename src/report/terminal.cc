@@ -9,6 +9,8 @@
 
 #include "report/beside.h"
 #include "report/cells.h"
+#include "report/fit_view.h"
+#include "report/largest_view.h"
 #include "report/latency_view.h"
 #include "report/numbers.h"
 #include "report/search_view.h"
@@ -56,9 +58,11 @@ class Screen {
     table();
     legend();
     published();
+    whole_training();
     target();
     latency();
     search();
+    largest();
     variance();
     unranked();
     notes();
@@ -126,6 +130,10 @@ class Screen {
     add("a sample", kLuxury + 2, false, text(&Cells::sample_memory, Ink::kDim));
     add("price/epoch", kLuxury, false, text(&Cells::price));
     add("J/sample", kLuxury, false, text(&Cells::energy));
+    add("samples/J", kLuxury, false, text(&Cells::per_joule));
+    add("samples/" + (s_.currency.empty() ? "unit" : one_line(s_.currency)), kLuxury + 1, false,
+        text(&Cells::per_unit));
+    add("CO2/epoch", kLuxury + 1, false, text(&Cells::co2));
     add("CPUs busy", kLuxury + 2, false, text(&Cells::cores, Ink::kDim));
     add("faults/step", kLuxury + 3, false, text(&Cells::faults, Ink::kDim));
     add("switches/step", kLuxury + 3, false, text(&Cells::switches, Ink::kDim));
@@ -198,6 +206,13 @@ class Screen {
         [](const LatencyCells& row) { return row.name + ", " + row.mode; }, latency_legend(s_));
   }
 
+  void whole_training() {
+    if (s_.fit.empty()) return;
+    beside(
+        fit_title(s_), fit_columns(s_), fit_cells(s_), [](const FitCells& row) { return row.name; },
+        fit_legend(s_));
+  }
+
   void target() {
     if (s_.target.empty()) return;
     beside(
@@ -210,6 +225,13 @@ class Screen {
     beside(
         "Batch size", search_columns(s_), search_cells(s_), [](const SearchCells& row) { return row.name; },
         search_legend(s_));
+  }
+
+  void largest() {
+    if (s_.largest.empty()) return;
+    beside(
+        "Largest batch that fits", largest_columns(s_), largest_cells(s_),
+        [](const LargestCells& row) { return row.name; }, largest_legend());
   }
 
   void variance() {

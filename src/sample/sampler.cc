@@ -83,8 +83,9 @@ struct Sampler::State {
   }
 
   void look_at_all(uint64_t number, std::unique_lock<std::mutex>& lock) {
-    const std::vector<size_t> all = wanted;
-    for (const size_t i : all) {
+    // Nobody changes `wanted` while `round` stays: after a look that began before it did, this returns.
+    for (size_t at = 0; at < wanted.size(); ++at) {
+      const size_t i = wanted[at];
       const Source& source = *sources[i];
       if (!source.dead.empty()) continue;
       const int64_t ns = clock().now_ns();
@@ -190,7 +191,10 @@ std::map<std::string, Series> Sampler::end() {
     const Source& source = *state.sources[i];
     for (size_t k = 0; k < source.series.size(); ++k) {
       Series& series = all[source.sensor.names[k]] = source.series[k];
-      if (!source.dead.empty()) series.absent = source.dead;
+      if (!source.dead.empty())
+        series.absent = source.dead;
+      else if (series.count == 0 && series.absent.empty())
+        series.absent = source.readings[k].reason();  // of the last look, which came before begin()
     }
   }
   return all;
@@ -227,10 +231,14 @@ Sensor rss_sensor(int pid, const std::string& root) {
 
 Sensor run_queue_sensor(const std::string& root) {
   const auto file = std::make_shared<SensorFile>(std::filesystem::path(root) / "proc/loadavg");
-  return {.names = {"run_queue"}, .read = [file](std::span<Reading> out) {
-            const Reading running = word(file->read(), 3, "loadavg");  // "running/all"
-            out[0] = running ? Reading(std::max(0.0, *running - 1)) : running;
-          }};
+  constexpr int64_t kPace = 50'000'000;  // the queue is a matter of milliseconds: a sample of it will do
+  return {.names = {"run_queue"},
+          .read =
+              [file](std::span<Reading> out) {
+                const Reading running = word(file->read(), 3, "loadavg");  // "running/all"
+                out[0] = running ? Reading(std::max(0.0, *running - 1)) : running;
+              },
+          .least_ns = kPace};
 }
 
 }  // namespace bakeoff::sample

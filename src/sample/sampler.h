@@ -41,7 +41,7 @@ struct Series {
   double sum = 0, low = 0, high = 0;
   double first = 0, last = 0;
   int64_t first_ns = 0, last_ns = 0;
-  std::string absent = {};  // why the last look gave nothing; empty: it did, or there was no look
+  std::string absent = {};  // why the last look gave nothing, also where that came earlier; empty: it did
   double mean() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
   void add(const Reading& reading, int64_t ns);
   bool operator==(const Series&) const = default;

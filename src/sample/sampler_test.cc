@@ -90,6 +90,29 @@ TEST(Sampler, LooksOnlyBetweenBeginAndEnd) {
   EXPECT_EQ(sampler.end().at("looks").first, then + 1) << "a series of its own";
 }
 
+TEST(Sampler, TheReasonOfAnAbsenceHoldsUntilTheNextLook) {
+  constexpr int64_t kHour = 3'600'000 * kMs;
+  const auto looks = counter();
+  const Sensor seldom{.names = {"heat"},
+                      .read =
+                          [looks](std::span<Reading> out) {
+                            ++*looks;
+                            out[0] = Reading::absent("there is no sensor");
+                          },
+                      .least_ns = kHour};
+  const auto often = counter();
+  Watched sampler({seldom, counting(often)}, {.period_ns = kMs});
+  sampler.begin();
+  // The second sensor is looked at after the first one.
+  ASSERT_TRUE(soon([&] { return *often >= 3; }));
+  EXPECT_EQ(sampler.end().at("heat").absent, "there is no sensor");
+  const int then = *often;
+  sampler.begin();
+  ASSERT_TRUE(soon([&] { return *often > then + 2; }));
+  EXPECT_EQ(sampler.end().at("heat").absent, "there is no sensor") << "also where nobody looked again";
+  EXPECT_EQ(*looks, 1);
+}
+
 TEST(Sampler, LooksOnlyAtWhatIsWanted) {
   const auto one = counter(), two = counter();
   Sampler sampler({.period_ns = kMs});

@@ -20,8 +20,12 @@ class Device(unittest.TestCase):
         self.addCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         text = support.recipe(
-            ['framework = "torch", device = ["cpu", "cuda"]'],
-            budget="minutes = 1\nheats = 3\n",
+            [
+                'framework = "torch", device = ["cpu", "cuda"]',
+                'framework = "torch", compile = "cuda_graphs"',
+                'framework = "torch", cuda_allocator = "async"',
+            ],
+            budget="minutes = 1\nheats = 5\n",
         )
         outcome = place.run(
             "run",
@@ -37,8 +41,18 @@ class Device(unittest.TestCase):
         self.assertEqual(
             [row["contender"]["id"] for row in rows["ranked"]], ["torch[device=cpu]"]
         )
-        (row,) = rows["unranked"]
-        self.assertEqual(row["contender"]["id"], "torch[device=cuda]")
+        unranked = {row["contender"]["id"]: row for row in rows["unranked"]}
+        for setting, shown in (
+            ("compile=cuda_graphs", 'compile = "cuda_graphs"'),
+            ("cuda_allocator=async", 'cuda_allocator = "async"'),
+        ):
+            failure = unranked.pop(f"torch[{setting}]")["failure"]
+            self.assertEqual(failure["stage"], "import")
+            self.assertEqual(
+                failure["reason"], f"{shown} needs a GPU, and torch sees none here"
+            )
+        ((contender, row),) = unranked.items()
+        self.assertEqual(contender, "torch[device=cuda]")
         self.assertEqual(row["failure"]["stage"], "import")
         self.assertEqual(
             row["failure"]["reason"],

@@ -71,6 +71,11 @@ class Libtorch(unittest.TestCase):
         rows = {row["contender"]["id"]: row for row in result["ranked"]}
         self.assertEqual(sorted(rows), ["libtorch[channels_last]", "torch"], raced.out)
         row = rows["libtorch[channels_last]"]
+        for contender in rows.values():
+            checks = {check["what"]: check for check in contender["proof"]["checks"]}
+            self.assertEqual(checks["batches"]["tensor"], "6 batches")
+            self.assertGreater(contender["batch_wait"]["ms_per_batch"], 0)
+            self.assertGreater(contender["batch_wait"]["ms_first_of_epoch"], 0)
         self.assertGreater(row["ms_per_step"]["value"], 0)
         self.assertRegex(row["effective"]["compiler"], r"g\+\+|clang")
         self.assertEqual(row["effective"]["channels_last"], "true")
@@ -134,11 +139,16 @@ class Libtorch(unittest.TestCase):
             source, ("loss.backward();", "loss.bakward();  // a slip")
         )
         other = support.replaced(source, ("torch::relu(", "torch::sigmoid("))
+        # The batches of the file, but beginning with the second one.
+        shifted = support.replaced(
+            source, ("  int64_t first_ = 0;\n", "  int64_t first_ = kBatchSize;\n")
+        )
         text = support.recipe(
             [
                 'framework = "torch"',
                 self.own("broken.cc", broken),
                 self.own("other.cc", other),
+                self.own("shifted.cc", shifted),
             ],
         )
         raced = self.place.run("parity", self.place.write("own.toml", text))
@@ -151,6 +161,12 @@ class Libtorch(unittest.TestCase):
         )
         self.assertRegex(raced.out, r"libtorch:other.cc: DIFFERS, first at ")
         self.assertRegex(raced.out, r"sigmoid instead of relu")
+        self.assertIn(
+            "libtorch:shifted.cc: DIFFERS, first at loss of step 0\n"
+            "  the input pipeline delivers other rows, or in another order, from "
+            "batch 0 on\n",
+            raced.out,
+        )
 
     def test_no_compiler_is_a_row_with_its_remedy(self) -> None:
         empty = self.place.path / "bin"

@@ -1,8 +1,9 @@
 """Real PyTorch workers that lie about their work: none is ranked, each for its reason.
 
-One race for all of them: python3 -m tests.cli.lies_test build/dev/bakeoff
+python3 -m tests.cli.lies_test build/dev/bakeoff
 
-A script runs inside its worker, so it can lie about everything. These behave while they
+One race for all who lie about training, one for a liar whom only the machine's limits
+give away, one for those who lie about requests. A script runs inside its worker, so it can lie about everything. These behave while they
 are proven (the gate gives its workers no ring of step marks), and lie in the race.
 """
 
@@ -19,6 +20,8 @@ IMPORTS = "import argparse\n"
 STEP = "def train_step("
 RACED = f"{IMPORTS}import sys\n\nRACED = '--ring' in sys.argv\n"
 ADAPTER = "    import bakeoff_runner.adapters.torch_adapter as adapter\n"
+
+CHANNEL = "    import bakeoff_runner.channel as channel\n"
 
 # The true step under another name; the liar's own takes its place at the end.
 HEAD = "def true_step("
@@ -111,9 +114,109 @@ if RACED:
 
 train_step = true_step
 """,
-        "answers before its work is done|steps lie within their bursts",
+        "answers before its work is done|steps lie within their bursts|samples/s x",
+    ),
+    # Without a step mark to give it away.
+    "a_quarter_less_time": Lie(
+        f"""
+if RACED:
+{ADAPTER}
+    run = adapter.TorchAdapter.run
+
+    def lie(self, steps, mark):
+        true = run(self, steps, lambda: None)
+        return adapter.RunResult(true.ns * 3 // 4, true.loss)
+
+    adapter.TorchAdapter.run = lie
+
+train_step = true_step
+""",
+        "samples/s x time = samples: .* against |answers before its work is done",
+    ),
+    "waits_longer_than_it_runs": Lie(
+        f"""
+if RACED:
+{ADAPTER}
+    run = adapter.TorchAdapter.run
+
+    def lie(self, steps, mark):
+        true = run(self, steps, mark)
+        true.wait.ns += 10**9
+        return true
+
+    adapter.TorchAdapter.run = lie
+
+train_step = true_step
+""",
+        "waiting for batches lies within its burst: .* s against .* s",
+    ),
+    **{
+        name: Lie(
+            f"""
+if RACED:
+{CHANNEL}
+    answer = channel.Channel.answer
+
+    def lie(self, request, fields):
+        if "steps" in fields and "ns" in fields:
+            ns = fields["ns"]
+            fields = {{**fields, "ns": {claim}}}
+        answer(self, request, fields)
+
+    channel.Channel.answer = lie
+
+train_step = true_step
+""",
+            reason,
+        )
+        for name, claim, reason in (
+            ("negative_time", "-ns", r"impossible burst: \d+ steps in -\d+ ns"),
+            ("time_is_no_number", "float('nan')", "impossible burst: .* in nan ns"),
+            ("endless_time", "10**30", "impossible burst: .* in 1.*e.?30 ns"),
+        )
+    },
+    "built_before_it_began": Lie(
+        f"""
+if RACED:
+{CHANNEL}
+    answer = channel.Channel.answer
+
+    def lie(self, request, fields):
+        answer(
+            self,
+            request,
+            {{**fields, "build_ns": -1}} if "build_ns" in fields else fields,
+        )
+
+    channel.Channel.answer = lie
+
+train_step = true_step
+""",
+        "impossible time: -1 ns",
+    ),
+    "no_loss_any_more": Lie(
+        """
+CALLS = [0]
+
+
+def train_step(model, optimizer, x, y):
+    CALLS[0] += 1
+    loss = true_step(model, optimizer, x, y)
+    return loss * float("nan") if RACED and CALLS[0] > 3 else loss
+""",
+        "the loss became nan",
     ),
 }
+
+
+def emitted(place: support.Place, recipe: str) -> str:
+    """The emitted script, its own step renamed."""
+    done = place.run("emit", place.write("only.toml", recipe), "--out", "emitted")
+    assert done.code == 0, done.err
+    source = (place.path / "emitted" / "train_torch.py").read_text()
+    body, separator, _ = source.partition('if __name__ == "__main__":')
+    assert separator
+    return support.replaced(body, (IMPORTS, RACED), (STEP, HEAD))
 
 
 class Lies(unittest.TestCase):
@@ -127,12 +230,7 @@ class Lies(unittest.TestCase):
         cls.addClassCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         only = support.recipe(['framework = "torch"'])
-        emitted = place.run("emit", place.write("only.toml", only), "--out", "emitted")
-        assert emitted.code == 0, emitted.err
-        source = (place.path / "emitted" / "train_torch.py").read_text()
-        body, separator, main = source.partition('if __name__ == "__main__":')
-        assert separator
-        renamed = support.replaced(body, (IMPORTS, RACED), (STEP, HEAD))
+        renamed = emitted(place, only)
         for name, lie in LIES.items():
             place.write(f"{name}.py", renamed + lie.code)
         contenders = ['framework = "torch"'] + [
@@ -141,7 +239,7 @@ class Lies(unittest.TestCase):
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 3\nheats = 5\n",
+            budget="minutes = 4\nheats = 6\n",
             race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
         )
         outcome = place.run(
@@ -169,6 +267,204 @@ class Lies(unittest.TestCase):
     def test_the_honest_one_is_not_accused(self) -> None:
         ranked = [row["contender"]["id"] for row in self.rows["ranked"]]
         self.assertEqual(ranked, ["torch"])
+
+
+# Trains while it is proven, keeps the losses, and says them by heart in the race: steps,
+# losses and clocks are all right.
+BY_HEART = """
+import json
+from pathlib import Path
+
+KEPT = Path(__file__).with_name("kept.json")
+LOSSES = json.loads(KEPT.read_text()) if RACED else []
+
+
+def train_step(model, optimizer, x, y):
+    if RACED:
+        return torch.tensor(LOSSES.pop(0) if len(LOSSES) > 1 else LOSSES[0])
+    if x.dtype == torch.float64:
+        return true_step(model, optimizer, x, y)
+    loss = true_step(model, optimizer, x, y)
+    LOSSES.append(float(loss))
+    KEPT.write_text(json.dumps(LOSSES[-10:]))
+    return loss
+"""
+
+
+class ByHeart(unittest.TestCase):
+    """The machine's limits are planted: a record of an undisturbed measurement."""
+
+    def setUp(self) -> None:
+        support.need("torch")
+        self.place = support.Place(["torch"])
+        self.addCleanup(self.place.close)
+        wide = support.MLP.replace("[32", "[8192").replace("[10,32]", "[10,8192]")
+        self.place.write("mlp.ir", wide)
+
+    def race(self, contenders: list[str], out: str) -> Any:
+        text = support.recipe(
+            contenders,
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+            race="burst_seconds = 0.1\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
+        )
+        recipe = self.place.write(f"{out}.toml", text)
+        done = self.place.run("run", recipe, "--out", out, "--format", "json")
+        self.assertEqual(done.code, 0, done.err + done.out)
+        return done.json()
+
+    def plant(self, peak: float) -> None:
+        host = json.loads((self.place.path / "honest" / "run.json").read_text())["host"]
+        rate = {"one": peak, "all": peak}
+        record = {
+            "version": 1,
+            "measured": "2026-01-01T00:00:00Z",
+            "host": host,
+            "limits": {
+                "cpus": host["cpus"],
+                "peaks": [{"dtype": "f32", "isa": "planted", "ops": rate}],
+            },
+        }
+        home = self.place.path / "home" / "machine"
+        self.place.write(str(home / f"{host['name']}.json"), json.dumps(record))
+
+    def test_who_says_the_losses_by_heart_exceeds_the_peak(self) -> None:
+        honest = self.race(['framework = "torch"'], "honest")["ranked"][0]
+        self.plant(4e9 * honest["gflops"])
+        only = support.recipe(['framework = "torch"'])
+        source = emitted(self.place, only) + BY_HEART
+        self.place.write("by_heart.py", source)
+        both = ['framework = "torch"', 'script = "by_heart.py"']
+        report = self.race(both, "both")
+        self.assertIn("torch", [row["contender"]["id"] for row in report["ranked"]])
+        (row,) = report["unranked"]
+        self.assertEqual(row["parity"], "proven", json.dumps(row["proof"]))
+        self.assertRegex(
+            row["failure"]["reason"],
+            r"FLOP/s <= measured peak: [\d.e]+ FLOP/s against [\d.e]+ FLOP/s",
+        )
+
+
+# Claims what would void the rounds of everybody, as a clock that jumps does.
+TOO_LONG = f"""
+if RACED:
+{CHANNEL}
+    answer = channel.Channel.answer
+    LATER = []  # answers so far: first step, two of warming up, bursts
+
+    def lie(self, request, fields):
+        if "steps" in fields and "ns" in fields:
+            LATER.append(0)
+            ns = fields["ns"] * (100 if len(LATER) > 3 else 1)
+            fields = {{**fields, "ns": ns}}
+        answer(self, request, fields)
+
+    channel.Channel.answer = lie
+
+train_step = true_step
+"""
+
+
+class TooLong(unittest.TestCase):
+    def test_does_no_harm_but_to_the_liar(self) -> None:
+        support.need("torch")
+        place = support.Place(["torch"])
+        self.addCleanup(place.close)
+        place.write("mlp.ir", support.MLP)
+        only = support.recipe(['framework = "torch"'])
+        place.write("too_long.py", emitted(place, only) + TOO_LONG)
+        text = support.recipe(
+            ['framework = "torch"', 'script = "too_long.py"'],
+            budget="minutes = 2\nheats = 4\n",
+            race="burst_seconds = 0.15\nbursts = 3\nparity_steps = 3\nmax_busy = 1\n",
+        )
+        recipe = place.write("race.toml", text)
+        done = place.run("run", recipe, "--out", "run", "--format", "json")
+        self.assertEqual(done.code, 0, done.err + done.out)
+        report = done.json()
+        ranked = [row["contender"]["id"] for row in report["ranked"]]
+        self.assertEqual(ranked, ["torch"])
+        (row,) = report["unranked"]
+        self.assertRegex(
+            row["failure"]["reason"], "samples/s x time = samples: .* against "
+        )
+
+
+# Of requests: what `serve` of the runner is replaced by, and the rule that it breaks.
+SERVED = """
+import bakeoff_runner.requests as requests
+import bakeoff_runner.worker as worker
+
+SERVE = worker.serve
+
+
+def serve(answer, arrivals, count, limit_ns):
+    true = SERVE(answer, arrivals, count, limit_ns)
+    start, end, ns = list(true.start), list(true.end), true.ns
+    {lie}
+    array = type(true.start)
+    return requests.Served(array("q", start), array("q", end), ns)
+
+
+worker.serve = serve
+"""
+REQUEST_LIES = {
+    "ends_before_it_starts": (
+        "end = [at - 1000 for at in start]",
+        "requests are taken up one at a time, once they arrived",
+    ),
+    "all_at_once": (
+        "start = [start[0]] * len(start)",
+        "requests are taken up one at a time, once they arrived",
+    ),
+    "in_half_the_time": (
+        "start, end, ns = [t // 2 for t in start], [t // 2 for t in end], ns // 2",
+        "requests took as long as went by|once they arrived",
+    ),
+    "in_ten_times_the_time": ("ns *= 10", "requests took no longer than went by"),
+}
+
+
+class LiesAboutRequests(unittest.TestCase):
+    def test_none_has_a_percentile(self) -> None:
+        support.need("torch")
+        place = support.Place(["torch"])
+        self.addCleanup(place.close)
+        wide = support.MLP.replace("[32", "[8192").replace("[10,32]", "[10,8192]")
+        place.write("mlp.ir", wide)
+        top = 'scenario = "predict"\nworkload = "mlp.ir"\nbatch = 200\n'
+        parts = {
+            "top": f"{top}alpha = 0.5\nmargin = 1.0\n",
+            "latency": "arrivals_per_second = 20\nrequests = 400\nseconds = 3\n"
+            "processes = 1\npercentiles = [50, 90]\n",
+        }
+        only = support.recipe(['framework = "torch"'], **parts)
+        done = place.run("emit", place.write("only.toml", only), "--out", "emitted")
+        self.assertEqual(done.code, 0, done.err)
+        (file,) = (place.path / "emitted").glob("*_torch.py")
+        source = file.read_text().partition('if __name__ == "__main__":')[0]
+        for name, (lie, _) in REQUEST_LIES.items():
+            place.write(f"{name}.py", source + SERVED.replace("{lie}", lie))
+        contenders = ['framework = "torch"'] + [
+            f'script = "{name}.py"' for name in REQUEST_LIES
+        ]
+        text = support.recipe(contenders, **parts)
+        recipe = place.write("race.toml", text)
+        done = place.run("run", recipe, "--out", "run", "--format", "json")
+        self.assertEqual(done.code, 0, done.err + done.out)
+        rows = done.json()["latency"]["rows"]
+        for name, (_, rule) in REQUEST_LIES.items():
+            with self.subTest(name):
+                own = [row for row in rows if row["contender"] == f"torch:{name}.py"]
+                broken = [row for row in own if row["queue"] == "failed"]
+                self.assertTrue(broken, json.dumps(own))
+                for row in broken:
+                    self.assertEqual(row["percentiles"], [])
+                    self.assertRegex(
+                        row["note"], f"breaks a rule .*({rule}).* against "
+                    )
+        for row in rows:
+            if row["contender"] == "torch":
+                self.assertNotEqual(row["queue"], "failed", row["note"])
 
 
 if __name__ == "__main__":

@@ -59,6 +59,8 @@ class Target(unittest.TestCase):
     def recipe(self, target: str = TARGET, **sections: str) -> Path:
         contenders = ['framework = "torch"', 'framework = "jax"']
         sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
+        # Trainings are within the budget, and this machine may be busy.
+        sections.setdefault("budget", "minutes = 30\nheats = 3\n")
         text = support.recipe(contenders, target=target, **sections)
         return self.place.write("target.toml", text)
 
@@ -121,6 +123,24 @@ class Target(unittest.TestCase):
             self.assertEqual(row["target_reached"], "3")
             self.assertGreater(float(row["target_steps"]), 0)
 
+    def test_the_budget_ends_it_after_a_whole_seed(self) -> None:
+        """A twentieth of a second: the race of at most 3 heats spends it all."""
+        race = "burst_seconds = 1e-3\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+        recipe = self.recipe(budget="minutes = 8e-4\nheats = 3\n", race=race)
+        done = self.place.run(
+            "run", recipe, "--out", "r", "--format", "json", timeout=600
+        )
+        self.assertIn(done.code, (0, 1), done.err)
+        self.assertEqual({record["seed"] for record in self.records()}, {1})
+        self.assertEqual(len(self.records()), 3)
+        notes = " ".join(done.json()["notes"])
+        self.assertIn("1 of 3 seeds were trained, then budget.minutes", notes)
+        again = self.place.run(
+            "run", "--resume", "r", "--budget", "30", "--format", "json", timeout=600
+        )
+        self.assertIn(again.code, (0, 1), again.err)
+        self.assertEqual(len(self.records()), 9)
+
     def test_a_target_out_of_reach_is_said(self) -> None:
         target = "loss = 1e-9\nseeds = 1\nrows = 100\nevery = 4\nepochs = 1\n"
         done = self.place.run(
@@ -134,6 +154,8 @@ class Target(unittest.TestCase):
         # 500 rows, 50 a step: looks after 4, 8 and the last of 10 steps.
         for record in self.records():
             self.assertEqual([look["steps"] for look in record["looks"]], [4, 8, 10])
+            watched = 0 if record["contender"] == "referee" else 3
+            self.assertEqual(len(record["rounds"]), watched)
 
     def test_bad_input(self) -> None:
         for target, message in (

@@ -42,7 +42,17 @@ class Fake : public bakeoff::Adapter {
       ring.mark();
     }
     std::printf("trained\n");
-    return {bakeoff::now_ns() - start, 1.0 / static_cast<double>(steps_)};
+    return {bakeoff::now_ns() - start, 1.0 / static_cast<double>(steps_), bakeoff::BatchWait{70, 2, 50, 1}};
+  }
+  // Says what it was asked.
+  std::vector<std::string> batch_hashes(int64_t count,
+                                        const std::vector<std::vector<int64_t>>& row_shapes) override {
+    std::vector<std::string> all;
+    for (int64_t n = 0; n < count; ++n) {
+      all.push_back(std::to_string(n) + ":");
+      for (const auto& shape : row_shapes) all.back() += " " + std::to_string(shape.size());
+    }
+    return all;
   }
   std::vector<std::string> write_state(const std::string& out) override {
     return {out + " after " + std::to_string(steps_)};

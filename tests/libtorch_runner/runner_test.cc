@@ -73,6 +73,7 @@ TEST_F(RunnerWorker, GoesThroughAllStages) {
   EXPECT_EQ(effective.at("weights"), "");
   EXPECT_TRUE(worker->parity(2, 4, "", "/out"));
   EXPECT_TRUE(worker->state("/out"));
+  EXPECT_EQ(worker->batches(2, {{1, 28, 28}, {}}), (std::vector<std::string>{"0: 3 0", "1: 3 0"}));
   const auto losses = worker->losses(2);
   ASSERT_TRUE(losses) << worker->failure()->reason;
   EXPECT_EQ(losses->losses, (std::vector<double>{1, 0.5}));
@@ -81,6 +82,7 @@ TEST_F(RunnerWorker, GoesThroughAllStages) {
   ASSERT_TRUE(ran) << worker->failure()->reason;
   EXPECT_EQ(ran->burst.steps, 6);
   EXPECT_EQ(ran->loss, 1.0 / 8);
+  EXPECT_EQ(ran->burst.wait, (BatchWait{70, 2, 50, 1}));
   ASSERT_EQ(ran->step_ns.size(), 5u);
   for (const int64_t ns : ran->step_ns) EXPECT_GT(ns, 0);
   EXPECT_TRUE(worker->ok());

@@ -25,6 +25,8 @@ serve or close; faults happen at the start of their stage):
                    ``garbage``: text (default), binary, long (2 MiB without newline),
                    partial (half a line, then silence), id (a foreign id)
 ``eat_memory_at``  stage in which memory is allocated and touched until killed
+``hold_mb``        megabytes that `run` takes and keeps; ``hold_shared`` "1": as shared
+                   memory, which no limit of private memory refuses
 ``spin``           "1": a thread burns processor time for ever, idle or not
 ``load_script``    "1": `build` runs the script file
 ``barrier``        "late": `run` reads its clock before its work is done, and waits for
@@ -42,6 +44,7 @@ serve or close; faults happen at the start of their stage):
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import signal
 import subprocess
@@ -69,7 +72,7 @@ _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
     "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms "
-    "lie device allocator_mb".split()
+    "lie device allocator_mb hold_mb hold_shared".split()
 )
 
 
@@ -80,6 +83,7 @@ class FakeAdapter(Adapter):
         self._options: Mapping[str, str] = {}
         self._weight = 0.0
         self._step = 0
+        self._held: Any = None
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -135,6 +139,8 @@ class FakeAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         self._trouble("run")
+        if "hold_mb" in self._options and self._held is None:
+            self._held = _take(int(self._options["hold_mb"]), self._on("hold_shared"))
         if "barrier" in self._options:
             return self._run_without_barrier(steps, mark)
         lie = self._options.get("lie", "")
@@ -291,6 +297,14 @@ def _flood(megabytes: int) -> None:
             left = memoryview(chunk)
             while left:
                 left = left[os.write(descriptor, left) :]
+
+
+def _take(megabytes: int, shared: bool) -> Any:
+    size = max(1, megabytes << 20)
+    block: Any = mmap.mmap(-1, size) if shared else bytearray(size)
+    pages = (size + 4095) // 4096
+    block[::4096] = b"x" * pages
+    return block
 
 
 def _eat_memory() -> NoReturn:

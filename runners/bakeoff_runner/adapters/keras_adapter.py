@@ -45,6 +45,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.keras_backends import Backend
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
+from bakeoff_runner.adapters.keras_waits import Waits, watch
 from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -86,6 +87,7 @@ class KerasAdapter(Adapter):
     def __init__(self, library: Library) -> None:
         self._library = library
         self._backend: Any = None
+        self._waits = Waits()
         self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._with_optimizer = True
@@ -115,6 +117,7 @@ class KerasAdapter(Adapter):
         import numpy
 
         library.start(dtype)
+        self._waits = watch(library, backend)
         versions = {
             library.keras.__name__: library.keras.__version__,
             **backend.versions(),
@@ -214,7 +217,7 @@ class KerasAdapter(Adapter):
         if self._predicts:
             return super().train(commands)
         self._need_optimizer()
-        bursts: Any = _new_bursts(self._library, self._backend, commands)
+        bursts: Any = _new_bursts(self._library, self._backend, commands, self._waits)
         try:
             self._fit(bursts)
         except _Leave:
@@ -420,6 +423,7 @@ class KerasAdapter(Adapter):
         x, y = self._x, self._y
         if start:
             x, y = self._library.map(turn, (x, y))
+        self._waits.start(full)
         # An execution cut short leaves Keras 2 with its length.
         self._library.set_steps_per_execution(self._model, self._steps_per_execution)
         self._the_script().fit(self._model, x, y, epochs=_FOREVER, callbacks=[callback])
@@ -562,7 +566,9 @@ def _new_recorder(library: Library, backend: Backend, steps: int) -> object:
     return Recorder()
 
 
-def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> object:
+def _new_bursts(
+    library: Library, backend: Backend, commands: TrainCommands, waits: Waits
+) -> object:
     base: Any = library.keras.callbacks.Callback
 
     class Bursts(base):  # type: ignore[misc]
@@ -574,6 +580,9 @@ def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> 
             self.mark = commands.mark
             self.previous: Optional[int] = None  # first step of the last execution
             self.left = self.done = self.total = self.start_ns = 0
+
+        def on_train_begin(self, logs: Any = None) -> None:
+            waits.start(self.params["steps"] or waits.per_epoch)
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             if self.previous is None:
@@ -599,7 +608,9 @@ def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> 
             if self.left <= 0:
                 backend.barrier(self.model)
                 ns = time.monotonic_ns() - self.start_ns
-                commands.answer(RunResult(ns, steps=self.done))
+                wait = waits.take()
+                told = wait if wait.batches + wait.firsts else None
+                commands.answer(RunResult(ns, steps=self.done, wait=told))
                 self.begin()
 
         def begin(self) -> None:
@@ -607,6 +618,7 @@ def _new_bursts(library: Library, backend: Backend, commands: TrainCommands) -> 
             if command is None:
                 raise _Leave
             self.left, self.done = command.steps, 0
+            waits.take()  # on torch the first batch is here already
             self.start_ns = time.monotonic_ns()
 
     return Bursts()

@@ -8,6 +8,8 @@ What a script has to offer, generated or edited by its user:
   model, goes backward and calls ``optimizer.step()`` once;
 - ``load_data(path)``: a tuple of tensors, one per input, rows first;
 - ``batches(*tensors)``: an endless iterator of tuples for ``train_step``;
+- where a step is more than a call of ``train_step``, ``GraphedStep(model, optimizer)``:
+  what it makes is called with the inputs, trains one step and returns the loss;
 - where the loss is scaled, the module's ``scaler``, a ``torch.amp.GradScaler``;
 - where ``load_data`` gives samples as they are stored, ``transform(*tensors)`` that
   makes inputs of them.
@@ -28,6 +30,7 @@ import os
 import re
 import time
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
@@ -73,11 +76,16 @@ _OPTIONS = {
     "compile",
     "channels_last",
     "optimizer_impl",
+    "cuda_allocator",
     "input",
     "workers",
     "precision",
     "scaler",
     "tf32",
+}
+_ALLOCATORS = {
+    "expandable_segments": "expandable_segments:True",
+    "async": "backend:cudaMallocAsync",
 }
 _HALVINGS = 24  # of a loss scale, after which a step is certain
 
@@ -94,6 +102,7 @@ class TorchAdapter(Adapter):
         self._predicts = False
         self._data: tuple[Any, ...] = ()
         self._batches: Optional[TimedBatches] = None
+        self._step: Optional[Callable[..., Any]] = None  # of the optimizer's steps
         self._initial: dict[str, Any] = {}
         self._scale: Optional[dict[str, Any]] = None  # initial state of the scaler
         # Canonical name -> where it is kept, and its canonical shape.
@@ -107,6 +116,9 @@ class TorchAdapter(Adapter):
         if unknown:
             raise AdapterError(f"unknown option '{unknown[0]}' of framework torch")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
+        allocator = options.get("cuda_allocator", "default")
+        if allocator in _ALLOCATORS:
+            os.environ["PYTORCH_CUDA_ALLOC_CONF"] = _ALLOCATORS[allocator]
         import numpy
         import torch
 
@@ -114,6 +126,8 @@ class TorchAdapter(Adapter):
         self._dtype = torch.float64 if dtype == "float64" else torch.float32
         torch.set_default_dtype(self._dtype)
         cuda = torch.cuda.is_available()
+        if not cuda:
+            _refuse_what_needs_a_gpu(options)
         versions = {"torch": torch.__version__, "numpy": numpy.__version__}
         effective: dict[str, Any] = {
             "threads": torch.get_num_threads(),
@@ -124,6 +138,7 @@ class TorchAdapter(Adapter):
         if cuda:
             versions["cuda"] = str(torch.version.cuda)
             effective["gpu"] = torch.cuda.get_device_name(0)
+            effective["cuda_allocator"] = torch.cuda.get_allocator_backend()
         return ImportInfo(versions, "cuda:0" if cuda else "cpu", effective)
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
@@ -172,16 +187,15 @@ class TorchAdapter(Adapter):
     def losses(self, steps: int) -> LossesResult:
         self._need_optimizer()
         self._reset()
-        model, optimizer = self._model, self._optimizer
-        train_step, batches = self._the_script().train_step, self._stream()
+        step, batches = self._training_step(), self._stream()
         kept = []
         start = time.monotonic_ns()
-        loss = train_step(model, optimizer, *next(batches))
+        loss = step(*next(batches))
         kept.append(_copy(loss))
         _barrier()
         first = time.monotonic_ns()
         for _ in range(steps - 1):
-            loss = train_step(model, optimizer, *next(batches))
+            loss = step(*next(batches))
             kept.append(_copy(loss))
         _barrier()
         end = time.monotonic_ns()
@@ -195,13 +209,12 @@ class TorchAdapter(Adapter):
                 step, self._model, self._stream(), steps, mark, lambda _: _barrier()
             )
         self._need_optimizer()
-        model, optimizer = self._model, self._optimizer
-        train_step, batches = self._the_script().train_step, self._stream()
+        step, batches = self._training_step(), self._stream()
         loss = None
         batches.take()
         start = time.monotonic_ns()
         for _ in range(steps):
-            loss = train_step(model, optimizer, *next(batches))
+            loss = step(*next(batches))
             mark()
         _barrier()
         end = time.monotonic_ns()
@@ -248,6 +261,7 @@ class TorchAdapter(Adapter):
 
             torch.nn.functional.dropout = self._functional_dropout
         self._script = self._model = self._optimizer = self._batches = None
+        self._step = None
         self._functional_dropout = None
         self._data, self._initial, self._names = (), {}, {}
 
@@ -396,11 +410,20 @@ class TorchAdapter(Adapter):
             self._the_script().scaler.load_state_dict(self._scale)
         if self._with_optimizer:
             self._optimizer = self._the_script().make_optimizer(self._model)
-        self._batches = None
+        self._batches = self._step = None
 
     def _need_optimizer(self) -> None:
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
+
+    def _training_step(self) -> Callable[..., Any]:
+        """One step on a batch: `train_step`, or what the script makes of it."""
+        if self._step is None:
+            script = self._the_script()
+            made = getattr(script, "GraphedStep", None)
+            step = partial(script.train_step, self._model, self._optimizer)
+            self._step = made(self._model, self._optimizer) if made else step
+        return self._step
 
     def _stream(self) -> TimedBatches:
         import torch
@@ -549,6 +572,19 @@ class _NoOptimizer:
 
     def step(self) -> None:
         self._at_step()
+
+
+def _refuse_what_needs_a_gpu(options: Mapping[str, str]) -> None:
+    needed = {
+        'compile = "cuda_graphs"': options.get("compile") == "cuda_graphs",
+        f'cuda_allocator = "{options.get("cuda_allocator")}"': options.get(
+            "cuda_allocator", "default"
+        )
+        != "default",
+    }
+    for setting, stated in needed.items():
+        if stated:
+            raise AdapterError(f"{setting} needs a GPU, and torch sees none here")
 
 
 def _eager() -> AbstractContextManager[Any]:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/torch/cuda_graphs.h"
 #include "emit/torch_rules.h"
 
 namespace bakeoff::emit::torch {
@@ -225,7 +226,9 @@ Status check_optimizer(const Request& request) {
                .remedy = "leave out optimizer_impl, or choose another optimizer"};
 }
 
-void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& impl) {
+void print_make_optimizer(CodeWriter& out, const Request& request) {
+  const ir::Training& training = request.training;
+  const std::string& impl = request.settings.at("optimizer_impl");
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
   Arguments arguments(training);
@@ -246,6 +249,7 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   }
   if (impl == "foreach" || impl == "fused") arguments.always(impl + "=True");
   if (impl == "for-loop") arguments.always("foreach=False");
+  if (uses_cuda_graphs(request) && takes_capturable(name)) arguments.always("capturable=True");
   out.line("def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:");
   const auto body = out.indent();
   out.call("return " + name, arguments.list());

@@ -18,8 +18,7 @@ bool optimizer_needs_math(const ir::Optimizer& optimizer);
 
 // The subclass with its blank lines; nothing where torch.optim has the form.
 void print_optimizer_class(CodeWriter& out, const ir::Training& training);
-// `impl`: the setting optimizer_impl.
-void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& impl);
+void print_make_optimizer(CodeWriter& out, const Request& request);
 
 // An error where torch.optim has no such implementation of the recipe's optimizer.
 Status check_optimizer(const Request& request);

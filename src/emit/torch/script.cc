@@ -7,6 +7,7 @@
 
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
 #include "emit/torch/optimizer.h"
@@ -60,6 +61,10 @@ const std::set<std::string> kReserved = {"argparse",
                                          "order",
                                          "index",
                                          "scaler",
+                                         "os",
+                                         "WARM_UP",
+                                         "GraphedStep",
+                                         "graphed_step",
                                          "train_step",
                                          "predict_step",
                                          "make_model",
@@ -100,9 +105,10 @@ class Script {
     if (predicts()) {
       predict_step();
     } else {
-      print_make_optimizer(out_, request_.training, request_.settings.at("optimizer_impl"));
+      print_make_optimizer(out_, request_);
       out_.blank(2);
       train_step();
+      if (uses_cuda_graphs(request_)) print_graphed_step(out_);
     }
     print_input(out_, request_, loaded_, inputs_, on_device());
     main();
@@ -172,8 +178,14 @@ void Script::header() {
   out_.blank();
   out_.line("import argparse");
   if (!predicts() && optimizer_needs_math(torch_optimizer(request_.training))) out_.line("import math");
+  const std::string allocator = allocator_conf(request_);
+  if (!allocator.empty()) out_.line("import os");
   out_.print(
       "from collections.abc import Iterator\nfrom itertools import islice\nfrom pathlib import Path\n\n");
+  if (!allocator.empty()) {
+    out_.line(fmt::format("os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"{}\"", allocator));
+    out_.blank();
+  }
   out_.print(
       "import torch\nimport torch.nn.functional as F\nfrom safetensors.torch import load_file\n"
       "from torch import Tensor, nn\n");
@@ -181,9 +193,11 @@ void Script::header() {
   out_.blank();
   out_.line(fmt::format("BATCH_SIZE = {}", request_.training.batch));
   if (!predicts()) out_.line("LEARNING_RATE = " + python_real(request_.training.optimizer.lr));
+  if (uses_cuda_graphs(request_)) out_.line("WARM_UP = 3  # steps before the capture");
   print_input_constants(out_, request_);
   out_.blank();
-  out_.line("device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
+  out_.line(uses_cuda_graphs(request_) ? "device = \"cuda\""
+                                       : "device = \"cuda\" if torch.cuda.is_available() else \"cpu\"");
   const Precision precision = precision_of(request_);
   if (precision.scaler) out_.line("scaler = torch.amp.GradScaler(device)");
   if (precision.tf32) {
@@ -222,7 +236,7 @@ void Script::make_model() {
     out_.line(channels_last() ? "model.to(device, memory_format=torch.channels_last)" : "model.to(device)");
     if (predicts()) out_.line("model.eval()");
     if (compile == "default") out_.line("model.compile()");
-    if (compile != "default" && compile != "off")
+    if (compile != "default" && compile != "off" && !uses_cuda_graphs(request_))
       out_.line(fmt::format("model.compile(mode=\"{}\")", compile));
     out_.line("return model");
   }
@@ -308,11 +322,15 @@ void Script::main() {
 }
 
 void Script::print_training_loop() {
-  out_.print(R"(    optimizer = make_optimizer(model)
-    data = load_data(args.data)
+  const bool graphed = uses_cuda_graphs(request_);
+  out_.line("    optimizer = make_optimizer(model)");
+  if (graphed) out_.line("    graphed_step = GraphedStep(model, optimizer)");
+  out_.print(R"(    data = load_data(args.data)
     for step, batch in enumerate(islice(batches(*data), args.steps)):
-        loss = train_step(model, optimizer, *batch)
-        if step % 10 == 0:
+)");
+  out_.line(graphed ? "        loss = graphed_step(*batch)"
+                    : "        loss = train_step(model, optimizer, *batch)");
+  out_.print(R"(        if step % 10 == 0:
             print(f"step {step:5d}  loss {loss.item():.6f}")
 )");
 }

@@ -1,6 +1,7 @@
 #include "emit/torch/torch.h"
 
 #include "emit/precision.h"
+#include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
 #include "emit/torch/modules.h"
@@ -18,6 +19,7 @@ Result<Emitted> emit_script(const Request& request) {
   CHECK_OK(check_supported(torch_framework(), request.workload));
   if (!request.training.predicts()) CHECK_OK(torch::check_optimizer(request));
   CHECK_OK(torch::check_input(request));
+  CHECK_OK(torch::check_cuda_graphs(request));
   if (const Precision precision = precision_of(request); precision.scaler && !precision.mixed()) {
     return Error{.message = "a GradScaler is for mixed precision",
                  .remedy = "set precision = \"float16\", or leave out scaler"};
@@ -39,9 +41,10 @@ const Framework& torch_framework() {
       .settings =
           {
               {.name = "compile",
-               .values = {"off", "default", "reduce-overhead", "max-autotune"},
+               .values = {"off", "default", "reduce-overhead", "max-autotune", "cuda_graphs"},
                .fallback = "off",
-               .doc = "model.compile(mode=...): forward and backward through torch.compile"},
+               .doc = "model.compile(mode=...): forward and backward through torch.compile; cuda_graphs: no "
+                      "compiler, the whole step captured in a torch.cuda.CUDAGraph and replayed (GPUs)"},
               {.name = "channels_last",
                .values = {"false", "true"},
                .fallback = "false",
@@ -68,6 +71,11 @@ const Framework& torch_framework() {
                .doc = "processes of the DataLoader; 0: the training process loads",
                .training_only = true,
                .least = 0},
+              {.name = "cuda_allocator",
+               .values = {"default", "expandable_segments", "async"},
+               .fallback = "default",
+               .doc = "PYTORCH_CUDA_ALLOC_CONF (GPUs): torch's own allocator, the same with segments that "
+                      "grow, or cudaMallocAsync"},
               precision_setting("torch.autocast"),
               {.name = "scaler",
                .values = {"false", "true"},

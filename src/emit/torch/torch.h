@@ -7,7 +7,8 @@
 // an endless iterator. Names in the model's state_dict are the canonical ones, so there is no layout file.
 //
 // Settings: compile = off | default | reduce-overhead | max-autotune, a visible model.compile(...) in
-// make_model(); channels_last = false | true, memory_format=torch.channels_last for model and pictures.
+// make_model(), or cuda_graphs (cuda_graphs.h); channels_last = false | true,
+// memory_format=torch.channels_last for model and pictures.
 
 #include "emit/emit.h"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
 #include "ir/op_table.h"
@@ -112,6 +114,57 @@ TEST(Torch, WritesPrecisionsAsTheirGoldens) {
   expect_golden("torch/precision_float16_scaler_tf32.py", of_zoo("mnist_cnn", mnist_training(), chosen));
   expect_golden("torch/precision_float16_scaler_tf32_as_is.py",
                 of_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+}
+
+TEST(Torch, WritesCudaGraphsAsTheirGoldens) {
+  Settings chosen = settings("cuda_graphs");
+  ir::Training sgd = mnist_training();
+  sgd.optimizer = {.kind = OptimizerKind::kSgd, .lr = 0.1, .momentum = 0.9};
+  expect_golden("torch/cuda_graphs_sgd.py", of_zoo("mnist_cnn", sgd, chosen));
+  ir::Training inside = mnist_training();
+  inside.optimizer.eps_form = EpsForm::kInside;
+  expect_golden("torch/cuda_graphs_rmsprop_inside.py", of_zoo("mnist_cnn", inside, chosen));
+  chosen["precision"] = "bfloat16";
+  chosen["cuda_allocator"] = "expandable_segments";
+  expect_golden("torch/cuda_graphs_bfloat16_as_is.py",
+                of_zoo("mnist_cnn", adam_training(Track::kAsIs), chosen));
+}
+
+TEST(Torch, RefusesWhatNoCudaGraphCanRepeat) {
+  const ir::Workload workload = *zoo::build("mnist_cnn");
+  const auto error = [&](const ir::Training& training, Settings chosen) {
+    chosen["compile"] = "cuda_graphs";
+    const auto got = torch_framework().emit({workload, training, chosen, "t.py"});
+    return got ? "" : got.error().message;
+  };
+  EXPECT_EQ(error(adam_training(), settings()), "");
+  ir::Training training = adam_training();
+  training.optimizer.eps_form = EpsForm::kHat;
+  EXPECT_EQ(error(training, settings()),
+            "torch: AdamEpsHat counts its steps on the host, which no CUDA graph repeats");
+  training.optimizer.eps_form = EpsForm::kInside;
+  EXPECT_EQ(error(training, settings()),
+            "torch: AdamEpsInside counts its steps on the host, which no CUDA graph repeats");
+  Settings scaled = settings();
+  scaled["precision"] = "float16";
+  EXPECT_EQ(error(adam_training(), scaled), "");
+  scaled["scaler"] = "true";
+  EXPECT_EQ(error(adam_training(), scaled),
+            "torch: a GradScaler asks the device in every step, which no CUDA graph can");
+  training = adam_training();
+  training.scenario = ir::Scenario::kPredict;
+  EXPECT_EQ(error(training, settings()), "torch: compile = \"cuda_graphs\" captures training steps");
+}
+
+TEST(Torch, SetsTheAllocatorBeforeTorchIsImported) {
+  for (const auto& [value, conf] : std::map<std::string, std::string>{
+           {"expandable_segments", "expandable_segments:True"}, {"async", "backend:cudaMallocAsync"}}) {
+    Settings chosen = settings();
+    chosen["cuda_allocator"] = value;
+    const std::string text = of_zoo("mnist_cnn", mnist_training(), chosen);
+    EXPECT_TRUE(holds(text, "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"" + conf + "\"\n\nimport torch\n"));
+  }
+  EXPECT_FALSE(holds(of_zoo("mnist_cnn", mnist_training()), "import os"));
 }
 
 TEST(Torch, RefusesAScalerWithoutHalfPrecision) {

@@ -1,0 +1,24 @@
+#pragma once
+
+// Parts of a row of the summary, each from the trials of one contender. Pure functions; internal to
+// lab/summarise.h.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lab/summary.h"
+#include "lab/trial.h"
+#include "stats/verdict.h"
+
+namespace bakeoff::lab {
+
+// Medians over sound trials: over those that started with the machine to themselves, where there are any.
+StartUp start_up(std::vector<const Trial*> trials, const std::optional<Parity>& proof);
+
+std::string verdict_word(stats::Verdict verdict);  // "faster", "same", ..., "undecided"
+
+// Step times for the picture; where marks do not show work the bursts' means stand for the steps.
+std::vector<double> step_times(const Trial& trial);
+
+}  // namespace bakeoff::lab

@@ -1,0 +1,160 @@
+#include "lab/training_ground.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <sstream>
+
+#include "base/files.h"
+#include "lab/data.h"
+#include "lab/evidence.h"
+#include "lab/race.h"
+#include "proc/process_tree.h"
+#include "sample/process_sampler.h"
+#include "tensor/rng.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff::lab {
+namespace {
+
+constexpr int64_t kTestPictures = 10'000;
+
+// Ticks of /proc/<pid>/stat: utime, stime (unless `ended_only`), and those of ended children.
+double ticks_of(pid_t pid, bool ended_only) {
+  const auto stat = read_file(fs::path("/proc") / std::to_string(pid) / "stat");
+  if (!stat) return 0;
+  std::istringstream fields(stat->substr(std::min(stat->size(), stat->rfind(')') + 1)));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double own_user = 0, own_system = 0, user = 0, system = 0;
+  fields >> own_user >> own_system >> user >> system;
+  return user + system + (ended_only ? 0 : own_user + own_system);
+}
+
+}  // namespace
+
+TrainingGround::TrainingGround(const Plan& plan, std::string what, int64_t held)
+    : plan_(plan), what_(std::move(what)), held_(held) {}
+
+TrainingGround::~TrainingGround() {
+  std::error_code ignored;
+  for (const char* kind : {"weights", "data", "state"}) fs::remove(file(kind), ignored);
+}
+
+fs::path TrainingGround::file(const char* kind) const {
+  return plan_.gate.folder / fmt::format("{}_{}.safetensors", what_, kind);
+}
+
+Status TrainingGround::prepare(const Progress& progress) {
+  const recipe::Recipe& recipe = plan_.recipe;
+  fs::path data = plan_.gate.data;
+  rows_ = plan_.gate.rows;
+  int64_t first = 0;
+  if (recipe.data.kind == "mnist") {
+    TRY(const DataSet test, lab::prepare({.kind = DataKind::kMnist, .split = "test"}, recipe.workload,
+                                         bakeoff_home() / "data", progress));
+    data = test.file;
+  } else {
+    first = rows_ -= held_;
+  }
+  TRY(held_out_, hold_out(recipe.workload, data, recipe.training.input_divisor, first, held_));
+  return Done{};
+}
+
+uint64_t TrainingGround::seed_of(int seed) const {
+  return tensor::mix(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>(seed)) >> 1;
+}
+
+Result<referee::Weights> TrainingGround::lay_out(int seed) const {
+  TRY(auto weights, write_initial_weights(plan_.recipe.workload, seed_of(seed), file("weights")));
+  CHECK_OK(write_shuffled(plan_.recipe.workload, plan_.gate.data, rows_, seed_of(seed), data()));
+  return weights;
+}
+
+std::vector<size_t> TrainingGround::shuffled(std::vector<size_t> lanes, int seed) const {
+  tensor::Rng rng(seed_of(seed), what_);
+  tensor::shuffle(lanes, rng);
+  return lanes;
+}
+
+TrainingProcess TrainingGround::start(size_t lane, int seed) const {
+  const GateContender& entry = plan_.lanes[lane].entry;
+  WorkerSpec spec = entry.worker;
+  spec.log_file =
+      plan_.directory.logs() / fmt::format("{}.{}{}.log", entry.script.stem().string(), what_, seed);
+  TrainingProcess process{.worker = Worker::start(spec)};
+  Worker& worker = *process.worker;
+  process.start_up_ns = worker.start_ns();
+  if (const auto imported = worker.import()) {
+    process.start_up_ns += imported->ns;
+    process.effective = imported->effective;
+  }
+  const bool as_is = plan_.recipe.training.track == ir::Track::kAsIs;
+  const auto built = worker.build({.script = entry.script,
+                                   .weights = as_is ? fs::path() : file("weights"),
+                                   .data = data(),
+                                   .layout = entry.layout},
+                                  process.effective);
+  if (built) process.start_up_ns += *built;
+  return process;
+}
+
+Result<referee::Weights> TrainingGround::state(Worker& worker) const {
+  if (!worker.state(file("state"))) return Error{.message = "the worker wrote no state"};
+  return read_state(plan_.recipe.workload, file("state"));
+}
+
+int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
+  return recipe.data.kind == "mnist" ? kTestPictures : std::max<int64_t>(rows - recipe.training.batch, 0);
+}
+
+Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_t rows, uint64_t seed,
+                      const fs::path& to) {
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
+  tensor::Rng rng(seed, "order");
+  tensor::shuffle(order, rng);
+  TRY(const auto file, tensor::SafetensorsFile::open(data));
+  tensor::NamedTensors shuffled;
+  for (const ir::Input& input : workload.inputs) {
+    const auto* entry = file.find(input.name);
+    TRY(const std::string_view bytes, file.bytes(input.name));
+    tensor::RawTensor raw{.dtype = entry->dtype, .shape = entry->shape, .bytes = {}};
+    const size_t row = bytes.size() / static_cast<size_t>(entry->shape[0]);
+    raw.shape[0] = rows;
+    raw.bytes.reserve(row * static_cast<size_t>(rows));
+    for (const int64_t from : order) raw.bytes += bytes.substr(static_cast<size_t>(from) * row, row);
+    shuffled.emplace_back(input.name, std::move(raw));
+  }
+  return tensor::write_safetensors(to, shuffled);
+}
+
+std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
+                                        const std::vector<Trial>& trials) {
+  std::vector<size_t> lanes = eligible(plan, parities);
+  const std::set<std::string> out = failed_in(trials);
+  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
+  return lanes;
+}
+
+double tree_cpu_s(pid_t pid) {
+  const auto own = sample::cpu_time_ns(pid);
+  double ticks = ticks_of(pid, true);
+  for (const pid_t child : proc::descendants(pid)) ticks += ticks_of(child, false);
+  return (own ? static_cast<double>(*own) / 1e9 : 0) +
+         ticks / static_cast<double>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+}
+
+HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
+                  const std::function<void()>& act) {
+  const HostEye look = plan.host ? plan.host : machine_eye(cpus, plan.sensors);
+  const sample::HostSnapshot before = look();
+  const double used = tree_cpu_s(pid);
+  act();
+  const double own = std::max(0.0, tree_cpu_s(pid) - used);
+  return host_round(before, look(), own, plan.recipe.race.host);
+}
+
+}  // namespace bakeoff::lab

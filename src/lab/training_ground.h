@@ -1,0 +1,82 @@
+#pragma once
+
+// Whole trainings beside the race: for every seed initial weights and an order of the rows, the same for
+// everybody; for every contender and seed a fresh process, alone on the machine, which trains exactly as in
+// the race; and rows that nobody trains on. Who trains how long, lab/target.h and lab/fit.h say.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "lab/held_out.h"
+#include "lab/plan.h"
+#include "lab/progress.h"
+#include "lab/worker.h"
+#include "referee/evaluate.h"
+
+namespace bakeoff::lab {
+
+// A worker that is built and has trained nothing yet, or has failed.
+struct TrainingProcess {
+  std::unique_ptr<Worker> worker;
+  int64_t start_up_ns = 0;  // start, import, build
+  Texts effective = {};
+};
+
+class TrainingGround {
+ public:
+  // `what`: "target" or "fit", in the names of its files. `held`: rows that nobody trains on: of MNIST's test
+  // pictures, of other data the last ones; 0: none.
+  TrainingGround(const Plan& plan, std::string what, int64_t held);
+  ~TrainingGround();  // removes its files
+  TrainingGround(const TrainingGround&) = delete;
+  TrainingGround& operator=(const TrainingGround&) = delete;
+
+  Status prepare(const Progress& progress);
+  const HeldOut& held_out() const { return held_out_; }
+  int64_t rows() const { return rows_; }  // that an epoch trains on
+  std::filesystem::path data() const { return file("data"); }
+
+  // Writes weights and rows of a seed (from 1); gives the weights.
+  Result<referee::Weights> lay_out(int seed) const;
+  uint64_t seed_of(int seed) const;
+  // Contenders in the random order of a seed.
+  std::vector<size_t> shuffled(std::vector<size_t> lanes, int seed) const;
+  // Of the seed that was laid out last.
+  TrainingProcess start(size_t lane, int seed) const;
+  // What training has made of the parameters. Where the worker fails, it says why, too.
+  Result<referee::Weights> state(Worker& worker) const;
+
+ private:
+  std::filesystem::path file(const char* kind) const;
+  const Plan& plan_;
+  std::string what_;
+  int64_t held_ = 0, rows_ = 0;
+  HeldOut held_out_;
+};
+
+// Rows that could be held out of the recipe's data of `rows` rows: beside one batch, or MNIST's test
+// pictures.
+int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);
+
+// Rows [0, rows) of `data` in a random order, into `to`.
+Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
+                      uint64_t seed, const std::filesystem::path& to);
+
+// Contenders by index that the gate has proven and the race did not throw out.
+std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
+                                        const std::vector<Trial>& trials);
+
+// What the host did while `act` kept a contender's process busy, by the recipe's rule. What the processes use
+// that it started is its own.
+HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
+                  const std::function<void()>& act);
+
+// Seconds of processor time of a process, its descendants, and those of them that ended.
+double tree_cpu_s(pid_t pid);
+
+}  // namespace bakeoff::lab

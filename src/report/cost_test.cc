@@ -1,0 +1,84 @@
+// What a sample costs in memory, energy and money, in every form of the report.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report/cells.h"
+#include "report/csv.h"
+#include "report/html.h"
+#include "report/json.h"
+#include "report/markdown.h"
+#include "report/sample_summary.h"
+#include "report/terminal.h"
+
+namespace bakeoff::report {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The first row has all of it, the second no energy, the others nothing.
+lab::Summary with_cost() {
+  lab::Summary s = sample_summary(6);
+  s.currency = "EUR";
+  for (lab::Row& row : s.ranked) {
+    row.epoch = {};
+    row.usage.joules.reset();
+    row.memory.per_sample.reset();
+  }
+  s.ranked[0].usage.joules = 9;
+  s.ranked[0].memory.per_sample = 1536 * 1024;
+  s.ranked[0].epoch = {.seconds = 23.4,
+                       .price = 0.0234,
+                       .joules = 2109,
+                       .grams_co2 = 0.2343,
+                       .samples_per_joule = 28.44,
+                       .samples_per_unit = 2.56e6};
+  s.ranked[1].epoch = {.seconds = 30, .price = 0.03, .samples_per_unit = 2e6};
+  return s;
+}
+
+TEST(Cost, StandsInEveryFormat) {
+  const lab::Summary s = with_cost();
+  const std::string terminal = render_terminal(s, {.width = 500});
+  for (const char* part : {"samples/J", "28.4", "samples/EUR", "2.56 M", "CO2/epoch", "0.234 g",
+                           "price/epoch", "0.0234 EUR", "a sample", "1.50 MiB", "J/sample"})
+    EXPECT_THAT(terminal, HasSubstr(part));
+  const std::string markdown = render_markdown(s);
+  EXPECT_THAT(
+      markdown,
+      AllOf(HasSubstr("| contender | memory a sample | samples/J | samples/EUR | an epoch | its price |"),
+            HasSubstr(" | 1.50 MiB | 28.4 | 2.56 M | 23.4 s | 0.0234 EUR | 0.234 g |"),
+            HasSubstr(" | – | – | 2.00 M | 30.0 s | 0.03 EUR | – |"),
+            HasSubstr("Not measured: energy: there is no /sys/class/powercap")));
+  const std::string html = render_html(s);
+  for (const char* part : {"Samples a joule", "Samples a unit of currency", "CO2 of an epoch",
+                           "Memory a sample", "Price of an epoch", "there is no /sys/class/powercap"})
+    EXPECT_THAT(html, HasSubstr(part));
+  const std::string csv = render_csv(s);
+  EXPECT_THAT(csv, AllOf(HasSubstr(",price_per_epoch,joules_per_epoch,grams_co2_per_epoch,samples_per_joule,"
+                                   "samples_per_currency_unit,"),
+                         HasSubstr(",0.0234,2109,0.2343,28.44,2560000,"), HasSubstr(",0.03,,,,2000000,")));
+  const auto json = nlohmann::json::parse(render_json(s));
+  EXPECT_EQ(json["ranked"][0]["samples_per_joule"], 28.44);
+  EXPECT_EQ(json["ranked"][0]["samples_per_currency_unit"], 2.56e6);
+  EXPECT_EQ(json["ranked"][0]["epoch"]["grams_co2"], 0.2343);
+  EXPECT_EQ(json["ranked"][0]["memory"]["bytes_per_sample"], 1536 * 1024);
+  EXPECT_TRUE(json["ranked"][1]["samples_per_joule"].is_null()) << "absent, never a zero";
+  EXPECT_TRUE(json["ranked"][1]["epoch"]["joules"].is_null());
+  EXPECT_TRUE(json["ranked"][2]["samples_per_currency_unit"].is_null());
+}
+
+TEST(Cost, LeavesNoColumnWhereNobodyHasANumber) {
+  lab::Summary s = with_cost();
+  for (lab::Row& row : s.ranked) row.epoch = {}, row.memory.per_sample.reset(), row.usage.joules.reset();
+  EXPECT_THAT(render_terminal(s, {.width = 500}), AllOf(Not(HasSubstr("samples/J")), Not(HasSubstr("CO2"))));
+  EXPECT_THAT(render_markdown(s), Not(HasSubstr("**Cost**")));
+  EXPECT_THAT(render_html(s), AllOf(Not(HasSubstr("Samples a joule")), Not(HasSubstr("Memory a sample"))));
+}
+
+}  // namespace
+}  // namespace bakeoff::report

@@ -1,0 +1,38 @@
+#pragma once
+
+// The largest batches that fit into memory as texts, the same for terminal, Markdown, CSV and HTML.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lab/summary.h"
+#include "report/html_view.h"
+#include "report/table.h"
+
+namespace bakeoff::report {
+
+struct LargestCells {
+  std::string name;
+  std::string largest;     // batch, "6,144"
+  std::string fails_at;    // "6,400"; "–" where none failed
+  std::string peak;        // of memory at the largest, "3.81 GiB"
+  std::string per_sample;  // slope of the peak over the batch, "0.61 MiB"
+  std::string limit;       // "4.00 GiB"; "the device's"
+  std::string note;        // what stopped the next
+};
+std::vector<LargestCells> largest_cells(const lab::Summary& summary);
+
+std::string largest_legend();
+
+std::vector<Column> largest_columns(const lab::Summary& summary);  // for the terminal
+
+// Columns of a CSV for one contender: name and value, the same names for each. None where nothing was
+// searched.
+std::vector<std::pair<std::string, std::string>> largest_fields(const lab::Summary& summary,
+                                                                const std::string& contender);
+
+// List "largest", text largest_legend, flag has_largest.
+void add_largest(const lab::Summary& summary, View& page);
+
+}  // namespace bakeoff::report

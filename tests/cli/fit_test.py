@@ -1,0 +1,196 @@
+"""Whole trainings beside the race, from recipe to table: torch and JAX.
+
+python3 -m tests.cli.fit_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+from tests.cli import support
+from tests.cli.target_test import ROWS, write_data
+
+EPOCHS, HELD = 12, 200
+FIT = f"epochs = {EPOCHS}\nrows = {HELD}\n"
+PUBLISHED = """# A study of two frameworks
+framework,seconds,contender
+torch,10,torch
+jax,20,jax
+"""
+
+
+class Fit(unittest.TestCase):
+    place: support.Place
+
+    def setUp(self) -> None:
+        support.need("torch", "jax")
+        self.place = support.Place(["torch", "jax"])
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        self.place.write("study.csv", PUBLISHED)
+        write_data(self.place.path / "rows.safetensors")
+
+    def recipe(
+        self,
+        fit: str = FIT,
+        contenders: tuple[str, ...] = ('framework = "torch"', 'framework = "jax"'),
+        **sections: str,
+    ) -> Path:
+        sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
+        sections.setdefault("optimizer", 'kind = "adam"\nlr = 1e-2\neps = 1e-4\n')
+        text = support.recipe(contenders, fit=fit, **sections)
+        return self.place.write("fit.toml", text)
+
+    def records(self) -> list[dict[str, Any]]:
+        path = self.place.path / "r" / "fit.jsonl"
+        text = path.read_text() if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def test_both_end_where_the_same_mathematics_ends(self) -> None:
+        recipe = self.recipe(published='file = "study.csv"\n')
+        done = self.place.run(
+            "run", recipe, "--out", "r", "--format", "json", timeout=600
+        )
+        self.assertIn(done.code, (0, 1), done.err)
+        self.assertRegex(
+            done.err, rf"fit: {EPOCHS} epochs of 400 rows by 2 contenders take about"
+        )
+        fit = done.json()["fit"]
+        self.assertEqual(fit["held_out_rows"], HELD)
+        self.assertEqual(fit["loss_tolerance"], 0.1)
+        rows = {row["contender"]: row for row in fit["rows"]}
+        self.assertEqual(set(rows), {"torch", "jax"})
+        for row in rows.values():
+            self.assertEqual(row["seeds"], 1, row["note"])
+            # 96 steps of Adam from 2.3: well below, and right about what it never saw.
+            self.assertLess(row["loss"]["value"], 1.0)
+            self.assertGreater(row["accuracy"]["value"], 0.8)
+            self.assertGreater(row["seconds"]["value"], 0)
+            self.assertFalse(row["far_from_group"], row["note"])
+        # The same weights and batches: equal but for float32's rounding.
+        self.assertAlmostEqual(
+            rows["torch"]["loss"]["value"], rows["jax"]["loss"]["value"], delta=0.01
+        )
+        self.check_records(rows)
+        self.check_published(done.json()["published"], rows)
+        self.check_other_formats()
+        again = self.place.run("run", "--resume", "r", "--format", "json", timeout=600)
+        self.assertIn(again.code, (0, 1), again.err)
+        self.assertNotIn("take about", again.err)
+        self.assertEqual(len(self.records()), 2, "nothing was left to train")
+
+    def check_records(self, rows: dict[str, Any]) -> None:
+        for record in self.records():
+            steps = [stretch["steps"] for stretch in record["stretches"]]
+            self.assertEqual(steps, [8] * EPOCHS, "an epoch of 400 rows, 50 a step")
+            self.assertEqual(len(record["rounds"]), EPOCHS)
+            ns = sum(stretch["ns"] for stretch in record["stretches"])
+            row = rows[record["contender"]]
+            self.assertAlmostEqual(row["seconds"]["value"], ns / 1e9)
+            self.assertEqual(record["on_held"]["steps"], 8 * EPOCHS)
+            self.assertLess(
+                abs(record["on_held"]["loss"] - record["on_trained"]["loss"]), 1.0
+            )
+
+    def check_published(self, table: dict[str, Any], rows: dict[str, Any]) -> None:
+        self.assertEqual(table["measured"], "whole trainings")
+        self.assertEqual((table["epochs"], table["compared"]), (EPOCHS, 2))
+        for row in table["rows"]:
+            self.assertEqual(
+                row["measured_seconds"], rows[row["contender"]]["seconds"]["value"]
+            )
+
+    def check_other_formats(self) -> None:
+        shown = self.place.run("report", "r")
+        for part in (f"Whole training: {EPOCHS} epochs of 400 rows", "accuracy"):
+            self.assertIn(part, shown.out)
+        self.assertIn(f"{EPOCHS} epochs here", shown.out)
+        html = (self.place.path / "r" / "report.html").read_text()
+        self.assertIn('<section id="fit">', html)
+        markdown = self.place.run("report", "r", "--format", "markdown").out
+        self.assertIn("**Whole training:", markdown)
+        table = self.place.run("report", "r", "--format", "csv").out
+        for row in csv.DictReader(io.StringIO(table)):
+            self.assertEqual(row["fit_epochs"], str(EPOCHS))
+            self.assertGreater(float(row["fit_accuracy"]), 0.8)
+
+    def test_pipelines_and_executions_of_many_steps(self) -> None:
+        """Waits of a DataLoader; 5 steps an execution do not divide 12 an epoch."""
+        support.need("tensorflow")
+        self.place.write(
+            "home/config.toml",
+            "".join(
+                f'[environment.{name}]\npython = "{support.interpreter(name)}"\n'
+                for name in ("torch", "tensorflow")
+            ),
+        )
+        recipe = self.recipe(
+            "epochs = 2\n",
+            (
+                'framework = "torch", input = "tensor_dataset"',
+                'framework = "keras", steps_per_execution = 5',
+            ),
+        )
+        done = self.place.run(
+            "run", recipe, "--out", "r", "--format", "json", timeout=600
+        )
+        self.assertIn(done.code, (0, 1), done.err)
+        rows = {row["contender"]: row for row in done.json()["fit"]["rows"]}
+        torch = rows["torch[input=tensor_dataset]"]
+        self.assertGreater(torch["wait_seconds"], 0)
+        self.assertLess(torch["wait_seconds"], torch["seconds"]["value"])
+        keras = next(row for name, row in rows.items() if name.startswith("keras"))
+        self.assertEqual(keras["seeds"], 1, keras["note"])
+        self.assertIn("it did 25 steps", keras["note"])
+        self.assertIn("those of 24", keras["note"])
+        for row in rows.values():
+            self.assertIsNone(row["held_out_loss"], "nothing is held out")
+            self.assertGreater(row["accuracy"]["value"], 0)
+        for record in self.records():
+            steps = sum(stretch["steps"] for stretch in record["stretches"])
+            self.assertGreaterEqual(steps, 2 * ROWS // 50)
+            self.assertEqual(record["on_trained"]["steps"], steps)
+
+    def test_ctrl_c_ends_it_and_resuming_goes_on(self) -> None:
+        recipe = self.recipe("epochs = 100000\n")
+        log = self.place.path / "err"
+        with open(log, "wb") as err:
+            process = self.place.start("run", recipe, "--out", "r", stderr=err)
+            with process:
+                end = time.monotonic() + 300
+                while time.monotonic() < end and process.poll() is None:
+                    if "epoch 1 of 100000" in log.read_text():
+                        break
+                    time.sleep(0.1)
+                time.sleep(3)  # it has started, and trains
+                self.assertIsNone(process.poll(), "it ended by itself")
+                process.send_signal(signal.SIGINT)
+                begin = time.monotonic()
+                process.communicate(timeout=60)
+                self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(self.records(), [], "cut short is no record")
+
+    def test_bad_input(self) -> None:
+        for fit, message in (
+            ("seeds = 3\n", "'fit.epochs' is missing"),
+            ("epochs = 0\n", "outside its range"),
+            ("epochs = 1.5\n", "must be an integer"),
+            ("epochs = 1\nrows = 580\n", "580 rows are to be held out"),
+        ):
+            done = self.place.run("run", self.recipe(fit), "--out", "bad")
+            self.assertEqual(done.code, 2, done.out + done.err)
+            self.assertIn(message, done.err)
+            self.assertRegex(done.err, r"fit\.toml:\d+")
+
+
+if __name__ == "__main__":
+    support.main()
