@@ -7,9 +7,9 @@
 // (forward, backward, RMSprop 1e-4) and a line "<loss> <nanoseconds> <peak resident KiB>".
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -41,10 +41,13 @@ Status write_problem(const ir::Workload& workload, const referee::Weights& weigh
   return tensor::write_safetensors(path, tensors);
 }
 
+// VmHWM of this program alone; what getrusage says also has the peak of the process that started it.
 long peak_kib() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_maxrss;
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::atol(line.c_str() + 6);
+  }
+  return 0;
 }
 
 Status run(const std::string& name, int64_t batch, int threads, const std::string& path) {

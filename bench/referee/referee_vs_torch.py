@@ -113,7 +113,7 @@ def compare(workload: str, options: argparse.Namespace, folder: Path) -> bool:
     low, middle, high = statistics.quantiles([r[0] for r in ratios], n=4)
     ours_ms, theirs_ms = (statistics.median(r[i] for r in ratios) for i in (1, 2))
     limit = LIMITS[workload]
-    fast, small = middle <= limit, peak < PEAK_KIB
+    fast, small = middle <= limit, 0 < peak < PEAK_KIB
     print(
         f"referee / torch, float64 step of {workload}: {ours_ms:.1f} / {theirs_ms:.1f} "
         f"ms = {middle:.2f}, quartiles {low:.2f} to {high:.2f} (bar: at most "

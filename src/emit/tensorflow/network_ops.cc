@@ -30,8 +30,8 @@ constexpr const char* kCausal = R"(if causal:
 constexpr const char* kPadding = R"(seen = tf.range(k.shape[1]) <= last[:, None, None, None]
 scores = tf.where(seen, scores, scores.dtype.min)
 )";
-// A loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass and costs half a
-// step more.
+// Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass, and
+// the step takes up to half as long again (docs/benchmarks.md).
 constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     """The whole sequence from a zero state, unrolled; the gates are i, f, g, o."""
     gates = $gates$
