@@ -32,7 +32,7 @@ struct Broken {
 std::optional<Broken> check_rate(double samples_per_s, double seconds, double samples, double within = 0.01);
 // The same of bursts whose rate is by the worker's clock and whose time is by ours, from request to answer:
 // of the burst for which both come nearest, as a neighbour may hold any answer up. Within 3% and 5 ms; beside
-// others (`contended`) within 10% and 30 ms. Bursts without our time are left out.
+// others (`contended`) within 10% and 100 ms. Bursts without our time are left out.
 std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended);
 // What a loop waited for batches lies within its burst; none of it is negative.
 std::optional<Broken> check_waits(const Burst& burst);

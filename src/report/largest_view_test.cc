@@ -71,7 +71,7 @@ TEST(Largest, StandsInEveryFormat) {
   }
   const std::string html = render_html(s);
   EXPECT_THAT(html, HasSubstr("<section id=\"largest\">"));
-  EXPECT_THAT(html, HasSubstr("&lt;b&gt;can&#39;t&lt;/b&gt; allocate"));
+  EXPECT_THAT(html, HasSubstr("&lt;b&gt;can&apos;t&lt;/b&gt; allocate"));
   EXPECT_THAT(html, Not(HasSubstr("<b>can't</b>")));
   EXPECT_THAT(render_markdown(s), HasSubstr("| `tensorflow[mode=function]` | 6,144 | 6,400 |"));
   const std::string csv = render_csv(s);

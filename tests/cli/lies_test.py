@@ -175,25 +175,6 @@ train_step = true_step
             ("endless_time", "10**30", "impossible burst: .* in 1.*e.?30 ns"),
         )
     },
-    "built_before_it_began": Lie(
-        f"""
-if RACED:
-{CHANNEL}
-    answer = channel.Channel.answer
-
-    def lie(self, request, fields):
-        answer(
-            self,
-            request,
-            {{**fields, "build_ns": -1}} if "build_ns" in fields else fields,
-        )
-
-    channel.Channel.answer = lie
-
-train_step = true_step
-""",
-        "impossible time: -1 ns",
-    ),
     "no_loss_any_more": Lie(
         """
 CALLS = [0]
@@ -329,7 +310,8 @@ class ByHeart(unittest.TestCase):
 
     def test_who_says_the_losses_by_heart_exceeds_the_peak(self) -> None:
         honest = self.race(['framework = "torch"'], "honest")["ranked"][0]
-        self.plant(4e9 * honest["gflops"])
+        # Far above the honest one, whose speed depends on who else is here.
+        self.plant(15e9 * honest["gflops"])
         only = support.recipe(['framework = "torch"'])
         source = emitted(self.place, only) + BY_HEART
         self.place.write("by_heart.py", source)
