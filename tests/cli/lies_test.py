@@ -322,7 +322,7 @@ class ByHeart(unittest.TestCase):
         self.assertEqual(row["parity"], "proven", json.dumps(row["proof"]))
         self.assertRegex(
             row["failure"]["reason"],
-            r"FLOP/s <= measured peak: [\d.e]+ FLOP/s against [\d.e]+ FLOP/s",
+            r"FLOP/s <= measured peak: [\d.e+]+ FLOP/s against [\d.e+]+ FLOP/s",
         )
 
 
