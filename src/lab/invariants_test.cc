@@ -224,6 +224,8 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   EXPECT_THAT(rule(t), HasSubstr("phases add up")) << "a negative one, whoever had the processors";
   t = sound();
   for (Burst& b : t.bursts) b.went_by_ns = 90'000'000;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "others may have held the answer up";
+  for (Burst& b : t.bursts) b.used = {{"wall_s", 0.09}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "40 ms are claimed, 90 went by";
   t.void_bursts = std::exchange(t.bursts, {});
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "also where none of them counts";

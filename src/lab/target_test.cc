@@ -12,6 +12,7 @@
 #include "lab/records.h"
 #include "lab/target_rows.h"
 #include "lab/testing.h"
+#include "lab/training_ground.h"
 #include "referee/init.h"
 
 namespace bakeoff::lab {

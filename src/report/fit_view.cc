@@ -12,7 +12,8 @@
 namespace bakeoff::report {
 namespace {
 
-std::string three(double value) { return significant(value, 3); }
+// Losses may be small: three digits whatever their size.
+std::string three(double value) { return value < 1 ? fmt::format("{:.3g}", value) : significant(value, 3); }
 
 // Accuracies lie close together: two decimals.
 std::string share(double value) { return fmt::format("{:.2f}%", 100 * value); }

@@ -68,7 +68,8 @@ std::string table(const lab::Summary& s) {
       waits ? "wait | " : "");
   out += rule + "---:|---:|---|---:|" + (waits ? "---:|" : "") + "---:|---:|---|---:|---|\n";
   for (const lab::Row& row : s.ranked) {
-    const Cells c = cells(s, row);
+    Cells c = cells(s, row);
+    fill_usage(s, row, c);
     const std::string against = c.ratio_interval == "–" ? "" : ' ' + c.ratio_interval;
     out += fmt::format("| {} | {} |", c.rank, code(c.name));
     if (groups) out += fmt::format(" {} | {} |", escape(c.group), escape(c.distance));
