@@ -215,6 +215,7 @@ def waits(answer: dict[str, Any]) -> tuple[int, int]:
     return wait["batches"], wait["firsts"]
 
 
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="the graph reads its batches")
 def test_bursts_tell_their_waits(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
@@ -231,7 +232,17 @@ def test_bursts_tell_their_waits(
     assert waits(worker.ask("run", steps=2)) == ((2, 0) if early else (1, 1))
 
 
-@pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
+@pytest.mark.skipif(BACKEND != "tensorflow", reason="fit reads its batches")
+def test_a_graph_that_reads_its_batches_tells_no_waits(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    assert prepare(worker, tmp_path)["ok"]
+    answer = worker.ask("run", steps=4)
+    assert answer["ok"], answer
+    assert answer.get("wait") is None, "nothing, not a zero"
+
+
+@pytest.mark.skipif(BACKEND != "jax", reason="JAX alone: more steps, read by fit")
 def test_executions_of_several_steps_tell_the_waits_of_each(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
@@ -264,6 +275,7 @@ def fit(model, x, y, epochs, callbacks=None):
 """
 
 
+@pytest.mark.skipif(BACKEND == "tensorflow", reason="the graph reads its batches")
 def test_a_slow_source_is_waited_for(
     worker: WorkerProcess, tmp_path: Path, problem: Problem
 ) -> None:
