@@ -23,6 +23,7 @@ from test_keras_adapter import (  # noqa: F401
 from bakeoff_runner.adapter import RunCommand, RunResult, TrainCommands
 from bakeoff_runner.adapters.keras_adapter import _new_bursts
 from bakeoff_runner.adapters.keras_libraries import Keras2
+from bakeoff_runner.adapters.keras_waits import Waits
 
 
 def test_a_short_execution_that_was_left_does_not_shorten_the_next(
@@ -61,7 +62,7 @@ class Nothing(TrainCommands):
 def test_bursts_do_not_wait_for_the_logs_of_a_step() -> None:
     library = Keras2()
     library.start("float32")
-    bursts = _new_bursts(library, library.backend({}), Nothing())
+    bursts = _new_bursts(library, library.backend({}), Nothing(), Waits())
     callbacks = library.keras.callbacks
     made = callbacks.CallbackList([bursts], add_history=True)
     assert made._batch_hooks_support_tf_logs

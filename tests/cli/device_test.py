@@ -48,8 +48,8 @@ class Device(unittest.TestCase):
         ):
             failure = unranked.pop(f"torch[{setting}]")["failure"]
             self.assertEqual(failure["stage"], "import")
-            self.assertEqual(
-                failure["reason"], f"{shown} needs a GPU, and torch sees none here"
+            self.assertIn(
+                f"{shown} needs a GPU, and torch sees none here", failure["reason"]
             )
         ((contender, row),) = unranked.items()
         self.assertEqual(contender, "torch[device=cuda]")

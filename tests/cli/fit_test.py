@@ -148,14 +148,13 @@ class Fit(unittest.TestCase):
         self.assertLess(torch["wait_seconds"], torch["seconds"]["value"])
         keras = next(row for name, row in rows.items() if name.startswith("keras"))
         self.assertEqual(keras["seeds"], 1, keras["note"])
-        self.assertIn("it did 25 steps", keras["note"])
-        self.assertIn("those of 24", keras["note"])
         for row in rows.values():
             self.assertIsNone(row["held_out_loss"], "nothing is held out")
             self.assertGreater(row["accuracy"]["value"], 0)
         for record in self.records():
             steps = sum(stretch["steps"] for stretch in record["stretches"])
-            self.assertGreaterEqual(steps, 2 * ROWS // 50)
+            # Keras ends an execution with its epoch.
+            self.assertEqual(steps, 2 * ROWS // 50)
             self.assertEqual(record["on_trained"]["steps"], steps)
 
     def test_ctrl_c_ends_it_and_resuming_goes_on(self) -> None:
