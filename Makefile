@@ -1,5 +1,5 @@
 # Thin: everything is done by scripts/. `make help` lists the commands.
-.PHONY: help demo test check bench prove verdicts networks clean
+.PHONY: help demo test full check bench prove verdicts networks clean
 .DEFAULT_GOAL := help
 
 help:  ## list the commands
@@ -10,6 +10,9 @@ demo:  ## install what is missing, build, race the MNIST CNN in every framework,
 
 test:  ## install what is missing, build, run every test (C++ and Python)
 	@scripts/test
+
+full:  ## every test, and those that take long, on more random ops and networks (about an hour)
+	@BAKEOFF_FULL_TESTS=1 BAKEOFF_OP_CASES=3 scripts/test
 
 check:  ## format, floors, lints, types, headers that compile alone, clang-tidy
 	@scripts/check

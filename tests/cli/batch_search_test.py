@@ -71,6 +71,7 @@ class BatchSearch(unittest.TestCase):
         for row in csv.DictReader(io.StringIO(table)):
             self.assertEqual(row["best_batch"], "64")
 
+    @support.full_tier
     def test_doubling_ends_at_the_data_and_goes_on_after_an_interruption(self) -> None:
         report = self.run_search("least = 16\nprocesses = 1\n", ['framework = "torch"'])
         (row,) = report["batch_search"]

@@ -121,6 +121,7 @@ class Fit(unittest.TestCase):
             self.assertEqual(row["fit_epochs"], str(EPOCHS))
             self.assertGreater(float(row["fit_accuracy"]), 0.8)
 
+    @support.full_tier
     def test_pipelines_and_executions_of_many_steps(self) -> None:
         """Waits of a DataLoader; 5 steps an execution do not divide 12 an epoch."""
         support.need("tensorflow")

@@ -90,6 +90,7 @@ class LargestBatch(unittest.TestCase):
         self.assertEqual(again[:-1], records[:-1])
         self.assertEqual(again[-1]["batch"], records[-1]["batch"])
 
+    @support.full_tier
     def test_the_rows_of_the_data_are_an_end(self) -> None:
         report = self.run_search("most = 100000\n", 100, 300)
         (row,) = report["largest_batch"]

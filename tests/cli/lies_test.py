@@ -272,6 +272,7 @@ def train_step(model, optimizer, x, y):
 """
 
 
+@support.full_tier
 class ByHeart(unittest.TestCase):
     """The machine's limits are planted: a record of an undisturbed measurement."""
 
@@ -346,6 +347,7 @@ train_step = true_step
 """
 
 
+@support.full_tier
 class TooLong(unittest.TestCase):
     def test_does_no_harm_but_to_the_liar(self) -> None:
         support.need("torch")
@@ -406,6 +408,7 @@ REQUEST_LIES = {
 }
 
 
+@support.full_tier
 class LiesAboutRequests(unittest.TestCase):
     def test_none_has_a_percentile(self) -> None:
         support.need("torch")

@@ -58,6 +58,12 @@ def present(environment: str) -> bool:
     return there
 
 
+# Of what other tests see in part, in minutes: `make full`.
+full_tier = unittest.skipUnless(
+    os.environ.get("BAKEOFF_FULL_TESTS"), "with BAKEOFF_FULL_TESTS=1 (make full)"
+)
+
+
 def need(*environments: str) -> None:
     """Skips the test where an environment is missing."""
     for name in environments:

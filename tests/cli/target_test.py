@@ -123,6 +123,7 @@ class Target(unittest.TestCase):
             self.assertEqual(row["target_reached"], "3")
             self.assertGreater(float(row["target_steps"]), 0)
 
+    @support.full_tier
     def test_the_budget_ends_it_after_a_whole_seed(self) -> None:
         """A twentieth of a second: the race of at most 3 heats spends it all."""
         race = "burst_seconds = 1e-3\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
