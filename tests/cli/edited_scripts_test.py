@@ -291,9 +291,11 @@ class Frameworks(unittest.TestCase):
     def test_torch(self) -> None:
         self.check("torch", 'framework = "torch"', "train_torch.py", TORCH)
 
+    @support.full_tier
     def test_jax(self) -> None:
         self.check("jax", 'framework = "jax"', "train_jax.py", JAX)
 
+    @support.full_tier
     def test_tensorflow(self) -> None:
         self.check(
             "tensorflow",
@@ -310,6 +312,7 @@ class Frameworks(unittest.TestCase):
             KERAS,
         )
 
+    @support.full_tier
     def test_keras2(self) -> None:
         self.check("keras2", 'framework = "keras2"', "train_keras2.py", KERAS)
 
