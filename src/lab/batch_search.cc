@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/clock.h"
-#include "lab/evidence.h"
 #include "lab/host.h"
 #include "lab/machine_use.h"
 #include "lab/race.h"
@@ -175,10 +174,7 @@ Status search_batches(const Plan& plan, const std::vector<Parity>& parities, con
                       const LaneAt& lane_at, const Watch& watch) {
   if (!plan.recipe.search.wanted) return Done{};
   TRY(auto known, plan.directory.batch_trials());
-  std::vector<size_t> lanes = eligible(plan, parities);
-  const std::set<std::string> out = failed_in(trials);
-  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
-  return BatchSearch(plan, lane_at, watch, std::move(known)).run(lanes);
+  return BatchSearch(plan, lane_at, watch, std::move(known)).run(left_after_the_race(plan, parities, trials));
 }
 
 }  // namespace bakeoff::lab

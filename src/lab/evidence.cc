@@ -27,6 +27,15 @@ std::optional<double> heat_value(const Trial& trial) {
   return value ? std::optional<double>(*value) : std::nullopt;
 }
 
+std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender) {
+  std::vector<double> ms;
+  for (const Trial& trial : trials) {
+    if (trial.contender != contender) continue;
+    if (const auto value = heat_value(trial)) ms.push_back(std::exp(*value));
+  }
+  return ms;
+}
+
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
   std::set<std::string> out = failed_in(trials);
   for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);

@@ -20,6 +20,9 @@ namespace bakeoff::lab {
 // failed, broke a rule, or was dropped.
 std::optional<double> heat_value(const Trial& trial);
 
+// ms a step of a contender, one for each of its trials that has a value, in their order.
+std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender);
+
 // Contenders that failed, or broke a rule, in some heat: they are out, and none of their heats counts.
 std::set<std::string> failed_in(const std::vector<Trial>& trials);
 

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/clock.h"
 #include "lab/evidence.h"
+#include "lab/race.h"
 #include "lab/training_ground.h"
 #include "proc/interrupt.h"
 #include "stats/trimmed.h"
@@ -61,11 +61,7 @@ int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_
 }
 
 std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender) {
-  std::vector<double> ms;
-  for (const Trial& trial : trials) {
-    if (trial.contender != contender) continue;
-    if (const auto value = heat_value(trial)) ms.push_back(std::exp(*value));
-  }
+  const std::vector<double> ms = heat_times_ms(trials, contender);
   if (ms.empty()) return std::nullopt;
   return stats::median(ms);
 }

@@ -35,8 +35,8 @@ std::string first_line(const fs::path& path) {
   return text ? text->substr(0, text->find('\n')) : "";
 }
 
-int64_t meminfo_bytes(std::string_view key) {
-  const auto text = read_file("/proc/meminfo");
+int64_t meminfo_bytes(std::string_view key, const fs::path& root = "/") {
+  const auto text = read_file(root / "proc/meminfo");
   return text ? std::atoll(value_of(*text, key, ':').c_str()) * 1024 : 0;
 }
 
@@ -55,7 +55,9 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-int64_t available_memory_bytes() { return meminfo_bytes("MemAvailable"); }
+int64_t available_memory_bytes(const fs::path& root) {
+  return std::max<int64_t>(0, meminfo_bytes("MemAvailable", root));
+}
 
 Host read_host() {
   Host host;

@@ -2,6 +2,7 @@
 
 // What shapes a number on this machine.
 
+#include <filesystem>
 #include <vector>
 
 #include "lab/trial.h"
@@ -11,7 +12,7 @@ namespace bakeoff::lab {
 Host read_host();
 // CPUs that this process may run on, ascending.
 std::vector<int> allowed_cpus();
-// MemAvailable of /proc/meminfo; 0 where it cannot be read.
-int64_t available_memory_bytes();
+// MemAvailable of proc/meminfo below `root`; 0 where it cannot be read.
+int64_t available_memory_bytes(const std::filesystem::path& root = "/");
 
 }  // namespace bakeoff::lab

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <sstream>
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "lab/evidence.h"
+#include "lab/host.h"
 #include "lab/race.h"
 #include "lab/sensing.h"
 #include "lab/worker.h"
@@ -23,17 +22,6 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kLeastReserve = 512 * kMiB;
 constexpr int64_t kReservePart = 10;
 constexpr int64_t kSteps = 2;  // beyond the first: by then an optimizer has all of its state
-
-// Bytes of MemAvailable; 0 where it cannot be read.
-int64_t available(const std::filesystem::path& root) {
-  const auto text = read_file(root / "proc" / "meminfo");
-  if (!text) return 0;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("MemAvailable:")) return std::max<int64_t>(0, std::atoll(line.c_str() + 13)) * 1024;
-  }
-  return 0;
-}
 
 // Of what a cgroup counts, the files that it can give back.
 int64_t files_in_cache(const std::filesystem::path& root) {
@@ -161,7 +149,7 @@ Result<int64_t> limit_of(const Plan& plan, const std::vector<LargestTrial>& know
 }  // namespace
 
 Result<int64_t> memory_to_give(const std::filesystem::path& root) {
-  int64_t left = available(root);
+  int64_t left = available_memory_bytes(root);
   if (left <= 0) {
     return Error{.message = "how much memory is available is not known: /proc/meminfo has no MemAvailable",
                  .remedy = {}};
@@ -178,28 +166,14 @@ Result<int64_t> memory_to_give(const std::filesystem::path& root) {
       .remedy = {}};
 }
 
-Status add_largest(const RunDirectory& directory, Summary& s) {
-  TRY(const auto trials, directory.largest_trials());
-  if (trials.empty()) return Done{};
-  TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
-  std::vector<std::string> ids;
-  for (const auto* rows : {&s.ranked, &s.unranked}) {
-    for (const Row& row : *rows) ids.push_back(row.contender.id);
-  }
-  s.largest = largest_rows(trials, ids, recipe.largest_batch.most, s.manifest.data_rows);
-  return Done{};
-}
-
 Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
                       const LaneAt& lane_at, const Watch& watch) {
   if (!plan.recipe.largest_batch.wanted) return Done{};
   TRY(auto known, plan.directory.largest_trials());
   const auto limit = limit_of(plan, known);
-  const std::set<std::string> out = failed_in(trials);
   LargestSearch search(plan, lane_at, watch, std::move(known), limit);
-  for (const size_t lane : eligible(plan, parities)) {
+  for (const size_t lane : left_after_the_race(plan, parities, trials)) {
     const std::string& id = plan.manifest.contenders[lane].id;
-    if (out.contains(id)) continue;
     const bool gpu = std::any_of(parities.begin(), parities.end(),
                                  [&](const Parity& p) { return p.contender == id && on_gpu(p); });
     CHECK_OK(search.run(lane, gpu));

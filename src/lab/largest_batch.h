@@ -14,7 +14,6 @@
 
 #include "lab/batch_search.h"
 #include "lab/largest_rows.h"
-#include "lab/summary.h"
 
 namespace bakeoff::lab {
 
@@ -26,8 +25,5 @@ Result<int64_t> memory_to_give(const std::filesystem::path& root = "/");
 // all is done or Ctrl-C came. `root`: as above.
 Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
                       const LaneAt& lane_at, const Watch& watch);
-
-// What the records of a run say, in a report.
-Status add_largest(const RunDirectory& directory, Summary& summary);
 
 }  // namespace bakeoff::lab

@@ -12,6 +12,7 @@
 #include "lab/controls.h"
 #include "lab/evidence.h"
 #include "lab/invariants.h"
+#include "lab/race.h"
 #include "lab/training_ground.h"
 #include "proc/interrupt.h"
 #include "tensor/rng.h"

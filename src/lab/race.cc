@@ -44,6 +44,14 @@ std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& pariti
   return lanes;
 }
 
+std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
+                                        const std::vector<Trial>& trials) {
+  std::vector<size_t> lanes = eligible(plan, parities);
+  const std::set<std::string> out = failed_in(trials);
+  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
+  return lanes;
+}
+
 Status check_budget(const recipe::Recipe& recipe) {
   const size_t k = recipe.contenders.size();
   if (k < 2) return Done{};
@@ -146,14 +154,7 @@ class Course {
     return times_of(entrants_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
   }
 
-  // ms a step, by heat.
-  std::vector<double> times_of(const std::string& id) const {
-    std::vector<double> ms;
-    for (const Trial& trial : trials_) {
-      if (trial.contender == id && heat_value(trial)) ms.push_back(std::exp(*heat_value(trial)));
-    }
-    return ms;
-  }
+  std::vector<double> times_of(const std::string& id) const { return heat_times_ms(trials_, id); }
 
   double leader_block_s() const {
     if (!state_.leader) return 0;

@@ -26,6 +26,10 @@ namespace bakeoff::lab {
 // Contenders that may be raced, by index into the plan's lanes, from the records so far.
 std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& parities);
 
+// Those of them that neither failed nor broke a rule in the race: they take part in what follows it.
+std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
+                                        const std::vector<Trial>& trials);
+
 // Refuses a budget that cannot decide anything, naming what would.
 Status check_budget(const recipe::Recipe& recipe);
 

@@ -15,7 +15,6 @@
 #include "lab/evidence.h"
 #include "lab/gate_variants.h"
 #include "lab/groups.h"
-#include "lab/largest_batch.h"
 #include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/row_checks.h"
@@ -361,7 +360,6 @@ Result<Summary> summarise(const RunDirectory& directory) {
   TRY(Summary summary,
       summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
   CHECK_OK(add_beside(directory, summary));
-  CHECK_OK(add_largest(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lab/fit.h"
+#include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
 #include "lab/target.h"
 
@@ -44,7 +45,9 @@ Status add_beside(const RunDirectory& directory, Summary& s) {
   TRY(const auto batches, directory.batch_trials());
   TRY(const auto targets, directory.targets());
   TRY(const auto fits, directory.fits());
-  if (latencies.empty() && batches.empty() && targets.empty() && fits.empty()) return Done{};
+  TRY(const auto largest, directory.largest_trials());
+  if (latencies.empty() && batches.empty() && targets.empty() && fits.empty() && largest.empty())
+    return Done{};
   TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
   std::vector<std::string> ids;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
@@ -56,6 +59,7 @@ Status add_beside(const RunDirectory& directory, Summary& s) {
   if (!targets.empty()) s.target_text = target_text(recipe.target);
   s.target = target_rows(targets, ids, recipe.target, trained, recipe.training.batch, recipe.alpha);
   s.search = search_rows(batches, ids, recipe.search, recipe.margin);
+  s.largest = largest_rows(largest, ids, recipe.largest_batch.most, s.manifest.data_rows);
   if (!fits.empty()) add_fits(fits, recipe, s);
   for (std::string& note : target_notes(targets, recipe)) s.notes.push_back(std::move(note));
   for (std::string& note : latency_notes(latencies)) s.notes.push_back(std::move(note));

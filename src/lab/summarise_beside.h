@@ -1,7 +1,7 @@
 #pragma once
 
 // What was measured beside the race, from its own records: latencies, whole trainings, trainings to a target,
-// the search for a batch.
+// the search for a batch and for the largest.
 
 #include "base/result.h"
 #include "lab/records.h"

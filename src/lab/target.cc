@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/inputs.h"
+#include "lab/race.h"
 #include "lab/training_ground.h"
 #include "proc/interrupt.h"
 #include "referee/optimizer.h"

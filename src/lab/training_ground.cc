@@ -7,8 +7,6 @@
 
 #include "base/files.h"
 #include "lab/data.h"
-#include "lab/evidence.h"
-#include "lab/race.h"
 #include "lab/usage.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
@@ -114,14 +112,6 @@ Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_
     shuffled.emplace_back(input.name, std::move(raw));
   }
   return tensor::write_safetensors(to, shuffled);
-}
-
-std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
-                                        const std::vector<Trial>& trials) {
-  std::vector<size_t> lanes = eligible(plan, parities);
-  const std::set<std::string> out = failed_in(trials);
-  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
-  return lanes;
 }
 
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,

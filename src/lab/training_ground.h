@@ -67,10 +67,6 @@ int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);
 Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
                       uint64_t seed, const std::filesystem::path& to);
 
-// Contenders by index that the gate has proven and the race did not throw out.
-std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
-                                        const std::vector<Trial>& trials);
-
 // What the host did while `act` kept a contender's process busy, by the recipe's rule. What the processes use
 // that it started is its own.
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "lab/invariants.h"
 #include "proc/process_tree.h"
+#include "sample/counters.h"
 
 namespace bakeoff::lab {
 
@@ -50,26 +50,24 @@ std::map<std::string, double> usage_between(const UsageMark& before, const Usage
 
 namespace {
 
-// Ticks of /proc/<pid>/stat: utime, stime (unless `ended_only`), and those of ended children.
-double ticks_of(pid_t pid, bool ended_only) {
+sample::CpuTicks ticks_of(pid_t pid) {
   const auto stat = read_file(std::filesystem::path("/proc") / std::to_string(pid) / "stat");
-  if (!stat) return 0;
-  std::istringstream fields(stat->substr(std::min(stat->size(), stat->rfind(')') + 1)));
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double own_user = 0, own_system = 0, user = 0, system = 0;
-  fields >> own_user >> own_system >> user >> system;
-  return user + system + (ended_only ? 0 : own_user + own_system);
+  if (!stat) return {};
+  const auto ticks = sample::parse_cpu_ticks(*stat);
+  return ticks ? *ticks : sample::CpuTicks{};
 }
 
 }  // namespace
 
 double tree_cpu_s(pid_t pid) {
   const auto own = sample::cpu_time_ns(pid);
-  double ticks = ticks_of(pid, true);
-  for (const pid_t child : proc::descendants(pid)) ticks += ticks_of(child, false);
+  int64_t ticks = ticks_of(pid).of_ended_children;
+  for (const pid_t child : proc::descendants(pid)) {
+    const sample::CpuTicks spent = ticks_of(child);
+    ticks += spent.own + spent.of_ended_children;
+  }
   return (own ? static_cast<double>(*own) / 1e9 : 0) +
-         ticks / static_cast<double>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+         static_cast<double>(ticks) / static_cast<double>(std::max(::sysconf(_SC_CLK_TCK), 1L));
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -131,15 +132,31 @@ Result<int64_t> parse_voluntary_switches(std::string_view text) {
   return static_cast<int64_t>(switches);
 }
 
-// "7 (a name) S ppid ...": the name may hold anything, so columns are counted from behind it.
-Result<PageFaults> parse_page_faults(std::string_view text) {
-  constexpr size_t kMinor = 7, kMajor = 9;  // columns after the name, from 0: the 10th and 12th of proc(5)
+// Columns of a process's stat, from 0, as many as asked for: those of proc(5) less 3, for "7 (a name) S ppid
+// ..." has a name that may hold anything, and so they are counted from behind it.
+template <size_t N>
+Result<std::array<int64_t, N>> stat_columns(std::string_view text, const std::array<size_t, N>& columns,
+                                            const char* what) {
   const size_t name = text.rfind(')');
   const auto words = split(name == std::string_view::npos ? "" : text.substr(name + 1), " \n");
-  if (words.size() <= kMajor) return garbage("stat of a process", text.substr(0, text.find('\n')));
-  const auto minor = number(words[kMinor]), major = number(words[kMajor]);
-  if (!minor || !major) return garbage("the page faults of a process", minor ? words[kMajor] : words[kMinor]);
-  return PageFaults{static_cast<int64_t>(*minor), static_cast<int64_t>(*major)};
+  std::array<int64_t, N> values{};
+  for (size_t i = 0; i < N; ++i) {
+    if (words.size() <= columns[i]) return garbage("stat of a process", text.substr(0, text.find('\n')));
+    const auto value = number(words[columns[i]]);
+    if (!value) return garbage(what, words[columns[i]]);
+    values[i] = static_cast<int64_t>(*value);
+  }
+  return values;
+}
+
+Result<PageFaults> parse_page_faults(std::string_view text) {
+  TRY(const auto faults, stat_columns<2>(text, {7, 9}, "the page faults of a process"));
+  return PageFaults{faults[0], faults[1]};
+}
+
+Result<CpuTicks> parse_cpu_ticks(std::string_view text) {
+  TRY(const auto ticks, stat_columns<4>(text, {11, 12, 13, 14}, "the processor time of a process"));
+  return CpuTicks{ticks[0] + ticks[1], ticks[2] + ticks[3]};
 }
 
 Result<SchedStat> parse_schedstat(std::string_view text) {

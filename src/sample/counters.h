@@ -55,6 +55,14 @@ struct PageFaults {
 };
 Result<PageFaults> parse_page_faults(std::string_view text);
 
+// /proc/<pid>/stat: the kernel's ticks of processor time, user and system together.
+struct CpuTicks {
+  int64_t own = 0;
+  int64_t of_ended_children = 0;  // that it waited for
+  bool operator==(const CpuTicks&) const = default;
+};
+Result<CpuTicks> parse_cpu_ticks(std::string_view text);
+
 // /proc/<pid>/task/<tid>/schedstat: nanoseconds on a processor, and runnable but waiting for one.
 struct SchedStat {
   int64_t run_ns = 0;
