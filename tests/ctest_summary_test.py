@@ -34,7 +34,7 @@ ABSENT = (
 class Counting(unittest.TestCase):
     def test_passes_failures_and_skips(self) -> None:
         counts = run_ctest.count(suite(PASS, PASS, FAIL, SKIP))
-        self.assertEqual(counts, run_ctest.Counts(2, 1, 1))
+        self.assertEqual(counts, run_ctest.Counts(2, 1, 1, ("b",)))
         self.assertEqual(counts.text(), "2 passed, 1 failed, 1 skipped")
         self.assertFalse(counts.ok())
         self.assertTrue(run_ctest.count(suite(PASS, SKIP)).ok())
@@ -50,6 +50,19 @@ class Counting(unittest.TestCase):
     def test_no_test_at_all_is_no_success(self) -> None:
         self.assertFalse(run_ctest.count(suite()).ok())
         self.assertFalse(run_ctest.count(suite(SKIP)).ok())
+
+    def test_a_second_run_takes_back_only_what_passed_in_it(self) -> None:
+        first = run_ctest.Counts(5, 2, 0, ("a", "b"))
+        second = run_ctest.Counts(1, 1, 0, ("b",))
+        counts = first.tried_again(second)
+        self.assertEqual(counts, run_ctest.Counts(6, 1, 0, ("b",), ("a",)))
+        self.assertFalse(counts.ok())
+        text = "6 passed, 1 failed; passed only when run alone: a"
+        self.assertEqual(counts.text(), text)
+
+    def test_a_second_run_of_other_tests_counts_for_nothing(self) -> None:
+        first = run_ctest.Counts(5, 2, 0, ("a", "b"))
+        self.assertEqual(first.tried_again(run_ctest.Counts(1, 0)), first)
 
 
 class TheRealCtest(unittest.TestCase):
@@ -82,6 +95,19 @@ class TheRealCtest(unittest.TestCase):
         )
         self.assertEqual(self.last_line(done), "1 passed, 2 failed, 1 skipped")
         self.assertNotEqual(done.returncode, 0)
+
+    def test_what_fails_beside_others_and_passes_alone_is_named(self) -> None:
+        with tempfile.TemporaryDirectory() as marks:
+            once = f'"sh" "-c" "test -e {marks}/m || ! touch {marks}/m"'
+            done = self.run_on(f'add_test(once.only {once})\nadd_test(b "true")\n')
+        text = "2 passed, 0 failed; passed only when run alone: once.only"
+        self.assertEqual(self.last_line(done), text)
+        self.assertEqual(done.returncode, 0)
+
+    def test_many_failures_are_not_tried_again(self) -> None:
+        done = self.run_on("".join(f'add_test(t{i} "false")\n' for i in range(4)))
+        self.assertEqual(self.last_line(done), "0 passed, 4 failed")
+        self.assertNotIn("once more", done.stdout)
 
     def test_nothing_to_run(self) -> None:
         done = self.run_on("")

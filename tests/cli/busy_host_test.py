@@ -14,8 +14,8 @@ from tests.cli import support
 
 RACE = """
 parity_steps = 3
-bursts = 4
-burst_seconds = 1
+bursts = 2
+burst_seconds = 0.5
 max_busy = 0
 max_reruns = 1
 """
@@ -25,7 +25,7 @@ def recipe() -> str:
     return support.recipe(
         ['framework = "torch"', 'framework = "torch", channels_last = true'],
         race=RACE,
-        budget="minutes = 0.5\n",
+        budget="minutes = 4\nheats = 3\n",
     )
 
 
