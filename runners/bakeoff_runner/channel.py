@@ -9,6 +9,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
 
+from .adapter import AdapterError
+
 MAX_LINE = 1 << 20  # bytes; the supervisor refuses longer answers
 _MAX_TRACEBACK = 32_000  # characters kept, the end of it
 
@@ -122,7 +124,10 @@ def strict(value: Any) -> Any:
 
 
 def _describe(error: BaseException) -> str:
+    """An adapter's own errors are worded for the user; others say what they are."""
     text = str(error)
+    if text and isinstance(error, AdapterError):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -211,9 +211,7 @@ def test_failure_in_every_stage(stage: str) -> None:
 def test_unknown_framework_and_option() -> None:
     with WorkerProcess("nonesuch") as worker:
         answer = worker.ask("import", options={}, threads=1)
-        assert answer["error"] == (
-            "AdapterError: there is no adapter for framework 'nonesuch'"
-        )
+        assert answer["error"] == "there is no adapter for framework 'nonesuch'"
     with WorkerProcess() as worker:
         answer = worker.ask("import", options={"speed": "9"}, threads=1)
         assert "unknown option 'speed'" in answer["error"]

@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "lab/batch_search.h"
+#include "lab/clock_keeper.h"
 #include "lab/environments.h"
 #include "lab/fit.h"
 #include "lab/host.h"
@@ -109,6 +110,12 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
+  std::optional<lab::ClockKeeper> clocks;
+  if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
+    clocks.emplace(lab::ClockKeeper::hold(mhz, plan.gpu_library));
+    plan.gpu_clock = clocks->words();
+    progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
+  }
   const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.trials());

@@ -33,7 +33,7 @@ struct Graph {
   // Inputs that the forward pass takes: those read by a live node, and the prediction where that is an input.
   std::vector<ir::ValueId> forward_inputs() const;
   // The target is not an input: the forward pass gives (prediction, target).
-  bool computes_target() const { return !predicts && !workload.is_input(loss().inputs[1]); }
+  bool computes_target() const { return !predicts && workload.computes_target(); }
   // The Python names of forward_inputs().
   std::vector<std::string> forward_names() const;
   // True where no live node uses some trained parameter.

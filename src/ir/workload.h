@@ -119,6 +119,8 @@ struct Workload {
   const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }
   const std::string& value_name(ValueId id) const;
   ParamId find_parameter(std::string_view name) const;  // -1 if there is none
+  // The target of the loss is computed, not an input.
+  bool computes_target() const { return !is_input(nodes.back().inputs[1]); }
   // The value that the loss compares with the target: what `predict` returns.
   ValueId prediction() const { return nodes.back().inputs[0]; }
   ValueId loss() const { return value_count() - 1; }

@@ -88,6 +88,8 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   trial.effective.merge(observe(worker.pid()));
   if (plan.recipe.race.cooldown_seconds > 0)
     trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
+  if (!plan.gpu_clock.empty() && trial.memory.contains("on_gpu"))
+    trial.effective["gpu_clock"] = plan.gpu_clock;
   const bool as_is = plan.recipe.training.track == ir::Track::kAsIs;
   const auto built =
       worker.build({.script = entry.script,

@@ -36,6 +36,7 @@ struct Plan {
   std::filesystem::path sensors = "/";  // below it lie the /proc and /sys of lab/usage.h
   std::filesystem::path gpu_library =
       "libnvidia-ml.so.1";            // of the driver, for what lab/sensing.h asks of GPUs
+  std::string gpu_clock = {};         // what was done to it (lab/clock_keeper.h); empty: nothing
   std::filesystem::path proofs = {};  // proofs of earlier runs (lab/proofs.h); empty: prove everything anew
 };
 

@@ -245,6 +245,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.randomise_addresses = reader.flag("race", "randomise_addresses", race.randomise_addresses);
   race.cooldown_seconds = reader.real("race", "cooldown_seconds", race.cooldown_seconds);
   race.device = reader.word("race", "device", race.device);
+  race.gpu_clock_mhz = reader.integer("race", "gpu_clock_mhz", race.gpu_clock_mhz);
   race.sample_ms = reader.integer("race", "sample_ms", race.sample_ms);
   race.nvtx = reader.flag("race", "nvtx", race.nvtx);
   race.confirm_heats = reader.integer("race", "confirm_heats", race.confirm_heats);

@@ -67,6 +67,7 @@ struct Race {
   bool randomise_addresses = true;
   double cooldown_seconds = 0;        // before every burst
   std::string device = "auto";        // auto | cpu | cuda
+  int64_t gpu_clock_mhz = 0;          // that GPUs are held at; 0: as they are
   int64_t sample_ms = 100;            // pace of the sampling thread, 10 to 1000; 0: none
   bool nvtx = false;                  // ranges for NVIDIA's profilers
   std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set

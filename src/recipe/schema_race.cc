@@ -94,6 +94,15 @@ std::vector<Key> keys_of_the_race() {
        .words = devices(),
        .doc = kDeviceDoc},
       {.section = "race",
+       .name = "gpu_clock_mhz",
+       .kind = Kind::kInt,
+       .fallback = "0",
+       .least = 0,
+       .most = 10000,
+       .doc = "NVIDIA's GPUs are held at this clock for the run (root only), and given back however it ends; "
+              "0: they "
+              "are left alone"},
+      {.section = "race",
        .name = "sample_ms",
        .kind = Kind::kInt,
        .fallback = "100",

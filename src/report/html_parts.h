@@ -13,6 +13,8 @@ void add_fairness(const lab::Summary& summary, View& page);
 // What every contender shares, once; then what is a contender's own.
 void add_settings(const lab::Summary& summary, View& page);
 void add_host(const lab::Summary& summary, View& page);
+// A published table beside ours.
+void add_published(const lab::Summary& summary, View& page);
 // Emitted scripts, recipe and workload, to copy.
 void add_texts(const lab::Summary& summary, bool sources, View& page);
 

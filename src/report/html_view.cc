@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "report/beside.h"
 #include "report/cells.h"
 #include "report/charts.h"
 #include "report/fit_view.h"
@@ -184,23 +183,6 @@ void add_usage(const lab::Summary& s, View& page) {
   page.flags["has_usage"] = shown.size() > 1;
   page.flags["has_not_sampled"] = !s.not_sampled.empty();
   page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
-}
-
-void add_published(const lab::Summary& s, View& page) {
-  for (const BesideRow& row : beside_rows(s)) {
-    page.lists["published"].push_back({{{"published_name", row.contender},
-                                        {"published_seconds", row.seconds},
-                                        {"published_place", row.place},
-                                        {"published_ratio", row.ratio},
-                                        {"here", row.here},
-                                        {"here_place", row.measured_place},
-                                        {"here_ratio", row.measured_ratio}},
-                                       {},
-                                       {}});
-  }
-  page.flags["has_published"] = !page.lists["published"].empty();
-  page.texts["published_statement"] = s.published ? beside_statement(*s.published) : "";
-  page.texts["here_title"] = s.published ? beside_title(*s.published) : "";
 }
 
 View unranked_row(const lab::Row& row) {

@@ -6,7 +6,9 @@
 //   hang_ms=50    every question about a device takes so long
 //   pid=4711      of each process
 //   <number>      energy=5000, power=300000, throttle=36, processes=3, ...: as nvml.h counts them
-// A number that is not given is "not supported".
+//   may_lock=4    locking clocks fails with that code
+// Clocks that are locked and reset are appended to the file FAKE_NVML_CLOCKS. A number that is not given is
+// "not supported".
 
 #include <unistd.h>
 
@@ -46,6 +48,12 @@ int number(const char* key, T* to) {
 
 int devices[2];
 
+int write_clocks(const void* device, const std::string& what) {
+  if (const char* file = std::getenv("FAKE_NVML_CLOCKS"))
+    std::ofstream(file, std::ios::app) << (device == &devices[0] ? "0: " : "1: ") << what << "\n";
+  return kSuccess;
+}
+
 }  // namespace
 
 #define FAKE extern "C" __attribute__((visibility("default")))
@@ -56,7 +64,10 @@ FAKE int nvmlInit_v2() {
 }
 FAKE int nvmlShutdown() { return kSuccess; }
 FAKE const char* nvmlErrorString(int code) {
-  return code == kNotSupported ? "Not Supported" : code == kLost ? "GPU is lost" : "Driver Not Loaded";
+  return code == kNotSupported ? "Not Supported"
+         : code == kLost       ? "GPU is lost"
+         : code == 4           ? "Insufficient Permissions"
+                               : "Driver Not Loaded";
 }
 FAKE int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = 2;
@@ -93,6 +104,12 @@ FAKE int nvmlDeviceGetTemperature(void*, int sensor, unsigned* degrees) {
 FAKE int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* bits) {
   return number("throttle", bits);
 }
+FAKE int nvmlDeviceSetGpuLockedClocks(void* device, unsigned least, unsigned most) {
+  unsigned long long code = 0;
+  if (given("may_lock", code)) return static_cast<int>(code);
+  return write_clocks(device, std::to_string(least) + " to " + std::to_string(most));
+}
+FAKE int nvmlDeviceResetGpuLockedClocks(void* device) { return write_clocks(device, "reset"); }
 // nvmlDeviceGetComputeRunningProcesses_v3 is missing unless FAKE_NVML_NEW is defined: an older driver.
 #ifdef FAKE_NVML_NEW
 struct RunningProcess {

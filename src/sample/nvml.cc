@@ -49,6 +49,8 @@ struct Nvml::Calls {
   int (*temperature)(Device, int, unsigned*) = nullptr;    // degrees
   int (*throttle)(Device, unsigned long long*) = nullptr;  // bits
   int (*processes)(Device, unsigned*, Process*) = nullptr;
+  int (*lock)(Device, unsigned, unsigned) = nullptr;  // MHz, least and most
+  int (*reset)(Device) = nullptr;
 
   ~Calls() {
     if (ready && shutdown != nullptr) shutdown();
@@ -131,6 +133,17 @@ void look_at(const Calls& c, Device device, GpuSnapshot& gpu) {
   read_throttling(c, device, gpu);
 }
 
+// Changes a setting of a device.
+template <typename Calls, typename Function, typename... Args>
+Status change(const Calls& c, unsigned index, Function function, Args... args) {
+  if (function == nullptr) return Error{"the driver is too old for that"};
+  Device device = nullptr;
+  int code = c.handle(index, &device);
+  if (code == kSuccess) code = function(device, args...);
+  if (code != kSuccess) return Error{c.reason(code)};
+  return Done{};
+}
+
 void nothing_of(GpuSnapshot& gpu, const std::string& why) {
   for (Reading* r :
        {&gpu.busy, &gpu.memory_bytes, &gpu.memory_total_bytes, &gpu.power_w, &gpu.energy_j, &gpu.sm_clock_hz,
@@ -171,19 +184,30 @@ Result<Nvml> Nvml::load(const std::filesystem::path& library) {
   c.find(c.temperature, "nvmlDeviceGetTemperature");
   c.find(c.throttle, "nvmlDeviceGetCurrentClocksThrottleReasons");
   c.find(c.processes, "nvmlDeviceGetComputeRunningProcesses_v3");
+  c.find(c.lock, "nvmlDeviceSetGpuLockedClocks");
+  c.find(c.reset, "nvmlDeviceResetGpuLockedClocks");
   if (const int code = c.init(); code != kSuccess) return Error{.message = c.reason(code)};
   c.ready = true;
   return Nvml(std::move(calls));
 }
 
-std::vector<GpuSnapshot> Nvml::take() const {
-  const Calls& c = *calls_;
-  std::vector<GpuSnapshot> all;
+unsigned Nvml::count() const {
   unsigned count = 0;
-  if (c.count(&count) != kSuccess) return all;
-  for (unsigned index = 0; index < count; ++index) all.push_back(take(index));
+  return calls_->count(&count) == kSuccess ? count : 0;
+}
+
+std::vector<GpuSnapshot> Nvml::take() const {
+  std::vector<GpuSnapshot> all;
+  const unsigned devices = count();
+  for (unsigned index = 0; index < devices; ++index) all.push_back(take(index));
   return all;
 }
+
+Status Nvml::lock_clock(unsigned index, unsigned mhz) const {
+  return change(*calls_, index, calls_->lock, mhz, mhz);
+}
+
+Status Nvml::reset_clock(unsigned index) const { return change(*calls_, index, calls_->reset); }
 
 GpuSnapshot Nvml::take(unsigned index) const {
   const Calls& c = *calls_;

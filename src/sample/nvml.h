@@ -58,6 +58,12 @@ class Nvml {
   std::vector<GpuSnapshot> take() const;
   // Of one device, counted from 0.
   GpuSnapshot take(unsigned index) const;
+  unsigned count() const;  // of devices
+
+  // Holds the clock of a device's processors at `mhz` until it is reset, beyond the life of this process. For
+  // root only; Volta and later. Error: the driver's reason.
+  Status lock_clock(unsigned index, unsigned mhz) const;
+  Status reset_clock(unsigned index) const;
 
  private:
   struct Calls;

@@ -217,7 +217,7 @@ void ForwardPrinter::print() {
     order_.push_back(inputs_[i]);
     parameters.push_back((inputs_[i] == "x" ? "Tensor " : "const Tensor& ") + inputs_[i]);
   }
-  const bool both = computes_target(workload_);
+  const bool both = workload_.computes_target();
   libtorch::call(out_, both ? "std::tuple<Tensor, Tensor> forward" : "Tensor forward", parameters, " {");
   {
     const auto body = out_.indent();
@@ -342,7 +342,7 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
   return value == workload_.prediction() ||
-         (computes_target(workload_) && value == workload_.nodes.back().inputs[1]);
+         (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
 }
 
 int ForwardPrinter::last_use(ir::ValueId value) const {
@@ -360,10 +360,6 @@ size_t forward_arity(const ir::Workload& workload) {
   size_t arity = workload.inputs.size();
   while (arity > 1 && !read_by_model(workload, static_cast<ir::ValueId>(arity) - 1)) --arity;
   return arity;
-}
-
-bool computes_target(const ir::Workload& workload) {
-  return !workload.is_input(workload.nodes.back().inputs[1]);
 }
 
 }  // namespace bakeoff::emit::libtorch

@@ -73,8 +73,6 @@ const OpFunctions<ForwardPrinter>& forward_functions();
 // loss reads. Those among them that only the loss reads are parameters without a name.
 size_t forward_arity(const ir::Workload& workload);
 bool read_by_model(const ir::Workload& workload, ir::ValueId input);
-// True where the target of the loss is computed and forward() returns (prediction, target).
-bool computes_target(const ir::Workload& workload);
 // The helper functions that the program needs before the model; may print nothing.
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 

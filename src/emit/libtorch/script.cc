@@ -172,7 +172,7 @@ void Program::train_step() {
     const auto body = out_.indent();
     out_.line("optimizer.zero_grad();");
     const ir::Node& loss = workload_.nodes.back();
-    const bool both = computes_target(workload_);
+    const bool both = workload_.computes_target();
     const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
     const size_t rank = types_[static_cast<size_t>(loss.inputs[0])].shape.size();
     const std::vector<std::string> read(inputs_.begin(),

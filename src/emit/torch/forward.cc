@@ -216,7 +216,7 @@ void ForwardPrinter::print() {
     order_.push_back(name);
     parameters.push_back(name + ": Tensor");
   }
-  const bool both = computes_target(workload_);
+  const bool both = workload_.computes_target();
   out_.call("def forward", parameters, both ? " -> tuple[Tensor, Tensor]:" : " -> Tensor:");
   const auto body = out_.indent();
   const auto& functions = forward_functions();
@@ -380,7 +380,7 @@ std::string ForwardPrinter::pick_variable(ir::ValueId value) {
 
 bool ForwardPrinter::escapes(ir::ValueId value) const {
   return value == workload_.prediction() ||
-         (computes_target(workload_) && value == workload_.nodes.back().inputs[1]);
+         (workload_.computes_target() && value == workload_.nodes.back().inputs[1]);
 }
 
 int ForwardPrinter::last_use(ir::ValueId value) const {
@@ -397,10 +397,6 @@ std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {
     if (in_model || id == workload.prediction()) all.push_back(id);
   }
   return all;
-}
-
-bool computes_target(const ir::Workload& workload) {
-  return !workload.is_input(workload.nodes.back().inputs[1]);
 }
 
 }  // namespace bakeoff::emit::torch

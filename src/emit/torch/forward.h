@@ -83,8 +83,6 @@ const OpFunctions<ForwardPrinter>& forward_functions();
 
 // Inputs that forward() takes: those read by anything but the loss, in order.
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);
-// True where the target of the loss is computed and forward() returns (prediction, target).
-bool computes_target(const ir::Workload& workload);
 // The helper functions that the script needs before the model, each with its blank lines; may print nothing.
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 

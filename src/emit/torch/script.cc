@@ -259,7 +259,7 @@ void Script::train_step() {
   for (const ir::ValueId id : forward_inputs(workload_))
     arguments.push_back(inputs_[static_cast<size_t>(id)]);
   const ir::Node& loss = workload_.nodes.back();
-  const bool both = computes_target(workload_);
+  const bool both = workload_.computes_target();
   std::string prediction = fmt::format("model({})", fmt::join(arguments, ", "));
   std::string target = both ? "target" : inputs_[static_cast<size_t>(loss.inputs[1])];
   const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
@@ -291,7 +291,7 @@ void Script::predict_step() {
   out_.call("def predict_step", parameters, " -> Tensor:");
   {
     const auto body = out_.indent();
-    out_.call("return model", loaded_names(), computes_target(workload_) ? "[0]" : "");
+    out_.call("return model", loaded_names(), workload_.computes_target() ? "[0]" : "");
   }
   out_.blank(2);
 }
