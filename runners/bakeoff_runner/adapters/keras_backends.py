@@ -247,7 +247,8 @@ class TorchBackend(Backend):
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         import torch
 
-        torch.set_num_threads(threads)
+        if torch.get_num_threads() != threads:  # see the adapter of torch
+            torch.set_num_threads(threads)
 
     def versions(self) -> dict[str, str]:
         import torch

@@ -122,7 +122,10 @@ class TorchAdapter(Adapter):
         import numpy
         import torch
 
-        torch.set_num_threads(threads)
+        # The call switches off MKL's own choice of fewer threads for small products,
+        # which whoever sets OMP_NUM_THREADS alone keeps.
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
         self._dtype = torch.float64 if dtype == "float64" else torch.float32
         torch.set_default_dtype(self._dtype)
         cuda = torch.cuda.is_available()
