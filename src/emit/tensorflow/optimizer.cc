@@ -54,18 +54,16 @@ const char* doc(const Optimizer& o) {
 void print_step(CodeWriter& out, const Optimizer& o) {
   const bool inside = o.eps_form == EpsForm::kInside;
   if (o.kind != OptimizerKind::kSgd) {
-    if (adam(o)) out.print("m = BETA_1 * moment + (1 - BETA_1) * g\nmoment.assign(m)\n");
+    if (adam(o)) out.line("moment.assign_add((1 - BETA_1) * (g - moment))");
     const std::string rho = adam(o) ? "BETA_2" : "RHO";
-    out.print("v = $rho$ * square + (1 - $rho$) * tf.square(g)\nsquare.assign(v)\n", {{"rho", rho}});
+    out.print("square.assign_add((1 - $rho$) * (tf.square(g) - square))\n", {{"rho", rho}});
   }
   if (adam(o)) {
-    const char* form = o.eps_form == EpsForm::kHat
-                           ? "m * (tf.sqrt(correction_2) / correction_1) / (tf.sqrt(v) + EPSILON)"
-                       : inside ? "(m / correction_1) / tf.sqrt(v / correction_2 + EPSILON)"
-                                : "(m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)";
-    out.line(std::string("step = ") + form);
+    out.line(o.eps_form == EpsForm::kHat ? "step = moment / (tf.sqrt(square) + EPSILON)"
+             : inside                    ? "step = moment / tf.sqrt(square + EPSILON * root**2)"
+                                         : "step = moment / (tf.sqrt(square) + EPSILON * root)");
   } else if (o.kind == OptimizerKind::kRmsprop) {
-    out.line(inside ? "step = g / tf.sqrt(v + EPSILON)" : "step = g / (tf.sqrt(v) + EPSILON)");
+    out.line(inside ? "step = g / tf.sqrt(square + EPSILON)" : "step = g / (tf.sqrt(square) + EPSILON)");
   }
   if (!adam(o) && o.momentum != 0) {
     const char* add = o.kind == OptimizerKind::kSgd ? "g" : "step";
@@ -73,14 +71,16 @@ void print_step(CodeWriter& out, const Optimizer& o) {
   }
 }
 
-// The expression that is multiplied by the learning rate.
-std::string direction(const Optimizer& o) {
+// What is taken off a variable. Adam's corrections of both moments are in two scalars, `rate` and `root`, as
+// in section 2 of Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015).
+std::string change(const Optimizer& o) {
+  if (adam(o))
+    return decays(o, true) ? "rate * step + LEARNING_RATE * WEIGHT_DECAY * variable" : "rate * step";
   const bool momentum = !adam(o) && o.momentum != 0;
   std::string text = o.kind == OptimizerKind::kSgd ? "g" : "step";
   if (momentum) text = o.kind == OptimizerKind::kSgd && o.nesterov ? "g + MOMENTUM * u" : "u";
-  const bool decoupled = decays(o, true);
-  if (decoupled) text += " + WEIGHT_DECAY * variable";
-  return text.find(' ') == std::string::npos ? text : "(" + text + ")";
+  if (decays(o, true)) text += " + WEIGHT_DECAY * variable";
+  return "LEARNING_RATE * " + (text.find(' ') == std::string::npos ? text : "(" + text + ")");
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   if (adam(o)) {
     out.print(
         "t = tf.cast(self.step.assign_add(1), self.targets[0].dtype)\n"
-        "correction_1 = 1 - BETA_1**t\ncorrection_2 = 1 - BETA_2**t\n");
+        "root = tf.sqrt(1 - BETA_2**t)\nrate = LEARNING_RATE * root / (1 - BETA_1**t)\n");
   }
   std::vector<std::string> names = {"variable", "g"}, lists = {"self.targets", "gradients"};
   for (const Slot& slot : state) {
@@ -167,7 +167,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   if (sparse) out.line("g = tf.convert_to_tensor(g)");
   if (decays(o, false)) out.line("g = g + WEIGHT_DECAY * variable");
   print_step(out, o);
-  out.call("variable.assign_sub", {"LEARNING_RATE * " + direction(o)});
+  out.call("variable.assign_sub", {change(o)});
 }
 
 }  // namespace bakeoff::emit::tensorflow

@@ -144,15 +144,16 @@ TEST(TensorFlow, WritesEveryFormOfTheOptimizers) {
       {{.kind = OptimizerKind::kSgd}, "variable.assign_sub(LEARNING_RATE * g)"},
       {{.kind = OptimizerKind::kSgd, .momentum = 0.9, .nesterov = true},
        "variable.assign_sub(LEARNING_RATE * (g + MOMENTUM * u))"},
-      {{.kind = OptimizerKind::kRmsprop}, "step = g / (tf.sqrt(v) + EPSILON)"},
+      {{.kind = OptimizerKind::kRmsprop}, "step = g / (tf.sqrt(square) + EPSILON)"},
       {{.kind = OptimizerKind::kRmsprop, .momentum = 0.5, .eps_form = EpsForm::kInside},
-       "step = g / tf.sqrt(v + EPSILON)\n            u = MOMENTUM * velocity + step\n"},
-      {{.kind = OptimizerKind::kAdam}, "step = (m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)"},
-      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside}, "/ tf.sqrt(v / correction_2 + EPSILON)"},
+       "step = g / tf.sqrt(square + EPSILON)\n            u = MOMENTUM * velocity + step\n"},
+      {{.kind = OptimizerKind::kAdam}, "step = moment / (tf.sqrt(square) + EPSILON * root)"},
+      {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kInside},
+       "step = moment / tf.sqrt(square + EPSILON * root**2)"},
       {{.kind = OptimizerKind::kAdam, .eps_form = EpsForm::kHat, .weight_decay = 0.1},
-       "            g = g + WEIGHT_DECAY * variable\n            m = "},
+       "            g = g + WEIGHT_DECAY * variable\n            moment.assign_add("},
       {{.kind = OptimizerKind::kAdamW, .weight_decay = 0.1},
-       "variable.assign_sub(LEARNING_RATE * (step + WEIGHT_DECAY * variable))"},
+       "variable.assign_sub(rate * step + LEARNING_RATE * WEIGHT_DECAY * variable)"},
   };
   for (const Case& c : cases) {
     ir::Training training = adam_training();

@@ -180,9 +180,8 @@ class RMSprop(tf.Module):
             self.targets, gradients, self.squares, strict=True
         ):
             g = tf.convert_to_tensor(g)
-            v = RHO * square + (1 - RHO) * tf.square(g)
-            square.assign(v)
-            step = g / (tf.sqrt(v) + EPSILON)
+            square.assign_add((1 - RHO) * (tf.square(g) - square))
+            step = g / (tf.sqrt(square) + EPSILON)
             variable.assign_sub(LEARNING_RATE * step)
 
 

@@ -205,18 +205,16 @@ class Adam(tf.Module):
 
     def apply_gradients(self, gradients):
         t = tf.cast(self.step.assign_add(1), self.targets[0].dtype)
-        correction_1 = 1 - BETA_1**t
-        correction_2 = 1 - BETA_2**t
+        root = tf.sqrt(1 - BETA_2**t)
+        rate = LEARNING_RATE * root / (1 - BETA_1**t)
         for variable, g, moment, square in zip(
             self.targets, gradients, self.moments, self.squares, strict=True
         ):
             g = tf.convert_to_tensor(g)
-            m = BETA_1 * moment + (1 - BETA_1) * g
-            moment.assign(m)
-            v = BETA_2 * square + (1 - BETA_2) * tf.square(g)
-            square.assign(v)
-            step = (m / correction_1) / (tf.sqrt(v / correction_2) + EPSILON)
-            variable.assign_sub(LEARNING_RATE * step)
+            moment.assign_add((1 - BETA_1) * (g - moment))
+            square.assign_add((1 - BETA_2) * (tf.square(g) - square))
+            step = moment / (tf.sqrt(square) + EPSILON * root)
+            variable.assign_sub(rate * step)
 
 
 @tf.function(jit_compile=True)

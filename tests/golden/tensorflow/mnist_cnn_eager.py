@@ -108,9 +108,8 @@ class RMSprop(tf.Module):
         for variable, g, square in zip(
             self.targets, gradients, self.squares, strict=True
         ):
-            v = RHO * square + (1 - RHO) * tf.square(g)
-            square.assign(v)
-            step = g / (tf.sqrt(v) + EPSILON)
+            square.assign_add((1 - RHO) * (tf.square(g) - square))
+            step = g / (tf.sqrt(square) + EPSILON)
             variable.assign_sub(LEARNING_RATE * step)
 
 

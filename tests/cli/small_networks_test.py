@@ -1,0 +1,76 @@
+"""The published networks in `small` pass the gate of every framework that trains.
+
+Everyday each network is proven in one framework, all frameworks in turn; the rest is of
+the full tier.
+
+python3 -m tests.cli.small_networks_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import re
+import unittest
+
+from tests.cli import support
+
+# Environment, contender.
+FRAMEWORKS = {
+    "torch": ("torch", 'framework = "torch"'),
+    "libtorch": ("torch", 'framework = "libtorch"'),
+    "tensorflow": ("tensorflow", 'framework = "tensorflow"'),
+    "jax": ("jax", 'framework = "jax"'),
+    "keras": ("tensorflow", 'framework = "keras", backend = "tensorflow"'),
+    "keras-torch": ("torch", 'framework = "keras", backend = "torch"'),
+    "keras-jax": ("jax", 'framework = "keras", backend = "jax"'),
+    "keras2": ("keras2", 'framework = "keras2"'),
+}
+# Each network, and where it is proven everyday.
+NETWORKS = {
+    "alexnet_small": "keras2",
+    "resnet18_small": "tensorflow",
+    "resnet50_small": "keras",
+    "bert_small": "libtorch",
+    "lstm_lm_small": "jax",
+    "lstm_lm_tied_small": "torch",
+}
+
+
+def recipe(network: str, contenders: list[str]) -> str:
+    """The recipe that ships, with these contenders."""
+    text = (support.ROOT / "recipes" / f"{network}.toml").read_text()
+    rows = "".join(f"  {{ {contender} }},\n" for contender in contenders)
+    text, found = re.subn(
+        r"^contenders = \[$.*?^\]$",
+        f"contenders = [\n{rows}]",
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    assert found == 1, network
+    return text
+
+
+class SmallNetworks(unittest.TestCase):
+    def prove(self, network: str, frameworks: list[str]) -> None:
+        environments = {FRAMEWORKS[name][0] for name in frameworks}
+        support.need(*environments)
+        place = support.Place(sorted(environments))
+        self.addCleanup(place.close)
+        text = recipe(network, [FRAMEWORKS[name][1] for name in frameworks])
+        place.write(f"{network}.toml", text)
+        outcome = place.run("parity", f"{network}.toml", timeout=1500)
+        self.assertEqual(outcome.code, 0, f"{network}:\n{outcome.out}\n{outcome.err}")
+
+    def test_each_in_one_framework(self) -> None:
+        for network, framework in NETWORKS.items():
+            with self.subTest(network=network, framework=framework):
+                self.prove(network, [framework])
+
+    @support.full_tier
+    def test_each_in_every_framework(self) -> None:
+        for network in NETWORKS:
+            with self.subTest(network=network):
+                self.prove(network, list(FRAMEWORKS))
+
+
+if __name__ == "__main__":
+    support.main()
