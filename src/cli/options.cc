@@ -90,7 +90,8 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_flag("--quick", t.calibrate.quick, "two minutes, and fewer controls");
   calibrate->add_option(
       "--framework", t.calibrate.framework,
-      "torch, tensorflow, keras, keras2, jax, or kernel for the built-in one; default: the first installed");
+      "torch, tensorflow, jax, keras, keras2, libtorch, or kernel for the built-in one; default: the "
+      "first installed");
   calibrate->add_option("--output", t.calibrate.output, "default: profile.json in the bakeoff home");
   calibrate->add_flag("--serve-kernel", t.calibrate.serve_kernel)->group("");
   calibrate->add_option("--ring", t.calibrate.ring)->group("");

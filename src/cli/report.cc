@@ -38,8 +38,9 @@ int report(const ReportOptions& options) {
   if (!directory) return fail(directory.error());
   const auto summary = lab::summarise(*directory);
   if (!summary) return fail(summary.error());
-  present(*summary, options.format, options.html.empty() ? directory->path() / "report.html" : options.html);
-  return 0;
+  const fs::path html = options.html.empty() ? directory->path() / "report.html" : options.html;
+  // Whoever was not ranked was so in the run: a report of it is none the worse.
+  return present(*summary, options.format, html) == kBadInput ? kBadInput : 0;
 }
 
 }  // namespace bakeoff::cli

@@ -78,6 +78,11 @@ int selftest(const SelfTestOptions& options, const fs::path& config) {
     std::fprintf(stderr, "bakeoff: no verdict: %s\n", refusal->c_str());
     return kRefused;
   }
+  if (lab::races_finished(evidence->identical) == 0) {
+    std::fprintf(stderr,
+                 "bakeoff: not one race of identical contenders was finished: allow more --minutes\n");
+    return 1;
+  }
   const bool missed = std::any_of(claims.begin(), claims.end(), [](const lab::Claim& c) {
     return c.outcome == lab::Claim::Outcome::kMissed;
   });

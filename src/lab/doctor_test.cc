@@ -48,6 +48,7 @@ TEST_F(DoctorTest, AGoodMachineIsFine) {
   put("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
   put("proc/loadavg", "0.10 0.50 0.60 1/200 3000\n");
   put("proc/meminfo", "MemTotal: 24000000 kB\nMemAvailable: 20971520 kB\n");
+  put("proc/self/cgroup", "0::/\n");
   put("sys/fs/cgroup/cpu.max", "max 100000\n");
   for (const Finding& finding : check_host(root_, 2)) {
     EXPECT_EQ(finding.level, Level::kOk) << finding.topic << ": " << finding.text;
@@ -61,7 +62,10 @@ TEST_F(DoctorTest, WhatDistortsIsAWarningWithARemedy) {
   put("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "performance\n");
   put("proc/loadavg", "3.10 0.50 0.60 1/200 3000\n");
   put("proc/meminfo", "MemAvailable: 1048576 kB\n");
-  put("sys/fs/cgroup/cpu.max", "150000 100000\n");
+  put("proc/self/cgroup", "0::/slice/job\n");
+  put("sys/fs/cgroup/slice/job/cpu.max", "max 100000\n");
+  put("sys/fs/cgroup/slice/cpu.max", "150000 100000\n");
+  put("sys/fs/cgroup/cpu.max", "max 100000\n");
   for (const char* topic : {"frequency governor", "load", "memory", "CPUs"}) {
     EXPECT_EQ(host(topic).level, Level::kWarning) << topic;
     EXPECT_FALSE(host(topic).remedy.empty()) << topic;
@@ -70,9 +74,15 @@ TEST_F(DoctorTest, WhatDistortsIsAWarningWithARemedy) {
   EXPECT_THAT(host("CPUs").text, HasSubstr("a quota of 1.5"));
   EXPECT_EQ(host("CPUs", 1).level, Level::kOk);
   EXPECT_EQ(host("load", 32).level, Level::kOk);
+  put("proc/meminfo", "MemAvailable: 20971520 kB\n");
+  EXPECT_EQ(host("memory").level, Level::kOk);
+  put("sys/fs/cgroup/slice/memory.max", "2147483648\n");
+  put("sys/fs/cgroup/slice/memory.current", "1073741824\n");
+  EXPECT_THAT(host("memory").text, HasSubstr("1.0 GiB available")) << "to our cgroup";
 }
 
 TEST_F(DoctorTest, TheOldCgroupsAndHugePages) {
+  put("proc/self/cgroup", "1:cpu:/job\n");
   put("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n");
   put("sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   EXPECT_THAT(host("CPUs").text, HasSubstr("a quota of 1.0"));

@@ -1,13 +1,16 @@
 #include "lab/host.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
 #include "base/files.h"
+#include "sample/cgroup.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -56,7 +59,10 @@ std::vector<int> allowed_cpus() {
 }
 
 int64_t available_memory_bytes(const fs::path& root) {
-  return std::max<int64_t>(0, meminfo_bytes("MemAvailable", root));
+  const int64_t left = meminfo_bytes("MemAvailable", root);
+  if (left <= 0) return 0;
+  const sample::Reading group = sample::cgroup_memory_left(root);
+  return group ? std::max<int64_t>(1, std::min(left, static_cast<int64_t>(*group))) : left;
 }
 
 Host read_host() {
@@ -84,11 +90,12 @@ Host read_host() {
       {"transparent huge pages", "/sys/kernel/mm/transparent_hugepage/enabled"},
       {"frequency governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"},
       {"address randomisation", "/proc/sys/kernel/randomize_va_space"},
-      {"load average at start", "/proc/loadavg"},
-      {"cgroup v2 CPU quota", "/sys/fs/cgroup/cpu.max"}};
+      {"load average at start", "/proc/loadavg"}};
   for (const auto& [what, path] : files) {
     if (const std::string text = first_line(path); !text.empty()) host.more[what] = text;
   }
+  if (const auto quota = sample::cgroup_cpu_quota())
+    host.more["CPU quota"] = fmt::format("{:.2f} processors", *quota);
   return host;
 }
 

@@ -4,9 +4,10 @@
 
 #include <cstdlib>
 #include <map>
-#include <sstream>
 
 #include "base/files.h"
+#include "lab/host.h"
+#include "sample/cgroup.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -74,34 +75,22 @@ Finding check_load(const fs::path& root, int cpus) {
   return {Level::kWarning, topic, text + ": something else is running", "end it, or wait until it is done"};
 }
 
-// "max 100000" or "150000 100000" (v2); two files for v1.
-double cpu_quota(const fs::path& root) {
-  std::istringstream v2(first_line(root / "sys/fs/cgroup/cpu.max"));
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period) return quota == "max" ? 0 : std::strtod(quota.c_str(), nullptr) / period;
-  const double q = std::strtod(first_line(root / "sys/fs/cgroup/cpu/cpu.cfs_quota_us").c_str(), nullptr);
-  const double p = std::strtod(first_line(root / "sys/fs/cgroup/cpu/cpu.cfs_period_us").c_str(), nullptr);
-  return q > 0 && p > 0 ? q / p : 0;
-}
-
 Finding check_cpus(const fs::path& root, int cpus) {
   const std::string topic = "CPUs";
-  const double quota = cpu_quota(root);
-  if (quota == 0 || quota >= cpus)
+  const sample::Reading quota = sample::cgroup_cpu_quota(root);
+  if (!quota || *quota >= cpus)
     return {Level::kOk, topic, fmt::format("{} to run on, no quota below that", cpus)};
   return {
       Level::kWarning, topic,
-      fmt::format("{} to run on, but a quota of {:.1f}: threads will be stopped in mid-step", cpus, quota),
+      fmt::format("{} to run on, but a quota of {:.1f}: threads will be stopped in mid-step", cpus, *quota),
       "raise the container's CPU quota, or pin it to whole CPUs (cpuset)"};
 }
 
 Finding check_memory(const fs::path& root) {
   const std::string topic = "memory";
-  const auto text = read_file(root / "proc/meminfo");
-  const size_t at = text ? text->find("MemAvailable:") : std::string::npos;
-  if (at == std::string::npos) return {Level::kNote, topic, "not visible", "have 4 GiB free"};
-  const double gib = std::strtod(text->c_str() + at + 13, nullptr) / (1 << 20);
+  const int64_t bytes = available_memory_bytes(root);
+  if (bytes == 0) return {Level::kNote, topic, "not visible", "have 4 GiB free"};
+  const double gib = static_cast<double>(bytes) / (1 << 30);
   const std::string found = fmt::format("{:.1f} GiB available", gib);
   if (gib >= 4) return {Level::kOk, topic, found};
   return {Level::kWarning, topic, found + ": several frameworks are alive at once in a race",

@@ -40,7 +40,7 @@ constexpr Rule kRules[] = {
     {&HostChange::steal, &recipe::HostRule::max_steal,
      "the hypervisor took {:.0f}% of the processors' time (limit {:g}%)"},
     {&HostChange::throttled, &recipe::HostRule::max_steal,
-     "a CPU quota held us back for {:.0f}% of the time (limit {:g}%)"},
+     "a CPU quota took {:.0f}% of the processors' time (limit {:g}%)"},
     {&HostChange::others, &recipe::HostRule::max_others,
      "other processes used {:.0f}% of the processors' time (limit {:g}%)"},
     {&HostChange::memory_pressure, &recipe::HostRule::max_pressure,

@@ -28,7 +28,7 @@ TEST(Disturbance, EachLimitHasItsWords) {
     const char* words;
   } cases[] = {
       {&HostChange::steal, 0.05, 0.2, "the hypervisor took 20% of the processors' time (limit 5%)"},
-      {&HostChange::throttled, 0.05, 0.5, "a CPU quota held us back for 50% of the time (limit 5%)"},
+      {&HostChange::throttled, 0.05, 0.5, "a CPU quota took 50% of the processors' time (limit 5%)"},
       {&HostChange::others, 0.1, 0.4, "other processes used 40% of the processors' time (limit 10%)"},
       {&HostChange::memory_pressure, 0.1, 0.3, "tasks waited for memory for 30% of the time (limit 10%)"},
       {&HostChange::io_pressure, 0.1, 0.3, "tasks waited for a disk for 30% of the time (limit 10%)"},

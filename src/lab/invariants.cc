@@ -205,9 +205,11 @@ class Checker {
     }
     add(check_within(seconds(std::accumulate(t_.step_ns.begin(), t_.step_ns.end(), int64_t{0})), sum.s));
     if (b_.cores > 0) add(check_cpu(t_.user_s + t_.system_s, b_.cores, life(t_), kCloseSlack));
-    if (b_.peak_flops > 0 && b_.flops_per_step > 0)
-      add(check_flops(b_.flops_per_step, step_s, b_.peak_flops));
-    if (!b_.levels.empty() && b_.bytes_per_step > 0) add(check_bytes(b_.bytes_per_step, step_s, b_.levels));
+    const bool on_gpu = t_.memory.contains("on_gpu");
+    const double peak = on_gpu ? b_.gpu_peak_flops : b_.peak_flops;
+    if (peak > 0 && b_.flops_per_step > 0) add(check_flops(b_.flops_per_step, step_s, peak));
+    if (!on_gpu && !b_.levels.empty() && b_.bytes_per_step > 0)
+      add(check_bytes(b_.bytes_per_step, step_s, b_.levels));
     return std::move(found_);
   }
 

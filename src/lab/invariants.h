@@ -84,10 +84,12 @@ struct TrialBounds {
   int64_t batch = 1;  // samples of a step
   double flops_per_step = 0;
   double bytes_per_step = 0;  // at the least: parameters, gradients, state and batch, once each
-  double peak_flops = 0;
-  std::vector<std::pair<double, double>> levels = {};  // as check_bytes() takes them
-  int64_t per_call = 1;                                // steps that the framework makes in one call
-  std::map<int64_t, double> losses = {};               // by steps since the weights were loaded
+  double peak_flops = 0;      // of the processors
+  double gpu_peak_flops = 0;  // holds a trial on a GPU (Trial::memory has "on_gpu") in place of that
+  // Of the processors, as check_bytes() takes them: not for a trial on a GPU.
+  std::vector<std::pair<double, double>> levels = {};
+  int64_t per_call = 1;                   // steps that the framework makes in one call
+  std::map<int64_t, double> losses = {};  // by steps since the weights were loaded
   double loss_tolerance = 1e-3;
 };
 

@@ -250,6 +250,22 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   EXPECT_THAT(check_trial(sound(), {}), IsEmpty()) << "nothing is known of the machine";
 }
 
+TEST(CheckTrial, AGpuIsNotHeldAgainstTheProcessors) {
+  TrialBounds bounds{
+      .cores = 2, .flops_per_step = 1e9, .bytes_per_step = 1e6, .peak_flops = 1e9, .levels = {{0, 1e6}}};
+  Trial t = sound();
+  EXPECT_EQ(check_trial(t, bounds).size(), 2u) << "on the processors";
+  t.effective["device"] = "cuda:0";
+  t.memory["on_gpu"] = 1;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "nothing is known of the GPU";
+  bounds.gpu_peak_flops = 300e9;
+  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "250 GFLOP/s";
+  bounds.gpu_peak_flops = 200e9;
+  const auto broken = check_trial(t, bounds);
+  ASSERT_EQ(broken.size(), 1u);
+  EXPECT_EQ(broken[0].text(), "FLOP/s <= measured peak: 250e9 FLOP/s against 200e9 FLOP/s");
+}
+
 TEST(MarkBroken, SetsTheReasonOfThatTrialOnly) {
   Trial lie = sound();
   lie.heat = 2;
@@ -321,6 +337,10 @@ TEST(TrialBounds, FollowTheContender) {
   EXPECT_EQ(bounds.losses, (std::map<int64_t, double>{{1, 2.5}, {2, 2.25}}));
   ASSERT_EQ(bounds.levels.size(), 2u);
   EXPECT_EQ(bounds.levels[1], (std::pair<double, double>{64 << 10, 20e9}));
+  EXPECT_EQ(bounds.gpu_peak_flops, 0) << "no GPU was measured";
+  auto with_gpus = known;
+  with_gpus.gpus = {{.gemm = {{"f32", 50e12}, {"bf16", 700e12}}}, {.gemm = {{"f32", 60e12}}}};
+  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &with_gpus).gpu_peak_flops, 700e12);
   c.settings["steps_per_execution"] = "8";
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 8);
   c.settings["steps_per_call"] = "32";

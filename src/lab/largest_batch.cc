@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -13,7 +12,6 @@
 #include "lab/worker.h"
 #include "proc/exit.h"
 #include "proc/interrupt.h"
-#include "sample/cgroup.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -22,24 +20,6 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kLeastReserve = 512 * kMiB;
 constexpr int64_t kReservePart = 10;
 constexpr int64_t kSteps = 2;  // beyond the first: by then an optimizer has all of its state
-
-// Of what a cgroup counts, the files that it can give back.
-int64_t files_in_cache(const std::filesystem::path& root) {
-  const auto folders = sample::cgroup_folders(root, "memory");
-  const auto text =
-      folders.empty() ? Result<std::string>(Error{}) : read_file(folders.front() / "memory.stat");
-  if (!text) return 0;
-  int64_t bytes = 0;
-  std::istringstream lines(*text);
-  std::string name;
-  const bool v1 = text->find("total_inactive_file ") != std::string::npos;
-  for (int64_t value = 0; lines >> name >> value;) {
-    if (name == (v1 ? "total_inactive_file" : "inactive_file") ||
-        name == (v1 ? "total_active_file" : "active_file"))
-      bytes += value;
-  }
-  return bytes;
-}
 
 bool on_gpu(const Parity& proof) {
   const auto device = proof.effective.find("device");
@@ -149,21 +129,16 @@ Result<int64_t> limit_of(const Plan& plan, const std::vector<LargestTrial>& know
 }  // namespace
 
 Result<int64_t> memory_to_give(const std::filesystem::path& root) {
-  int64_t left = available_memory_bytes(root);
+  const int64_t left = available_memory_bytes(root);
   if (left <= 0) {
     return Error{.message = "how much memory is available is not known: /proc/meminfo has no MemAvailable",
                  .remedy = {}};
   }
-  const sample::CgroupMemory group = sample::sample_cgroup_memory(root);
-  if (group.limit_bytes && group.used_bytes)
-    left =
-        std::min(left, static_cast<int64_t>(*group.limit_bytes - *group.used_bytes) + files_in_cache(root));
   const int64_t given = left - std::max(left / kReservePart, kLeastReserve);
   if (given > 0) return given;
-  return Error{
-      .message = fmt::format("{} of memory are available, and {} of them stay free",
-                             proc::bytes_text(std::max<int64_t>(left, 0)), proc::bytes_text(kLeastReserve)),
-      .remedy = {}};
+  return Error{.message = fmt::format("{} of memory are available, and {} of them stay free",
+                                      proc::bytes_text(left), proc::bytes_text(kLeastReserve)),
+               .remedy = {}};
 }
 
 Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,

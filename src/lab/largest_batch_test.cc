@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 
+#include "lab/host.h"
 #include "lab/records.h"
 #include "lab/testing.h"
 
@@ -174,9 +175,16 @@ TEST(MemoryToGive, IsTheLeastOfMachineAndCgroupLessAReserve) {
   put("sys/fs/cgroup/job/memory.stat",
       "inactive_file " + std::to_string(1024 * kMiB) + "\nactive_file 0\nanon 7\n");
   EXPECT_EQ(memory_to_give(folder.path()).value(), 1536 * kMiB) << "and files that can be given back";
+  EXPECT_EQ(available_memory_bytes(folder.path()), 2048 * kMiB) << "what everybody else reckons with";
+  put("sys/fs/cgroup/job/memory.current", std::to_string(6 * 1024 * kMiB));
+  EXPECT_EQ(available_memory_bytes(folder.path()), 1) << "none is left, which is not: not known";
+  EXPECT_FALSE(memory_to_give(folder.path()));
+  fs::remove(folder / "sys/fs/cgroup/job/memory.max");
+  EXPECT_EQ(available_memory_bytes(folder.path()), 10 * 1024 * kMiB) << "no limit";
   put("proc/meminfo", "MemAvailable: 400000 kB\n");
   EXPECT_THAT(memory_to_give(folder.path()).error().message, HasSubstr("391 MiB of memory are available"));
   put("proc/meminfo", "garbage");
+  EXPECT_EQ(available_memory_bytes(folder.path()), 0);
   EXPECT_FALSE(memory_to_give(folder.path()));
 }
 

@@ -137,6 +137,9 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
   const sample::Reading limit = sample::sample_cgroup_memory(root).limit_bytes;
   facts["cgroup memory limit, ours and above"] =
       limit ? fmt::format("{:.0f} MiB", *limit / (1 << 20)) : limit.reason();
+  const sample::Reading quota = sample::cgroup_cpu_quota(root);
+  facts["cgroup CPU quota, ours and above"] =
+      quota ? fmt::format("{:.2f} processors", *quota) : quota.reason();
   const std::string release = first_line(root / "proc/sys/kernel/osrelease");
   facts["kernel"] = release.empty() ? kHidden : release;
   const std::string build = first_line(root / "proc/sys/kernel/version");

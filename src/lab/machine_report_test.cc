@@ -128,6 +128,7 @@ TEST(ReadFacts, FromAFakeRootAndWhatIsMissingSaysSo) {
   ASSERT_TRUE(write_file(root / "proc" / "cmdline", std::string("quiet\x01\x1b[31m\xff\n")));
   ASSERT_TRUE(write_file(root / "proc" / "self/cgroup", "0::/job\n"));
   ASSERT_TRUE(write_file(root / "sys" / "fs/cgroup/job/memory.max", "8589934592\n"));
+  ASSERT_TRUE(write_file(root / "sys" / "fs/cgroup/job/cpu.max", "150000 100000\n"));
   const auto variable = [](const char* name) -> const char* {
     return std::string_view(name) == "LD_PRELOAD" ? "libjemalloc.so" : nullptr;
   };
@@ -141,12 +142,14 @@ TEST(ReadFacts, FromAFakeRootAndWhatIsMissingSaysSo) {
   EXPECT_EQ(facts.at("mitigations: spectre v2"), "Mitigation: Retpolines");
   EXPECT_EQ(facts.at("frequency governor"), "not visible");
   EXPECT_EQ(facts.at("cgroup memory limit, ours and above"), "8192 MiB");
+  EXPECT_EQ(facts.at("cgroup CPU quota, ours and above"), "1.50 processors");
   EXPECT_THAT(facts.at("allocator"), HasSubstr("libjemalloc.so"));
   EXPECT_EQ(facts.at("variable XLA_FLAGS"), "not set");
   EXPECT_EQ(facts.at("kernel command line").find('\x1b'), std::string::npos) << "nothing that moves a cursor";
   const Texts nothing = read_facts(root / "missing", [](const char*) { return nullptr; });
   EXPECT_EQ(nothing.at("microcode"), "not visible");
   EXPECT_EQ(nothing.at("hypervisor"), "not visible");
+  EXPECT_EQ(nothing.at("cgroup CPU quota, ours and above"), "no quota is set");
 }
 
 TEST(FindGemms, InTheSystemAndInEnvironmentsOnceEach) {

@@ -78,6 +78,15 @@ double peak_of(const Contender& contender, const roofline::Limits& limits) {
   return peak;
 }
 
+// The fastest matrix product of any GPU in any precision; 0: none was measured.
+double gpu_peak_of(const roofline::Limits& limits) {
+  double peak = 0;
+  for (const roofline::Gpu& gpu : limits.gpus) {
+    for (const roofline::Gpu::Tensor& product : gpu.gemm) peak = std::max(peak, product.ops);
+  }
+  return peak;
+}
+
 bool draws_random_numbers(const ir::Workload& workload) {
   return std::any_of(workload.nodes.begin(), workload.nodes.end(),
                      [](const ir::Node& node) { return node.op == ir::Op::kDropout; });
@@ -116,6 +125,7 @@ std::optional<Roofline> roofline_of(const roofline::Limits& limits, const ir::Wo
              .fewest_threads = over,
              .peak_flops = of_threads(peak->ops, threads),
              .peak_of = peak->dtype + ", " + peak->isa};
+  if (const roofline::Peak* half = limits.peak("bf16")) r.bf16_flops = of_threads(half->ops, threads);
   for (const roofline::Gemm& gemm : limits.gemms) {
     const double rate = of_threads(gemm.ops, threads);
     if (gemm.dtype == "f32" && rate > r.gemm_flops) r.gemm_flops = rate, r.gemm_of = gemm.library;
@@ -157,6 +167,7 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
   }
   if (limits == nullptr) return bounds;
   bounds.peak_flops = peak_of(contender, *limits);
+  bounds.gpu_peak_flops = gpu_peak_of(*limits);
   double capacity = 0;
   for (const roofline::Level& level : limits->levels) {
     const roofline::Rate best = level.best();

@@ -25,6 +25,7 @@ struct Roofline {
   int fewest_threads = 0;  // that one uses; its shares are of so many threads' limits
   double peak_flops = 0;
   std::string peak_of = {};      // "f32, avx2"
+  double bf16_flops = 0;         // the peak of contenders in bfloat16; 0: not measured
   double gemm_flops = 0;         // the best library's matrix product; 0: none was found
   std::string gemm_of = {};      // "OpenBLAS"
   std::vector<Roof> roofs = {};  // nearest memory first

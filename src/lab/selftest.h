@@ -64,6 +64,9 @@ inline constexpr size_t kPairsOfRace = 8;  // the budget of a race between ident
 // measured.
 std::vector<Claim> judge(const SelfTestEvidence& evidence);
 
+// How many of these races the blocks are enough for.
+int races_finished(const std::vector<double>& identical);
+
 // How many pairs a look after every pair takes to tell d from 0; nothing: all of them do not.
 std::optional<size_t> pairs_to_decide(const std::vector<double>& d, double alpha);
 

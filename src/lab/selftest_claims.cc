@@ -15,6 +15,7 @@ using Outcome = Claim::Outcome;
 struct Races {
   int wrong = 0, same = 0, undecided = 0;
   size_t pairs = 0;
+  int all() const { return wrong + same + undecided; }
 };
 
 Races cut_into_races(const std::vector<double>& d) {
@@ -38,11 +39,10 @@ Claim judge_identical(const SelfTestEvidence& evidence) {
   const Races races = cut_into_races(evidence.identical);
   Claim claim{.claim = fmt::format("identical contenders ({}) are not told apart", evidence.framework),
               .bar = "0 false verdicts"};
-  const int all = races.wrong + races.same + races.undecided;
   claim.seen = fmt::format(
       "{} false in {} races of up to {} pairs ({} same, {} undecided), {} pairs, sd(d) {:.2f}%", races.wrong,
-      all, kPairsOfRace, races.same, races.undecided, races.pairs, 100 * sd_of(evidence.identical));
-  if (all > 0) claim.outcome = races.wrong == 0 ? Outcome::kHeld : Outcome::kMissed;
+      races.all(), kPairsOfRace, races.same, races.undecided, races.pairs, 100 * sd_of(evidence.identical));
+  if (races.all() > 0) claim.outcome = races.wrong == 0 ? Outcome::kHeld : Outcome::kMissed;
   return claim;
 }
 
@@ -98,6 +98,8 @@ Claim judge_host(const HostTally& host) {
 }
 
 }  // namespace
+
+int races_finished(const std::vector<double>& identical) { return cut_into_races(identical).all(); }
 
 std::optional<size_t> pairs_to_decide(const std::vector<double>& d, double alpha) {
   stats::EProcess evidence;

@@ -50,6 +50,16 @@ TEST(Judge, TwinsThatAreToldApartMissTheirBar) {
   EXPECT_THAT(claim.seen, ::testing::Not(HasSubstr("0 false")));
 }
 
+TEST(RacesFinished, NeedADecisionOrTheirWholeBudget) {
+  EXPECT_EQ(races_finished({}), 0);
+  EXPECT_EQ(races_finished({0.01}), 0);
+  EXPECT_EQ(races_finished(normal(kPairsOfRace - 1, 0, 0.5, 3)), 0);
+  EXPECT_EQ(races_finished(normal(kPairsOfRace, 0, 0.5, 3)), 1);
+  SelfTestEvidence nothing = sound();
+  nothing.identical = {0.01};
+  EXPECT_EQ(judge(nothing)[0].outcome, Outcome::kNotTried);
+}
+
 TEST(Judge, APlantedSlowdownMustBeFoundWithItsSizeAndSign) {
   SelfTestEvidence evidence = sound();
   evidence.planted[2].d = normal(40, std::log1p(0.02), 0.01, 2);  // says 2%, is 10%

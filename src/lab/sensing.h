@@ -1,25 +1,27 @@
 #pragma once
 
 // What is looked at around and during a worker's bursts: counters before and after (lab/usage.h), and in
-// between, by one thread for a whole heat, the sensors of sample/sampler.h. The thread sleeps while nobody is
-// timed, and a sensor that hangs costs its own numbers only.
+// between, by one thread for a whole heat, the sensors of sample/sampler.h. The thread sleeps from the end of
+// a burst to the next one, and a sensor that hangs costs its own numbers only.
 //
 //   Sensing sensing({.root = "/", .sample_ms = 100});
-//   WorkerSensors sensors = sensing.attach(pid);       // as early as possible: threads started later count
-//   too sensing.add_device(sensors, variables, trial);     // its GPU, where its framework computes on one
+//   WorkerSensors sensors = sensing.attach(pid);        // as early as possible: its later threads count too
+//   sensing.add_device(sensors, variables, trial);      // its GPU, where its framework computes on one
 //   const UsageMark before = sensing.begin(sensors);
 //   ... a burst ...
 //   burst.used = sensing.end(sensors, before, trial);
 //
 // Besides what lab/usage.h lists a burst's `used` then has, each where it can be had:
 //
-// | name              | unit | what                                                                      |
-// |-------------------|------|---------------------------------------------------------------------------|
-// | rss_bytes         | B    | resident memory, the most that was seen                                   |
-// | run_queue         |      | runnable tasks, mean                                                      |
-// | temperature_c     | C    | of the processors, the highest                                            |
-// | gpu_...           |      | sample/gpu_sensor.h: memory, temperature and processes as the highest, energy
-// | |                   |      | as that of the whole burst, the others as means                           |
+// clang-format off
+// | name          | unit | what                                                                            |
+// |---------------|------|---------------------------------------------------------------------------------|
+// | rss_bytes     | B    | resident memory, the most that was seen                                         |
+// | run_queue     |      | runnable tasks, mean                                                            |
+// | temperature_c | C    | of the processors, the highest                                                  |
+// | gpu_...       |      | sample/gpu_sensor.h: memory, temperature and processes as the highest, energy   |
+// |               |      | as that of the whole burst, the others as means                                 |
+// clang-format on
 
 #include <sys/types.h>
 
@@ -60,7 +62,8 @@ class Sensing {
   // By the device in trial.effective, which the answer to `import` gave. `variables`: the worker's, on top of
   // ours.
   void add_device(WorkerSensors& sensors, const Texts& variables, Trial& trial);
-  // Looks once at what is sampled, so that no driver is loaded beside a burst. Returns at once.
+  // Looks at what is sampled from now until the next begin(), so that no driver is loaded beside a burst;
+  // what is seen counts nowhere. Returns at once.
   void warm_up(const WorkerSensors& sensors);
 
   UsageMark begin(const WorkerSensors& sensors);

@@ -272,13 +272,15 @@ class Summariser {
     std::set<int> threads;
     for (Row& row : s.ranked) {
       row.threads = threads_of(row.effective, manifest_.host.cpus);
+      if (row.gpu.on_gpu) continue;  // the roofs are the processors'
       threads.insert(row.threads);
-      // The roofs are those of float32.
-      if (!roofs_over_ || !row.contender.own_script.empty() || row.group != emit::kFullPrecision) continue;
+      if (!roofs_over_ || !row.contender.own_script.empty()) continue;
       const auto roofs = roofs_over_(row.threads);
       if (!roofs) continue;
-      row.flop_use = row.gflops * 1e9 / roofs->peak_flops;
-      if (roofs->bytes_per_s > 0)
+      const bool full = row.group == emit::kFullPrecision;
+      const double peak = full ? roofs->peak_flops : row.group == "bfloat16" ? roofs->bf16_flops : 0;
+      if (peak > 0) row.flop_use = row.gflops * 1e9 / peak;
+      if (full && roofs->bytes_per_s > 0)  // what float32 moves
         row.byte_use = roofs->bytes / (row.ms_per_step.value / 1e3) / roofs->bytes_per_s;
     }
     if (roofs_over_ && !threads.empty()) s.roofline = roofs_over_(*threads.rbegin());

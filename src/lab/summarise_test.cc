@@ -522,6 +522,48 @@ TEST(Summarise, SharesOfTheLimitsAreOfAContendersOwnThreads) {
   EXPECT_FALSE(run.summary().roofline) << "of a machine that was not measured";
 }
 
+TEST(Summarise, AGpuHasNoShareOfTheProcessors) {
+  HandMade run({"cpu", "gpu"});
+  run.manifest.host.cpus = 8;
+  run.race({{"cpu", 40}, {"gpu", 1e-3}}, 5);  // the GPU's rate is beyond the processors' peak
+  for (Trial& t : run.trials) {
+    t.effective["threads"] = t.contender == "gpu" ? "8" : "2";
+    if (t.contender != "gpu") continue;
+    t.effective["device"] = "cuda:0";
+    t.memory["on_gpu"] = 1;
+  }
+  const MachineReport machine = machine_of_eight();
+  const Summary s = summarise(run.manifest, run.parities, run.trials, {}, &machine).value();
+  ASSERT_THAT(ids(s.ranked), ElementsAre("gpu", "cpu")) << "it breaks no rule";
+  EXPECT_TRUE(s.ranked[0].gpu.on_gpu);
+  EXPECT_FALSE(s.ranked[0].flop_use);
+  EXPECT_FALSE(s.ranked[0].byte_use);
+  EXPECT_FALSE(s.ranked[1].gpu.on_gpu);
+  EXPECT_TRUE(s.ranked[1].flop_use);
+  ASSERT_TRUE(s.roofline);
+  EXPECT_EQ(s.roofline->threads, 2) << "of those that compute on the processors";
+  for (Trial& t : run.trials) t.memory["on_gpu"] = 1;
+  EXPECT_FALSE(summarise(run.manifest, run.parities, run.trials, {}, &machine)->roofline);
+}
+
+TEST(Summarise, ABfloat16RowHasAShareOfItsOwnPeak) {
+  HandMade run({"full", "half"});
+  run.manifest.host.cpus = 8;
+  run.manifest.contenders[1].settings["precision"] = "bfloat16";
+  run.race({{"full", 40}, {"half", 20}}, 5);
+  MachineReport machine = machine_of_eight();
+  const auto half = [&] {
+    const Summary s = summarise(run.manifest, run.parities, run.trials, {}, &machine).value();
+    return *std::find_if(s.ranked.begin(), s.ranked.end(),
+                         [](const Row& r) { return r.contender.id == "half"; });
+  };
+  EXPECT_EQ(half().group, "bfloat16");
+  EXPECT_FALSE(half().flop_use) << "not measured";
+  machine.limits.peaks.push_back({.dtype = "bf16", .isa = "amx", .ops = {100e9, 400e9}});
+  EXPECT_NEAR(half().flop_use.value(), half().gflops / 200, 1e-9) << "of two threads";
+  EXPECT_FALSE(half().byte_use);
+}
+
 TEST(Summarise, WhatAStepUsedAndAnEpochCosts) {
   HandMade run({"a", "b"}, "cost.per_hour = 36\ncost.currency = \"USD\"");
   run.manifest.data_rows = 1000;

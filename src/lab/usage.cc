@@ -189,6 +189,8 @@ MemoryUse memory_of(const std::vector<const Trial*>& trials, int64_t batch) {
 
 GpuUse gpu_use_of(const std::vector<const Trial*>& trials) {
   return {
+      .on_gpu = std::any_of(trials.begin(), trials.end(),
+                            [](const Trial* trial) { return trial->memory.contains("on_gpu"); }),
       .busy = mean(trials, "gpu_busy"),
       .power_w = mean(trials, "gpu_power_w"),
       .sm_clock_hz = mean(trials, "gpu_sm_clock_hz"),

@@ -90,6 +90,7 @@ MemoryUse memory_of(const std::vector<const Trial*>& trials, int64_t batch);
 
 // Of a GPU, where it computes on one: means over the bursts that count, the memory as the highest.
 struct GpuUse {
+  bool on_gpu = false;              // it does, whether or not anything of the GPU can be read
   std::optional<double> busy = {};  // share of the time
   std::optional<double> power_w = {}, sm_clock_hz = {};
   std::optional<double> joules = {};  // a step, of the board
@@ -116,8 +117,8 @@ struct EpochCost {
   std::optional<double> samples_per_joule = {}, samples_per_unit = {};
   bool operator==(const EpochCost&) const = default;
 };
-// rows: samples of an epoch, the last batch perhaps a part; 0: not known. Of a contender on a GPU (`gpu` has
-// numbers) energy is absent unless that of the board is known.
+// rows: samples of an epoch, the last batch perhaps a part; 0: not known. Of a contender on a GPU energy is
+// absent unless that of the board is known.
 EpochCost epoch_cost(double ms_per_step, int64_t rows, int64_t batch, const Usage& usage, const GpuUse& gpu,
                      const recipe::Cost& cost);
 

@@ -211,6 +211,18 @@ TEST(EpochCost, OnAGpuCountsTheBoard) {
       << "the processors' alone is not its energy";
 }
 
+TEST(EpochCost, OnAGpuWithoutReadingsIsNotThatOfTheProcessors) {
+  Trial a{.bursts = {burst(10, {{"wall_s", 2}, {"energy_j", 90}})}};
+  const auto per_joule = [&] {
+    return epoch_cost(100, 1000, 256, usage_of({&a}), gpu_use_of({&a}), {}).samples_per_joule;
+  };
+  EXPECT_DOUBLE_EQ(per_joule().value(), 256 / 9.0);
+  a.effective["device"] = "cuda:0";
+  a.memory["on_gpu"] = 1;
+  EXPECT_TRUE(gpu_use_of({&a}).on_gpu);
+  EXPECT_FALSE(per_joule()) << "the processors' alone is not its energy";
+}
+
 TEST(NeverSampled, IsWhatNoTrialHas) {
   const Trial none{.not_sampled = {{"energy_j", "no sensor"}, {"wait_s", "a counter went backwards"}}};
   const Trial some{.bursts = {burst(1, {{"wait_s", 1}})}};

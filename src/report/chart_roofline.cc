@@ -20,7 +20,10 @@ constexpr double kPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as 
 
 std::string rate_text(double gflops) { return significant(gflops, 3); }
 
-bool drawable(const lab::Row& row) { return std::isfinite(row.gflops) && row.gflops > 0 && row.flop_use; }
+// The roofs are those of float32: a row in bfloat16 has a share of another peak.
+bool drawable(const lab::Row& row) {
+  return std::isfinite(row.gflops) && row.gflops > 0 && row.flop_use && row.group == "float32";
+}
 
 class RooflineChart {
  public:

@@ -56,7 +56,7 @@ Json parity(const lab::Parity& p) {
 }
 
 Json gpu(const lab::GpuUse& g) {
-  if (g == lab::GpuUse{}) return nullptr;
+  if (g == lab::GpuUse{.on_gpu = g.on_gpu}) return nullptr;  // nothing is known of it
   return {{"busy", number(g.busy)},
           {"power_w", number(g.power_w)},
           {"joules_per_step", number(g.joules)},

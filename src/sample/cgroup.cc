@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <sstream>
 
 #include "base/files.h"
 #include "sample/counters.h"
+#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -31,9 +33,7 @@ constexpr Names kPeak{"memory.peak", "memory.max_usage_in_bytes"};
 constexpr Names kLimit{"memory.max", "memory.limit_in_bytes"};
 
 std::optional<std::string> first_line(const fs::path& file) {
-  std::error_code code;
-  if (!fs::is_regular_file(file, code)) return std::nullopt;
-  const auto text = read_file(file);
+  const auto text = read_sensor(file);
   if (!text) return std::nullopt;
   return text->substr(0, text->find('\n'));
 }
@@ -70,10 +70,45 @@ Reading least_limit(const std::vector<fs::path>& folders) {
   return least && *least >= kNoLimit ? Reading::absent("no limit is set") : least;
 }
 
+// Of what a group counts, the files that it can give back.
+double files_in_cache(const fs::path& folder) {
+  const auto text = read_sensor(folder / "memory.stat");
+  if (!text) return 0;
+  const std::string prefix = text->find("total_inactive_file ") != std::string::npos ? "total_" : "";  // v1
+  double bytes = 0;
+  std::istringstream lines(*text);
+  std::string name;
+  for (double value = 0; lines >> name >> value;) {
+    if (name == prefix + "inactive_file" || name == prefix + "active_file") bytes += std::max(0.0, value);
+  }
+  return bytes;
+}
+
+// A file's only number; nothing where it has another text, such as "max".
+std::optional<double> number_in(const fs::path& file) {
+  const auto line = first_line(file);
+  const Reading value = line ? bytes_of(*line, "") : Reading();
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+// The quota of one group, in processors.
+std::optional<double> quota_in(const fs::path& folder) {
+  std::optional<double> quota = number_in(folder / "cpu.cfs_quota_us");  // -1: none
+  std::optional<double> period = number_in(folder / "cpu.cfs_period_us");
+  if (const auto line = first_line(folder / "cpu.max")) {  // "150000 100000", "max 100000"
+    const size_t space = std::min(line->find(' '), line->size());
+    const Reading first = bytes_of(line->substr(0, space), "");
+    const Reading second = bytes_of(line->substr(std::min(space + 1, line->size())), "");
+    quota = first ? std::optional(*first) : std::nullopt;
+    period = second ? std::optional(*second) : std::nullopt;
+  }
+  return quota && period && *quota > 0 && *period > 0 ? std::optional(*quota / *period) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<fs::path> cgroup_folders(const fs::path& root, const std::string& controller) {
-  const auto text = read_file(root / "proc/self/cgroup");
+  const auto text = read_sensor(root / "proc/self/cgroup");
   if (!text) return {};
   const auto groups = parse_cgroups(*text);
   std::vector<fs::path> folders;
@@ -99,6 +134,27 @@ CgroupMemory sample_cgroup_memory(const fs::path& root) {
     return {none, none, none};
   }
   return {nearest(folders, kUsed), nearest(folders, kPeak), least_limit(folders)};
+}
+
+Reading cgroup_memory_left(const fs::path& root) {
+  Reading least = Reading::absent("no limit is set");
+  for (const fs::path& folder : cgroup_folders(root, "memory")) {
+    for (const auto& [used_file, limit_file] : {std::pair{kUsed.v2, kLimit.v2}, {kUsed.v1, kLimit.v1}}) {
+      const auto used = number_in(folder / used_file), limit = number_in(folder / limit_file);
+      if (!used || !limit || *limit >= kNoLimit) continue;
+      const double left = std::max(0.0, *limit - *used + files_in_cache(folder));
+      least = least ? std::min(*least, left) : left;
+    }
+  }
+  return least;
+}
+
+Reading cgroup_cpu_quota(const fs::path& root) {
+  Reading least = Reading::absent("no quota is set");
+  for (const fs::path& folder : cgroup_folders(root, "cpu")) {
+    if (const auto quota = quota_in(folder)) least = least ? std::min(*least, *quota) : *quota;
+  }
+  return least;
 }
 
 }  // namespace bakeoff::sample

@@ -1,13 +1,16 @@
 #pragma once
 
-// The control groups that this process is in: where they lie, and the memory they count and allow. All that
-// run in the group are counted together, this program and its workers too.
+// The control groups that this process is in: where they lie, and the memory and processor time they count
+// and allow. All that run in the group are counted together, this program and its workers too.
 //
-// | number | v2             | v1                          | what |
-// |--------|----------------|-----------------------------|---------------------------------------------------|
-// | used   | memory.current | memory.usage_in_bytes       | now, files in the page cache included | | peak |
-// memory.peak    | memory.max_usage_in_bytes   | the most since the group was made (v2: Linux 5.19) | | limit
-// | memory.max     | memory.limit_in_bytes       | the least of the group's and its ancestors'       |
+// clang-format off
+// | number | v2             | v1                        | what                                               |
+// |--------|----------------|---------------------------|----------------------------------------------------|
+// | used   | memory.current | memory.usage_in_bytes     | now, files in the page cache included              |
+// | peak   | memory.peak    | memory.max_usage_in_bytes | the most since the group was made (v2: Linux 5.19) |
+// | limit  | memory.max     | memory.limit_in_bytes     | the least of the group's and its ancestors'        |
+// | quota  | cpu.max        | cpu.cfs_quota_us          | the same, in processors                            |
+// clang-format on
 
 #include <filesystem>
 #include <string>
@@ -29,5 +32,13 @@ struct CgroupMemory {
   bool operator==(const CgroupMemory&) const = default;
 };
 CgroupMemory sample_cgroup_memory(const std::filesystem::path& root = "/");
+
+// Bytes that may still be had: limit less used, and what the page cache would give back; the least over the
+// group and its ancestors, never negative. Absent where no limit is set.
+Reading cgroup_memory_left(const std::filesystem::path& root = "/");
+
+// How many processors' time the quotas allow, the least of the group's and its ancestors'. Absent with "no
+// quota is set" where none is.
+Reading cgroup_cpu_quota(const std::filesystem::path& root = "/");
 
 }  // namespace bakeoff::sample

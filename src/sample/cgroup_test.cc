@@ -59,6 +59,42 @@ TEST_F(CgroupTest, HybridTakesMemoryFromTheHierarchyThatHasIt) {
   EXPECT_EQ(*sample_cgroup_memory(root_).used_bytes, 9);
 }
 
+TEST_F(CgroupTest, WhatIsLeftOfMemoryIsTheLeastOfAllGroups) {
+  EXPECT_FALSE(cgroup_memory_left(root_));
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/b/memory.current", "1000\n");
+  put("sys/fs/cgroup/a/b/memory.max", "max\n");
+  EXPECT_EQ(cgroup_memory_left(root_).reason(), "no limit is set");
+  put("sys/fs/cgroup/a/memory.current", "7000\n");
+  put("sys/fs/cgroup/a/memory.max", "8000\n");
+  EXPECT_EQ(*cgroup_memory_left(root_), 1000) << "its neighbours there count, too";
+  put("sys/fs/cgroup/a/memory.stat", "anon 7\ninactive_file 300\nactive_file 200\n");
+  EXPECT_EQ(*cgroup_memory_left(root_), 1500);
+  put("sys/fs/cgroup/a/b/memory.max", "900\n");
+  EXPECT_EQ(*cgroup_memory_left(root_), 0) << "never negative";
+}
+
+TEST_F(CgroupTest, TheQuotaIsTheLeastOfAllGroups) {
+  EXPECT_FALSE(cgroup_cpu_quota(root_));
+  put("proc/self/cgroup", "0::/a/b\n");
+  put("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_cpu_quota(root_).reason(), "no quota is set");
+  put("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  put("sys/fs/cgroup/cpu.max", "400000 100000\n");
+  EXPECT_DOUBLE_EQ(*cgroup_cpu_quota(root_), 1.5) << "the parent's";
+  for (const char* garbage : {"", "many 100000", "150000", "150000 0", "-1 100000", "1 2 3"}) {
+    put("sys/fs/cgroup/a/cpu.max", garbage);
+    EXPECT_DOUBLE_EQ(*cgroup_cpu_quota(root_), 4) << garbage;
+  }
+  put("proc/self/cgroup", "3:cpu,cpuacct:/job\n");
+  put("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1\n");
+  put("sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_FALSE(cgroup_cpu_quota(root_));
+  put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
+  put("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  EXPECT_DOUBLE_EQ(*cgroup_cpu_quota(root_), 0.5);
+}
+
 TEST_F(CgroupTest, GarbageAndAbsenceHaveTheirReason) {
   EXPECT_THAT(sample_cgroup_memory(root_).used_bytes.reason(), HasSubstr("/proc/self/cgroup"));
   put("proc/self/cgroup", "0::/\n");

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/result.h"
+#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Result<int64_t> whole_number(const fs::path& file) {
-  TRY(const std::string text, read_file(file));
+  TRY(const std::string text, read_sensor(file));
   const std::string line = first_line(text);
   int64_t value = 0;
   const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), value);
@@ -30,6 +32,15 @@ Result<int64_t> whole_number(const fs::path& file) {
 // "psys" is all of it once more.
 bool counts(const std::string& name) { return name.starts_with("package") || name == "dram"; }
 
+constexpr double kMostWatts = 5000;       // of a zone: no processor takes so much
+constexpr int64_t kShortest = 1'000'000;  // ns: the counters are renewed no more often
+
+// Whether so much energy can have been used in that time.
+bool possible(int64_t microjoules, int64_t ns) {
+  const double s = static_cast<double>(std::max(ns, kShortest)) / 1e9;
+  return static_cast<double>(microjoules) / 1e6 <= kMostWatts * s;
+}
+
 }  // namespace
 
 EnergySnapshot sample_energy(const fs::path& root) {
@@ -43,7 +54,7 @@ EnergySnapshot sample_energy(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(folder, code)) {
     const std::string id = entry.path().filename().string();
     if (!id.starts_with("intel-rapl:")) continue;  // "intel-rapl-mmio:" has the same counters again
-    const auto name = read_file(entry.path() / "name");
+    const auto name = read_sensor(entry.path() / "name");
     if (!name || !counts(first_line(*name))) continue;
     const auto energy = whole_number(entry.path() / "energy_uj");
     if (!energy) {
@@ -68,7 +79,10 @@ Reading energy_between(const EnergySnapshot& before, const EnergySnapshot& after
     const auto now = after.zones.find(id);
     if (now == after.zones.end()) return Reading::absent(fmt::format("the energy counter {} went away", id));
     int64_t used = now->second.microjoules - then.microjoules;
-    if (used < 0 && then.range > 0) used += then.range;
+    const bool wrapped = used < 0 && then.range > 0;
+    if (wrapped) used += then.range;
+    if (wrapped && used >= 0 && !possible(used, after.ns - before.ns))
+      return Reading::absent(fmt::format("the energy counter {} jumped", id));
     if (used < 0) return Reading::absent(fmt::format("the energy counter {} went backwards", id));
     sum += static_cast<double>(used) / 1e6;
   }

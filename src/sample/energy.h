@@ -33,8 +33,9 @@ struct EnergySnapshot {
 // count are left out.
 EnergySnapshot sample_energy(const std::filesystem::path& root = "/");
 
-// Over all zones. Absent where a zone came or went, went backwards without a known range, or where every
-// counter stood still for more than kStandsStill: a counter that never moves measures nothing.
+// Over all zones. Absent where a zone came or went, went backwards without a known range, or by a wrap that
+// would mean more than 5,000 W (it was set back), or where every counter stood still for more than
+// kStandsStill: a counter that never moves measures nothing.
 Reading energy_between(const EnergySnapshot& before, const EnergySnapshot& after);
 
 inline constexpr int64_t kStandsStill = 20'000'000;  // ns; the counters are renewed about every millisecond

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -69,6 +70,30 @@ TEST_F(EnergyTest, ACounterMayWrapOnce) {
   const EnergySnapshot unknown = at(0);
   zone("intel-rapl:0", "package-0", "100000\n", "");
   EXPECT_THAT(energy_between(unknown, at(kSecond)).reason(), HasSubstr("intel-rapl:0 went backwards"));
+}
+
+TEST_F(EnergyTest, ACounterThatWasSetBackDidNotWrap) {
+  zone("intel-rapl:0", "package-0", "200000000000\n", "262143328850\n");
+  const EnergySnapshot before = at(0);
+  zone("intel-rapl:0", "package-0", "1000000\n", "262143328850\n");
+  EXPECT_EQ(energy_between(before, at(kSecond)).reason(), "the energy counter intel-rapl:0 jumped")
+      << "62 kJ in a second";
+  EXPECT_NEAR(*energy_between(before, at(20 * kSecond)), 62144, 1) << "3.1 kW";
+  zone("intel-rapl:0", "package-0", "262143000000\n", "262143328850\n");
+  const EnergySnapshot late = at(0);
+  zone("intel-rapl:0", "package-0", "1000000\n", "262143328850\n");
+  EXPECT_NEAR(*energy_between(late, at(1000)), 1.33, 0.01)
+      << "renewed within a moment: a millisecond's worth";
+}
+
+TEST_F(EnergyTest, APipeInACountersPlaceIsNotWaitedFor) {
+  zone("intel-rapl:0", "package-0", "");
+  ASSERT_EQ(::mkfifo((root_ / "sys/class/powercap/intel-rapl:0/energy_uj").c_str(), 0600), 0);
+  EXPECT_EQ(sample_energy(root_).absent,
+            "the energy counter cannot be read: energy_uj: it is no regular file");
+  fs::remove(root_ / "sys/class/powercap/intel-rapl:0/name");
+  ASSERT_EQ(::mkfifo((root_ / "sys/class/powercap/intel-rapl:0/name").c_str(), 0600), 0);
+  EXPECT_THAT(sample_energy(root_).absent, HasSubstr("has no energy counter"));
 }
 
 TEST_F(EnergyTest, WhatMeasuresNothingIsAbsentWithItsReason) {

@@ -2,6 +2,7 @@
 // numbers in the environment variable FAKE_NVML, "key=value" with spaces between, read at every call;
 // "@FILE": those in that file, for tests with threads.
 //   init=9        nvmlInit fails with that code
+//   init_hang=1   nvmlInit does not return while this is there; "init" is appended to FAKE_NVML_CLOCKS
 //   lost=1        this device is gone
 //   hang_ms=50    every question about a device takes so long
 //   pid=4711      of each process
@@ -48,9 +49,12 @@ int number(const char* key, T* to) {
 
 int devices[2];
 
+void write_line(const std::string& line) {
+  if (const char* file = std::getenv("FAKE_NVML_CLOCKS")) std::ofstream(file, std::ios::app) << line << "\n";
+}
+
 int write_clocks(const void* device, const std::string& what) {
-  if (const char* file = std::getenv("FAKE_NVML_CLOCKS"))
-    std::ofstream(file, std::ios::app) << (device == &devices[0] ? "0: " : "1: ") << what << "\n";
+  write_line((device == &devices[0] ? "0: " : "1: ") + what);
   return kSuccess;
 }
 
@@ -59,7 +63,9 @@ int write_clocks(const void* device, const std::string& what) {
 #define FAKE extern "C" __attribute__((visibility("default")))
 
 FAKE int nvmlInit_v2() {
-  unsigned long long code = 0;
+  unsigned long long code = 0, hang = 0;
+  if (given("init_hang", hang)) write_line("init");
+  while (given("init_hang", hang)) ::usleep(1000);
   return given("init", code) ? static_cast<int>(code) : kSuccess;
 }
 FAKE int nvmlShutdown() { return kSuccess; }

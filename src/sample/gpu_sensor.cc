@@ -33,9 +33,11 @@ void fill(const GpuSnapshot& gpu, std::span<Reading> out) {
 
 }  // namespace
 
-const Result<Nvml>& GpuLibrary::nvml() {
+std::optional<GpuLibrary::Turn> GpuLibrary::turn() {
+  std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return std::nullopt;
   if (!nvml_) nvml_.emplace(Nvml::load(library_));
-  return *nvml_;
+  return Turn{std::move(lock), *nvml_};
 }
 
 Result<unsigned> gpu_of(const std::vector<GpuSnapshot>& gpus, pid_t pid, const std::string& visible) {
@@ -65,7 +67,9 @@ Sensor gpu_sensor(std::shared_ptr<GpuLibrary> library, pid_t pid, const std::str
     const auto nothing = [&](const std::string& why) {
       std::fill(out.begin(), out.end(), Reading::absent(why));
     };
-    const Result<Nvml>& nvml = library->nvml();
+    const auto turn = library->turn();
+    if (!turn) return nothing("the driver does not answer");
+    const Result<Nvml>& nvml = turn->nvml;
     if (!nvml) return nothing(nvml.error().message);
     if (!index) {
       const auto found = gpu_of(nvml->take(), pid, visible);

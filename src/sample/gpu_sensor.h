@@ -19,6 +19,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,15 +29,23 @@
 
 namespace bakeoff::sample {
 
-// The driver's library, loaded once and shared by the sensors of a race.
+// The driver's library, loaded once and shared by the sensors of a race, also by those of threads that were
+// left behind in it.
 class GpuLibrary {
  public:
   explicit GpuLibrary(std::filesystem::path library) : library_(std::move(library)) {}
-  // Loads it at the first call; later ones give the same. Not for two threads at once.
-  const Result<Nvml>& nvml();
+  // The library for one thread, as long as it keeps this.
+  struct Turn {
+    std::unique_lock<std::mutex> lock;
+    const Result<Nvml>& nvml;
+  };
+  // Loads it at the first call; later ones give the same. Nothing, and at once, while another thread has it:
+  // the driver may never let that one go.
+  std::optional<Turn> turn();
 
  private:
   std::filesystem::path library_;
+  std::mutex mutex_;
   std::optional<Result<Nvml>> nvml_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 #include "base/files.h"
 
@@ -71,6 +72,23 @@ TEST_F(GpuSensorTest, SaysWhyThereIsNone) {
   const auto two = std::make_shared<GpuLibrary>(BAKEOFF_FAKE_NVML);
   EXPECT_THAT(of(gpu_sensor(two, 42), "gpu_power_w").reason(), HasSubstr("which of 2 GPUs"));
   EXPECT_DOUBLE_EQ(*of(gpu_sensor(two, 42, "1"), "gpu_power_w"), 1);
+}
+
+TEST_F(GpuSensorTest, WhileOneIsHeldInTheDriverTheOthersGoOnAtOnce) {
+  now("init_hang=1 power=1000");
+  ::setenv("FAKE_NVML_CLOCKS", (folder_ / "calls").c_str(), 1);
+  const auto library = std::make_shared<GpuLibrary>(BAKEOFF_FAKE_NVML);
+  const Sensor first = gpu_sensor(library, 42, "0"), second = gpu_sensor(library, 43, "1");
+  Reading held;
+  std::thread thread([&] { held = of(first, "gpu_power_w"); });
+  for (int i = 0; i < 10'000 && !fs::exists(folder_ / "calls"); ++i) ::usleep(1000);
+  EXPECT_TRUE(fs::exists(folder_ / "calls")) << "it is in the driver";
+  EXPECT_EQ(of(second, "gpu_power_w").reason(), "the driver does not answer");
+  now("power=1000");
+  thread.join();
+  ::unsetenv("FAKE_NVML_CLOCKS");
+  EXPECT_DOUBLE_EQ(*held, 1);
+  EXPECT_DOUBLE_EQ(*of(second, "gpu_power_w"), 1) << "once it answers";
 }
 
 TEST_F(GpuSensorTest, ADriverThatHangsCostsTheGpuAndNothingElse) {

@@ -9,15 +9,16 @@
 #include "sample/cgroup.h"
 #include "sample/clock_probe.h"
 #include "sample/counters.h"
+#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
 
-// read_file's message without the temporary root, and a parse error as it is.
+// A message without the temporary root, and a parse error as it is.
 template <typename Parse>
 auto parsed(const fs::path& root, const std::string& file, Parse parse)
     -> decltype(parse(std::string_view())) {
-  const auto text = read_file(root / file);
+  const auto text = read_sensor(root / file);
   if (!text) return Error{.message = fmt::format("there is no readable /{}", file)};
   return parse(*text);
 }
@@ -59,7 +60,7 @@ Reading throttled(const fs::path& root) {
   if (folders.empty()) return Reading::absent("there is no readable /proc/self/cgroup");
   std::string reason = "no cgroup of ours has a cpu.stat";
   for (const fs::path& folder : folders) {
-    const auto stat = read_file(folder / "cpu.stat");
+    const auto stat = read_sensor(folder / "cpu.stat");
     if (!stat) continue;
     const auto seconds = parse_throttled_s(*stat);
     if (seconds) return *seconds;
@@ -68,7 +69,13 @@ Reading throttled(const fs::path& root) {
   return Reading::absent(reason);
 }
 
+// Of our own cgroup: in a container the machine's is that of everybody on it. The machine's where no group
+// tells.
 Reading pressure(const fs::path& root, const std::string& resource) {
+  for (const fs::path& folder : cgroup_folders(root, "")) {
+    const auto text = read_sensor(folder / (resource + ".pressure"));
+    if (const auto seconds = text ? parse_pressure_some_s(*text) : Result<double>(Error{})) return *seconds;
+  }
   return reading(parsed(root, "proc/pressure/" + resource, parse_pressure_some_s));
 }
 
@@ -125,7 +132,9 @@ HostChange change(const HostSnapshot& before, const HostSnapshot& after, double 
   seen.wall_s = static_cast<double>(after.ns - before.ns) / 1e9;
   judge_processors(before, after, own_cpu_s, seen);
   const double wall = std::max(seen.wall_s, 1e-9);
-  seen.throttled = share(before.throttled_s, after.throttled_s, wall);
+  // The kernel adds up what every processor was held back for.
+  seen.throttled = share(before.throttled_s, after.throttled_s,
+                         wall * static_cast<double>(std::max<size_t>(after.cpus, 1)));
   seen.cpu_pressure = share(before.cpu_pressure_s, after.cpu_pressure_s, wall);
   seen.memory_pressure = share(before.memory_pressure_s, after.memory_pressure_s, wall);
   seen.io_pressure = share(before.io_pressure_s, after.io_pressure_s, wall);

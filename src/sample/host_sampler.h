@@ -34,7 +34,8 @@ struct HostSnapshot {
   Reading uptime_s;  // sleep included
   // Cumulative seconds.
   Reading busy_s, steal_s;  // of those processors
-  Reading throttled_s;      // our cgroup's quota
+  Reading throttled_s;      // by our cgroup's quota, of all processors together
+  // In which a task of our cgroup waited; of any on the machine where the kernel keeps no group's.
   Reading cpu_pressure_s, memory_pressure_s, io_pressure_s;
   // Now.
   Reading run_queue;  // runnable tasks besides the one that reads this
@@ -48,9 +49,9 @@ struct HostChange {
   double wall_s = 0;
   // Of the processors' time.
   Reading steal;
-  Reading others;  // used by anybody but us
+  Reading others;     // used by anybody but us
+  Reading throttled;  // taken by our cgroup's quota
   // Of the wall time.
-  Reading throttled;
   Reading cpu_pressure, memory_pressure, io_pressure;
   Reading run_queue;                              // the larger of the two
   Reading load;                                   // the later

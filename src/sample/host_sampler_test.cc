@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -71,7 +72,7 @@ TEST_F(HostSamplerTest, SharesOfWhatHappenedBetween) {
   EXPECT_DOUBLE_EQ(seen.wall_s, 2);
   EXPECT_DOUBLE_EQ(*seen.steal, 0.2 / 4);
   EXPECT_NEAR(*seen.others, (2.0 - 1.2) / 4, 1e-12);
-  EXPECT_DOUBLE_EQ(*seen.throttled, 0.25);
+  EXPECT_DOUBLE_EQ(*seen.throttled, 0.125) << "half a second of two processors' two";
   EXPECT_DOUBLE_EQ(*seen.cpu_pressure, 0.5);
   EXPECT_NEAR(*seen.memory_pressure, 0.1, 1e-12);
   EXPECT_DOUBLE_EQ(*seen.io_pressure, 0);
@@ -90,6 +91,31 @@ TEST_F(HostSamplerTest, OnlyTheProcessorsInUseCount) {
   EXPECT_DOUBLE_EQ(*seen.steal, 0.05);
   const HostSnapshot none = take({7});
   EXPECT_THAT(none.busy_s.reason(), HasSubstr("does not name the processors in use"));
+}
+
+TEST_F(HostSamplerTest, PressureIsThatOfOurGroupWhereItIsKept) {
+  write("proc/self/cgroup", "0::/docker/abc\n");
+  write("sys/fs/cgroup/io.pressure", "some avg10=0 avg60=0 avg300=0 total=500000\n");
+  EXPECT_DOUBLE_EQ(*take().io_pressure_s, 0.5) << "the container's own top";
+  EXPECT_DOUBLE_EQ(*take().memory_pressure_s, 2) << "the machine's";
+  write("sys/fs/cgroup/docker/abc/io.pressure", "some avg10=0 avg60=0 avg300=0 total=100000\n");
+  EXPECT_DOUBLE_EQ(*take().io_pressure_s, 0.1);
+  write("sys/fs/cgroup/docker/abc/io.pressure", "garbage\n");
+  EXPECT_DOUBLE_EQ(*take().io_pressure_s, 0.5) << "the next group that tells";
+}
+
+TEST_F(HostSamplerTest, PipesInTheKernelsPlaceAreNotWaitedFor) {
+  for (const char* file : {"proc/stat", "proc/loadavg", "proc/pressure/cpu", "sys/fs/cgroup/cpu.stat",
+                           "sys/fs/cgroup/cpu.pressure", "sys/fs/cgroup/memory.max"}) {
+    fs::remove(root_ / file);
+    ASSERT_EQ(::mkfifo((root_ / file).c_str(), 0600), 0) << file;
+  }
+  const HostSnapshot snapshot = take();
+  EXPECT_THAT(snapshot.busy_s.reason(), HasSubstr("no readable /proc/stat"));
+  EXPECT_THAT(snapshot.cpu_pressure_s.reason(), HasSubstr("no readable /proc/pressure/cpu"));
+  EXPECT_FALSE(snapshot.throttled_s);
+  EXPECT_FALSE(snapshot.cgroup_memory.limit_bytes);
+  EXPECT_TRUE(snapshot.io_pressure_s);
 }
 
 TEST_F(HostSamplerTest, WhatIsAbsentHasItsReasonAndIsNoZero) {

@@ -3,54 +3,68 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <optional>
 
 #include "base/files.h"
 #include "sample/counters.h"
+#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
 
-// Adds a thread's value; the first reason for its absence stays.
-template <typename T, typename Parse, typename Take>
-void add(const fs::path& file, Parse parse, Take take, Reading& sum) {
-  const auto text = read_file(file);
-  if (!text) {
-    if (!sum) sum = Reading::absent(fmt::format("there is no readable {}", file.filename().string()));
-    return;  // a thread may end at any time
+// A number of every thread, added up. One that ended meanwhile is left out; a number that makes no sense
+// leaves no sum.
+class Sum {
+ public:
+  template <typename Parse, typename Take>
+  void add(const fs::path& file, Parse parse, Take take) {
+    const auto text = read_sensor(file);
+    if (!text) {
+      if (!sum_) why_ = fmt::format("there is no readable {}", file.filename().string());
+      return;
+    }
+    const auto value = parse(*text);
+    if (value)
+      sum_ = sum_.value_or(0) + take(*value);
+    else if (garbage_.empty())
+      garbage_ = value.error().message;
   }
-  const Result<T> value = parse(*text);
-  if (!value)
-    sum = Reading::absent(value.error().message);
-  else
-    sum = (sum ? *sum : 0) + take(*value);
-}
+  // `gone`: where there was no thread at all.
+  Reading reading(const std::string& gone) const {
+    if (!garbage_.empty()) return Reading::absent(garbage_);
+    return sum_ ? Reading(*sum_) : Reading::absent(why_.empty() ? gone : why_);
+  }
+
+ private:
+  std::optional<double> sum_ = {};
+  std::string why_ = {}, garbage_ = {};
+};
 
 }  // namespace
 
 ProcessSnapshot sample_process(pid_t pid, const fs::path& root) {
   ProcessSnapshot snapshot;
   const std::string gone = fmt::format("there is no process {}", pid);
-  snapshot.involuntary_switches = snapshot.voluntary_switches = snapshot.wait_s = Reading::absent(gone);
   const fs::path folder = root / "proc" / std::to_string(pid);
-  const auto stat = read_file(folder / "stat");
+  const auto stat = read_sensor(folder / "stat");
   const Result<PageFaults> faults =
       stat ? parse_page_faults(*stat) : Result<PageFaults>(Error{.message = gone});
   snapshot.minor_faults =
       faults ? Reading(static_cast<double>(faults->minor)) : Reading::absent(faults.error().message);
   snapshot.major_faults =
       faults ? Reading(static_cast<double>(faults->major)) : Reading::absent(faults.error().message);
+  Sum involuntary, voluntary, wait;
+  const auto count = [](int64_t switches) { return static_cast<double>(switches); };
   std::error_code code;
   for (const auto& task : fs::directory_iterator(folder / "task", code)) {
-    add<int64_t>(
-        task.path() / "status", parse_involuntary_switches,
-        [](int64_t switches) { return static_cast<double>(switches); }, snapshot.involuntary_switches);
-    add<int64_t>(
-        task.path() / "status", parse_voluntary_switches,
-        [](int64_t switches) { return static_cast<double>(switches); }, snapshot.voluntary_switches);
-    add<SchedStat>(
-        task.path() / "schedstat", parse_schedstat,
-        [](const SchedStat& s) { return static_cast<double>(s.wait_ns) / 1e9; }, snapshot.wait_s);
+    involuntary.add(task.path() / "status", parse_involuntary_switches, count);
+    voluntary.add(task.path() / "status", parse_voluntary_switches, count);
+    wait.add(task.path() / "schedstat", parse_schedstat,
+             [](const SchedStat& s) { return static_cast<double>(s.wait_ns) / 1e9; });
   }
+  snapshot.involuntary_switches = involuntary.reading(gone);
+  snapshot.voluntary_switches = voluntary.reading(gone);
+  snapshot.wait_s = wait.reading(gone);
   return snapshot;
 }
 

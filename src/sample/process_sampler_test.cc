@@ -37,6 +37,23 @@ TEST_F(ProcessSamplerTest, SumsOverThreads) {
   EXPECT_DOUBLE_EQ(*seen.wait_s, 2.5);
 }
 
+TEST_F(ProcessSamplerTest, OneThreadsGarbageLeavesNoSum) {
+  for (const char* garbage : {"7", "8", "9"}) {  // whichever comes first in the folder
+    for (const char* id : {"7", "8", "9"}) {
+      const bool good = std::string(id) != garbage;
+      thread(id, good ? "voluntary_ctxt_switches:\t30\nnonvoluntary_ctxt_switches:\t3\n" : "Name:\tx\n",
+             good ? "100 2000000000 1\n" : "garbage\n");
+    }
+    const ProcessSnapshot seen = sample_process(7, root_);
+    EXPECT_THAT(seen.involuntary_switches.reason(), HasSubstr("no line 'nonvoluntary")) << garbage;
+    EXPECT_THAT(seen.voluntary_switches.reason(), HasSubstr("no line 'voluntary")) << garbage;
+    EXPECT_THAT(seen.wait_s.reason(), HasSubstr("schedstat is not as expected")) << garbage;
+  }
+  fs::remove(root_ / "proc/7/task/9/schedstat");
+  thread("8", "voluntary_ctxt_switches:\t1\nnonvoluntary_ctxt_switches:\t1\n", "1 500000000 1\n");
+  EXPECT_DOUBLE_EQ(*sample_process(7, root_).wait_s, 2.5) << "a thread that ended is left out";
+}
+
 TEST_F(ProcessSamplerTest, PageFaultsAreThoseOfTheProcessWhateverItsName) {
   EXPECT_EQ(sample_process(7, root_).minor_faults.reason(), "there is no process 7");
   ASSERT_TRUE(write_file(root_ / "proc/7/stat", "7 (a) b (c) S 1 2 3 4 5 6 41 900 5 901 8 9\n"));

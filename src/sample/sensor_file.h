@@ -1,6 +1,6 @@
 #pragma once
 
-// A small file of the kernel that is read again and again through one descriptor.
+// Files of the kernel's: a small one that is read again and again through one descriptor, and others whole.
 
 #include <array>
 #include <filesystem>
@@ -10,6 +10,11 @@
 #include "base/result.h"
 
 namespace bakeoff::sample {
+
+// The whole of a regular file. Neither opening nor reading waits for a writer: a pipe or a device in a
+// sensor's place is refused. "energy_uj: Permission denied" otherwise: the file's name with the system's
+// reason.
+Result<std::string> read_sensor(const std::filesystem::path& path);
 
 class SensorFile {
  public:

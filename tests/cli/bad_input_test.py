@@ -30,6 +30,9 @@ COMMANDS = [
     ["doctor"],
     ["data"],
     ["report"],
+    ["selftest"],
+    ["machine"],
+    ["machine", "diff"],
 ]
 
 
@@ -190,6 +193,21 @@ class BadInput(unittest.TestCase):
         self.assertEqual(got.code, 2)
         self.assertRegex(got.err, "must be a number above 0")
 
+    def test_selftest(self) -> None:
+        frameworks = ["nonsense", "torch", "libtorch"]
+        self.refuse("selftest", "--framework", "nonsense", says=frameworks)
+        for minutes in ("0", "-1", "long"):
+            says = ["--minutes", minutes, "--help"]
+            self.refuse("selftest", "--minutes", minutes, says=says)
+
+    def test_machine_records(self) -> None:
+        remedy = r"\n  .*bakeoff machine --again"
+        for text in ("", '{"', "[]", '{"format": 99}'):
+            self.place.write("a.json", text)
+            self.refuse("machine", "diff", "a.json", "a.json", says=["a.json", remedy])
+        self.refuse("machine", "diff", "no.json", "no.json", says=[r"no\.json"])
+        self.refuse("machine", "diff", "a.json", says=["after"])
+
     def test_too_small_a_budget(self) -> None:
         two = support.replaced(
             GOOD, ('{ framework = "torch" },', '{ framework = ["torch", "jax"] },')
@@ -302,6 +320,18 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "--resume", "full", says=["no run directory", r"\n  \S"])
         self.refuse("run", "--resume", "nowhere", says=["no run directory", r"\n  \S"])
         self.refuse("report", "full", says=["no run directory", r"\n  \S"])
+
+    def test_a_report_that_cannot_be_written(self) -> None:
+        self.place.write("race.toml", GOOD)
+        run = self.place.run("run", "race.toml", "--out", "r")
+        self.assertEqual(run.code, 1, "nothing to race with: " + run.err)
+        shown = self.place.run("report", "r")
+        self.assertEqual(shown.code, 0, shown.err)
+        for html in ("/proc/nowhere/r.html", "race.toml/r.html"):
+            got = self.place.run("report", "r", "--html", html)
+            self.assertEqual(got.code, 2, got.err)
+            self.assertIn(str(Path(html).parent), got.err)
+            self.assertRegex(got.err, r"\n  \S")
 
     def test_full_disk(self) -> None:
         mount = self.place.path / "disk"
