@@ -18,13 +18,15 @@ class TimedBatches:
 
     Where the loop and its device run side by side this is time of the loop alone. The
     first batch of an epoch, of `per_epoch` each (0: not known), is counted apart:
-    shuffling, and starting worker processes, fall on it.
+    shuffling, and starting worker processes, fall on it. Where several batches come at
+    once, `each` of them, the wait is that of the first.
     """
 
-    def __init__(self, batches: Iterator[Any], per_epoch: int) -> None:
+    def __init__(self, batches: Iterator[Any], per_epoch: int, each: int = 1) -> None:
         self._next = batches.__next__
         self._per_epoch = per_epoch
-        self._left = 0  # of the epoch under way
+        self._each = each
+        self._left = 0  # batches of the epoch under way
         self._wait = BatchWait()
 
     def __iter__(self) -> TimedBatches:
@@ -34,14 +36,15 @@ class TimedBatches:
         start = time.monotonic_ns()
         batch = self._next()
         waited = time.monotonic_ns() - start
-        if self._left == 0 and self._per_epoch > 0:
-            self._left = self._per_epoch
+        if self._left <= 0 and self._per_epoch > 0:
+            self._left += self._per_epoch
             self._wait.firsts += 1
             self._wait.first_ns += waited
+            self._wait.batches += self._each - 1
         else:
-            self._wait.batches += 1
+            self._wait.batches += self._each
             self._wait.ns += waited
-        self._left -= 1
+        self._left -= self._each
         return batch
 
     def take(self) -> BatchWait:

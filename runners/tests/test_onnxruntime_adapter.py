@@ -109,6 +109,41 @@ def test_a_provider_that_falls_back_is_a_failure(tmp_path: Path) -> None:
         adapter().build(asked)
 
 
+def test_a_provider_that_fails_later_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import onnxruntime
+
+    calls = []
+    original = onnxruntime.InferenceSession.disable_fallback
+    monkeypatch.setattr(
+        onnxruntime.InferenceSession,
+        "disable_fallback",
+        lambda session: (calls.append(session), original(session)),
+    )
+    adapter().build(request(tmp_path))
+    adapter("float64").build(request(tmp_path))
+    assert len(calls) == 2
+
+
+def test_the_device_is_that_of_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    import onnxruntime
+
+    def device(provider: str, *available: str) -> str:
+        offered = [f"{name}ExecutionProvider" for name in available]
+        monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: offered)
+        made = onnxruntime_adapter.make()
+        found: str = made.import_framework({"provider": provider}, "float32", 1).device
+        return found
+
+    assert device("cuda", "CUDA", "CPU") == "cuda:0"
+    assert device("tensorrt", "Tensorrt", "CUDA", "CPU") == "cuda:0"
+    assert device("tensorrt", "CUDA", "CPU") == "cpu"
+    assert device("cuda", "CPU") == "cpu"
+    assert device("cpu", "CUDA", "CPU") == "cpu"
+    assert onnxruntime_adapter.make().import_framework({}, "float32", 1).device == "cpu"
+
+
 def test_double_without_kernels_is_by_the_reference(tmp_path: Path) -> None:
     mine = adapter("float64")
     assert mine.build(request(tmp_path, ERF))["computed_by"] == "onnx.reference"

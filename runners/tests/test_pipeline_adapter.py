@@ -158,6 +158,13 @@ def test_waits_of_first_batches_stand_apart() -> None:
     wait = batches.take()
     assert (wait.batches, wait.firsts) == (2, 1)
     assert batches.take() == BatchWait()
-    unknown = TimedBatches(iter(range(4)), per_epoch=0)
+    # Three calls of two batches, two calls an epoch.
+    calls = TimedBatches(iter(range(3)), per_epoch=4, each=2)
+    assert list(calls) == [0, 1, 2]
+    wait = calls.take()
+    assert (wait.batches, wait.firsts) == (1 + 2 + 1, 2)
+    assert wait.ns > 0 and wait.first_ns > 0
+    unknown = TimedBatches(iter(range(4)), per_epoch=0, each=3)
     assert list(unknown) == [0, 1, 2, 3]
-    assert unknown.take().firsts == 0
+    wait = unknown.take()
+    assert (wait.batches, wait.firsts) == (12, 0)

@@ -154,6 +154,11 @@ class Fits {
         trial.failure = Failure{"state", looked.error().text(), {}};
     }
     if (!process.worker->ok()) trial.failure = process.worker->failure();
+    // What it answered before its state was asked for is judged all the same.
+    if (!trial.failure || trial.failure->stage == "state") {
+      if (auto broken = broken_rule(plan_, lane, trial.stretches, trial.rounds, process))
+        trial.failure = std::move(broken);
+    }
     process.worker->close();
     if (proc::interrupted()) return Done{};  // cut short
     ++now_.done;

@@ -5,6 +5,8 @@
 // were not. What published tables state, and step times alone do not show: the first step's compilation,
 // every epoch's first batch, and whether the training is worth its time.
 //
+// A training whose answers break a rule that the race's trials are held against is a failure with the rule.
+//
 // Weights, order of the rows and the one judge are those of lab/training_ground.h. A training cannot go on in
 // another process: after an interruption the one that was under way begins again, those before it stand.
 

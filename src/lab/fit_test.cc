@@ -151,6 +151,22 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   EXPECT_FALSE(fs::exists(folder / "run/fit_data.safetensors"));
 }
 
+TEST(Fit, WhoeverBreaksARuleIsAFailureWithIt) {
+  const TestFolder folder;
+  const Plan plan = plan_of(
+      folder / "run", {{{"step_ms", "60"}}, {{"step_ms", "60"}, {"barrier", "late"}}, {{"lie", "twice"}}});
+  ASSERT_TRUE(fit(
+      plan, all_pass(plan), timed(plan), [](const std::string&) {}, kNobody));
+  std::map<std::string, Failure> failures;
+  const auto records = plan.directory.fits().value();
+  for (const FitTrial& trial : records) failures[trial.contender] = trial.failure.value_or(Failure{});
+  EXPECT_EQ(failures["a"].stage, "state") << "it has no such parameters, and breaks no rule";
+  EXPECT_EQ(failures["b"].stage, "run");
+  EXPECT_THAT(failures["b"].reason,
+              HasSubstr("breaks a rule of physics or arithmetic, samples/s x time = samples"));
+  EXPECT_THAT(failures["c"].reason, HasSubstr("steps answered = steps asked for"));
+}
+
 TEST(Fit, ThrownOutOfTheRaceIsThrownOutOfThis) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{}});

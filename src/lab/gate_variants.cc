@@ -133,6 +133,12 @@ bool contains(const std::string& words, const std::string& word) {
 
 bool is_variant(const GateContender& contender) { return !contender.twin_script.empty(); }
 
+std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device) {
+  if (!emit::precision_group(contender.settings).ends_with("+tf32") || !device.starts_with("cpu"))
+    return std::nullopt;
+  return Failure{"precision", "there is no TF32 on a CPU", {}};
+}
+
 GateContender twin_of(const GateContender& contender) {
   if (!is_variant(contender)) return contender;
   GateContender twin = contender;
@@ -167,9 +173,8 @@ void prove_variant(const GateJob& job, const Reference& reference, const GateCon
   const auto imported = worker->import();
   const std::string device =
       imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
-  if (group_of(contender).ends_with("+tf32") && device.starts_with("cpu")) {
-    parity.failure = Failure{"precision", "there is no TF32 on a CPU", {}};
-  } else {
+  parity.failure = no_such_precision(contender.contender, device);
+  if (!parity.failure) {
     compare_step(*worker, job, reference, contender, parity);
     if (worker->ok()) compare_steps(*worker, job, reference, contender, parity);
     if (!worker->ok()) parity.failure = worker->failure();

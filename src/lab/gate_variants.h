@@ -22,6 +22,9 @@ bool is_variant(const GateContender& contender);
 // The contender that stands for it in the proofs: itself where it is in float32.
 GateContender twin_of(const GateContender& contender);
 
+// Why a device does not compute in the contender's precision: TF32 on a CPU. `device`: "cpu", "cuda:0".
+std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device);
+
 // After the proofs of its twin: the distances, and the hashes of its batches. Effective settings, losses and
 // the first step in `parity` become the variant's own.
 void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,

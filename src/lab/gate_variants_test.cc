@@ -35,6 +35,15 @@ TEST(GateVariants, ProvesTheTwinInPlaceOfTheVariant) {
   EXPECT_EQ(twin_of(variant).worker.options, variant.twin_options);
 }
 
+TEST(GateVariants, ThereIsNoTf32OnACpu) {
+  const Contender tf32{.settings = {{"precision", "float16"}, {"tf32", "true"}}};
+  ASSERT_TRUE(no_such_precision(tf32, "cpu:0"));
+  EXPECT_EQ(no_such_precision(tf32, "cpu")->reason, "there is no TF32 on a CPU");
+  EXPECT_FALSE(no_such_precision(tf32, "cuda:0"));
+  EXPECT_FALSE(
+      no_such_precision(Contender{.settings = {{"precision", "float16"}, {"tf32", "false"}}}, "cpu"));
+}
+
 TEST(GateVariants, FindsItsDistancesAmongTheChecks) {
   Parity parity;
   parity.checks = {{"float64 loss", "loss", 1e-15, 1e-10, true},

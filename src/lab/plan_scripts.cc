@@ -26,7 +26,9 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
   }();
   if (!emitted && contender.script.empty()) {
-    return std::optional<Failure>(Failure{"emit", emitted.error().message, {}});
+    const Error& error = emitted.error();
+    const std::string remedy = error.remedy.empty() ? "" : "; " + error.remedy;
+    return std::optional<Failure>(Failure{"emit", error.message + remedy, {}});
   }
   const fs::path script = folder / contender.file;
   std::string source = emitted ? emitted->source : "";

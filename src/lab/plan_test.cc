@@ -61,6 +61,14 @@ TEST_F(PlanTest, EveryLaneHasItsControlsAndKeepsThemWhenReopened) {
   }
 }
 
+TEST_F(PlanTest, WhatCannotBeEmittedSaysWhatToDoInstead) {
+  const auto plan = make_plan(recipe(", workers = 2", ""), folder_ / "run", kTorch, kSilent);
+  ASSERT_TRUE(plan) << plan.error().text();
+  ASSERT_TRUE(plan->lanes[0].failure);
+  EXPECT_EQ(plan->lanes[0].failure->stage, "emit");
+  EXPECT_THAT(plan->lanes[0].failure->reason, HasSubstr("no DataLoader, and it no workers; set input ="));
+}
+
 TEST_F(PlanTest, AControlThatIsNotThereIsTheContendersFailureOrTheRecipesError) {
   const auto one = make_plan(recipe(", pin = [\"0\", \"4095\"]", ""), folder_ / "one", kTorch, kSilent);
   ASSERT_TRUE(one) << one.error().text();

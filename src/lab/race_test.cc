@@ -589,5 +589,20 @@ TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
   EXPECT_EQ(plan.directory.parities()->size(), 1u);
 }
 
+TEST_F(RaceTest, Tf32OnACpuIsARowWithItsReasonAsIsToo) {
+  Plan plan = make_plan_of(folder_ / "run", {{"plain", {}}, {"rounded", {}}});
+  ASSERT_TRUE(make_folder(folder_ / "gate"));
+  plan.gate = testing::gate_job(folder_ / "gate");
+  plan.recipe.training.track = plan.gate.training.track = ir::Track::kAsIs;
+  plan.lanes[1].entry.contender.settings = {{"tf32", "true"}};
+  ASSERT_TRUE(plan.directory.write(plan.manifest));
+  const auto all = gate_all(plan, {}, kNobody);
+  ASSERT_TRUE(all) << all.error().text();
+  ASSERT_EQ(all->size(), 2u);
+  const auto reason = [](const Parity& p) { return p.failure ? p.failure->reason : ""; };
+  EXPECT_NE(reason((*all)[0]), "there is no TF32 on a CPU");
+  EXPECT_EQ(reason((*all)[1]), "there is no TF32 on a CPU");
+}
+
 }  // namespace
 }  // namespace bakeoff::lab

@@ -145,15 +145,21 @@ class Trainings {
     TrainingProcess process = ground_.start(lane, seed);
     trial.start_up_ns = process.start_up_ns;
     trial.effective = process.effective;
-    if (const auto looked = look_on(*process.worker, lane, trial); !looked)
+    std::vector<Burst> bursts;
+    if (const auto looked = look_on(*process.worker, lane, trial, bursts); !looked)
       trial.failure = Failure{"state", looked.error().text(), {}};
     if (!process.worker->ok()) trial.failure = process.worker->failure();
+    // What it answered before its state was asked for is judged all the same.
+    if (!trial.failure || trial.failure->stage == "state") {
+      if (auto broken = broken_rule(plan_, lane, std::move(bursts), trial.rounds, process))
+        trial.failure = std::move(broken);
+    }
     process.worker->close();
     return add(std::move(trial));
   }
 
   // Trains and looks until the target, the last step, or a failure, which the worker holds.
-  Status look_on(Worker& worker, size_t lane, TargetTrial& trial) {
+  Status look_on(Worker& worker, size_t lane, TargetTrial& trial, std::vector<Burst>& bursts) {
     const int64_t last = last_step(target_, ground_.rows(), plan_.recipe.training.batch);
     TargetLook so_far;
     while (so_far.steps < last && worker.ok() && !proc::interrupted()) {
@@ -162,6 +168,7 @@ class Trainings {
         ran = worker.run(std::min(target_.every, last - so_far.steps));
       }));
       if (!ran) return Done{};
+      bursts.push_back(ran->burst);
       TRY(const auto weights, ground_.state(worker));
       TRY(TargetLook look, look_at(ground_.held_out(), weights));
       look.steps = so_far.steps + ran->burst.steps;

@@ -8,6 +8,8 @@
 // `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
 // the held-out rows with them in float64: one judge for all frameworks, whose time counts for nobody.
 //
+// A training whose answers break a rule that the race's trials are held against is a failure with the rule.
+//
 // In the equalised track the referee trains as well, in float64, from the same weights and on the same
 // batches: what a contender's number of steps is held against (lab/target_rows.h).
 

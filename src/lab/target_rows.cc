@@ -27,10 +27,7 @@ OverSeeds over_seeds(const std::vector<double>& values, double level) {
   return found;
 }
 
-// Steps to the target; one that did not reach it counts as twice its last step.
-double steps_of(const TargetTrial& trial) {
-  return static_cast<double>(trial.looks.back().steps) * (trial.reached ? 1 : 2);
-}
+double last_look(const TargetTrial& trial) { return static_cast<double>(trial.looks.back().steps); }
 
 class Rows {
  public:
@@ -86,6 +83,28 @@ class Rows {
     return own;
   }
 
+  // All steps that were asked for.
+  double all_steps() const { return asked_.epochs * epoch_steps_; }
+
+  // Steps to the target. One that did not reach it counts as twice all steps, however early it ended.
+  double steps_of(const TargetTrial& trial) const {
+    return trial.reached ? last_look(trial) : 2 * std::max(last_look(trial), all_steps());
+  }
+
+  // The steps that the referee would be known to need if it were looked at where a contender is: several
+  // steps in one call make looks rarer, which is no slower convergence.
+  double seen_by(const TargetTrial& own, const TargetTrial& referee) const {
+    const double steps = steps_of(referee);
+    if (!referee.reached) return steps;
+    for (const TargetLook& look : own.looks) {
+      if (static_cast<double>(look.steps) >= steps) return static_cast<double>(look.steps);
+    }
+    // Its looks go on as they began, up to the last step.
+    const double apart = static_cast<double>(own.looks.front().steps), last = last_look(own);
+    const double next = last + std::ceil((steps - last) / apart) * apart;
+    return std::clamp(next, steps, std::max(steps, all_steps()));
+  }
+
   // Seed by seed against the referee.
   void compare(TargetRow& row) const {
     std::vector<double> d;
@@ -94,7 +113,8 @@ class Rows {
         if (own->seed != theirs->seed || own->failure || own->looks.empty() || theirs->looks.empty())
           continue;
         // Neither reached it: nothing is known of who is later.
-        d.push_back(!own->reached && !theirs->reached ? 0 : std::log(steps_of(*own) / steps_of(*theirs)));
+        const bool neither = !own->reached && !theirs->reached;
+        d.push_back(neither ? 0 : std::log(steps_of(*own) / seen_by(*own, *theirs)));
       }
     }
     if (d.empty()) return;

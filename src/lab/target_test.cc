@@ -168,9 +168,13 @@ TEST(TrainReferee, EndsWithTheLastEpochOrALossThatIsNone) {
   EXPECT_THAT(lost.looks, SizeIs(1));
 }
 
-TargetTrial trained(const std::string& id, int seed, int64_t steps, bool reached = true) {
+// Looked at every `every` steps.
+TargetTrial trained(const std::string& id, int seed, int64_t steps, bool reached = true, int64_t every = 10) {
   TargetTrial trial{.contender = id, .seed = seed, .start_up_ns = 2'000'000'000, .reached = reached};
-  trial.looks = {{.steps = steps, .ns = steps * 10'000'000, .loss = 0.1, .accuracy = 0.97}};
+  for (int64_t at = every; at < steps + every; at += every) {
+    const int64_t here = std::min(at, steps);
+    trial.looks.push_back({.steps = here, .ns = here * 10'000'000, .loss = 0.1, .accuracy = 0.97});
+  }
   return trial;
 }
 
@@ -248,11 +252,80 @@ TEST(Convergence, WhoeverDoesNotArriveIsLate) {
   EXPECT_EQ(rows.at(2).convergence, Convergence::kWithinChance);
 }
 
+TEST(Convergence, WhoeverEndsEarlyWithoutANumberIsLateToo) {
+  std::vector<TargetTrial> trials;
+  for (int seed = 1; seed <= 6; ++seed) {
+    trials.push_back(trained(TargetTrial::kReferee, seed, 100));
+    trials.push_back(trained("a", seed, 10, false));
+    trials.back().looks.back().loss = NAN;
+  }
+  const TargetRow a = target_rows(trials, {"a"}, kAsked, 1000, 10, 0.05).at(1);
+  EXPECT_EQ(a.convergence, Convergence::kWorse);
+  EXPECT_NEAR(a.ratio, 10, 1e-9) << "twice 5 epochs of 100 steps, over 100";
+}
+
+TEST(Convergence, RarerLooksAreNoSlowerConvergence) {
+  // The same trainings, seen every 20 steps and every 64.
+  const std::vector<int64_t> referee = {100, 140, 80, 120, 60, 200};
+  const auto judged = [&](const std::vector<int64_t>& steps) {
+    std::vector<TargetTrial> trials;
+    for (int seed = 1; seed <= 6; ++seed) {
+      const auto i = static_cast<size_t>(seed) - 1;
+      trials.push_back(trained(TargetTrial::kReferee, seed, referee[i], true, 20));
+      trials.push_back(trained("a", seed, steps[i], true, 64));
+    }
+    return target_rows(trials, {"a"}, kAsked, 1000, 10, 0.05).at(1);
+  };
+  const TargetRow same = judged({128, 192, 128, 128, 64, 256});
+  EXPECT_EQ(same.convergence, Convergence::kWithinChance);
+  EXPECT_NEAR(same.ratio, 1, 1e-12);
+  EXPECT_NEAR(judged({64, 128, 64, 64, 64, 192}).ratio, std::pow(16, -1 / 6.0), 1e-9)
+      << "a look earlier counts in full as well: 1/2, 2/3, 1/2, 1/2, 1, 3/4";
+  EXPECT_EQ(judged({192, 256, 192, 192, 128, 320}).convergence, Convergence::kWorse);
+}
+
 TEST(Convergence, SaysWhenThereAreTooFewSeedsToShowAnything) {
   const TargetRow a =
       target_rows(five({100, 100, 100}, {200, 200, 200}), {"a"}, kAsked, 1000, 10, 0.05).at(1);
   EXPECT_EQ(a.convergence, Convergence::kWithinChance);
   EXPECT_THAT(a.note, HasSubstr("3 seeds cannot show a worse convergence: the least p is 0.12"));
+}
+
+TEST(TrainToTarget, WhoeverClaimsMoreStepsThanItWasAskedForIsAFailure) {
+  const TestFolder folder;
+  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder / "run").value()};
+  plan.recipe.workload = sides();
+  plan.recipe.training.batch = 10;
+  plan.recipe.target = {.accuracy = 0.9, .seeds = 1, .rows = 10, .every = 5, .epochs = 2, .referee = false};
+  plan.gate.folder = folder.path();
+  plan.gate.data = folder / "data";
+  plan.gate.rows = 60;
+  ASSERT_TRUE(write_sides(60, plan.gate.data));
+  std::vector<Parity> parities;
+  for (const std::string id : {"honest", "twice"}) {
+    Lane lane;
+    lane.entry.contender = {.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
+    lane.entry.script = plan.directory.scripts() / (id + ".py");
+    lane.entry.worker = testing::fake_spec();
+    if (id == "twice") lane.entry.worker.options = {{"lie", "twice"}};
+    plan.manifest.contenders.push_back(lane.entry.contender);
+    plan.manifest.not_started.emplace_back();
+    plan.lanes.push_back(std::move(lane));
+    parities.push_back({.contender = id});
+  }
+  const Status done = train_to_target(
+      plan, parities, {}, {}, [](const std::string&) {}, [](const Happening&) {});
+  ASSERT_TRUE(done) << done.error().text();
+  const auto records = plan.directory.targets().value();
+  ASSERT_THAT(records, SizeIs(2));
+  for (const TargetTrial& trial : records) {
+    ASSERT_TRUE(trial.failure);
+    if (trial.contender == "twice") {
+      EXPECT_THAT(trial.failure->reason, HasSubstr("breaks a rule of physics or arithmetic, steps answered"));
+    } else {
+      EXPECT_EQ(trial.failure->stage, "state") << "it has no such parameters, and breaks no rule";
+    }
+  }
 }
 
 TEST(TargetRows, AFailureIsARowWithItsReason) {

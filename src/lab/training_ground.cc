@@ -7,6 +7,8 @@
 
 #include "base/files.h"
 #include "lab/data.h"
+#include "lab/invariants.h"
+#include "lab/machine_use.h"
 #include "lab/usage.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
@@ -112,6 +114,26 @@ Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_
     shuffled.emplace_back(input.name, std::move(raw));
   }
   return tensor::write_safetensors(to, shuffled);
+}
+
+std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Burst> bursts,
+                                   const std::vector<HostRound>& rounds, const TrainingProcess& process) {
+  if (bursts.empty()) return std::nullopt;
+  Burst& first = bursts.front();
+  // Of several the first one is left out, as 0 means there.
+  if (bursts.size() > 1) first.went_by_ns = 0;
+  if (first.went_by_ns > first.ns)
+    first.went_by_ns = std::max(first.ns, first.went_by_ns - process.start_up_ns);
+  const Contender& contender = plan.manifest.contenders[lane];
+  const TrialBounds bounds = trial_bounds(contender, nullptr, plan.recipe.workload, plan.recipe.training,
+                                          plan.manifest.host.cpus, nullptr);
+  const Trial trial{.contender = contender.id,
+                    .bursts = std::move(bursts),
+                    .rounds = rounds,
+                    .effective = process.effective};
+  const std::vector<Broken> broken = check_trial(trial, bounds);
+  if (broken.empty()) return std::nullopt;
+  return Failure{"run", "breaks a rule of physics or arithmetic, " + broken.front().text(), {}};
 }
 
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,

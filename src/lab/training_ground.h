@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,13 @@ int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);
 // Rows [0, rows) of `data` in a random order, into `to`.
 Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,
                       uint64_t seed, const std::filesystem::path& to);
+
+// What a training must have done by its own answers and cannot have done by our clock: the rules of
+// lab/invariants.h that a race's trials are held against, without those that need a proof or the machine's
+// limits. `bursts`: all answers of one process in their order. The first one may take as long as starting up
+// did on top of what it claims: opening the input falls on it, outside of the steps.
+std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Burst> bursts,
+                                   const std::vector<HostRound>& rounds, const TrainingProcess& process);
 
 // What the host did while `act` kept a contender's process busy, by the recipe's rule. What the processes use
 // that it started is its own.

@@ -46,5 +46,40 @@ TEST(TrainingGround, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
   EXPECT_FALSE(fs::exists(kept)) << "its files go with it";
 }
 
+TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {
+  const TestFolder folder;
+  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder / "run").value()};
+  plan.recipe.workload = testing::network();
+  plan.recipe.training.batch = 8;
+  plan.manifest.contenders = {{.id = "a"}};
+  constexpr int64_t kSecond = 1'000'000'000;
+  const auto burst = [](double claimed_s, double ours_s) {
+    return Burst{.ns = static_cast<int64_t>(claimed_s * kSecond),
+                 .steps = 10,
+                 .asked = 10,
+                 .went_by_ns = static_cast<int64_t>(ours_s * kSecond)};
+  };
+  TrainingProcess process{.worker = nullptr, .start_up_ns = 3 * kSecond};
+  const auto broken = [&](const std::vector<Burst>& bursts) {
+    const auto failure = broken_rule(plan, 0, bursts, {}, process);
+    return failure ? failure->reason : "";
+  };
+  EXPECT_EQ(broken({}), "");
+  EXPECT_EQ(broken({burst(5, 5.01), burst(4, 4.01)}), "");
+  EXPECT_THAT(broken({burst(2, 4), burst(2, 4)}),
+              ::testing::HasSubstr("breaks a rule of physics or arithmetic, samples/s x time = samples"))
+      << "half of its time";
+  EXPECT_EQ(broken({burst(2, 9), burst(2, 2.01)}), "") << "opening the input";
+  EXPECT_EQ(broken({burst(2, 9), burst(2, 4), burst(2, 2.1)}), "") << "somebody held one answer up";
+  EXPECT_EQ(broken({burst(5, 7.9)}), "") << "no longer than starting up";
+  EXPECT_NE(broken({burst(5, 10)}), "") << "one stretch alone";
+  EXPECT_NE(broken({burst(5, 3)}), "") << "more than went by";
+  Burst more = burst(1, 1);
+  more.steps = 12;
+  EXPECT_THAT(broken({more, burst(1, 1)}), ::testing::HasSubstr("steps answered = steps asked for"));
+  process.effective = {{"steps_per_call", "4"}};
+  EXPECT_EQ(broken({more, burst(1, 1)}), "") << "four steps in one call";
+}
+
 }  // namespace
 }  // namespace bakeoff::lab

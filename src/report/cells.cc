@@ -209,6 +209,10 @@ std::vector<std::string> facts(const lab::Summary& s) {
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
   if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
+  // Nobody is to take drawn numbers for a data set.
+  if (const std::string data = one_line(s.manifest.data_description);
+      data.find("synthetic samples") != std::string::npos)
+    all.push_back(data);
   all.push_back(counted(s.heats, "heat"));
   if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
   return all;

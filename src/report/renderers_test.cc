@@ -71,6 +71,14 @@ TEST(Goldens, Terminal) {
   expect_golden("terminal_empty_80.txt", render_terminal(empty_summary()));
 }
 
+TEST(Renderers, SayThatDataAreSynthetic) {
+  lab::Summary s = sample_summary();
+  EXPECT_THAT(render_terminal(s), Not(HasSubstr("MNIST, 60,000")));
+  s.manifest.data_description = "2,000 synthetic samples (seed 3)";
+  for (const std::string& out : {render_terminal(s, {.width = 200}), render_markdown(s)})
+    EXPECT_THAT(out, HasSubstr("2,000 synthetic samples (seed 3) · "));
+}
+
 TEST(Goldens, Markdown) { expect_golden("report.md", render_markdown(sample_summary())); }
 
 TEST(Goldens, Csv) { expect_golden("report.csv", render_csv(sample_summary())); }

@@ -10,8 +10,8 @@ What a script has to offer, generated or edited by its user:
 - ``make_session(model, threads) -> onnxruntime.InferenceSession``;
 - ``predict_step(session, *batch) -> output``, an array or an OrtValue.
 
-A session that does not run on the script's ``PROVIDER`` is a failure: ONNX Runtime
-itself falls back to the CPU with a warning.
+A session that does not run on the script's ``PROVIDER`` is a failure, and so is one
+whose provider fails later: ONNX Runtime itself falls back to the CPU with a warning.
 
 In double precision ONNX Runtime lacks kernels (convolutions, average pooling, LSTM,
 erf and others). A graph that needs one is proven by the reference implementation that
@@ -51,6 +51,7 @@ _SCRIPT_NAMES = {
     "predict_step": "predict_step(session, *inputs)",
 }
 _OPTIONS = {"optimization", "io_binding", "provider"}
+_ON_GPU = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
 
 class OnnxRuntimeAdapter(Adapter):
@@ -78,6 +79,7 @@ class OnnxRuntimeAdapter(Adapter):
         import onnxruntime
 
         self._dtype, self._threads = dtype, threads
+        available = onnxruntime.get_available_providers()
         versions = {
             "onnxruntime": onnxruntime.__version__,
             "onnx": onnx.__version__,
@@ -86,9 +88,10 @@ class OnnxRuntimeAdapter(Adapter):
         effective = {
             "threads": threads,
             "dtype": dtype,
-            "available_providers": onnxruntime.get_available_providers(),
+            "available_providers": available,
         }
-        return ImportInfo(versions, "cpu", effective)
+        on_gpu = _ON_GPU.get(options.get("provider", "cpu")) in available
+        return ImportInfo(versions, "cuda:0" if on_gpu else "cpu", effective)
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         import numpy as np
@@ -189,6 +192,7 @@ class OnnxRuntimeAdapter(Adapter):
         got = self._session.get_providers()
         if got[0] != wanted:
             raise AdapterError(f"asked for {wanted}, the session runs on {got[0]}")
+        self._session.disable_fallback()
 
     def _double_session(self, provider: str) -> Any:
         """Node by node; None where that is not in double precision throughout.

@@ -407,8 +407,12 @@ class TensorFlowAdapter(Adapter):
         if self._batches is None:
             calls = self._calls()
             script = self._the_script()
-            per_epoch = batches_per_epoch(script, self._data) // calls.steps
-            self._batches = TimedBatches(iter(script.batches(self._data)), per_epoch)
+            whole = batches_per_epoch(script, self._data)
+            self._batches = TimedBatches(
+                iter(script.batches(self._data)),
+                per_epoch=whole - whole % calls.steps,
+                each=calls.steps,
+            )
         return self._batches
 
     def batch_hashes(

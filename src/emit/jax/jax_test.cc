@@ -52,6 +52,13 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(Jax, FewerRowsThanOneCallEndAsIsInAnError) {
+  ir::Training training = adam_training(Track::kAsIs);
+  const std::string guard = "raise ValueError(\"the data has fewer rows than one call\")\n";
+  EXPECT_TRUE(holds(emitted(*zoo::build("mlp_deep"), training, "true", "4").source, guard));
+  EXPECT_FALSE(holds(emitted(*zoo::build("mlp_deep"), training).source, guard));
+}
+
 TEST(Jax, WritesTheNetworksAsTheirGoldens) {
   for (const std::string name : {"alexnet_small", "bert_small", "lstm_lm_tied_small"}) {
     expect_golden("jax/" + name + ".py", of_zoo(name, adam_training()).source);

@@ -144,6 +144,8 @@ class Script {
           "rng = np.random.default_rng(SEED)\n"
           "rows = len(arrays[0])\n"
           "size = STEPS_PER_CALL * BATCH_SIZE\n"
+          "if rows < size:\n"
+          "    raise ValueError(\"the data has fewer rows than one call\")\n"
           "while True:\n"
           "    order = rng.permutation(rows)\n"
           "    for start in range(0, rows - size + 1, size):\n"

@@ -32,6 +32,8 @@ def batches(arrays):
     rng = np.random.default_rng(SEED)
     rows = len(arrays[0])
     size = STEPS_PER_CALL * BATCH_SIZE
+    if rows < size:
+        raise ValueError("the data has fewer rows than one call")
     while True:
         order = rng.permutation(rows)
         for start in range(0, rows - size + 1, size):
