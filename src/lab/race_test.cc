@@ -248,7 +248,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   EXPECT_THAT(seen, ::testing::Not(::testing::Contains("timing import")));
   EXPECT_TRUE(testing::workers_alive().empty()) << "at the end of the heat already";
   for (const auto& file : fs::directory_iterator("/dev/shm")) {
-    EXPECT_THAT(file.path().string(), ::testing::Not(HasSubstr("bakeoff-" + std::to_string(::getpid()))));
+    EXPECT_THAT(file.path().string(), ::testing::Not(HasSubstr(fmt::format("bakeoff-{}-", ::getpid()))));
   }
 }
 
