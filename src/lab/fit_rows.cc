@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "lab/host_watch.h"
 #include "stats/trimmed.h"
@@ -82,8 +83,16 @@ class Sum {
   void add_stretches(const FitTrial& trial, double share) {
     double waited = 0;
     bool told = true;
+    Burst epoch;  // of stretches that may be parts of one
+    size_t epochs = 0;
     for (const Burst& stretch : trial.stretches) {
-      epoch_s_.push_back(stretch.ms_per_step() / 1e3 * of_epoch_);
+      epoch.steps += stretch.steps;
+      epoch.ns += stretch.ns;
+      const bool last = &stretch == &trial.stretches.back() && epochs == 0;
+      if (last || static_cast<double>(epoch.steps) > of_epoch_ - 1) {
+        epoch_s_.push_back(std::exchange(epoch, {}).ms_per_step() / 1e3 * of_epoch_);
+        ++epochs;
+      }
       told = told && stretch.wait;
       if (stretch.wait) waited += static_cast<double>(stretch.wait->ns + stretch.wait->first_ns) / 1e9;
     }

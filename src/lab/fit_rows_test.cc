@@ -56,6 +56,14 @@ TEST(FitRows, AreSecondsLossAndAccuracyOfTheEpochsAskedFor) {
   EXPECT_EQ(row.note, "");
 }
 
+TEST(FitRows, StretchesThatArePartsOfAnEpochAreAddedUp) {
+  FitTrial trial = trained("a", 0.1, 0.2);
+  trial.stretches = {{.ns = 1'600'000'000, .steps = 8}, {.ns = 1'000'000'000, .steps = 2}};
+  EXPECT_NEAR(row_of(trial).epoch_s, 2.6, 1e-9) << "not the median of 2 and 5";
+  trial.stretches.push_back({.ns = 1'000'000'000, .steps = 8});
+  EXPECT_NEAR(row_of(trial).epoch_s, 2.6, 1e-9) << "a part alone is no epoch";
+}
+
 TEST(FitRows, WithoutHeldOutRowsAccuracyIsOfTheOthers) {
   FitTrial trial = trained("a", 0.1, 0.2);
   trial.on_held.reset();
