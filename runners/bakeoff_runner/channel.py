@@ -9,7 +9,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
 
-from .adapter import AdapterError
+from bakeoff_runner.adapter import AdapterError
 
 MAX_LINE = 1 << 20  # bytes; the supervisor refuses longer answers
 _MAX_TRACEBACK = 32_000  # characters kept, the end of it

@@ -10,7 +10,13 @@ from typing import Any, Iterable, Iterator, Sequence
 from bakeoff_runner.adapter import AdapterError, Array, BatchWait
 from bakeoff_runner.calls import Calls
 
-__all__ = ["TimedBatches", "batches_per_epoch", "digest", "hash_batches"]
+__all__ = [
+    "TimedBatches",
+    "batches_per_epoch",
+    "digest",
+    "hash_batches",
+    "timed_calls",
+]
 
 
 class TimedBatches:
@@ -58,6 +64,13 @@ def batches_per_epoch(script: ModuleType, data: Sequence[Any]) -> int:
     batch = getattr(script, "BATCH_SIZE", 0)
     rows = min((len(array) for array in data), default=0)
     return rows // batch if batch else 0
+
+
+def timed_calls(script: ModuleType, data: Sequence[Any], calls: Calls) -> TimedBatches:
+    """The script's batches over `data`, of which each call of `calls` takes several."""
+    whole = batches_per_epoch(script, data)
+    per_epoch = whole - whole % calls.steps
+    return TimedBatches(iter(script.batches(data)), per_epoch, calls.steps)
 
 
 def hash_batches(

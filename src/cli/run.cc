@@ -112,7 +112,7 @@ Status carry_out(lab::Plan& plan, Progress& progress) {
   TRY(std::vector<lab::Trial> trials, plan.directory.trials());
   std::optional<lab::ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
-    clocks.emplace(lab::ClockKeeper::hold(mhz, plan.gpu_library));
+    clocks.emplace(mhz, plan.gpu_library);
     plan.gpu_clock = clocks->words();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }

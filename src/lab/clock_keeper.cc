@@ -77,31 +77,23 @@ std::string read_all(int fd) {
 
 }  // namespace
 
-ClockKeeper ClockKeeper::hold(int64_t mhz, const std::filesystem::path& library) {
-  ClockKeeper keeper;
+ClockKeeper::ClockKeeper(int64_t mhz, const std::filesystem::path& library) {
   Result<proc::Pipe> answer = proc::make_pipe();
   Result<proc::Pipe> leash = proc::make_pipe();
-  const pid_t process = answer && leash ? ::fork() : -1;
-  if (process == 0) {
+  process_ = answer && leash ? ::fork() : -1;
+  if (process_ == 0) {
     leash->write.reset();
     answer->read.reset();
     keep(static_cast<unsigned>(mhz), library, answer->write.get(), leash->read.get());
   }
-  if (process < 0) {
-    keeper.words_ = "not locked: " + proc::system_error("no process for it", errno).message;
-    return keeper;
+  if (process_ < 0) {
+    words_ = "not locked: " + proc::system_error("no process for it", errno).message;
+    return;
   }
   answer->write.reset();
-  keeper.process_ = process;
-  keeper.leash_ = std::move(leash->write);
-  keeper.words_ = read_all(answer->read.get());
-  return keeper;
+  leash_ = std::move(leash->write);
+  words_ = read_all(answer->read.get());
 }
-
-ClockKeeper::ClockKeeper(ClockKeeper&& other) noexcept
-    : leash_(std::move(other.leash_)),
-      process_(std::exchange(other.process_, -1)),
-      words_(std::move(other.words_)) {}
 
 ClockKeeper::~ClockKeeper() {
   leash_.reset();

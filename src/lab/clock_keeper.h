@@ -5,7 +5,7 @@
 // suddenly. Only root may; without the right, or without a driver, nothing is locked and words() has the
 // reason.
 //
-//   const ClockKeeper keeper = ClockKeeper::hold(1200, "libnvidia-ml.so.1");
+//   const ClockKeeper keeper(1200, "libnvidia-ml.so.1");
 //   trial.effective["gpu_clock"] = keeper.words();
 
 #include <sys/types.h>
@@ -21,17 +21,15 @@ namespace bakeoff::lab {
 class ClockKeeper {
  public:
   // All devices, at `mhz` (their processors' clock; the driver takes the nearest it has).
-  static ClockKeeper hold(int64_t mhz, const std::filesystem::path& library);
-  ClockKeeper(ClockKeeper&& other) noexcept;
-  ClockKeeper& operator=(ClockKeeper&&) = delete;
+  ClockKeeper(int64_t mhz, const std::filesystem::path& library);
+  ClockKeeper(const ClockKeeper&) = delete;
+  ClockKeeper& operator=(const ClockKeeper&) = delete;
   ~ClockKeeper();  // returns once the clocks are given back, or after 10 s of a driver that does not answer
 
   // "1200 MHz"; "not locked: Insufficient Permissions"; "1200 MHz, but not GPU 1: GPU is lost".
   const std::string& words() const { return words_; }
 
  private:
-  ClockKeeper() = default;
-
   proc::UniqueFd leash_;  // the process ends when this closes
   pid_t process_ = -1;
   std::string words_;

@@ -149,16 +149,9 @@ class Fits {
     trial.start_up_ns = process.start_up_ns;
     trial.effective = process.effective;
     const TargetLook end = train_through(*process.worker, lane, trial);
-    if (process.worker->ok() && !proc::interrupted()) {
-      if (const auto looked = look(*process.worker, lane, end, trial); !looked)
-        trial.failure = Failure{"state", looked.error().text(), {}};
-    }
-    if (!process.worker->ok()) trial.failure = process.worker->failure();
-    // What it answered before its state was asked for is judged all the same.
-    if (!trial.failure || trial.failure->stage == "state") {
-      if (auto broken = broken_rule(plan_, lane, trial.stretches, trial.rounds, process))
-        trial.failure = std::move(broken);
-    }
+    Status looked = Done{};
+    if (process.worker->ok() && !proc::interrupted()) looked = look(*process.worker, lane, end, trial);
+    trial.failure = failure_of(plan_, lane, trial.stretches, trial.rounds, process, looked);
     process.worker->close();
     if (proc::interrupted()) return Done{};  // cut short
     ++now_.done;

@@ -38,6 +38,7 @@ bool about(double a, double b, double share, double slack = 0) {
 }  // namespace
 
 std::string Broken::text() const { return fmt::format("{}: {} against {}", rule, claimed, bound); }
+std::string Broken::verdict() const { return "breaks a rule of physics or arithmetic, " + text(); }
 
 std::optional<Broken> check_rate(double samples_per_s, double s, double samples, double within) {
   if (about(samples_per_s * s, samples, within) && samples > 0) return std::nullopt;
@@ -268,7 +269,7 @@ std::vector<Trial> mark_broken(std::vector<Trial> trials, const std::map<std::st
     const auto at = bounds.find(trial.contender);
     if (at == bounds.end()) continue;
     const std::vector<Broken> broken = check_trial(trial, at->second);
-    if (!broken.empty()) trial.invalid = "breaks a rule of physics or arithmetic, " + broken.front().text();
+    if (!broken.empty()) trial.invalid = broken.front().verdict();
   }
   return trials;
 }

@@ -25,6 +25,7 @@ struct Broken {
   std::string claimed = {};  // "625e9 FLOP/s"
   std::string bound = {};    // "230e9 FLOP/s"
   std::string text() const;
+  std::string verdict() const;  // "breaks a rule of physics or arithmetic, " and the text
   bool operator==(const Broken&) const = default;
 };
 

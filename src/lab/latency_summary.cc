@@ -102,7 +102,7 @@ class Mode {
       return false;
     }
     const std::vector<Broken> broken = check_latency(trial);
-    if (!broken.empty()) row_.note = "breaks a rule of physics or arithmetic, " + broken.front().text();
+    if (!broken.empty()) row_.note = broken.front().verdict();
     return broken.empty();
   }
 

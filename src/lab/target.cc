@@ -146,14 +146,8 @@ class Trainings {
     trial.start_up_ns = process.start_up_ns;
     trial.effective = process.effective;
     std::vector<Burst> bursts;
-    if (const auto looked = look_on(*process.worker, lane, trial, bursts); !looked)
-      trial.failure = Failure{"state", looked.error().text(), {}};
-    if (!process.worker->ok()) trial.failure = process.worker->failure();
-    // What it answered before its state was asked for is judged all the same.
-    if (!trial.failure || trial.failure->stage == "state") {
-      if (auto broken = broken_rule(plan_, lane, std::move(bursts), trial.rounds, process))
-        trial.failure = std::move(broken);
-    }
+    const Status looked = look_on(*process.worker, lane, trial, bursts);
+    trial.failure = failure_of(plan_, lane, std::move(bursts), trial.rounds, process, looked);
     process.worker->close();
     return add(std::move(trial));
   }

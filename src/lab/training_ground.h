@@ -75,6 +75,12 @@ Status write_shuffled(const ir::Workload& workload, const std::filesystem::path&
 std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Burst> bursts,
                                    const std::vector<HostRound>& rounds, const TrainingProcess& process);
 
+// Why a training counts for nothing: its worker failed, broke a rule, or gave no parameters to look at
+// (`looked`).
+std::optional<Failure> failure_of(const Plan& plan, size_t lane, std::vector<Burst> bursts,
+                                  const std::vector<HostRound>& rounds, const TrainingProcess& process,
+                                  const Status& looked);
+
 // What the host did while `act` kept a contender's process busy, by the recipe's rule. What the processes use
 // that it started is its own.
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,

@@ -100,8 +100,7 @@ std::vector<Key> keys_of_the_race() {
        .least = 0,
        .most = 10000,
        .doc = "NVIDIA's GPUs are held at this clock for the run (root only), and given back however it ends; "
-              "0: they "
-              "are left alone"},
+              "0: they are left alone"},
       {.section = "race",
        .name = "sample_ms",
        .kind = Kind::kInt,

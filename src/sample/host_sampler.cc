@@ -71,8 +71,8 @@ Reading throttled(const fs::path& root) {
 
 // Of our own cgroup: in a container the machine's is that of everybody on it. The machine's where no group
 // tells.
-Reading pressure(const fs::path& root, const std::string& resource) {
-  for (const fs::path& folder : cgroup_folders(root, "")) {
+Reading pressure(const fs::path& root, const std::vector<fs::path>& groups, const std::string& resource) {
+  for (const fs::path& folder : groups) {
     const auto text = read_sensor(folder / (resource + ".pressure"));
     if (const auto seconds = text ? parse_pressure_some_s(*text) : Result<double>(Error{})) return *seconds;
   }
@@ -118,9 +118,10 @@ HostSnapshot HostSampler::take() const {
   snapshot.uptime_s = reading(parsed(root, "proc/uptime", parse_uptime_s));
   take_stat(options_, snapshot);
   snapshot.throttled_s = throttled(root);
-  snapshot.cpu_pressure_s = pressure(root, "cpu");
-  snapshot.memory_pressure_s = pressure(root, "memory");
-  snapshot.io_pressure_s = pressure(root, "io");
+  const std::vector<fs::path> groups = cgroup_folders(root, "");
+  snapshot.cpu_pressure_s = pressure(root, groups, "cpu");
+  snapshot.memory_pressure_s = pressure(root, groups, "memory");
+  snapshot.io_pressure_s = pressure(root, groups, "io");
   snapshot.cgroup_memory = sample_cgroup_memory(root);
   snapshot.load = reading(parsed(root, "proc/loadavg", parse_load));
   snapshot.clock_ghz = options_.probe_clock ? clock_probe() : Reading::absent("not asked for");

@@ -16,11 +16,11 @@ namespace {
 // leaves no sum.
 class Sum {
  public:
+  // `text`: of the thread's `file`.
   template <typename Parse, typename Take>
-  void add(const fs::path& file, Parse parse, Take take) {
-    const auto text = read_sensor(file);
+  void add(const Result<std::string>& text, const char* file, Parse parse, Take take) {
     if (!text) {
-      if (!sum_) why_ = fmt::format("there is no readable {}", file.filename().string());
+      if (!sum_) why_ = fmt::format("there is no readable {}", file);
       return;
     }
     const auto value = parse(*text);
@@ -57,9 +57,10 @@ ProcessSnapshot sample_process(pid_t pid, const fs::path& root) {
   const auto count = [](int64_t switches) { return static_cast<double>(switches); };
   std::error_code code;
   for (const auto& task : fs::directory_iterator(folder / "task", code)) {
-    involuntary.add(task.path() / "status", parse_involuntary_switches, count);
-    voluntary.add(task.path() / "status", parse_voluntary_switches, count);
-    wait.add(task.path() / "schedstat", parse_schedstat,
+    const auto status = read_sensor(task.path() / "status");
+    involuntary.add(status, "status", parse_involuntary_switches, count);
+    voluntary.add(status, "status", parse_voluntary_switches, count);
+    wait.add(read_sensor(task.path() / "schedstat"), "schedstat", parse_schedstat,
              [](const SchedStat& s) { return static_cast<double>(s.wait_ns) / 1e9; });
   }
   snapshot.involuntary_switches = involuntary.reading(gone);

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
+from bakeoff_runner.torch_threads import limit_threads
 
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
@@ -245,10 +246,7 @@ class TorchBackend(Backend):
 
     def prepare(self, dtype: str, threads: int) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
-        import torch
-
-        if torch.get_num_threads() != threads:  # see the adapter of torch
-            torch.set_num_threads(threads)
+        limit_threads(threads)
 
     def versions(self) -> dict[str, str]:
         import torch

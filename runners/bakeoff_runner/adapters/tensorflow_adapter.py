@@ -51,7 +51,7 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, batches_per_epoch, hash_batches
+from bakeoff_runner.pipeline import TimedBatches, hash_batches, timed_calls
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -405,14 +405,8 @@ class TensorFlowAdapter(Adapter):
 
     def _stream(self) -> TimedBatches:
         if self._batches is None:
-            calls = self._calls()
             script = self._the_script()
-            whole = batches_per_epoch(script, self._data)
-            self._batches = TimedBatches(
-                iter(script.batches(self._data)),
-                per_epoch=whole - whole % calls.steps,
-                each=calls.steps,
-            )
+            self._batches = timed_calls(script, self._data, self._calls())
         return self._batches
 
     def batch_hashes(

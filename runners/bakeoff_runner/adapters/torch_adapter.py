@@ -60,6 +60,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
+from bakeoff_runner.torch_threads import limit_threads
 
 if TYPE_CHECKING:
     import torch
@@ -122,10 +123,7 @@ class TorchAdapter(Adapter):
         import numpy
         import torch
 
-        # The call switches off MKL's own choice of fewer threads for small products,
-        # which whoever sets OMP_NUM_THREADS alone keeps.
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
+        limit_threads(threads)
         self._dtype = torch.float64 if dtype == "float64" else torch.float32
         torch.set_default_dtype(self._dtype)
         cuda = torch.cuda.is_available()

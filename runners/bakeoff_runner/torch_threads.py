@@ -1,0 +1,15 @@
+"""How many threads torch computes with, for its own adapter and for Keras on torch."""
+
+from __future__ import annotations
+
+
+def limit_threads(threads: int) -> None:
+    """Gives torch so many, unless it has them by ``OMP_NUM_THREADS`` already.
+
+    The call switches off MKL's own choice of fewer threads for small products, which
+    whoever sets the variable alone keeps.
+    """
+    import torch
+
+    if torch.get_num_threads() != threads:
+        torch.set_num_threads(threads)
