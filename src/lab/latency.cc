@@ -23,6 +23,8 @@ namespace {
 // Longer than its arrivals take, and it is cut off: the queue grows.
 constexpr double kPatience = 1.25;
 constexpr double kPatienceSeconds = 1;
+// Of a shorter burst a good part is what comes after a pause: cold caches, threads that wake.
+constexpr int64_t kTellingBurst = 10'000'000;  // ns
 
 }  // namespace
 
@@ -30,8 +32,10 @@ double fastest_step_ms(const std::vector<Trial>& trials, const std::string& cont
   double fastest = 0;
   for (const Trial& trial : trials) {
     if (trial.contender != contender || !heat_value(trial) || !had_the_processors(trial)) continue;
-    for (const Burst& burst : trial.bursts)
+    for (const Burst& burst : trial.bursts) {
+      if (burst.ns < kTellingBurst) continue;
       fastest = fastest > 0 ? std::min(fastest, burst.ms_per_step()) : burst.ms_per_step();
+    }
   }
   return fastest;
 }
