@@ -241,6 +241,10 @@ class Heat {
 
  private:
   static constexpr const char* kClockJump = "the clock jumped";
+  // Of a few short steps most is what comes after a pause; a burst planned by them would be as short.
+  static constexpr double kTellingWarmUp = 0.05;  // seconds
+  static constexpr int kWarmUpRuns = 3;
+  static constexpr int64_t kWarmUpGrowth = 16;
 
   // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
   // reverses it.
@@ -286,8 +290,14 @@ class Heat {
     int64_t steps = race.warmup_steps - 1;
     if (cap_s > 0 && member.step_s > 0)
       steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
-    warm_up(member, sensing_, steps);
-    member.burst_steps = stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, cap_s);
+    for (int run = 0; run < kWarmUpRuns; ++run) {
+      warm_up(member, sensing_, steps);
+      member.burst_steps = stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, cap_s);
+      const bool tells = static_cast<double>(steps) * member.step_s >= kTellingWarmUp ||
+                         member.burst_steps < std::max(kWarmUpGrowth, 4 * steps);
+      if (tells || steps <= 0 || !member.worker->ok() || proc::interrupted()) return;
+      steps *= kWarmUpGrowth;
+    }
   }
 
   // One burst of everybody, with the host looked at before and after.

@@ -133,10 +133,11 @@ class Summariser {
     }
     const auto sound = trials_of(contender.id, true);
     row.start_up = start_up(sound, row.proof);
-    const bool confirmed =
-        std::any_of(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
+    // One heat alone says nothing of its own noise.
+    const auto again = std::count_if(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
+    const bool confirmed = again > 1;
+    row.confirmed = confirmed ? static_cast<int>(again) : 0;
     for (const Trial* t : sound) {
-      row.confirmed += t->confirms;
       if (confirmed && !t->confirms) continue;  // what chose the winner flatters it
       row.heat_ms.push_back(std::exp(*heat_value(*t)));
       for (const double step : step_times(*t)) row.step_ms.push_back(step);

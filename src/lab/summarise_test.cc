@@ -15,9 +15,12 @@
 namespace bakeoff::lab {
 namespace {
 
+using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::TestFolder;
 
 constexpr int64_t kMs = 1'000'000;
@@ -219,6 +222,18 @@ TEST(Summarise, TimesOfAConfirmedWinnerAreThoseOfItsFreshHeats) {
               ElementsAre(HasSubstr("in 3 fresh heats that had no part in choosing it: the times of fast")));
 }
 
+TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
+  HandMade run({"slow", "fast"});
+  run.race({{"slow", 8}, {"fast", 4}}, 10);
+  run.add("fast", 11, 9).confirms = true;
+  const Summary s = run.summary();
+  EXPECT_EQ(s.ranked[0].contender.id, "fast");
+  EXPECT_EQ(s.ranked[0].heat_ms.size(), 11u);
+  EXPECT_EQ(s.ranked[0].confirmed, 0);
+  EXPECT_LT(s.ranked[0].ms_per_step.value, 5);
+  EXPECT_THAT(s.notes, Not(Contains(HasSubstr("fresh heats"))));
+}
+
 TEST(Summarise, WhatRacingSparedIsCounted) {
   HandMade run({"slow", "b", "a"});
   run.race({{"slow", 400}, {"a", 4}, {"b", 4.5}}, 1);
@@ -382,6 +397,12 @@ TEST(Summarise, ALeaderThatFailedIsNoLongerTheMeasure) {
   EXPECT_EQ(s.ranked[1].verdict, "materially slower");
   EXPECT_THAT(s.sentence, HasSubstr("a is the fastest here: the next, b, takes 2.0"));
   EXPECT_THAT(ids(s.unranked), ElementsAre("flash"));
+}
+
+TEST(Summarise, AVerdictNamesAFewAndCountsTheRest) {
+  HandMade run({"a", "b", "c", "d", "e", "f"});
+  run.race({{"a", 4}, {"b", 4.1}, {"c", 4.1}, {"d", 4.1}, {"e", 4.1}, {"f", 4.1}}, 3, 0.05);
+  EXPECT_THAT(run.summary().sentence, ContainsRegex("not told apart from ., ., . and 2 others yet"));
 }
 
 TEST(Summarise, TooLittleEvidenceIsUndecided) {

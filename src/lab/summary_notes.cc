@@ -110,6 +110,14 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
 
 namespace {
 
+// "a, b, c and 7 others".
+std::string named(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost - 1, ", "),
+                     names.size() - kMost + 1);
+}
+
 // Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
 std::string group_sentence(const std::vector<const Row*>& rows, const std::string& words, double margin) {
   const Row& leader = *rows.front();
@@ -127,9 +135,9 @@ std::string group_sentence(const std::vector<const Row*>& rows, const std::strin
         next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
   }
   if (open.empty())
-    return fmt::format("{} leads, tied with {} within {:g}%.", name, fmt::join(tied, ", "), 100 * margin);
+    return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);
   return fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.", name,
-                     fmt::join(open, ", "), 100 * margin);
+                     named(open), 100 * margin);
 }
 
 }  // namespace

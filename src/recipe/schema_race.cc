@@ -46,7 +46,8 @@ std::vector<Key> keys_of_the_race() {
        .fallback = "5",
        .least = 1,
        .most = 100000,
-       .doc = "steps after the first one that are not counted"},
+       .doc = "steps after the first one that are not counted; more where they are too short to tell how "
+              "long a burst is"},
       {.section = "race",
        .name = "bursts",
        .kind = Kind::kInt,

@@ -165,6 +165,7 @@ void add_latency(const lab::Summary& s, View& page) {
                {"latency_state", c.state}, {"latency_requests", c.requests},
                {"latency_note", c.note},   {"latency_class", c.state == "steady" ? "good" : "bad"}};
     v.flags["has_latency_note"] = !c.note.empty();
+    v.texts["latency_span"] = std::to_string(6 + c.percentiles.size());
     for (const LatencyCell& one : c.percentiles) {
       View p;
       p.texts = {{"latency_of", one.title},
