@@ -8,10 +8,10 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/files.h"
 #include "lab/invariants.h"
 #include "proc/process_tree.h"
 #include "sample/counters.h"
+#include "sample/sensor_file.h"
 
 namespace bakeoff::lab {
 
@@ -50,8 +50,8 @@ std::map<std::string, double> usage_between(const UsageMark& before, const Usage
 
 namespace {
 
-sample::CpuTicks ticks_of(pid_t pid) {
-  const auto stat = read_file(std::filesystem::path("/proc") / std::to_string(pid) / "stat");
+sample::CpuTicks ticks_of(pid_t pid, const std::filesystem::path& root) {
+  const auto stat = sample::read_sensor(root / "proc" / std::to_string(pid) / "stat");
   if (!stat) return {};
   const auto ticks = sample::parse_cpu_ticks(*stat);
   return ticks ? *ticks : sample::CpuTicks{};
@@ -59,11 +59,11 @@ sample::CpuTicks ticks_of(pid_t pid) {
 
 }  // namespace
 
-double tree_cpu_s(pid_t pid) {
+double tree_cpu_s(pid_t pid, const std::filesystem::path& root) {
   const auto own = sample::cpu_time_ns(pid);
-  int64_t ticks = ticks_of(pid).of_ended_children;
+  int64_t ticks = ticks_of(pid, root).of_ended_children;
   for (const pid_t child : proc::descendants(pid)) {
-    const sample::CpuTicks spent = ticks_of(child);
+    const sample::CpuTicks spent = ticks_of(child, root);
     ticks += spent.own + spent.of_ended_children;
   }
   return (own ? static_cast<double>(*own) / 1e9 : 0) +

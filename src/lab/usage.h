@@ -55,8 +55,9 @@ UsageMark mark_usage(pid_t pid, const std::filesystem::path& root = "/");
 std::map<std::string, double> usage_between(const UsageMark& before, const UsageMark& after, Texts& absent);
 
 // Seconds of processor time of a process, its descendants (workers of a DataLoader), and those of them that
-// ended; of the descendants in the kernel's ticks.
-double tree_cpu_s(pid_t pid);
+// ended; of the descendants in the kernel's ticks, from <root>/proc/<pid>/stat. What cannot be read adds
+// nothing.
+double tree_cpu_s(pid_t pid, const std::filesystem::path& root = "/");
 
 // A contender's, over all bursts of its sound trials that count. Without the numbers: empty.
 struct Usage {

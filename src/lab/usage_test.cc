@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,33 @@ TEST(TreeCpu, CountsChildrenThatWorkAndThoseThatEnded) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_GE(tree_cpu_s(::getpid()) - before, 0.15) << "of one that was waited for";
+}
+
+TEST(TreeCpu, WaitsForNoPipe) {
+  const TestFolder folder;
+  const fs::path proc = folder / "proc" / std::to_string(::getpid());
+  ASSERT_TRUE(write_file(proc / "stat", "7 (a) S 1 2 3 4 5 6 7 8 9 10 1 2 300 400 5\n"));
+  const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double with_ended = tree_cpu_s(::getpid(), folder / ".");
+  EXPECT_GE(with_ended, 700 / ticks) << "of those that ended";
+  fs::remove(proc / "stat");
+  ASSERT_EQ(::mkfifo((proc / "stat").c_str(), 0600), 0);
+  const double own = tree_cpu_s(::getpid(), folder / ".");
+  EXPECT_GT(own, 0) << "that of the kernel's clock";
+  EXPECT_LT(own, with_ended);
+}
+
+TEST(MarkUsage, WaitsForNoPipe) {
+  const TestFolder folder;
+  const fs::path proc = folder / "proc" / std::to_string(::getpid());
+  fs::create_directories(proc / "task/7");
+  for (const char* file : {"stat", "task/7/status", "task/7/schedstat"})
+    ASSERT_EQ(::mkfifo((proc / file).c_str(), 0600), 0) << file;
+  const UsageMark seen = mark_usage(::getpid(), folder / ".");
+  EXPECT_TRUE(seen.cpu_s);
+  for (const sample::Reading& reading :
+       {seen.process.minor_faults, seen.process.voluntary_switches, seen.process.wait_s})
+    EXPECT_THAT(reading.reason(), ::testing::HasSubstr("there is no"));
 }
 
 TEST(MarkUsage, ReadsEnergyBelowItsRoot) {

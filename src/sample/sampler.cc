@@ -1,9 +1,11 @@
 #include "sample/sampler.h"
 
 #include <fmt/format.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
@@ -36,6 +38,30 @@ namespace {
 using Nanoseconds = std::chrono::nanoseconds;
 using Steady = std::chrono::steady_clock;
 
+// Wakes one thread, which holds no lock meanwhile: from a condition variable the lock comes back as one that
+// others wait for, and giving it up is a system call of its own.
+class Bell {
+ public:
+  Bell() { ::sem_init(&rung_, 0, 0); }
+  ~Bell() { ::sem_destroy(&rung_); }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  void ring() { ::sem_post(&rung_); }
+  // Both may also return early, for nothing.
+  void wait() { ::sem_wait(&rung_); }
+  // Whether it was rung before `last`.
+  bool wait_until(Steady::time_point last) {
+    const auto ns = std::chrono::duration_cast<Nanoseconds>(last.time_since_epoch()).count();
+    const timespec time = {.tv_sec = ns / kSecond, .tv_nsec = ns % kSecond};
+    return ::sem_clockwait(&rung_, CLOCK_MONOTONIC, &time) == 0 || errno == EINTR;
+  }
+
+ private:
+  static constexpr int64_t kSecond = 1'000'000'000;
+  sem_t rung_;
+};
+
 struct Source {
   Sensor sensor;
   std::vector<Series> series;     // parallel to sensor.names
@@ -50,7 +76,7 @@ struct Source {
 struct Sampler::State {
   SamplerOptions options;
   std::mutex mutex;
-  std::condition_variable wake;                  // the thread: begin, end or stop
+  Bell wake;                                     // the thread: begin, end or stop
   std::condition_variable idle;                  // the owner: no look is under way
   std::vector<std::unique_ptr<Source>> sources;  // a thread that hangs keeps its own
   std::vector<size_t> wanted;
@@ -88,22 +114,37 @@ struct Sampler::State {
       const size_t i = wanted[at];
       const Source& source = *sources[i];
       if (!source.dead.empty()) continue;
-      const int64_t ns = clock().now_ns();
-      if (source.looked_ns != 0 && ns - source.looked_ns < source.sensor.least_ns) continue;
+      const int64_t least = source.sensor.least_ns;
+      if (least > 0 && source.looked_ns != 0 && clock().now_ns() - source.looked_ns < least) continue;
       if (!look(i, number, lock)) return;
+    }
+  }
+
+  // Returns at `next`, or where this round or the thread's work is over.
+  void sleep_until(Steady::time_point next, uint64_t number, std::unique_lock<std::mutex>& lock) {
+    const uint64_t started = round;
+    for (bool rung = true; rung && mine(number) && started == round;) {
+      lock.unlock();
+      rung = wake.wait_until(next);
+      lock.lock();
     }
   }
 
   void run(uint64_t number) {
     std::unique_lock lock(mutex);
     while (mine(number)) {
-      wake.wait(lock, [&] { return active || !mine(number); });
+      if (!active) {
+        lock.unlock();
+        wake.wait();
+        lock.lock();
+        continue;
+      }
       const uint64_t started = round;
       auto next = Steady::now();
       while (mine(number) && started == round) {
         look_at_all(number, lock);
         next = std::max(next + Nanoseconds(options.period_ns), Steady::now());
-        wake.wait_until(lock, next, [&] { return !mine(number) || started != round; });
+        if (started == round) sleep_until(next, number, lock);
       }
     }
   }
@@ -139,7 +180,7 @@ struct Sampler::Thread {
   ~Thread() {
     std::unique_lock lock(state->mutex);
     state->stop = true;
-    state->wake.notify_all();
+    state->wake.ring();
     const bool joinable = state->settled(lock);
     lock.unlock();
     if (joinable)
@@ -176,7 +217,7 @@ void Sampler::begin(std::vector<size_t> wanted) {
     std::fill(state.sources[i]->series.begin(), state.sources[i]->series.end(), Series{});
   state.active = true;
   ++state.round;
-  state.wake.notify_all();
+  state.wake.ring();
 }
 
 std::map<std::string, Series> Sampler::end() {
@@ -184,7 +225,7 @@ std::map<std::string, Series> Sampler::end() {
   std::unique_lock lock(state.mutex);
   state.active = false;
   ++state.round;
-  state.wake.notify_all();
+  state.wake.ring();
   thread_->give_up_if_hanging(lock);
   std::map<std::string, Series> all;
   for (const size_t i : state.wanted) {
