@@ -37,8 +37,8 @@ workload all_sorts(picture: f32[N,3,9,8], words: i32[N,5], y: i32[N]) {
 }
 )";
 
-// Every form of the ops of sequences: masks of both kinds, LSTMs with and without bias, one of them under names
-// that are not torch's.
+// Every form of the ops of sequences: masks of both kinds, LSTMs with and without bias, one of them under
+// names that are not torch's.
 inline constexpr const char* kSequencesModel = R"(
 workload sequences(x: f32[N,6,4], last: i32[N], y: i32[N]) {
   placed = position_embedding(x; weight=place.weight[8,4])
@@ -54,6 +54,24 @@ workload sequences(x: f32[N,6,4], last: i32[N], y: i32[N]) {
   f = flatten(a5)
   logits = linear(f; weight=head.weight[3,24], bias=head.bias[3])
   loss = softmax_cross_entropy(logits, y)
+}
+)";
+
+// Targets that are computed: a real one, from an input named like a function of the scripts, and integers.
+inline constexpr const char* kComputedTargetModel = R"(
+workload computed_target(half: f32[N,4]) {
+  a = linear(half; weight=a.weight[3,4])
+  b = linear(half; weight=b.weight[3,4])
+  loss = mse(a, b)
+}
+)";
+inline constexpr const char* kComputedLabelsModel = R"(
+workload computed_labels(x: f32[N,4], y: i32[N,2,3]) {
+  h = linear(x; weight=fc.weight[24,4])
+  n = batch_norm(h; weight=bn.weight[24], bias=bn.bias[24], mean=bn.running_mean[24], var=bn.running_var[24])
+  logits = reshape(n) shape=N,6,4
+  labels = flatten(y)
+  loss = softmax_cross_entropy(logits, labels)
 }
 )";
 

@@ -111,13 +111,15 @@ std::string dropout_constant(const Graph& graph, double rate) {
 }
 
 ForwardPrinter::ForwardPrinter(CodeWriter& out, const Graph& graph, std::string transpose,
-                               std::vector<std::string> params, Namer names, bool explicit_norms)
+                               std::vector<std::string> params, Namer names, bool explicit_norms,
+                               std::string half)
     : out_(out),
       graph_(graph),
       transpose_(std::move(transpose)),
       params_(std::move(params)),
       names_(std::move(names)),
-      explicit_norms_(explicit_norms) {
+      explicit_norms_(explicit_norms),
+      half_(std::move(half)) {
   for (const ir::ValueId id : graph.forward_inputs()) variables_[id] = graph.inputs[static_cast<size_t>(id)];
   for (const int n : graph.live) {
     for (const ir::ValueId id : graph.workload.nodes[static_cast<size_t>(n)].inputs) last_use_[id] = n;
@@ -140,6 +142,10 @@ std::string ForwardPrinter::input(size_t i) const {
 }
 
 std::string ForwardPrinter::param(std::string_view slot) const {
+  return half_.empty() ? full_param(slot) : fmt::format("{}({})", half_, full_param(slot));
+}
+
+std::string ForwardPrinter::full_param(std::string_view slot) const {
   return params_[static_cast<size_t>(node().param(slot))];
 }
 
@@ -208,11 +214,15 @@ void ForwardPrinter::alias() {
   if (variable != from) out_.line(variable + " = " + from);
 }
 
-std::string ForwardPrinter::result() const {
-  const auto& reads = graph_.plan.reads.back();
-  std::string text = value(graph_.workload.prediction(), reads[0]);
-  if (graph_.computes_target()) text += ", " + value(graph_.loss().inputs[1], reads[1]);
-  return text;
+std::vector<std::string> ForwardPrinter::results(const std::string& widen) const {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < (graph_.computes_target() ? 2 : 1); ++i) {
+    const ir::ValueId id = graph_.loss().inputs[i];
+    const std::string text = value(id, graph_.plan.reads.back()[i]);
+    const bool real = graph_.types[static_cast<size_t>(id)].dtype == ir::DType::kF32;
+    all.push_back(real ? fmt::format(fmt::runtime(widen), text) : text);
+  }
+  return all;
 }
 
 void print_list(CodeWriter& out, const std::string& head, char open, const std::vector<std::string>& items,

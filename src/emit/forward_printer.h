@@ -57,15 +57,18 @@ std::string dropout_constant(const Graph& graph, double rate);
 class ForwardPrinter {
  public:
   // `transpose`: the framework's function, called as transpose(value, (0, 2, 3, 1)). `params`: the expression
-  // of each parameter, by ParamId. `explicit_norms`: normalisations state epsilon and momentum.
+  // of each parameter, by ParamId. `explicit_norms`: normalisations state epsilon and momentum. `half`: the
+  // script's function that rounds a parameter to half precision; empty: it computes in float32.
   ForwardPrinter(CodeWriter& out, const Graph& graph, std::string transpose, std::vector<std::string> params,
-                 Namer names, bool explicit_norms);
+                 Namer names, bool explicit_norms, std::string half = "");
 
   // Before each node, in order of graph.live.
   void begin(int node);
   // Expression of an input of the present node, in the order in which the node reads it.
   std::string input(size_t i = 0) const;
+  // A parameter in the precision that products are in; full_param: as it is stored.
   std::string param(std::string_view slot) const;
+  std::string full_param(std::string_view slot) const;
   // True for the weight of a linear that is also an embedding's table: it is stored O,I.
   bool stored_as_table(std::string_view slot) const;
   bool has(std::string_view slot) const { return node().has(slot); }
@@ -91,8 +94,9 @@ class ForwardPrinter {
                        const std::string& option);
   // variable = the input's variable
   void alias();
-  // What the loss reads: "prediction" or "prediction, target".
-  std::string result() const;
+  // What the loss reads: the prediction and, where it is computed, the target. `widen`: a format string that
+  // is put around those that are real.
+  std::vector<std::string> results(const std::string& widen = "{}") const;
 
  private:
   std::string value(ir::ValueId id, Order wanted) const;
@@ -104,6 +108,7 @@ class ForwardPrinter {
   std::vector<std::string> params_;
   Namer names_;
   bool explicit_norms_;
+  std::string half_;
   std::map<ir::ValueId, std::string> variables_;
   std::map<ir::ValueId, int> last_use_;
   int node_ = -1;

@@ -1,7 +1,5 @@
 #include "emit/precision.h"
 
-#include "ir/op_table.h"
-
 namespace bakeoff::emit {
 
 Precision precision_of(const Request& request) {
@@ -10,22 +8,6 @@ Precision precision_of(const Request& request) {
   return {.half = half == kFullPrecision ? "" : half,
           .tf32 = setting_or(request.settings, "tf32", "false") == "true",
           .scaler = setting_or(request.settings, "scaler", "false") == "true"};
-}
-
-Status check_casts(const Request& request, const std::string& title) {
-  const Precision precision = precision_of(request);
-  if (!precision.mixed()) return Done{};
-  for (const ir::Node& node : request.workload.nodes) {
-    if (node.op != ir::Op::kBatchNorm && node.op != ir::Op::kLstm) continue;
-    return Error{.message = title + " scripts have no " + precision.half + " for op '" +
-                            ir::info(node.op).name + "' (value '" + node.output + "')",
-                 .remedy = "leave out precision"};
-  }
-  if (!request.workload.is_input(request.workload.nodes.back().inputs[1])) {
-    return Error{.message = title + " scripts have no " + precision.half + " where the target is computed",
-                 .remedy = "leave out precision"};
-  }
-  return Done{};
 }
 
 Setting precision_setting(const std::string& how) {

@@ -19,10 +19,6 @@ struct Precision {
 // Of a request to train; a prediction is in float32.
 Precision precision_of(const Request& request);
 
-// For frameworks whose scripts cast parameters and inputs themselves. Error: an op of the workload keeps
-// sums that half precision spoils (running statistics, a recurrence), or the target is computed, too.
-Status check_casts(const Request& request, const std::string& title);
-
 // Settings of frameworks. `how`: what the framework does to compute in half precision.
 Setting precision_setting(const std::string& how);
 Setting tf32_setting(const std::string& how);

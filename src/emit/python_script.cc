@@ -89,6 +89,21 @@ void print_load_weights(CodeWriter& out, const Request& request, bool has_layout
       "return weights\n");
 }
 
+void print_half_inputs(CodeWriter& out, const Graph& graph) {
+  for (const ir::ValueId id : graph.forward_inputs()) {
+    const auto i = static_cast<size_t>(id);
+    if (graph.workload.inputs[i].type.dtype == ir::DType::kF32)
+      out.line(fmt::format("{0} = half({0})", graph.inputs[i]));
+  }
+}
+
+void print_return(CodeWriter& out, const std::vector<std::string>& values, const std::string& tail) {
+  const std::string flat = fmt::format("return {}", fmt::join(values, ", "));
+  const bool fits = out.column() + static_cast<int>((flat + tail).size()) <= 88;
+  if (values.size() == 1 || (tail.empty() && fits)) return out.line(flat + tail);
+  print_list(out, "return ", '(', values, tail);
+}
+
 void print_arguments(CodeWriter& out, const Request& request) {
   out.line("here = Path(__file__).resolve().parent");
   out.line("parser = argparse.ArgumentParser(description=__doc__)");

@@ -22,6 +22,10 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
 // def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
 void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
+// At the head of a forward pass in half precision: "x = half(x)" for every real input.
+void print_half_inputs(CodeWriter& out, const Graph& graph);
+// What a forward pass gives: "return a, b", with a `tail` "return (a, b), stats".
+void print_return(CodeWriter& out, const std::vector<std::string>& values, const std::string& tail = "");
 // The arguments of main(): --data, --weights (equalised track) and --steps.
 void print_arguments(CodeWriter& out, const Request& request);
 // The loop of main() over `data`: a line "batch 10: mean output 0.012345" for every tenth. `head`:

@@ -204,6 +204,8 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   EXPECT_NEAR(*loss_distance(near), 0.01, 1e-9);
   EXPECT_NEAR(*gradient_distance(near), 0.03, 1e-9);
   EXPECT_EQ(near.losses, reference_.losses32);
+  // The steps of the variant without dropout, too: the reference has none.
+  EXPECT_THAT(read_file(folder_ / "built.float32").value(), Not(HasSubstr("True")));
   const Parity far = variant(0.2);
   EXPECT_FALSE(far.passed());
   EXPECT_EQ(far.diverges_at, "bfloat16 loss");

@@ -94,14 +94,15 @@ void compare_step(Worker& worker, const GateJob& job, const Reference& reference
   fs::remove(out, code);
 }
 
-// The first training steps, as they will be timed.
+// The first training steps, as they will be timed but without dropout, which every framework draws anew.
 void compare_steps(Worker& worker, const GateJob& job, const Reference& reference,
                    const GateContender& contender, Parity& parity) {
   parity.effective.clear();
   worker.build({.script = contender.script,
                 .weights = reference.initial_file,
                 .data = job.data,
-                .layout = contender.layout},
+                .layout = contender.layout,
+                .dropout = false},
                parity.effective);
   const auto losses = worker.losses(job.steps);
   if (!losses) return;

@@ -25,7 +25,6 @@ Result<Emitted> emit_jax(const Request& request) {
       optimizer.eps_form == ir::EpsForm::kHat) {
     return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
   }
-  CHECK_OK(check_casts(request, "JAX"));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types);
   Namer names(jax::reserved_names());

@@ -66,26 +66,37 @@ TEST(Jax, WritesTheNetworksAsTheirGoldens) {
   expect_golden("jax/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
-Result<Emitted> in_precision(const std::string& workload, const ir::Training& training,
+Result<Emitted> in_precision(const ir::Workload& workload, const ir::Training& training,
                              const std::string& precision, const std::string& tf32 = "false") {
   const Settings settings = {
       {"donate", "true"}, {"steps_per_call", "1"}, {"precision", precision}, {"tf32", tf32}};
-  return jax_framework().emit({*zoo::build(workload), training, settings, "train_jax.py"});
+  return jax_framework().emit({workload, training, settings, "train_jax.py"});
 }
 
+// The norms of mlp_deep and the cells of the LSTMs stay in float32.
 TEST(Jax, WritesPrecisionsAsTheirGoldens) {
-  expect_golden("jax/precision_bfloat16.py", in_precision("mnist_cnn", mnist_training(), "bfloat16")->source);
-  expect_golden("jax/precision_bfloat16_bert.py",
-                in_precision("bert_small", adam_training(), "bfloat16")->source);
+  const auto source = [](const ir::Workload& workload, const ir::Training& training, const char* precision,
+                         const char* tf32 = "false") {
+    return in_precision(workload, training, precision, tf32)->source;
+  };
+  const ir::Training adam = adam_training();
+  expect_golden("jax/precision_bfloat16.py", source(*zoo::build("mnist_cnn"), mnist_training(), "bfloat16"));
+  expect_golden("jax/precision_bfloat16_bert.py", source(*zoo::build("bert_small"), adam, "bfloat16"));
+  expect_golden("jax/precision_bfloat16_mlp_deep.py", source(*zoo::build("mlp_deep"), adam, "bfloat16"));
+  expect_golden("jax/precision_float16_sequences.py", source(*ir::parse(kSequencesModel), adam, "float16"));
   expect_golden("jax/precision_float16_tf32_as_is.py",
-                in_precision("mlp_small", adam_training(Track::kAsIs), "float16", "true")->source);
+                source(*zoo::build("mlp_small"), adam_training(Track::kAsIs), "float16", "true"));
 }
 
-TEST(Jax, RefusesHalfPrecisionForSumsThatItSpoils) {
-  const auto refused = in_precision("mlp_deep", adam_training(), "bfloat16");
-  ASSERT_FALSE(refused);
-  EXPECT_TRUE(holds(refused.error().text(), "JAX scripts have no bfloat16 for op 'batch_norm'"))
-      << refused.error().text();
+TEST(Jax, ComputedTargetsComeBackInFloat32) {
+  const auto source = [](const char* text) {
+    return in_precision(*ir::parse(text), adam_training(), "bfloat16")->source;
+  };
+  const std::string real = source(kComputedTargetModel);
+  EXPECT_TRUE(holds(real, "    return a.astype(jnp.float32), b.astype(jnp.float32)\n")) << real;
+  EXPECT_TRUE(holds(real, "    half_2 = half(half_2)\n")) << real;
+  const std::string integers = source(kComputedLabelsModel);
+  EXPECT_TRUE(holds(integers, "    return (logits.astype(jnp.float32), labels), stats\n")) << integers;
 }
 
 // `full` presets are not trained in tests: that they are emitted at all is tested here.

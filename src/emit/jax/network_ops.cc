@@ -46,6 +46,27 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     _, h = lax.scan(step, (zeros, zeros), jnp.swapaxes(gates, 0, 1))
     return jnp.swapaxes(h, 0, 1)
 )";
+// The state's sums over time are not rounded: the cell is in float32.
+constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+    """The whole sequence from a zero state; the gates are i, f, g, o.
+
+    Products and outputs are in half precision, gates and cell in float32.
+    """
+
+    def step(state, gates):
+        h, c = state
+        gates = (gates + h @ weight_hh).astype(jnp.float32)
+        i, f, g, o = jnp.split(gates, 4, axis=-1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(x.dtype)
+        return (h, c), h
+
+    gates = $gates$
+    h = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    c = h.astype(jnp.float32)
+    _, h = lax.scan(step, (h, c), jnp.swapaxes(gates, 0, 1))
+    return jnp.swapaxes(h, 0, 1)
+)";
 
 constexpr NetworkHelpers kHelpers = {
     .lrn = kLrn,
@@ -65,8 +86,10 @@ void lstm(ForwardPrinter& p, const Node&) {
   emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }
 
-void print_network_helpers(CodeWriter& out, const Graph& graph) {
-  emit::print_network_helpers(out, graph, kHelpers);
+void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
+  NetworkHelpers texts = kHelpers;
+  if (mixed) texts.lstm = kMixedLstm;
+  emit::print_network_helpers(out, graph, texts);
 }
 
 }  // namespace bakeoff::emit::jax

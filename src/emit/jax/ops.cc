@@ -41,12 +41,10 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   const auto quoted = [&](const char* slot) {
     return "\"" + parameters[static_cast<size_t>(node.param(slot))].name + "\"";
   };
-  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
-                                        "stats",   quoted("mean"),    quoted("var")};
+  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias")};
   const bool predicts = p.graph().predicts;
-  if (predicts) {
-    arguments = {p.input(), p.param("weight"), p.param("bias"), p.param("mean"), p.param("var")};
-  }
+  if (!predicts) arguments.push_back("stats");
+  for (const char* slot : {"mean", "var"}) arguments.push_back(predicts ? p.full_param(slot) : quoted(slot));
   if (p.explicit_norms()) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
     if (!predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
@@ -196,6 +194,21 @@ constexpr const char* kBatchNorm =
     stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
     return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
 )";
+// As layers of flax and Keras, and torch under autocast: the sums over a batch are not rounded.
+constexpr const char* kMixedBatchNorm =
+    R"(def batch_norm(x, scale, shift, stats, mean, var, *, eps$eps$, momentum$momentum$):
+    """Normalises with the statistics of the batch and updates the running ones.
+
+    In float32; x comes and goes in half precision.
+    """
+    axes = tuple(range(x.ndim - 1))
+    full = x.astype(jnp.float32)
+    batch_mean, batch_var = full.mean(axes), full.var(axes)
+    stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
+    stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
+    y = (full - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
+    return y.astype(x.dtype)
+)";
 constexpr const char* kInferenceBatchNorm =
     R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
     """Normalises with the running statistics."""
@@ -279,7 +292,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
   return table;
 }
 
-void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms) {
+void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, bool mixed) {
   const auto helper = [&](bool used, const char* text, const char* eps = "", const char* momentum = "") {
     if (!used) return;
     out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
@@ -290,12 +303,13 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms) {
     out.blank(2);
   }
   helper(linear_with_bias(graph), kLinear);
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
+  const char* batch_norm = mixed ? kMixedBatchNorm : kBatchNorm;
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : batch_norm, "=1e-5", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
-  print_network_helpers(out, graph);
+  print_network_helpers(out, graph, mixed);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
@@ -333,6 +347,7 @@ std::set<std::string> reserved_names() {
           "local_response_norm",
           "attention",
           "lstm",
+          "half",
           "forward",
           "loss_fn",
           "train_step",

@@ -14,7 +14,8 @@ const OpFunctions<ForwardPrinter>& op_functions();
 
 // The helper functions (conv2d, batch_norm, ...) that the live nodes call, each followed by two blank lines.
 // `explicit_norms`: epsilon and momentum are arguments of every call; otherwise the helpers have defaults.
-void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms);
+// `mixed`: activations are in half precision.
+void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, bool mixed);
 
 // Statements that compute `loss` from `prediction` and `target`.
 void print_loss(CodeWriter& out, const ir::Node& loss, const std::string& prediction,

@@ -25,14 +25,14 @@ class Script {
     constants();
     load_data();
     batches();
-    print_helpers(out_, graph_, equalised(request_));
+    print_helpers(out_, graph_, equalised(request_), precision_.mixed());
+    if (precision_.mixed()) half();
     forward();
     if (predicts()) {
       print_initialisers(out_, request_, graph_, state_);
       predict_step();
       print_predict_main();
     } else {
-      if (precision_.mixed()) half();
       loss_fn();
       print_optimizer(out_, request_.training);
       out_.print("\n\nOPTIMIZER = make_optimizer()\n\n\n");
@@ -170,7 +170,8 @@ class Script {
     for (const ir::Parameter& parameter : request_.workload.parameters) {
       params.push_back(fmt::format("params[\"{}\"]", parameter.name));
     }
-    ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_));
+    ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_),
+                           precision_.mixed() ? "half" : "");
     out_.call("def forward", forward_signature(), ":");
     {
       const auto body = out_.indent();
@@ -178,17 +179,14 @@ class Script {
         out_.print("\"\"\"The prediction and the new running statistics.\"\"\"\nstats = dict(stats)\n");
       if (const auto count = dropouts(); count > 1 && !graph_.predicts)
         out_.line(fmt::format("keys = jax.random.split(key, {})", count));
+      if (precision_.mixed()) print_half_inputs(out_, graph_);
       for (const int n : graph_.live) {
         const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
         printer.begin(n);
         op_functions().at(node.op)(printer, node);
       }
-      const std::string result = printer.result();
-      if (!stats()) {
-        out_.line("return " + result);
-      } else {
-        out_.line("return " + (graph_.computes_target() ? "(" + result + ")" : result) + ", stats");
-      }
+      print_return(out_, printer.results(precision_.mixed() ? "{}.astype(jnp.float32)" : "{}"),
+                   stats() ? ", stats" : "");
     }
     out_.blank(2);
   }
@@ -202,25 +200,13 @@ class Script {
   }
 
   void half() {
-    out_.print(R"(def half(tree):
-    """Arrays in $half$; their gradients come back in float32."""
-    return jax.tree.map(lambda array: array.astype(jnp.$half$), tree)
+    out_.print(R"(def half(array):
+    """In $half$; its gradient comes back in float32."""
+    return array.astype(jnp.$half$)
 
 
 )",
                {{"half", precision_.half}});
-  }
-
-  // Parameters and real inputs in half precision; integers and keys as they are.
-  std::vector<std::string> rounded(std::vector<std::string> arguments) const {
-    arguments[0] = "half(params)";
-    const auto ids = graph_.forward_inputs();
-    for (size_t n = 0; n < ids.size(); ++n) {
-      const auto i = static_cast<size_t>(ids[n]);
-      if (request_.workload.inputs[i].type.dtype == ir::DType::kF32)
-        arguments[n + 1] = "half(" + graph_.inputs[i] + ")";
-    }
-    return arguments;
   }
 
   void loss_fn() {
@@ -232,10 +218,7 @@ class Script {
       const std::string left = !stats()                   ? both
                                : graph_.computes_target() ? "(" + both + "), stats"
                                                           : both + ", stats";
-      std::vector<std::string> given = forward_signature();
-      if (precision_.mixed()) given = rounded(given);
-      out_.call(left + " = forward", given);
-      if (precision_.mixed()) out_.line(fmt::format("{0} = {0}.astype(jnp.float32)", prediction));
+      out_.call(left + " = forward", forward_signature());
       print_loss(out_, graph_.loss(), prediction,
                  graph_.computes_target() ? "target" : target_expression(graph_, "jnp.transpose"));
       out_.line(stats() ? "return loss, stats" : "return loss");

@@ -44,6 +44,24 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
         outputs.append(h)
     return tf.stack(outputs, axis=1)
 )";
+// The state's sums over time are not rounded: the cell is in float32.
+constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
+    """The whole sequence from a zero state, unrolled; the gates are i, f, g, o.
+
+    Products and outputs are in half precision, gates and cell in float32.
+    """
+    gates = $gates$
+    h = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
+    c = tf.cast(h, tf.float32)
+    outputs = []
+    for step in tf.unstack(gates, axis=1):
+        step = tf.cast(step + tf.matmul(h, weight_hh), tf.float32)
+        i, f, g, o = tf.split(step, 4, axis=-1)
+        c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
+        h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
+        outputs.append(h)
+    return tf.stack(outputs, axis=1)
+)";
 
 constexpr NetworkHelpers kHelpers = {
     .lrn = kLrn,
@@ -63,8 +81,10 @@ void lstm(ForwardPrinter& p, const Node&) {
   emit::lstm(p, stored_weight(p, "weight_ih"), stored_weight(p, "weight_hh"));
 }
 
-void print_network_helpers(CodeWriter& out, const Graph& graph) {
-  emit::print_network_helpers(out, graph, kHelpers);
+void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
+  NetworkHelpers texts = kHelpers;
+  if (mixed) texts.lstm = kMixedLstm;
+  emit::print_network_helpers(out, graph, texts);
 }
 
 }  // namespace bakeoff::emit::tensorflow

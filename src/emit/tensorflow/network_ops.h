@@ -9,6 +9,7 @@ namespace bakeoff::emit::tensorflow {
 void position_embedding(ForwardPrinter& p, const ir::Node& node);
 void lstm(ForwardPrinter& p, const ir::Node& node);
 
-void print_network_helpers(CodeWriter& out, const Graph& graph);
+// `mixed`: activations are in half precision.
+void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed);
 
 }  // namespace bakeoff::emit::tensorflow

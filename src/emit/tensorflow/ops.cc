@@ -57,8 +57,8 @@ void linear(ForwardPrinter& p, const Node&) {
 }
 
 void batch_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"), p.param("mean"),
-                                        p.param("var")};
+  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
+                                        p.full_param("mean"), p.full_param("var")};
   if (p.explicit_norms()) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
     if (!p.graph().predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
@@ -175,6 +175,20 @@ constexpr const char* kBatchNorm =
     running_var.assign((1 - momentum) * running_var + momentum * var)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
+// As Keras under a mixed policy and torch under autocast: the sums over a batch are not rounded.
+constexpr const char* kMixedBatchNorm =
+    R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
+    """Normalises with the statistics of the batch and updates the running ones.
+
+    In float32; x comes and goes in half precision.
+    """
+    full = tf.cast(x, tf.float32)
+    mean, var = tf.nn.moments(full, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    y = tf.nn.batch_normalization(full, mean, var, shift, scale, eps)
+    return tf.cast(y, x.dtype)
+)";
 constexpr const char* kInferenceBatchNorm =
     R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
     """Normalises with the running statistics."""
@@ -271,14 +285,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   const bool padded_avg =
       any_node(graph, [](const Node& n) { return n.op == Op::kAvgPool2d && !zero(n.integers("pad")); });
   helper(any_conv_xla(graph), kConvXla);
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
+  const char* batch_norm = style.mixed ? kMixedBatchNorm : kBatchNorm;
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : batch_norm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
          kGeluTanh);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
-  print_network_helpers(out, graph);
+  print_network_helpers(out, graph, style.mixed);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
@@ -327,6 +342,7 @@ std::set<std::string> reserved_names() {
           "local_response_norm",
           "attention",
           "lstm",
+          "half",
           "conv2d_xla",
           "gelu",
           "gelu_tanh",

@@ -12,8 +12,9 @@ namespace bakeoff::emit::tensorflow {
 
 struct Style {
   bool explicit_norms =
-      true;          // epsilon and momentum are arguments of every call, else defaults of the helpers
-  bool xla = false;  // the whole step is compiled by XLA, which lacks pooling with explicit padding
+      true;            // epsilon and momentum are arguments of every call, else defaults of the helpers
+  bool mixed = false;  // activations are in half precision
+  bool xla = false;    // the whole step is compiled by XLA, which lacks pooling with explicit padding
 };
 
 OpFunctions<ForwardPrinter> op_functions(bool xla);

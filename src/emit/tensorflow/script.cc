@@ -36,7 +36,8 @@ class Script {
       out_.blank(2);
     }
     batches();
-    print_helpers(out_, graph_, {.explicit_norms = equalised(request_), .xla = xla()});
+    print_helpers(out_, graph_,
+                  {.explicit_norms = equalised(request_), .mixed = precision_.mixed(), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
     if (precision_.mixed()) half();
     model();
@@ -177,34 +178,24 @@ class Script {
     }
     out_.blank();
     std::vector<std::string> params;
-    for (const std::string& attribute : attributes_)
-      params.push_back(precision_.mixed() ? "half(self." + attribute + ")" : "self." + attribute);
-    ForwardPrinter printer(out_, graph_, "tf.transpose", params, names_, equalised(request_));
+    for (const std::string& attribute : attributes_) params.push_back("self." + attribute);
+    ForwardPrinter printer(out_, graph_, "tf.transpose", params, names_, equalised(request_),
+                           precision_.mixed() ? "half" : "");
     std::vector<std::string> parameters = forward_inputs();
     parameters.insert(parameters.begin(), "self");
     out_.call("def __call__", parameters, ":");
     {
       const auto call = out_.indent();
-      if (precision_.mixed()) round_inputs();
+      if (precision_.mixed()) print_half_inputs(out_, graph_);
       const auto functions = op_functions(xla());
       for (const int n : graph_.live) {
         const ir::Node& node = request_.workload.nodes[static_cast<size_t>(n)];
         printer.begin(n);
         functions.at(node.op)(printer, node);
       }
-      const std::string result = printer.result();
-      out_.line(precision_.mixed() ? fmt::format("return tf.cast({}, tf.float32)", result)
-                                   : "return " + result);
+      print_return(out_, printer.results(precision_.mixed() ? "tf.cast({}, tf.float32)" : "{}"));
     }
     out_.blank(2);
-  }
-
-  void round_inputs() {
-    for (const ir::ValueId id : graph_.forward_inputs()) {
-      const auto i = static_cast<size_t>(id);
-      if (request_.workload.inputs[i].type.dtype == ir::DType::kF32)
-        out_.line(fmt::format("{0} = half({0})", graph_.inputs[i]));
-    }
   }
 
   void variable(size_t id) {

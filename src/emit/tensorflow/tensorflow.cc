@@ -51,7 +51,6 @@ Status check_settings(const Request& request) {
 Result<Emitted> emit_tensorflow(const Request& request) {
   CHECK_OK(check_supported(tensorflow_framework(), request.workload));
   CHECK_OK(check_settings(request));
-  CHECK_OK(check_casts(request, "TensorFlow"));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan =
       plan_layout(request.workload, types, {.depthwise_kernel = tensorflow::native_depthwise});

@@ -76,19 +76,25 @@ def max_pool2d(x, *, window, stride, padding):
     )
 
 
+def half(array):
+    """In bfloat16; its gradient comes back in float32."""
+    return array.astype(jnp.bfloat16)
+
+
 def forward(params, x):
+    x = half(x)
     x = conv2d(
         x,
-        params["conv1.weight"],
-        params["conv1.bias"],
+        half(params["conv1.weight"]),
+        half(params["conv1.bias"]),
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
     x = jax.nn.relu(x)
     x = conv2d(
         x,
-        params["conv2.weight"],
-        params["conv2.bias"],
+        half(params["conv2.weight"]),
+        half(params["conv2.bias"]),
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
@@ -96,35 +102,29 @@ def forward(params, x):
     x = max_pool2d(x, window=(2, 2), stride=(2, 2), padding=((0, 0), (0, 0)))
     x = conv2d(
         x,
-        params["conv3.weight"],
-        params["conv3.bias"],
+        half(params["conv3.weight"]),
+        half(params["conv3.bias"]),
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
     x = jax.nn.relu(x)
     x = conv2d(
         x,
-        params["conv4.weight"],
-        params["conv4.bias"],
+        half(params["conv4.weight"]),
+        half(params["conv4.bias"]),
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
     x = jax.nn.relu(x)
     x = x.reshape(x.shape[0], 4096)
-    x = linear(x, params["fc1.weight"], params["fc1.bias"])
+    x = linear(x, half(params["fc1.weight"]), half(params["fc1.bias"]))
     x = jax.nn.relu(x)
-    logits = linear(x, params["fc2.weight"], params["fc2.bias"])
-    return logits
-
-
-def half(tree):
-    """Arrays in bfloat16; their gradients come back in float32."""
-    return jax.tree.map(lambda array: array.astype(jnp.bfloat16), tree)
+    logits = linear(x, half(params["fc2.weight"]), half(params["fc2.bias"]))
+    return logits.astype(jnp.float32)
 
 
 def loss_fn(params, x, y):
-    logits = forward(half(params), half(x))
-    logits = logits.astype(jnp.float32)
+    logits = forward(params, x)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
     loss = losses.mean()
     return loss

@@ -77,141 +77,152 @@ def attention(q, k, v, last):
     return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
 
 
+def half(array):
+    """In bfloat16; its gradient comes back in float32."""
+    return array.astype(jnp.bfloat16)
+
+
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
-    tokens = params["embeddings.word.weight"][tokens]
-    token_types = params["embeddings.token_type.weight"][token_types]
+    tokens = half(params["embeddings.word.weight"])[tokens]
+    token_types = half(params["embeddings.token_type.weight"])[token_types]
     tokens = tokens + token_types
-    tokens = tokens + params["embeddings.position.weight"][:24]
+    tokens = tokens + half(params["embeddings.position.weight"])[:24]
     tokens = layer_norm(
         tokens,
-        params["embeddings.norm.weight"],
-        params["embeddings.norm.bias"],
+        half(params["embeddings.norm.weight"]),
+        half(params["embeddings.norm.bias"]),
         dims=1,
         eps=1e-12,
     )
     tokens = dropout(keys[0], tokens, DROPOUT_RATE)
     h7 = linear(
         tokens,
-        params["encoder.0.attention.query.weight"],
-        params["encoder.0.attention.query.bias"],
+        half(params["encoder.0.attention.query.weight"]),
+        half(params["encoder.0.attention.query.bias"]),
     )
     h7 = h7.reshape(h7.shape[0], 24, 4, 16)
     h9 = linear(
         tokens,
-        params["encoder.0.attention.key.weight"],
-        params["encoder.0.attention.key.bias"],
+        half(params["encoder.0.attention.key.weight"]),
+        half(params["encoder.0.attention.key.bias"]),
     )
     h9 = h9.reshape(h9.shape[0], 24, 4, 16)
     h11 = linear(
         tokens,
-        params["encoder.0.attention.value.weight"],
-        params["encoder.0.attention.value.bias"],
+        half(params["encoder.0.attention.value.weight"]),
+        half(params["encoder.0.attention.value.bias"]),
     )
     h11 = h11.reshape(h11.shape[0], 24, 4, 16)
     h11 = attention(h7, h9, h11, last)
     h11 = h11.reshape(h11.shape[0], 24, 64)
     h11 = linear(
         h11,
-        params["encoder.0.attention.output.weight"],
-        params["encoder.0.attention.output.bias"],
+        half(params["encoder.0.attention.output.weight"]),
+        half(params["encoder.0.attention.output.bias"]),
     )
     h11 = dropout(keys[1], h11, DROPOUT_RATE)
     tokens = tokens + h11
     tokens = layer_norm(
         tokens,
-        params["encoder.0.attention.norm.weight"],
-        params["encoder.0.attention.norm.bias"],
+        half(params["encoder.0.attention.norm.weight"]),
+        half(params["encoder.0.attention.norm.bias"]),
         dims=1,
         eps=1e-12,
     )
     h19 = linear(
         tokens,
-        params["encoder.0.intermediate.weight"],
-        params["encoder.0.intermediate.bias"],
+        half(params["encoder.0.intermediate.weight"]),
+        half(params["encoder.0.intermediate.bias"]),
     )
     h19 = jax.nn.gelu(h19, approximate=False)
     h19 = linear(
-        h19, params["encoder.0.output.weight"], params["encoder.0.output.bias"]
+        h19,
+        half(params["encoder.0.output.weight"]),
+        half(params["encoder.0.output.bias"]),
     )
     h19 = dropout(keys[2], h19, DROPOUT_RATE)
     tokens = tokens + h19
     tokens = layer_norm(
         tokens,
-        params["encoder.0.norm.weight"],
-        params["encoder.0.norm.bias"],
+        half(params["encoder.0.norm.weight"]),
+        half(params["encoder.0.norm.bias"]),
         dims=1,
         eps=1e-12,
     )
     h25 = linear(
         tokens,
-        params["encoder.1.attention.query.weight"],
-        params["encoder.1.attention.query.bias"],
+        half(params["encoder.1.attention.query.weight"]),
+        half(params["encoder.1.attention.query.bias"]),
     )
     h25 = h25.reshape(h25.shape[0], 24, 4, 16)
     h27 = linear(
         tokens,
-        params["encoder.1.attention.key.weight"],
-        params["encoder.1.attention.key.bias"],
+        half(params["encoder.1.attention.key.weight"]),
+        half(params["encoder.1.attention.key.bias"]),
     )
     h27 = h27.reshape(h27.shape[0], 24, 4, 16)
     h29 = linear(
         tokens,
-        params["encoder.1.attention.value.weight"],
-        params["encoder.1.attention.value.bias"],
+        half(params["encoder.1.attention.value.weight"]),
+        half(params["encoder.1.attention.value.bias"]),
     )
     h29 = h29.reshape(h29.shape[0], 24, 4, 16)
     h25 = attention(h25, h27, h29, last)
     h25 = h25.reshape(h25.shape[0], 24, 64)
     h25 = linear(
         h25,
-        params["encoder.1.attention.output.weight"],
-        params["encoder.1.attention.output.bias"],
+        half(params["encoder.1.attention.output.weight"]),
+        half(params["encoder.1.attention.output.bias"]),
     )
     h25 = dropout(keys[3], h25, DROPOUT_RATE)
     tokens = tokens + h25
     tokens = layer_norm(
         tokens,
-        params["encoder.1.attention.norm.weight"],
-        params["encoder.1.attention.norm.bias"],
+        half(params["encoder.1.attention.norm.weight"]),
+        half(params["encoder.1.attention.norm.bias"]),
         dims=1,
         eps=1e-12,
     )
     h37 = linear(
         tokens,
-        params["encoder.1.intermediate.weight"],
-        params["encoder.1.intermediate.bias"],
+        half(params["encoder.1.intermediate.weight"]),
+        half(params["encoder.1.intermediate.bias"]),
     )
     h37 = jax.nn.gelu(h37, approximate=False)
     h37 = linear(
-        h37, params["encoder.1.output.weight"], params["encoder.1.output.bias"]
+        h37,
+        half(params["encoder.1.output.weight"]),
+        half(params["encoder.1.output.bias"]),
     )
     h37 = dropout(keys[4], h37, DROPOUT_RATE)
     tokens = tokens + h37
     tokens = layer_norm(
         tokens,
-        params["encoder.1.norm.weight"],
-        params["encoder.1.norm.bias"],
+        half(params["encoder.1.norm.weight"]),
+        half(params["encoder.1.norm.bias"]),
         dims=1,
         eps=1e-12,
     )
-    tokens = linear(tokens, params["head.dense.weight"], params["head.dense.bias"])
+    tokens = linear(
+        tokens, half(params["head.dense.weight"]), half(params["head.dense.bias"])
+    )
     tokens = jax.nn.gelu(tokens, approximate=False)
     tokens = layer_norm(
-        tokens, params["head.norm.weight"], params["head.norm.bias"], dims=1, eps=1e-12
+        tokens,
+        half(params["head.norm.weight"]),
+        half(params["head.norm.bias"]),
+        dims=1,
+        eps=1e-12,
     )
-    logits = linear(tokens, params["embeddings.word.weight"].T, params["decoder_bias"])
-    return logits
-
-
-def half(tree):
-    """Arrays in bfloat16; their gradients come back in float32."""
-    return jax.tree.map(lambda array: array.astype(jnp.bfloat16), tree)
+    logits = linear(
+        tokens, half(params["embeddings.word.weight"]).T, half(params["decoder_bias"])
+    )
+    return logits.astype(jnp.float32)
 
 
 def loss_fn(params, tokens, token_types, last, labels, key):
-    logits = forward(half(params), tokens, token_types, last, key)
-    logits = logits.astype(jnp.float32)
+    logits = forward(params, tokens, token_types, last, key)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
     loss = losses.mean()
     return loss

@@ -40,21 +40,21 @@ def linear(x, weight, bias):
     return x @ weight + bias
 
 
+def half(array):
+    """In float16; its gradient comes back in float32."""
+    return array.astype(jnp.float16)
+
+
 def forward(params, x):
-    x = linear(x, params["fc1.weight"], params["fc1.bias"])
+    x = half(x)
+    x = linear(x, half(params["fc1.weight"]), half(params["fc1.bias"]))
     x = jax.nn.relu(x)
-    logits = linear(x, params["fc2.weight"], params["fc2.bias"])
-    return logits
-
-
-def half(tree):
-    """Arrays in float16; their gradients come back in float32."""
-    return jax.tree.map(lambda array: array.astype(jnp.float16), tree)
+    logits = linear(x, half(params["fc2.weight"]), half(params["fc2.bias"]))
+    return logits.astype(jnp.float32)
 
 
 def loss_fn(params, x, y):
-    logits = forward(half(params), half(x))
-    logits = logits.astype(jnp.float32)
+    logits = forward(params, x)
     losses = optax.softmax_cross_entropy_with_integer_labels(logits, y)
     loss = losses.mean()
     return loss
