@@ -186,17 +186,23 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   ASSERT_TRUE(prove(perfect()).passed());
   entry_.contender.settings = {{"precision", "bfloat16"}};
   entry_.twin_script = entry_.script;
-  const auto variant = [&](double relative) {
-    Dump dump = perfect();
-    dump["loss"].data[0] *= 1 + relative;
+  const auto scale = [](Dump& dump, double factor) {
     for (auto& [name, tensor] : dump) {
       if (!name.starts_with("grad/")) continue;
-      for (double& value : tensor.data) value *= 1 + 3 * relative;
+      for (double& value : tensor.data) value *= factor;
     }
+  };
+  const auto recited = [&](const Dump& dump) {
     prove(dump);  // leaves the files behind that are recited now
     Parity parity;
     prove_variant(job_, reference_, entry_, parity);
     return parity;
+  };
+  const auto variant = [&](double relative) {
+    Dump dump = perfect();
+    dump["loss"].data[0] *= 1 + relative;
+    scale(dump, 1 + 3 * relative);
+    return recited(dump);
   };
   const Parity near = variant(0.01);
   ASSERT_FALSE(near.failure) << near.failure->reason;
@@ -209,6 +215,12 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   const Parity far = variant(0.2);
   EXPECT_FALSE(far.passed());
   EXPECT_EQ(far.diverges_at, "bfloat16 loss");
+  Dump halved = perfect();
+  scale(halved, 0.5);
+  EXPECT_EQ(recited(halved).diverges_at, "bfloat16 gradient norm");
+  Dump turned = perfect();
+  scale(turned, -1);
+  EXPECT_EQ(recited(turned).diverges_at, "bfloat16 gradients");
 }
 
 TEST_F(GateTest, TheReferenceHidesNothingThatStartsAtZero) {

@@ -16,10 +16,13 @@ namespace {
 
 using tensor::Tensor;
 
-// What no rounding explains.
-constexpr double kFarLoss = 0.1, kFarGradients = 0.5, kFarLosses = 0.25;
+// What no rounding explains. Gradients through a ResNet-50's batch norms are 0.48 to 0.58 away in bfloat16,
+// in every framework, with a norm that differs by 3%; those of another batch are about 1.4 away, none at all
+// 1.0, and those of a forgotten scale have another norm.
+constexpr double kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
 constexpr const char* kLoss = " loss";
 constexpr const char* kGradients = " gradients";
+constexpr const char* kNorm = " gradient norm";
 constexpr const char* kAgainst = "against float32";
 
 std::string group_of(const GateContender& contender) {
@@ -31,25 +34,33 @@ double relative(double value, double reference) {
   return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
 }
 
-// Of all gradients as one vector: norm of the difference over the norm.
-double distance_of_gradients(const GateJob& job, const Reference& reference,
-                             const tensor::SafetensorsFile& file) {
-  double apart = 0, all = 0;
+// Of all gradients as one vector, over its norm in float32: the norm of the difference, and the difference of
+// the norms.
+struct Apart {
+  double vector = std::numeric_limits<double>::infinity();
+  double norm = std::numeric_limits<double>::infinity();
+};
+
+Apart apart_of_gradients(const GateJob& job, const Reference& reference,
+                         const tensor::SafetensorsFile& file) {
+  double apart = 0, all = 0, own = 0;
   for (size_t id = 0; id < job.workload.parameters.size(); ++id) {
     const ir::Parameter& p = job.workload.parameters[id];
     if (!ir::trainable(p)) continue;
     const Tensor& expected = reference.at.gradients[id];
     const auto seen =
         file.find("grad/" + p.name) == nullptr ? Result<Tensor>(Tensor{}) : file.read("grad/" + p.name);
-    if (!seen || seen->shape != expected.shape) return std::numeric_limits<double>::infinity();
+    if (!seen || seen->shape != expected.shape) return {};
     for (size_t i = 0; i < expected.data.size(); ++i) {
       const double d = seen->data[i] - expected.data[i];
       apart += d * d;
       all += expected.data[i] * expected.data[i];
+      own += seen->data[i] * seen->data[i];
     }
   }
-  return std::isfinite(apart) ? std::sqrt(apart / std::max(all, 1e-300))
-                              : std::numeric_limits<double>::infinity();
+  all = std::max(all, 1e-300);
+  if (!std::isfinite(apart)) return {};
+  return {std::sqrt(apart / all), relative(std::sqrt(own), std::sqrt(all))};
 }
 
 void add(Parity& parity, const ParityCheck& check) {
@@ -86,10 +97,12 @@ void compare_step(Worker& worker, const GateJob& job, const Reference& reference
                .error = has_loss ? relative(loss->data[0], reference.at.loss)
                                  : std::numeric_limits<double>::infinity(),
                .tolerance = kFarLoss});
+  const Apart gradients = apart_of_gradients(job, reference, *file);
   add(parity, {.what = group + kGradients,
                .tensor = kAgainst,
-               .error = distance_of_gradients(job, reference, *file),
+               .error = gradients.vector,
                .tolerance = kFarGradients});
+  add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = gradients.norm, .tolerance = kFarNorm});
   std::error_code code;
   fs::remove(out, code);
 }
