@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ np = pytest.importorskip("numpy")
 from supervisor import WorkerProcess  # noqa: E402
 
 from bakeoff_runner.adapter import AdapterError, BatchWait  # noqa: E402
-from bakeoff_runner.pipeline import TimedBatches, digest  # noqa: E402
+from bakeoff_runner.pipeline import TimedBatches, digest, endless  # noqa: E402
+from bakeoff_runner.script import load_script  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -42,10 +44,10 @@ SCRIPTS = {
 
 
 def installed(script: str) -> bool:
-    framework = SCRIPTS[script]
+    framework = script.partition("/")[0]
     module = {"keras2": "tf_keras"}.get(framework, framework)
     if framework == "keras":
-        backend = "jax" if script.endswith("_jax.py") else "tensorflow"
+        backend = "jax" if "_jax" in script else "tensorflow"
         if importlib.util.find_spec(backend) is None:
             return False
     return importlib.util.find_spec(module) is not None
@@ -133,6 +135,62 @@ def test_every_pipeline_delivers_the_batches_of_the_file(
         assert run["wait"]["firsts"] == 1
         assert 0 < run["wait"]["first_ns"] < run["ns"]
         assert worker.ask("run", steps=2)["wait"]["batches"] == 1
+
+
+# How many rows each takes at once.
+TAKES = {
+    "torch/input_tensor_dataset_as_is.py": 256,
+    "tensorflow/mnist_cnn.py": 256,
+    "tensorflow/input_preloaded_as_is.py": 256,
+    "tensorflow/input_tf_data_as_is.py": 256,
+    "tensorflow/mlp_deep_loop_as_is.py": 8000,
+    "tensorflow/predict_mnist_cnn.py": 256,
+    "jax/mnist_cnn.py": 256,
+    "jax/mnist_cnn_scan.py": 256,
+    "jax/mnist_cnn_as_is.py": 256,
+    "jax/mlp_deep_scan_as_is.py": 8000,
+    "keras/mnist_cnn.py": 256,
+    "keras/input_tf_data_as_is.py": 256,
+    "keras/input_py_dataset_jax_as_is.py": 256,
+    "keras/predict_mnist_cnn.py": 256,
+    "keras2/mnist_cnn_as_is.py": 256,
+    "onnxruntime/mnist_cnn.py": 256,
+}
+
+
+@pytest.mark.parametrize("script", [s for s in TAKES if installed(s)])
+def test_a_script_with_fewer_rows_than_it_takes_says_so(script: str) -> None:
+    module: Any = load_script(GOLDEN / script)
+    calls = TAKES[script] > 256
+    rows = TAKES[script] - 1
+    x, y = np.zeros((rows, 1, 28, 28), np.float32), np.zeros(rows, np.int32)
+    if script.startswith("torch"):
+        import torch
+
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+    what = "call" if calls else "batch"
+    with pytest.raises(ValueError, match=f"fewer rows than one {what}"):
+        if hasattr(module, "fit"):
+            module.fit(None, x, y, 1)
+        elif script.startswith("torch"):
+            next(iter(module.batches(x, y)))
+        else:
+            next(iter(module.batches(x if "keras" in script else (x, y))))
+
+
+def test_an_iterator_that_ends_says_what_a_call_takes() -> None:
+    data = [np.zeros((30, 2)), np.zeros(30)]
+    script: Any = SimpleNamespace(BATCH_SIZE=10)
+    batches = endless([1, 2], script, data, each=4)
+    assert [next(batches), next(batches)] == [1, 2]
+    wanted = "a call takes 4 batches of 10 rows, of which the data has 30"
+    with pytest.raises(AdapterError, match=wanted):
+        next(batches)
+    with pytest.raises(AdapterError, match="it must be endless, and a call takes a ba"):
+        next(endless([], SimpleNamespace(), data))
+    # Before a loop that would look for a whole batch for ever.
+    with pytest.raises(AdapterError, match="the data has 9 rows, a batch 10"):
+        endless([], script, [np.zeros(9)])
 
 
 def test_a_batch_of_other_rows_or_in_another_order_has_another_hash() -> None:

@@ -52,7 +52,12 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, batches_per_epoch, digest
+from bakeoff_runner.pipeline import (
+    TimedBatches,
+    batches_per_epoch,
+    digest,
+    endless,
+)
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -431,7 +436,7 @@ class TorchAdapter(Adapter):
 
         if self._batches is None:
             script = self._the_script()
-            made = iter(script.batches(*self._data))
+            made = endless(script.batches(*self._data), script, self._data)
             if self._dtype == torch.float64:  # transforms give float32
                 made = (tuple(map(self._cast, batch)) for batch in made)
             self._batches = TimedBatches(made, batches_per_epoch(script, self._data))
