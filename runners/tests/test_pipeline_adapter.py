@@ -6,6 +6,9 @@ Each runs in a worker; the batches that it delivers are those of the data file.
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +17,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
-from supervisor import WorkerProcess  # noqa: E402
+from supervisor import RUNNERS, WorkerProcess  # noqa: E402
 
 from bakeoff_runner.adapter import AdapterError, BatchWait  # noqa: E402
 from bakeoff_runner.pipeline import TimedBatches, digest, endless  # noqa: E402
@@ -191,6 +194,69 @@ def test_an_iterator_that_ends_says_what_a_call_takes() -> None:
     # Before a loop that would look for a whole batch for ever.
     with pytest.raises(AdapterError, match="the data has 9 rows, a batch 10"):
         endless([], script, [np.zeros(9)])
+
+
+TRANSFER = """
+import json, sys
+from pathlib import Path
+from bakeoff_runner.adapter import BuildRequest, load_adapter
+framework, script, layout, folder, call, backend = sys.argv[1:]
+adapter = load_adapter(framework)
+options = {"backend": backend} if backend else {}
+adapter.import_framework(options, "float32", 1)
+folder, layout = Path(folder), Path(layout)
+weights = None if "as_is" in script else folder / "weights.safetensors"
+layout = layout if layout.exists() else None
+data = folder / "data.safetensors"
+adapter.build(BuildRequest(Path(script), weights, data, layout))
+assert adapter.transfer() is None, "on the CPU"
+print(json.dumps(vars(eval("adapter." + call))))
+"""
+ROW = 28 * 28 * 4 + 4  # bytes
+
+
+@pytest.mark.parametrize(
+    ("script", "call", "of", "size"),
+    [
+        # torch keeps labels as it wants them, in 8 bytes.
+        ("torch/mnist_cnn.py", "_transfer_to('cpu')", "batch", BATCH * (ROW + 4)),
+        ("tensorflow/mnist_cnn.py", "_transfer_to('CPU:0', 'CPU')", "data", ROWS * ROW),
+        (
+            "tensorflow/input_tf_data_loop.py",
+            "_transfer_to('CPU:0', 'GPU')",
+            "batch",
+            BATCH * ROW,
+        ),
+        ("jax/mnist_cnn_scan.py", "_transfer()", "data", ROWS * ROW),
+        ("jax/mnist_cnn_as_is.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras/mnist_cnn.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras/input_py_dataset_jax.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras2/mnist_cnn.py", "_transfer()", "batch", BATCH * ROW),
+    ],
+)
+def test_a_copy_is_that_of_what_the_pipeline_hands_over(
+    script: str, call: str, of: str, size: int, tmp_path: Path
+) -> None:
+    if not installed(script):
+        pytest.skip("another environment's")
+    data_in(tmp_path)
+    write_weights(tmp_path)
+    layout = (GOLDEN / script).with_suffix(".layout.json")
+    if not layout.exists():
+        layout = layout.with_name("mnist_cnn.layout.json")
+    backend = "jax" if script.endswith("_jax.py") else ""
+    arguments = [script.partition("/")[0], str(GOLDEN / script), str(layout)]
+    done = subprocess.run(
+        [sys.executable, "-c", TRANSFER, *arguments, str(tmp_path), call, backend],
+        cwd=RUNNERS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["of"], found["bytes"]) == (of, size)
+    assert found["ns"] > 0
 
 
 def test_a_batch_of_other_rows_or_in_another_order_has_another_hash() -> None:

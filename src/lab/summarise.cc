@@ -133,6 +133,7 @@ class Summariser {
     }
     const auto sound = trials_of(contender.id, true);
     row.start_up = start_up(sound, row.proof);
+    row.transfer = transfer_of(sound);
     const bool confirmed =
         std::any_of(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
     for (const Trial* t : sound) {
