@@ -26,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
 
+from bakeoff_runner.transfers import Transfer
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import TypeAlias
@@ -46,6 +48,7 @@ __all__ = [
     "RunCommand",
     "RunResult",
     "TrainCommands",
+    "Transfer",
     "load_adapter",
 ]
 
@@ -230,6 +233,13 @@ class Adapter(ABC):
         Called between bursts, after `import_framework`.
         """
         return "this framework keeps no count"
+
+    def transfer(self) -> Optional[Transfer]:
+        """How long the copy of a batch, or of resident data, to its device takes.
+
+        Called after the last burst. None: it computes on the CPU, or cannot tell.
+        """
+        return None
 
     def train(self, commands: TrainCommands) -> None:
         """Serves bursts until `commands.next()` returns None.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from types import ModuleType
 from typing import Any, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ __all__ = [
     "TimedBatches",
     "batches_per_epoch",
     "digest",
+    "endless",
     "hash_batches",
     "timed_calls",
 ]
@@ -66,11 +68,35 @@ def batches_per_epoch(script: ModuleType, data: Sequence[Any]) -> int:
     return rows // batch if batch else 0
 
 
+def endless(
+    batches: Iterable[Any], script: ModuleType, data: Sequence[Any], each: int = 1
+) -> Iterator[Any]:
+    """`batches` of the script, whose end is an error that says why.
+
+    Where a call takes several batches at once, `each` of them.
+    """
+    batch = getattr(script, "BATCH_SIZE", 0)
+    rows = min((len(array) for array in data), default=0)
+    if rows < batch:
+        raise AdapterError(f"the data has {rows} rows, a batch {batch}")
+
+    def end() -> Iterator[Any]:
+        takes = f"{each} batches" if each > 1 else "a batch"
+        raise AdapterError(
+            f"batches() came to its end: it must be endless, and a call takes {takes}"
+            + (f" of {batch} rows, of which the data has {rows}" if batch else "")
+        )
+        yield
+
+    return itertools.chain(batches, end())
+
+
 def timed_calls(script: ModuleType, data: Sequence[Any], calls: Calls) -> TimedBatches:
     """The script's batches over `data`, of which each call of `calls` takes several."""
     whole = batches_per_epoch(script, data)
     per_epoch = whole - whole % calls.steps
-    return TimedBatches(iter(script.batches(data)), per_epoch, calls.steps)
+    batches = endless(script.batches(data), script, data, calls.steps)
+    return TimedBatches(batches, per_epoch, calls.steps)
 
 
 def hash_batches(

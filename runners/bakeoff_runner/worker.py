@@ -156,6 +156,7 @@ class Worker:
             "batches": self._batches,
             "serve": self._serve_requests,
             "state": self._state,
+            "transfer": self._transfer,
             "memory": lambda _: self._memory(),
         }
 
@@ -327,6 +328,11 @@ class Worker:
         served = serve(self._the_adapter().request(), times, requests, limit_ns)
         write_times(out, served)
         return {"ns": served.ns, "requests": len(served.start)}
+
+    def _transfer(self, request: Request) -> Fields:
+        self._require_build()
+        found = self._the_adapter().transfer()
+        return {"transfer": None if found is None else vars(found)}
 
     def _memory(self) -> Fields:
         answer = memory()

@@ -6,17 +6,22 @@ Each runs in a worker; the batches that it delivers are those of the data file.
 from __future__ import annotations
 
 import importlib.util
+import json
+import subprocess
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 np = pytest.importorskip("numpy")
 
-from supervisor import WorkerProcess  # noqa: E402
+from supervisor import RUNNERS, WorkerProcess  # noqa: E402
 
 from bakeoff_runner.adapter import AdapterError, BatchWait  # noqa: E402
-from bakeoff_runner.pipeline import TimedBatches, digest  # noqa: E402
+from bakeoff_runner.pipeline import TimedBatches, digest, endless  # noqa: E402
+from bakeoff_runner.script import load_script  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
@@ -42,10 +47,10 @@ SCRIPTS = {
 
 
 def installed(script: str) -> bool:
-    framework = SCRIPTS[script]
+    framework = script.partition("/")[0]
     module = {"keras2": "tf_keras"}.get(framework, framework)
     if framework == "keras":
-        backend = "jax" if script.endswith("_jax.py") else "tensorflow"
+        backend = "jax" if "_jax" in script else "tensorflow"
         if importlib.util.find_spec(backend) is None:
             return False
     return importlib.util.find_spec(module) is not None
@@ -133,6 +138,125 @@ def test_every_pipeline_delivers_the_batches_of_the_file(
         assert run["wait"]["firsts"] == 1
         assert 0 < run["wait"]["first_ns"] < run["ns"]
         assert worker.ask("run", steps=2)["wait"]["batches"] == 1
+
+
+# How many rows each takes at once.
+TAKES = {
+    "torch/input_tensor_dataset_as_is.py": 256,
+    "tensorflow/mnist_cnn.py": 256,
+    "tensorflow/input_preloaded_as_is.py": 256,
+    "tensorflow/input_tf_data_as_is.py": 256,
+    "tensorflow/mlp_deep_loop_as_is.py": 8000,
+    "tensorflow/predict_mnist_cnn.py": 256,
+    "jax/mnist_cnn.py": 256,
+    "jax/mnist_cnn_scan.py": 256,
+    "jax/mnist_cnn_as_is.py": 256,
+    "jax/mlp_deep_scan_as_is.py": 8000,
+    "keras/mnist_cnn.py": 256,
+    "keras/input_tf_data_as_is.py": 256,
+    "keras/input_py_dataset_jax_as_is.py": 256,
+    "keras/predict_mnist_cnn.py": 256,
+    "keras2/mnist_cnn_as_is.py": 256,
+    "onnxruntime/mnist_cnn.py": 256,
+}
+
+
+@pytest.mark.parametrize("script", [s for s in TAKES if installed(s)])
+def test_a_script_with_fewer_rows_than_it_takes_says_so(script: str) -> None:
+    module: Any = load_script(GOLDEN / script)
+    calls = TAKES[script] > 256
+    rows = TAKES[script] - 1
+    x, y = np.zeros((rows, 1, 28, 28), np.float32), np.zeros(rows, np.int32)
+    if script.startswith("torch"):
+        import torch
+
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+    what = "call" if calls else "batch"
+    with pytest.raises(ValueError, match=f"fewer rows than one {what}"):
+        if hasattr(module, "fit"):
+            module.fit(None, x, y, 1)
+        elif script.startswith("torch"):
+            next(iter(module.batches(x, y)))
+        else:
+            next(iter(module.batches(x if "keras" in script else (x, y))))
+
+
+def test_an_iterator_that_ends_says_what_a_call_takes() -> None:
+    data = [np.zeros((30, 2)), np.zeros(30)]
+    script: Any = SimpleNamespace(BATCH_SIZE=10)
+    batches = endless([1, 2], script, data, each=4)
+    assert [next(batches), next(batches)] == [1, 2]
+    wanted = "a call takes 4 batches of 10 rows, of which the data has 30"
+    with pytest.raises(AdapterError, match=wanted):
+        next(batches)
+    with pytest.raises(AdapterError, match="it must be endless, and a call takes a ba"):
+        next(endless([], SimpleNamespace(), data))
+    # Before a loop that would look for a whole batch for ever.
+    with pytest.raises(AdapterError, match="the data has 9 rows, a batch 10"):
+        endless([], script, [np.zeros(9)])
+
+
+TRANSFER = """
+import json, sys
+from pathlib import Path
+from bakeoff_runner.adapter import BuildRequest, load_adapter
+framework, script, layout, folder, call, backend = sys.argv[1:]
+adapter = load_adapter(framework)
+options = {"backend": backend} if backend else {}
+adapter.import_framework(options, "float32", 1)
+folder, layout = Path(folder), Path(layout)
+weights = None if "as_is" in script else folder / "weights.safetensors"
+layout = layout if layout.exists() else None
+data = folder / "data.safetensors"
+adapter.build(BuildRequest(Path(script), weights, data, layout))
+assert adapter.transfer() is None, "on the CPU"
+print(json.dumps(vars(eval("adapter." + call))))
+"""
+ROW = 28 * 28 * 4 + 4  # bytes
+
+
+@pytest.mark.parametrize(
+    ("script", "call", "of", "size"),
+    [
+        # torch keeps labels as it wants them, in 8 bytes.
+        ("torch/mnist_cnn.py", "_transfer_to('cpu')", "batch", BATCH * (ROW + 4)),
+        ("tensorflow/mnist_cnn.py", "_transfer_to('CPU:0', 'CPU')", "data", ROWS * ROW),
+        (
+            "tensorflow/input_tf_data_loop.py",
+            "_transfer_to('CPU:0', 'GPU')",
+            "batch",
+            BATCH * ROW,
+        ),
+        ("jax/mnist_cnn_scan.py", "_transfer()", "data", ROWS * ROW),
+        ("jax/mnist_cnn_as_is.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras/mnist_cnn.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras/input_py_dataset_jax.py", "_transfer()", "batch", BATCH * ROW),
+        ("keras2/mnist_cnn.py", "_transfer()", "batch", BATCH * ROW),
+    ],
+)
+def test_a_copy_is_that_of_what_the_pipeline_hands_over(
+    script: str, call: str, of: str, size: int, tmp_path: Path
+) -> None:
+    if not installed(script):
+        pytest.skip("another environment's")
+    data_in(tmp_path)
+    write_weights(tmp_path)
+    layout = (GOLDEN / script).with_suffix(".layout.json")
+    if not layout.exists():
+        layout = layout.with_name("mnist_cnn.layout.json")
+    backend = "jax" if script.endswith("_jax.py") else ""
+    arguments = [script.partition("/")[0], str(GOLDEN / script), str(layout)]
+    done = subprocess.run(
+        [sys.executable, "-c", TRANSFER, *arguments, str(tmp_path), call, backend],
+        cwd=RUNNERS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["of"], found["bytes"]) == (of, size)
+    assert found["ns"] > 0
 
 
 def test_a_batch_of_other_rows_or_in_another_order_has_another_hash() -> None:

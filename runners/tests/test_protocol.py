@@ -105,6 +105,22 @@ def test_memory_has_the_allocators_peak_or_why_not(
         assert ("allocator_peak_bytes" in answer) != ("allocator_absent" in answer)
 
 
+def test_a_copy_to_the_device_is_told_by_who_can() -> None:
+    with WorkerProcess() as worker:
+        assert worker.ask("transfer")["error"].endswith("is not imported yet")
+        worker.ready(transfer_us="800")
+        assert worker.ask("run", steps=1)["ok"]
+        told = {"of": "batch", "ns": 800_000, "bytes": 4096}
+        assert worker.ask("transfer")["transfer"] == told
+        assert worker.ask("run", steps=1)["ok"], "training goes on"
+    with WorkerProcess() as worker:
+        worker.ready()
+        assert worker.ask("transfer")["transfer"] is None
+    with WorkerProcess() as worker:
+        worker.ready(transfer_us="broken")
+        assert not worker.ask("transfer")["ok"]
+
+
 def test_losses_that_are_no_numbers_are_strings() -> None:
     with WorkerProcess() as worker:
         worker.ready(nan_step="2")

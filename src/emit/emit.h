@@ -95,6 +95,8 @@ struct Framework {
   std::vector<Default> (*defaults)(const Request&) = nullptr;
   // True where running variances are updated with the unbiased batch variance (torch).
   bool (*unbiased_running_var)(const Settings&) = nullptr;
+  // Batches that the data must have for its script to train at all; null: one.
+  int64_t (*least_batches)(const Request&) = nullptr;
 };
 
 bool can(const Framework& framework, ir::Scenario scenario);

@@ -12,6 +12,12 @@ std::string layout_file_name(const std::string& script_name) {
   return script_name.substr(0, script_name.rfind('.')) + ".layout.json";
 }
 
+void print_rows_guard(CodeWriter& out, const std::string& array, bool call) {
+  out.line(fmt::format("if len({}) < {}BATCH_SIZE:", array, call ? "STEPS_PER_CALL * " : ""));
+  const auto then = out.indent();
+  out.line(fmt::format("raise ValueError(\"the data has fewer rows than one {}\")", call ? "call" : "batch"));
+}
+
 namespace {
 
 bool reads(const Graph& graph, size_t input) {

@@ -28,6 +28,8 @@ void print_half_inputs(CodeWriter& out, const Graph& graph);
 void print_return(CodeWriter& out, const std::vector<std::string>& values, const std::string& tail = "");
 // The arguments of main(): --data, --weights (equalised track) and --steps.
 void print_arguments(CodeWriter& out, const Request& request);
+// Raises where `array` has fewer rows than a batch; with `call` than the STEPS_PER_CALL batches of one call.
+void print_rows_guard(CodeWriter& out, const std::string& array, bool call = false);
 // The loop of main() over `data`: a line "batch 10: mean output 0.012345" for every tenth. `head`:
 // "predict_step(params, ".
 void print_predict_loop(CodeWriter& out, const std::string& head, const std::string& mean);

@@ -32,7 +32,7 @@ std::string grouped(int64_t n) {
 
 int64_t held_rows(const recipe::Recipe& recipe) {
   if (recipe.fit.rows) return *recipe.fit.rows;
-  return recipe.data.kind == "mnist" ? rows_to_hold_out(recipe, 0) : 0;
+  return recipe.data.kind == "mnist" ? rows_to_hold_out(recipe, 0).value() : 0;
 }
 
 int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows) {
@@ -42,7 +42,7 @@ int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows) {
 
 Status check_fit(const recipe::Recipe& recipe, int64_t rows) {
   if (!recipe.fit.wanted()) return Done{};
-  const int64_t available = rows_to_hold_out(recipe, rows);
+  TRY(const int64_t available, rows_to_hold_out(recipe, rows));
   if (held_rows(recipe) <= available) return Done{};
   return Error{.message = fmt::format("{} rows are to be held out, {} can be", held_rows(recipe), available),
                .where = recipe::where(recipe, "fit", "rows"),

@@ -22,7 +22,8 @@ using ::testing::HasSubstr;
 using testing::network;
 using testing::TestFolder;
 
-// A runner that answers what lies beside it: parity.safetensors, losses64.json and losses32.json.
+// A runner that answers what lies beside it: parity.safetensors (or what its option `recite` names),
+// losses64.json and losses32.json.
 constexpr const char* kReciter = R"(
 import json, os, shutil, sys
 folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -34,7 +35,7 @@ for line in requests:
     request = json.loads(line)
     rest = {}
     if request["op"] == "import":
-        dtype = request["dtype"]
+        dtype, options = request["dtype"], request["options"]
         rest = {"versions": {"reciter": "1"}, "effective": {"dtype": dtype}, "import_ns": 1}
         if request["options"].get("refuse") == dtype:
             answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
@@ -50,6 +51,7 @@ for line in requests:
         assert predicts or dtype == "float32" or os.path.exists(request["grads_in"])
         assert request["grads_in"] is None or dtype == "float64"
         name = "parity32.safetensors" if predicts and dtype == "float32" else "parity.safetensors"
+        name = options.get("recite", name)
         shutil.copy(os.path.join(folder, name), request["out"])
     elif request["op"] == "run":
         rest = {"ns": 5, "steps": request["steps"], "loss": None}
@@ -221,6 +223,42 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   Dump turned = perfect();
   scale(turned, -1);
   EXPECT_EQ(recited(turned).diverges_at, "bfloat16 gradients");
+}
+
+TEST_F(GateTest, AsIsAVariantsDistanceIsThatFromItsOwnTwin) {
+  GateJob job = job_;
+  job.training.track = ir::Track::kAsIs;
+  set_up(std::move(job));
+  entry_.contender.settings = {{"precision", "bfloat16"}};
+  entry_.twin_script = entry_.script;
+  entry_.twin_options = {{"recite", "twin.safetensors"}};
+  // The twin is another model than the referee's, with defaults of its own.
+  const auto scaled = [&](double loss, double gradients) {
+    Dump dump = perfect();
+    dump["loss"].data[0] *= loss;
+    for (auto& [name, tensor] : dump) {
+      if (!name.starts_with("grad/")) continue;
+      for (double& value : tensor.data) value *= gradients;
+    }
+    return dump;
+  };
+  prove(scaled(1.2, 3));
+  fs::rename(folder_ / "parity.safetensors", folder_ / "twin.safetensors");
+  prove(scaled(1.2 * 1.01, 3 * 1.03));
+  Parity parity;
+  prove_variant(job_, reference_, entry_, parity);
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_NEAR(loss_distance(parity).value(), 0.01, 1e-9);
+  EXPECT_NEAR(gradient_distance(parity).value(), 0.03, 1e-9);
+  EXPECT_EQ(parity.checks.size(), 2u) << "no losses, no batches: everybody trains in his own way";
+  EXPECT_TRUE(parity.losses.empty());
+
+  entry_.twin_options["refuse"] = "float32";
+  Parity without;
+  prove_variant(job_, reference_, entry_, without);
+  ASSERT_TRUE(without.failure);
+  EXPECT_FALSE(loss_distance(without));
 }
 
 TEST_F(GateTest, TheReferenceHidesNothingThatStartsAtZero) {

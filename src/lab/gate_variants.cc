@@ -41,21 +41,37 @@ struct Apart {
   double norm = std::numeric_limits<double>::infinity();
 };
 
-Apart apart_of_gradients(const GateJob& job, const Reference& reference,
-                         const tensor::SafetensorsFile& file) {
+// Loss and gradients of one batch at the gate's weights. What a worker did not show is missing.
+struct Step {
+  std::optional<double> loss = {};
+  std::vector<Tensor> gradients = {};  // by ParamId
+};
+
+Step step_of(const Reference& reference) { return {reference.at.loss, reference.at.gradients}; }
+
+Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
+  const auto tensor = [&](const std::string& name) {
+    auto read = file.find(name) == nullptr ? Result<Tensor>(Tensor{}) : file.read(name);
+    return read ? std::move(*read) : Tensor{};
+  };
+  Step step;
+  if (const Tensor loss = tensor("loss"); !loss.data.empty()) step.loss = loss.data[0];
+  for (const ir::Parameter& p : job.workload.parameters) step.gradients.push_back(tensor("grad/" + p.name));
+  return step;
+}
+
+Apart apart_of_gradients(const GateJob& job, const Step& twin, const Step& variant) {
   double apart = 0, all = 0, own = 0;
   for (size_t id = 0; id < job.workload.parameters.size(); ++id) {
-    const ir::Parameter& p = job.workload.parameters[id];
-    if (!ir::trainable(p)) continue;
-    const Tensor& expected = reference.at.gradients[id];
-    const auto seen =
-        file.find("grad/" + p.name) == nullptr ? Result<Tensor>(Tensor{}) : file.read("grad/" + p.name);
-    if (!seen || seen->shape != expected.shape) return {};
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const Tensor &expected = twin.gradients[id], &seen = variant.gradients[id];
+    if (seen.data.size() != expected.data.size() || seen.shape != expected.shape || seen.data.empty())
+      return {};
     for (size_t i = 0; i < expected.data.size(); ++i) {
-      const double d = seen->data[i] - expected.data[i];
+      const double d = seen.data[i] - expected.data[i];
       apart += d * d;
       all += expected.data[i] * expected.data[i];
-      own += seen->data[i] * seen->data[i];
+      own += seen.data[i] * seen.data[i];
     }
   }
   all = std::max(all, 1e-300);
@@ -72,9 +88,9 @@ void add(Parity& parity, const ParityCheck& check) {
   parity.explanation = "further from float32 than rounding explains";
 }
 
-// One batch at the gate's weights.
-void compare_step(Worker& worker, const GateJob& job, const Reference& reference,
-                  const GateContender& contender, Parity& parity) {
+// One batch at the gate's weights, without dropout. Nothing where the worker fails, or its file.
+std::optional<Step> take_step(Worker& worker, const GateJob& job, const Reference& reference,
+                              const GateContender& contender, Parity& parity) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".variant.safetensors");
   Texts ignored;
   worker.build({.script = contender.script,
@@ -83,28 +99,46 @@ void compare_step(Worker& worker, const GateJob& job, const Reference& reference
                 .layout = contender.layout,
                 .dropout = false},
                ignored);
-  if (!worker.parity(0, job.training.batch, {}, out)) return;
+  if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
   const auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
     parity.failure = Failure{"parity", file.error().message, {}};
-    return;
+    return std::nullopt;
   }
-  const std::string group = group_of(contender);
-  const auto loss = file->find("loss") == nullptr ? Result<Tensor>(Tensor{}) : file->read("loss");
-  const bool has_loss = loss && !loss->data.empty();
-  add(parity, {.what = group + kLoss,
-               .tensor = kAgainst,
-               .error = has_loss ? relative(loss->data[0], reference.at.loss)
-                                 : std::numeric_limits<double>::infinity(),
-               .tolerance = kFarLoss});
-  const Apart gradients = apart_of_gradients(job, reference, *file);
+  const Step step = step_of(job, *file);
+  std::error_code code;
+  fs::remove(out, code);
+  return step;
+}
+
+void compare_step(const GateJob& job, const std::string& group, const Step& twin, const Step& variant,
+                  Parity& parity) {
+  const bool losses = twin.loss && variant.loss;
+  add(parity,
+      {.what = group + kLoss,
+       .tensor = kAgainst,
+       .error = losses ? relative(*variant.loss, *twin.loss) : std::numeric_limits<double>::infinity(),
+       .tolerance = kFarLoss});
+  const Apart gradients = apart_of_gradients(job, twin, variant);
   add(parity, {.what = group + kGradients,
                .tensor = kAgainst,
                .error = gradients.vector,
                .tolerance = kFarGradients});
   add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = gradients.norm, .tolerance = kFarNorm});
-  std::error_code code;
-  fs::remove(out, code);
+}
+
+// What the twin itself makes of the gate's weights: as-is it need not be the model of the recipe.
+std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
+                                 const GateContender& contender, Parity& parity) {
+  const GateContender twin = twin_of(contender);
+  WorkerSpec spec = twin.worker;
+  spec.dtype = "float32";
+  const auto worker = Worker::start(spec);
+  worker->import();
+  auto step = take_step(*worker, job, reference, twin, parity);
+  if (!worker->ok()) parity.failure = worker->failure();
+  worker->close();
+  return step;
 }
 
 // The first training steps, as they will be timed but without dropout, which every framework draws anew.
@@ -188,9 +222,13 @@ void prove_variant(const GateJob& job, const Reference& reference, const GateCon
   const std::string device =
       imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
   parity.failure = no_such_precision(contender.contender, device);
+  const bool as_is = job.training.track == ir::Track::kAsIs;
+  std::optional<Step> twin = step_of(reference);
+  if (as_is && !parity.failure) twin = step_of_twin(job, reference, contender, parity);
   if (!parity.failure) {
-    compare_step(*worker, job, reference, contender, parity);
-    if (worker->ok()) compare_steps(*worker, job, reference, contender, parity);
+    const auto step = take_step(*worker, job, reference, contender, parity);
+    if (step && twin) compare_step(job, group_of(contender), *twin, *step, parity);
+    if (worker->ok() && !as_is) compare_steps(*worker, job, reference, contender, parity);
     if (!worker->ok()) parity.failure = worker->failure();
   }
   if (imported) parity.effective.insert(imported->effective.begin(), imported->effective.end());

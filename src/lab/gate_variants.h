@@ -8,6 +8,9 @@
 //   "bfloat16 gradients"  all of them as one vector, relative to its norm
 //   "bfloat16 losses"     the worst of the first training steps, relative
 //
+// In the track as-is the first two are measured against what the twin itself computes from the gate's
+// weights, and nothing else is: every contender trains from weights of its own.
+//
 // They are shown, and refuse only what no rounding explains: half of a gradient, a tenth of a loss.
 
 #include <optional>

@@ -232,6 +232,8 @@ class Heat {
       if (member.worker && member.worker->ok() && !proc::interrupted()) judge_barrier(member);
       if (member.worker && member.worker->ok() && !proc::interrupted())
         take_memory(*member.worker, plan_.sensors, member.trial);
+      if (member.worker && member.worker->ok() && !proc::interrupted())
+        take_transfer(*member.worker, member.trial);
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
       trials.push_back(std::move(member.trial));

@@ -14,6 +14,7 @@
 #include "lab/compiled_contender.h"
 #include "lab/controls.h"
 #include "lab/data.h"
+#include "lab/enough_rows.h"
 #include "lab/fairness.h"
 #include "lab/fit.h"
 #include "lab/host.h"
@@ -73,12 +74,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   written.rows = data.rows;
   written.data_sha256 = data.sha256;
   written.data_description = data.description;
-  if (data.rows < recipe.training.batch) {
-    return Error{.message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch,
-                                        data.rows),
-                 .where = recipe::where(recipe, "", "batch"),
-                 .remedy = fmt::format("set batch to at most {}", data.rows)};
-  }
+  CHECK_OK(check_rows(recipe, data.rows));
   CHECK_OK(check_target(recipe, data.rows));
   CHECK_OK(check_fit(recipe, data.rows));
   std::error_code ignored;
@@ -365,6 +361,11 @@ Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress
   recipe::Contender contender = recipe.contenders[index];
   if (!contender.script.empty()) {
     lane.failure = Failure{"emit", "the batch of a script of your own is its own", {}};
+    return lane;
+  }
+  recipe.contenders = {contender};
+  if (const Status enough = check_rows(recipe, plan.gate.rows); plan.gate.rows > 0 && !enough) {
+    lane.failure = Failure{"build", enough.error().message, {}};
     return lane;
   }
   const fs::path file = contender.file;

@@ -61,9 +61,10 @@ class Proving {
     task.parity.referee_losses = reference_.losses32;
   }
   void float32(GateTask& task) {
-    if (task.parity.failure || plan_.recipe.training.track != ir::Track::kEqualised) return;
+    const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
+    if (task.parity.failure || (!equalised && !is_variant(task.entry))) return;
     if (!tell(task, "in float32", "gate32")) return;
-    prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
+    if (equalised) prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
     prove_variant(plan_.gate, reference_, task.entry, task.parity);
   }
 
@@ -91,8 +92,7 @@ class Proving {
   std::mutex telling_;
 };
 
-// In the track as-is nothing is run in a variant's precision before the race that would find it out. It
-// stands before any other failure: with another one repaired, this one would be left.
+// It stands before any other failure: with another one repaired, this one would be left.
 void refuse_precision(GateTask& task) {
   const auto device = task.parity.effective.find("device");
   if (device == task.parity.effective.end()) return;

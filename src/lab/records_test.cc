@@ -32,6 +32,7 @@ Trial full_trial() {
           .build_ns = 3,
           .first_step_ns = int64_t{1} << 60,
           .cold = true,
+          .transfer = Transfer{"data", 7, 8},
           .warmup_ns = 5,
           .bursts = {{100, 2, 7, 1}, {int64_t{9007199254740993}, 3}},
           .step_ns = {49, 51},

@@ -131,4 +131,11 @@ void take_memory(Worker& worker, const std::filesystem::path& root, Trial& trial
     trial.not_sampled["allocator_peak_bytes"] = own.allocator_absent;
 }
 
+void take_transfer(Worker& worker, Trial& trial) {
+  if (!computes_on_gpu(trial)) return;
+  worker.thaw();
+  trial.transfer = worker.transfer();
+  worker.freeze();
+}
+
 }  // namespace bakeoff::lab

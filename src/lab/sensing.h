@@ -87,4 +87,8 @@ std::map<std::string, double> used_of(const std::map<std::string, sample::Series
 void take_built_memory(const Worker& worker, const std::filesystem::path& root, Trial& trial);
 void take_memory(Worker& worker, const std::filesystem::path& root, Trial& trial);
 
+// Fills Trial::transfer of one that computes on a GPU: the last thing it is asked for, so that what it
+// allocates is in no peak.
+void take_transfer(Worker& worker, Trial& trial);
+
 }  // namespace bakeoff::lab

@@ -110,7 +110,8 @@ class GpuHeatTest : public ::testing::Test {
   static void now(const std::string& text) { EXPECT_TRUE(write_file(numbers(), text)); }
 
   // `at_burst` is called before each burst with its number, from 1.
-  Trial heat(const std::function<void(int)>& at_burst, const std::string& device = "cuda:0") {
+  Trial heat(const std::function<void(int)>& at_burst, const std::string& device = "cuda:0",
+             const std::map<std::string, std::string>& more = {}) {
     Plan plan{.recipe = {}, .directory = RunDirectory::create(folder_ / "run").value()};
     plan.recipe.race.warmup_steps = 2;
     plan.recipe.race.bursts = 2;
@@ -122,6 +123,7 @@ class GpuHeatTest : public ::testing::Test {
     lane.entry.contender = {.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};
     lane.entry.script = plan.directory.scripts() / "a.py";
     lane.entry.worker = fake_spec({{"step_ms", "20"}, {"device", device}, {"allocator_mb", "96"}});
+    lane.entry.worker.options.insert(more.begin(), more.end());
     plan.manifest.contenders = {lane.entry.contender};
     plan.manifest.not_started.emplace_back();
     plan.lanes.push_back(std::move(lane));
@@ -186,9 +188,28 @@ TEST_F(GpuHeatTest, ADriverThatHangsInMidRunCostsTheGpusNumbersOnly) {
   EXPECT_TRUE(trial.bursts[1].used.contains("rss_bytes")) << "the sampler goes on";
 }
 
+TEST_F(GpuHeatTest, IsAskedForACopyToItsDeviceAfterItsBursts) {
+  now(kSound);
+  const Trial trial = heat([](int) {}, "cuda:0", {{"transfer_us", "800"}});
+  ASSERT_FALSE(trial.failure) << trial.failure->reason;
+  EXPECT_EQ(trial.transfer, (Transfer{"batch", 800'000, 4096}));
+}
+
+TEST_F(GpuHeatTest, ACopyThatCannotBeTimedCostsItsNumberOnly) {
+  now(kSound);
+  for (const char* told : {"broken", "0"}) {
+    const Trial trial = heat([](int) {}, "cuda:0", {{"transfer_us", told}});
+    EXPECT_FALSE(trial.failure);
+    EXPECT_EQ(trial.bursts.size(), 2u);
+    EXPECT_FALSE(trial.transfer);
+    fs::remove_all(folder_ / "run");
+  }
+}
+
 TEST_F(GpuHeatTest, WhoeverComputesOnTheCpuIsNotAskedAboutGpus) {
   now(kSound);
-  const Trial trial = heat([](int) {}, "cpu");
+  const Trial trial = heat([](int) {}, "cpu", {{"transfer_us", "800"}});
+  EXPECT_FALSE(trial.transfer);
   EXPECT_FALSE(trial.bursts[0].used.contains("gpu_power_w"));
   EXPECT_EQ(gpu_use_of({&trial}), GpuUse{});
   EXPECT_FALSE(trial.memory.contains("on_gpu"));

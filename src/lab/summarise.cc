@@ -137,6 +137,7 @@ class Summariser {
     const auto again = std::count_if(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
     const bool confirmed = again > 1;
     row.confirmed = confirmed ? static_cast<int>(again) : 0;
+    row.transfer = transfer_of(sound);
     for (const Trial* t : sound) {
       if (confirmed && !t->confirms) continue;  // what chose the winner flatters it
       row.heat_ms.push_back(std::exp(*heat_value(*t)));

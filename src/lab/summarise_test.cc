@@ -567,6 +567,19 @@ TEST(Summarise, AGpuHasNoShareOfTheProcessors) {
   EXPECT_FALSE(summarise(run.manifest, run.parities, run.trials, {}, &machine)->roofline);
 }
 
+TEST(Summarise, TheCopyToTheDeviceIsTheMedianOfTheHeats) {
+  HandMade run({"cpu", "gpu"});
+  run.race({{"cpu", 40}, {"gpu", 30}}, 5);
+  int64_t ns = 0;
+  for (Trial& t : run.trials) {
+    if (t.contender == "gpu") t.transfer = Transfer{"batch", ns += 10, 64};
+  }
+  const Summary s = run.summary();
+  ASSERT_THAT(ids(s.ranked), ElementsAre("gpu", "cpu"));
+  EXPECT_EQ(s.ranked[0].transfer, (Transfer{"batch", 30, 64}));
+  EXPECT_FALSE(s.ranked[1].transfer);
+}
+
 TEST(Summarise, ABfloat16RowHasAShareOfItsOwnPeak) {
   HandMade run({"full", "half"});
   run.manifest.host.cpus = 8;

@@ -68,6 +68,7 @@ struct Row {
   EpochCost epoch = {};                   // ranked rows
   InputWait wait = {};                    // for batches
   StartUp start_up = {};
+  std::optional<Transfer> transfer = {};  // to the device: of all heats the median time
   // Step after which this contender's total time falls below the leader's (which pays more up front), or
   // until which it stays below; empty: the leader is ahead from the first step on.
   std::optional<double> break_even_step = {};

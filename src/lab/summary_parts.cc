@@ -37,6 +37,18 @@ StartUp start_up(std::vector<const Trial*> trials, const std::optional<Parity>& 
   return s;
 }
 
+std::optional<Transfer> transfer_of(const std::vector<const Trial*>& trials) {
+  std::vector<Transfer> all;
+  for (const Trial* trial : trials) {
+    if (trial->transfer) all.push_back(*trial->transfer);
+  }
+  if (all.empty()) return std::nullopt;
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+  std::nth_element(all.begin(), middle, all.end(),
+                   [](const Transfer& a, const Transfer& b) { return a.ns < b.ns; });
+  return *middle;
+}
+
 std::string verdict_word(stats::Verdict verdict) {
   switch (verdict) {
     case stats::Verdict::kFaster:

@@ -31,8 +31,9 @@ Status check_target(const recipe::Recipe& recipe, int64_t rows) {
         .where = recipe::where(recipe, "target", "accuracy"),
         .remedy = "state target.loss instead"};
   }
-  const int64_t available = rows_to_hold_out(recipe, rows);
-  if (!target.wanted() || target.rows <= available) return Done{};
+  if (!target.wanted()) return Done{};
+  TRY(const int64_t available, rows_to_hold_out(recipe, rows));
+  if (target.rows <= available) return Done{};
   return Error{.message = fmt::format("{} rows are to be held out, {} can be", target.rows, available),
                .where = recipe::where(recipe, "target", "rows"),
                .remedy = "set target.rows to fewer, or bring more data"};

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "lab/data.h"
+#include "lab/enough_rows.h"
 #include "lab/invariants.h"
 #include "lab/machine_use.h"
 #include "lab/usage.h"
@@ -17,6 +18,16 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr int64_t kTestPictures = 10'000;
+
+// Whether the data has a split "test", which nobody ever trains on.
+bool has_test_split(const recipe::Recipe& recipe) {
+  return recipe.data.kind == "mnist" || recipe.data.kind == "text";
+}
+
+Result<DataSet> test_split(const recipe::Recipe& recipe, const Progress& progress) {
+  return prepare({.kind = data_kind(recipe.data.kind), .path = recipe.data.path, .split = "test"},
+                 recipe.workload, bakeoff_home() / "data", progress);
+}
 
 }  // namespace
 
@@ -37,9 +48,8 @@ Status TrainingGround::prepare(const Progress& progress) {
   fs::path data = plan_.gate.data;
   rows_ = plan_.gate.rows;
   int64_t first = 0;
-  if (recipe.data.kind == "mnist") {
-    TRY(const DataSet test, lab::prepare({.kind = DataKind::kMnist, .split = "test"}, recipe.workload,
-                                         bakeoff_home() / "data", progress));
+  if (held_ > 0 && has_test_split(recipe)) {
+    TRY(const DataSet test, test_split(recipe, progress));
     data = test.file;
   } else {
     first = rows_ -= held_;
@@ -91,8 +101,11 @@ Result<referee::Weights> TrainingGround::state(Worker& worker) const {
   return read_state(plan_.recipe.workload, file("state"));
 }
 
-int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
-  return recipe.data.kind == "mnist" ? kTestPictures : std::max<int64_t>(rows - recipe.training.batch, 0);
+Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
+  if (recipe.data.kind == "mnist") return kTestPictures;
+  if (!has_test_split(recipe)) return std::max<int64_t>(rows - least_rows(recipe), 0);
+  TRY(const DataSet test, test_split(recipe, [](const std::string&) {}));
+  return test.rows;
 }
 
 Status write_shuffled(const ir::Workload& workload, const fs::path& data, int64_t rows, uint64_t seed,

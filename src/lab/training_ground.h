@@ -31,7 +31,7 @@ struct TrainingProcess {
 class TrainingGround {
  public:
   // `what`: "target" or "fit", in the names of its files. `held`: rows that nobody trains on: of MNIST's test
-  // pictures, of other data the last ones; 0: none.
+  // pictures or a text's last tenth, of other data the last ones; 0: none.
   TrainingGround(const Plan& plan, std::string what, int64_t held);
   ~TrainingGround();  // removes its files
   TrainingGround(const TrainingGround&) = delete;
@@ -60,9 +60,9 @@ class TrainingGround {
   HeldOut held_out_;
 };
 
-// Rows that could be held out of the recipe's data of `rows` rows: beside one batch, or MNIST's test
-// pictures.
-int64_t rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);
+// Rows that could be held out of the recipe's data of `rows` rows: MNIST's test pictures, the last tenth of a
+// text, of other data those beside the ones that every contender needs (lab/enough_rows.h).
+Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);
 
 // Rows [0, rows) of `data` in a random order, into `to`.
 Status write_shuffled(const ir::Workload& workload, const std::filesystem::path& data, int64_t rows,

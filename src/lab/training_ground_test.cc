@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "lab/data.h"
 #include "lab/testing.h"
+#include "zoo/zoo.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -44,6 +46,40 @@ TEST(TrainingGround, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
     EXPECT_EQ(order, (std::vector<size_t>{0, 1, 2, 3, 4, 5}));
   }
   EXPECT_FALSE(fs::exists(kept)) << "its files go with it";
+}
+
+TEST(TrainingGround, HoldsOutTheLastTenthOfATextAndTrainsOnAllOfTheRest) {
+  const TestFolder folder;
+  ::setenv("BAKEOFF_HOME", (folder / "home").c_str(), 1);
+  std::string text;
+  for (int i = 0; i < 601; ++i) text += "word" + std::to_string(i % 40) + " ";
+  ASSERT_TRUE(write_file(folder / "book.txt", text));
+  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder / "run").value()};
+  recipe::Recipe& recipe = plan.recipe;
+  recipe.workload =
+      zoo::build("lstm_lm_small").value();  // 600 words in rows of 20: 27 to train on, 3 to test
+  recipe.training.batch = 4;
+  recipe.data = {.kind = "text", .path = folder / "book.txt"};
+  const Progress silent = [](const std::string&) {};
+  const DataSpec spec{.kind = DataKind::kText, .path = recipe.data.path};
+  const DataSet train = prepare(spec, recipe.workload, bakeoff_home() / "data", silent).value();
+  ASSERT_EQ(train.rows, 27);
+  plan.gate.folder = folder / "run";
+  plan.gate.data = train.file;
+  plan.gate.rows = train.rows;
+  EXPECT_EQ(rows_to_hold_out(recipe, train.rows).value(), 3);
+  TrainingGround ground(plan, "fit", 2);
+  ASSERT_TRUE(ground.prepare(silent));
+  EXPECT_EQ(ground.rows(), 27);
+  EXPECT_TRUE(ground.held_out().has_classes);
+  DataSpec test = spec;
+  test.split = "test";
+  const DataSet held = prepare(test, recipe.workload, bakeoff_home() / "data", silent).value();
+  const auto stored = tensor::SafetensorsFile::open(held.file).value().read_ints("tokens").value();
+  const auto& seen = std::get<tensor::IntTensor>(ground.held_out().batches.at(0).at(0));
+  EXPECT_EQ(seen.shape.front(), 2);
+  EXPECT_EQ(seen.data, std::vector<int64_t>(stored.data.begin(), stored.data.begin() + 40));
+  ::unsetenv("BAKEOFF_HOME");
 }
 
 TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {

@@ -49,6 +49,13 @@ struct Burst {
   bool operator==(const Burst&) const = default;
 };
 
+// A copy from the host to the device by itself, the device idle before and after: the median of several.
+struct Transfer {
+  std::string of = {};  // "batch": what every step copies; "data": all rows, which stay on the device
+  int64_t ns = 0, bytes = 0;
+  bool operator==(const Transfer&) const = default;
+};
+
 // What the host did during one round of bursts, one burst of each member of a heat (lab/host_watch.h).
 struct HostRound {
   int64_t wall_ns = 0;
@@ -81,7 +88,8 @@ struct Trial {
   bool confirms = false;      // of the heats that measure the winner again: no part of the verdict
   bool alone = false;         // start, import, build and first step had the machine to themselves
   int64_t start_up_ns = 0;    // all of that, seen from outside; 0: not recorded
-  int64_t warmup_ns = 0;      // further steps before the bursts
+  std::optional<Transfer> transfer = {};  // absent: it computes on the CPU, or does not tell
+  int64_t warmup_ns = 0;                  // further steps before the bursts
   std::vector<Burst> bursts = {};
   std::vector<int64_t> step_ns = {};         // pipelined step times from the marks, bursts only
   std::vector<int64_t> warmup_step_ns = {};  // the same of the warm-up

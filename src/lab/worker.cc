@@ -216,6 +216,20 @@ WorkerMemory Worker::memory() {
   return memory;
 }
 
+std::optional<Transfer> Worker::transfer() {
+  std::optional<Failure> ignored = failure_;
+  const double patience = std::exchange(impl_->spec.stage_seconds, 30.0);
+  const auto answer = ask(*impl_, ignored, "transfer", {{"op", "transfer"}});
+  impl_->spec.stage_seconds = patience;
+  if (!answer) return std::nullopt;
+  const auto found = answer->find("transfer");
+  if (found == answer->end() || !found->is_object()) return std::nullopt;
+  Transfer transfer{
+      .of = text_of(*found, "of", ""), .ns = integer(*found, "ns"), .bytes = integer(*found, "bytes")};
+  const bool known = transfer.of == "batch" || transfer.of == "data";
+  return known && transfer.ns > 0 && transfer.bytes > 0 ? std::optional(transfer) : std::nullopt;
+}
+
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
   const auto answer =
       ask(*impl_, failure_, "build",

@@ -109,6 +109,9 @@ class Worker {
   // answered); fewer after `limit_s`. The times travel through file `out`.
   std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
                               const std::filesystem::path& out);
+  // How long a copy to its device takes, by itself; training goes on afterwards where it stood. Absent:
+  // nothing is copied, or it does not tell.
+  std::optional<Transfer> transfer();
   // What its framework's allocator says. A worker that cannot tell has its reason, and fails for nothing
   // else.
   WorkerMemory memory();

@@ -263,6 +263,20 @@ Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml:
   return all;
 }
 
+const toml::node* find_setting(const Reader& reader, const toml::table& root, ir::Scenario scenario,
+                               const std::string& id, const std::string& setting) {
+  const toml::array* list = root["contenders"].as_array();
+  if (list == nullptr) return nullptr;
+  for (const toml::node& element : *list) {
+    std::vector<Contender> here;
+    if (!element.is_table() || !expand(reader, *element.as_table(), scenario, here)) continue;
+    if (std::none_of(here.begin(), here.end(), [&](const Contender& c) { return c.id == id; })) continue;
+    const toml::node* node = element.as_table()->get(setting);
+    return node != nullptr ? node : &element;
+  }
+  return nullptr;
+}
+
 Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin) {
   if (pin == "auto" || pin == "none" || parse_cpus(pin)) return Done{};
   return reader.error(node.source(), fmt::format("'pin' cannot be '{}'", pin),

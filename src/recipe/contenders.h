@@ -14,6 +14,10 @@ namespace bakeoff::recipe {
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
                                                ir::Scenario scenario);
 
+// The setting of the contender with this id, its table where that does not state it; null: there is none.
+const toml::node* find_setting(const Reader& reader, const toml::table& root, ir::Scenario scenario,
+                               const std::string& id, const std::string& setting);
+
 // Whether `pin` is auto, none or a list of CPUs; the error names the line of `node`.
 Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin);
 

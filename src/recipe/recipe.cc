@@ -318,12 +318,28 @@ Result<Recipe> parse_recorded(std::string_view text, const fs::path& file) {
   return parse_text(text, file, true);
 }
 
-std::string where(const Recipe& recipe, const std::string& section, const std::string& key) {
+namespace {
+
+// The line of what `find` finds in the recipe's text; its file alone where it finds nothing.
+template <typename Find>
+std::string line_of(const Recipe& recipe, const Find& find) {
   const toml::parse_result parsed = toml::parse(recipe.text, recipe.file.string());
   if (!parsed) return recipe.file.string();
-  const toml::node* node = Reader(parsed.table(), recipe.file, true).find(section, key);
+  const toml::node* node = find(Reader(parsed.table(), recipe.file, true), parsed.table());
   if (node == nullptr) return recipe.file.string();
   return fmt::format("{}:{}", recipe.file.string(), node->source().begin.line);
+}
+
+}  // namespace
+
+std::string where(const Recipe& recipe, const std::string& section, const std::string& key) {
+  return line_of(recipe, [&](const Reader& reader, const auto&) { return reader.find(section, key); });
+}
+
+std::string where(const Recipe& recipe, const Contender& contender, const std::string& setting) {
+  return line_of(recipe, [&](const Reader& reader, const toml::table& root) {
+    return find_setting(reader, root, recipe.training.scenario, contender.id, setting);
+  });
 }
 
 Result<Recipe> load(const fs::path& file) {

@@ -127,6 +127,9 @@ Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path
 // "race.toml:7", where the recipe sets `section`.`key`; the file alone where it does not.
 std::string where(const Recipe& recipe, const std::string& section, const std::string& key);
 
+// "race.toml:9": the line of a contender's setting, of its table where that does not state it.
+std::string where(const Recipe& recipe, const Contender& contender, const std::string& setting);
+
 // "torch[compile=default,channels_last,allocator=tuned]": settings that differ from the framework's own
 // default, and all controls that the contender states; a Keras backend always shows.
 std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,

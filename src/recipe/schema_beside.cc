@@ -120,7 +120,7 @@ std::vector<Key> keys_beside_the_race() {
        .fallback = "2000",
        .least = 1,
        .most = 1e8,
-       .doc = "held out: of MNIST's test pictures, else the last ones of the data"},
+       .doc = "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of the data"},
       {.section = "target",
        .name = "every",
        .kind = Kind::kInt,
@@ -165,8 +165,8 @@ std::vector<Key> keys_beside_the_race() {
        .fallback = "MNIST's 10000 test pictures; of other data none",
        .least = 0,
        .most = 1e8,
-       .doc =
-           "held out: of MNIST's test pictures, else the last ones of the data, which nobody trains on then"},
+       .doc = "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of the data; "
+              "nobody trains on them"},
   };
 }
 

@@ -32,6 +32,12 @@ std::string break_even(const lab::Row& row, const lab::Row& leader) {
   return fmt::format("{} {}", slower ? "until" : "after", count(std::ceil(*row.break_even_step)));
 }
 
+std::string transfer(const lab::Row& row) {
+  if (!row.transfer) return kNone;
+  return fmt::format("{} {}", duration(static_cast<double>(row.transfer->ns) / 1e6),
+                     row.transfer->of == "data" ? "once" : "a batch");
+}
+
 std::string positive(double value, std::string (*show)(double)) { return value > 0 ? show(value) : kNone; }
 
 std::string use(double share) { return std::isfinite(share) ? significant(100 * share, 2) + "%" : kNone; }
@@ -67,6 +73,7 @@ Cells cells(const lab::Summary& summary, const lab::Row& row) {
   c.start = duration(row.start_up.total());
   c.first_step = duration(row.start_up.first_step);
   c.first_step_cold = row.start_up.first_step_cold ? duration(*row.start_up.first_step_cold) : kNone;
+  c.transfer = transfer(row);
   c.break_even = leads ? kNone : break_even(row, leader);
   c.memory = positive(static_cast<double>(row.peak_rss_bytes), bytes);
   c.parity = parity_mark(row.parity) + ' ' + parity_word(row.parity);

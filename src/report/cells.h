@@ -42,6 +42,7 @@ struct Cells {
   std::string start;            // process start up to the end of the first step, "2.31 s"
   std::string first_step;       // "352 ms"
   std::string first_step_cold;  // "20.7 s", "–" where it was not measured
+  std::string transfer;         // "812 µs a batch", "35 ms once": of a copy to the device
   std::string break_even;     // "until 1,204": ahead of the leader in total time up to that step; "after 96"
   std::string memory;         // "1.12 GiB"
   std::string pss;            // shared pages divided by those who share them

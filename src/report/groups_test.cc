@@ -108,6 +108,25 @@ TEST(Waits, StandInEveryForm) {
   EXPECT_THAT(render_terminal(s, {.width = 400}), HasSubstr("wait"));
 }
 
+TEST(Transfers, StandInEveryFormWhereAnybodyCopies) {
+  lab::Summary s = sample_summary(10);
+  const auto forms = [&] {
+    return std::vector<std::string>{render_terminal(s, {.width = 400}), render_markdown(s, {}),
+                                    render_html(s, {})};
+  };
+  for (const std::string& text : forms())
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("to the device")), Not(HasSubstr("To the device"))));
+  s.ranked[0].transfer = lab::Transfer{"batch", 812'000, 802'816};
+  s.ranked[1].transfer = lab::Transfer{"data", 35'000'000, 188'160'000};
+  for (const std::string& text : forms())
+    EXPECT_THAT(text, AllOf(HasSubstr("o the device"), HasSubstr("812 µs a batch"), HasSubstr("35 ms once")));
+  const auto rows = nlohmann::json::parse(render_json(s, {}))["ranked"];
+  EXPECT_EQ(rows[0]["transfer"]["ms"], 0.812);
+  EXPECT_EQ(rows[1]["transfer"]["of"], "data");
+  EXPECT_TRUE(rows[2]["transfer"].is_null()) << "no zero";
+  EXPECT_THAT(render_csv(s), AllOf(HasSubstr(",batch,0.812,802816,"), HasSubstr(",data,35,188160000,")));
+}
+
 TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
   const lab::Summary s = beside_summary();
   const auto rows = beside_rows(s);

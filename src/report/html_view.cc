@@ -140,6 +140,8 @@ void add_usage(const lab::Summary& s, View& page) {
       {"Wait for a batch", "Those within an epoch", &Cells::wait_batch},
       {"First of an epoch", "Wait for the first batch of an epoch", &Cells::wait_first},
       {"Wait an epoch", "For all batches of an epoch", &Cells::wait_epoch},
+      {"To the device", "A copy from the host, by itself: of a batch, or once of the data that stay there",
+       &Cells::transfer},
       {"Instructions a step", "Outside the kernel", &Cells::instructions},
       {"Cache misses a step", "Of the last level, outside the kernel", &Cells::misses},
       {"Memory a sample", "Beyond the model as built, over the rows of a batch", &Cells::sample_memory},

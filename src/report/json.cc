@@ -119,6 +119,10 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
                         {"first_step", number(r.start_up.first_step)},
                         {"first_step_cold", number(r.start_up.first_step_cold)},
                         {"total", number(r.start_up.total())}};
+  out["transfer"] = r.transfer ? Json{{"of", r.transfer->of},
+                                      {"ms", number(static_cast<double>(r.transfer->ns) / 1e6)},
+                                      {"bytes", r.transfer->bytes}}
+                               : Json(nullptr);
   out["break_even_step"] = number(r.break_even_step);
   out["peak_rss_bytes"] = r.peak_rss_bytes;
   out["remarks"] = r.remarks;

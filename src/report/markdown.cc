@@ -61,12 +61,14 @@ std::string table(const lab::Summary& s) {
   if (ties) out += " tie |", rule += "---|";
   const bool waits = std::any_of(s.ranked.begin(), s.ranked.end(),
                                  [](const lab::Row& row) { return row.wait.share.has_value(); });
+  const bool copies = std::any_of(s.ranked.begin(), s.ranked.end(),
+                                  [](const lab::Row& row) { return row.transfer.has_value(); });
   out += fmt::format(
-      " ms/step | ratio to the leader | verdict | samples/s | {}first step | cold | break-even | peak memory "
-      "| "
-      "parity |\n",
-      waits ? "wait | " : "");
-  out += rule + "---:|---:|---|---:|" + (waits ? "---:|" : "") + "---:|---:|---|---:|---|\n";
+      " ms/step | ratio to the leader | verdict | samples/s | {}first step | cold | {}break-even | peak "
+      "memory | parity |\n",
+      waits ? "wait | " : "", copies ? "to the device | " : "");
+  out += rule + "---:|---:|---|---:|" + (waits ? "---:|" : "") + "---:|---:|" + (copies ? "---:|" : "") +
+         "---|---:|---|\n";
   for (const lab::Row& row : s.ranked) {
     Cells c = cells(s, row);
     fill_usage(s, row, c);
@@ -77,8 +79,9 @@ std::string table(const lab::Summary& s) {
     out += fmt::format(" {} {} | {}{} | {} | {} |", c.ms, c.ms_interval, c.ratio, against, escape(c.verdict),
                        c.rate);
     if (waits) out += fmt::format(" {} |", c.wait);
-    out += fmt::format(" {} | {} | {} | {} | {} |\n", c.first_step, c.first_step_cold, c.break_even, c.memory,
-                       c.parity);
+    out += fmt::format(" {} | {} |", c.first_step, c.first_step_cold);
+    if (copies) out += fmt::format(" {} |", c.transfer);
+    out += fmt::format(" {} | {} | {} |\n", c.break_even, c.memory, c.parity);
   }
   return out;
 }

@@ -122,6 +122,7 @@ class Screen {
     add("of bandwidth", 12, false, text(&Cells::byte_use, Ink::kDim));
     add("first step", 2, false, text(&Cells::first_step));
     add("cold", 8, false, text(&Cells::first_step_cold));
+    add("to the device", 8, false, text(&Cells::transfer));
     add("from float32", 2, false, text(&Cells::distance, Ink::kDim));
     add("wait", 9, false, text(&Cells::wait, Ink::kDim));
     add("start-up", kLuxury, false, text(&Cells::start));
@@ -165,6 +166,10 @@ class Screen {
     }
     if (shown_.count("from float32")) {
       lines("From float32: distance of the loss and of the gradients on one batch from the float32 twin.",
+            Ink::kDim);
+    }
+    if (shown_.count("to the device")) {
+      lines("To the device: a copy from the host by itself, of a batch, or once of data that stay there.",
             Ink::kDim);
     }
     if (shown_.count("wait")) lines("Wait: share of its time in which the loop had no batch.", Ink::kDim);

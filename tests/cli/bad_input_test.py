@@ -118,6 +118,18 @@ class BadInput(unittest.TestCase):
         line = self.line_of(text, "data = 3")
         self.refuse_recipe(text, line, "'data' must be a table", r"write \[data\]")
 
+    def test_fewer_rows_than_one_call(self) -> None:
+        for framework in ("jax", "tensorflow"):
+            text = support.replaced(
+                GOOD,
+                ("batch = 50", 'batch = 50\ntrack = "as-is"'),
+                ('"torch"', f'"{framework}", steps_per_call = [1, 5]'),
+                ("eps = 1e-4\n", ""),
+            )
+            says = "a call takes 5 batches of 50 rows, but the data has only 200"
+            remedy = "set steps_per_call to at most 4"
+            self.refuse_recipe(text, self.line_of(text, "[1, 5]"), says, remedy)
+
     def test_missing_keys(self) -> None:
         text = support.replaced(GOOD, ("lr = 1e-3\n", ""))
         self.refuse_recipe(text, None, r"'optimizer\.lr' is missing", r"add `lr = ")

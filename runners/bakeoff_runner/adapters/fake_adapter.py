@@ -37,6 +37,8 @@ serve or close; faults happen at the start of their stage):
 ``lie``            of `run`: "skip" does no step, "half" does half of them, "twice"
                    claims twice as many
 ``device``         what it says it computes on (default "cpu")
+``transfer_us``    microseconds that a copy of its batch of 4 kB takes; "broken": asking
+                   for it fails
 ``allocator_mb``   its allocator's peak; "broken": asking for it fails
 =================  ==================================================================
 """
@@ -51,7 +53,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import Any, Callable, Mapping, NoReturn
+from typing import Any, Callable, Mapping, NoReturn, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -62,6 +64,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Transfer,
 )
 from bakeoff_runner.allocators import Peak
 from bakeoff_runner.script import load_script
@@ -72,7 +75,7 @@ _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
     "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms "
-    "lie device allocator_mb hold_mb hold_shared".split()
+    "lie device transfer_us allocator_mb hold_mb hold_shared".split()
 )
 
 
@@ -173,6 +176,10 @@ class FakeAdapter(Adapter):
     def allocator_peak(self) -> Peak:
         peak = self._options.get("allocator_mb")
         return super().allocator_peak() if peak is None else int(peak) << 20
+
+    def transfer(self) -> Optional[Transfer]:
+        told = self._options.get("transfer_us")
+        return None if told is None else Transfer("batch", int(told) * 1000, 4096)
 
     def close(self) -> None:
         self._trouble("close")

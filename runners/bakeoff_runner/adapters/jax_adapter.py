@@ -45,6 +45,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Transfer,
 )
 from bakeoff_runner.allocators import Peak, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
@@ -63,6 +64,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
+from bakeoff_runner.transfers import jax_device, time_batch, time_data
 
 _SCRIPT_NAMES = {
     **PREDICTION_NAMES,
@@ -468,6 +470,20 @@ class JaxAdapter(Adapter):
                 raise AdapterError(f"no gradient is given for '{_dotted(path)}'")
             grads.append(by_target[_dotted(path)])
         return jax.tree_util.tree_unflatten(structure, grads)
+
+    def transfer(self) -> Optional[Transfer]:
+        import jax
+
+        return None if jax.devices()[0].platform == "cpu" else self._transfer()
+
+    def _transfer(self) -> Transfer:
+        """What the script's iterator gives tells where its arrays are."""
+        import jax
+
+        given = next(self._stream())
+        if any(isinstance(array, jax.Array) for array in given):
+            return time_data(jax_device(), self._data)
+        return time_batch(jax_device(), list(given), self._calls().steps)
 
     def state(self) -> dict[str, Array]:
         assert self._state is not None

@@ -62,6 +62,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
+from bakeoff_runner.transfers import Transfer, time_batch, time_data
 
 _SCRIPT_NAMES = {
     "build_model": "build_model()",
@@ -252,6 +253,17 @@ class KerasAdapter(Adapter):
     def allocator_peak(self) -> Peak:
         backend: Backend = self._backend
         return backend.allocator_peak()
+
+    def transfer(self) -> Optional[Transfer]:
+        backend: Backend = self._backend
+        return None if backend.device() == "cpu" else self._transfer()
+
+    def _transfer(self) -> Transfer:
+        """`fit` gets arrays on the host; the tensors of predict_step stay there."""
+        leaves, device = self._library.leaves, self._backend.copies()
+        if self._predicts:
+            return time_data(device, leaves(self._x))
+        return time_batch(device, leaves(self._rows(0, self._batch)))
 
     def close(self) -> None:
         self._drop()

@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
 from bakeoff_runner.torch_threads import limit_threads
+from bakeoff_runner.transfers import (
+    Device,
+    jax_device,
+    tensorflow_device,
+    torch_device,
+)
 
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
@@ -45,6 +51,10 @@ class Backend(ABC):
 
     @abstractmethod
     def allocator_peak(self) -> Peak: ...
+
+    @abstractmethod
+    def copies(self) -> Device:
+        """How arrays get to where it computes."""
 
     @abstractmethod
     def effective(self) -> dict[str, Any]:
@@ -93,6 +103,9 @@ class TensorFlowBackend(Backend):
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
+
+    def copies(self) -> Device:
+        return tensorflow_device(self.device())
 
     def effective(self) -> dict[str, Any]:
         import tensorflow as tf
@@ -182,6 +195,9 @@ class JaxBackend(Backend):
     def allocator_peak(self) -> Peak:
         return jax_peak()
 
+    def copies(self) -> Device:
+        return jax_device()
+
     def effective(self) -> dict[str, Any]:
         import jax
 
@@ -260,6 +276,9 @@ class TorchBackend(Backend):
 
     def allocator_peak(self) -> Peak:
         return torch_peak()
+
+    def copies(self) -> Device:
+        return torch_device(self.device())
 
     def effective(self) -> dict[str, Any]:
         import torch

@@ -36,6 +36,7 @@ from bakeoff_runner.adapter import (
     ParityRequest,
     RunResult,
 )
+from bakeoff_runner.pipeline import endless
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -174,7 +175,7 @@ class OnnxRuntimeAdapter(Adapter):
         if self._session is None:
             raise AdapterError("ONNX Runtime has no kernels for this graph in float64")
         if self._batches is None:
-            self._batches = iter(script.batches(self._data))
+            self._batches = endless(script.batches(self._data), script, self._data)
         return self._batches
 
     def _file(self) -> str:

@@ -41,6 +41,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Transfer,
 )
 from bakeoff_runner.allocators import Peak, tensorflow_peak
 from bakeoff_runner.calls import Calls, losses_of
@@ -59,6 +60,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
+from bakeoff_runner.transfers import tensorflow_device, time_batch, time_data
 
 _SCRIPT_NAMES = {
     **PREDICTION_NAMES,
@@ -202,6 +204,23 @@ class TensorFlowAdapter(Adapter):
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
+
+    def transfer(self) -> Optional[Transfer]:
+        import tensorflow as tf
+
+        gpus = tf.config.list_logical_devices("GPU")
+        return self._transfer_to(gpus[0].name, "GPU") if gpus else None
+
+    def _transfer_to(self, name: str, kind: str) -> Transfer:
+        """What the script's iterator gives tells where its tensors are."""
+        import tensorflow as tf
+
+        device = tensorflow_device(name)
+        given = [tf.convert_to_tensor(tensor) for tensor in next(self._stream())]
+        if any(kind in tensor.device for tensor in given if tensor.dtype.is_floating):
+            return time_data(device, self._data)
+        arrays = [tensor.numpy() for tensor in given]
+        return time_batch(device, arrays, self._calls().steps)
 
     def close(self) -> None:
         self._drop()

@@ -43,6 +43,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Transfer,
 )
 from bakeoff_runner.allocators import Peak, torch_peak
 from bakeoff_runner.layout import (
@@ -52,7 +53,12 @@ from bakeoff_runner.layout import (
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, batches_per_epoch, digest
+from bakeoff_runner.pipeline import (
+    TimedBatches,
+    batches_per_epoch,
+    digest,
+    endless,
+)
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     predict_burst,
@@ -61,6 +67,7 @@ from bakeoff_runner.prediction import (
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.torch_threads import limit_threads
+from bakeoff_runner.transfers import time_batch, time_data, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -243,6 +250,19 @@ class TorchAdapter(Adapter):
 
     def allocator_peak(self) -> Peak:
         return torch_peak()
+
+    def transfer(self) -> Optional[Transfer]:
+        device = next((p.device for p in self._model.parameters()), None)
+        if device is None or device.type == "cpu":
+            return None
+        return self._transfer_to(str(device))
+
+    def _transfer_to(self, name: str) -> Transfer:
+        device = torch_device(name)
+        if all(tensor.device.type != "cpu" for tensor in self._data):
+            return time_data(device, [tensor.cpu().numpy() for tensor in self._data])
+        batch = getattr(self._the_script(), "BATCH_SIZE", 1)
+        return time_batch(device, [t.cpu().numpy() for t in self._host_rows(0, batch)])
 
     def close(self) -> None:
         self._drop()
@@ -431,7 +451,7 @@ class TorchAdapter(Adapter):
 
         if self._batches is None:
             script = self._the_script()
-            made = iter(script.batches(*self._data))
+            made = endless(script.batches(*self._data), script, self._data)
             if self._dtype == torch.float64:  # transforms give float32
                 made = (tuple(map(self._cast, batch)) for batch in made)
             self._batches = TimedBatches(made, batches_per_epoch(script, self._data))
@@ -445,11 +465,15 @@ class TorchAdapter(Adapter):
         if first + count > rows:
             raise AdapterError(f"the data has {rows} rows, not {first + count}")
         device = next((p.device for p in self._model.parameters()), None)
+        return tuple(tensor.to(device) for tensor in self._host_rows(first, count))
+
+    def _host_rows(self, first: int, count: int) -> list[Any]:
+        """As the training step takes them, where the script keeps them."""
         rows_of = [t[first : first + count] for t in self._data]
         transform = getattr(self._the_script(), "transform", None)
         if callable(transform):
             rows_of = [self._cast(tensor) for tensor in transform(*rows_of)]
-        return tuple(tensor.to(device) for tensor in rows_of)
+        return rows_of
 
     # The proof.
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
 #include "emit/jax/script.h"
@@ -97,7 +98,8 @@ const Framework& jax_framework() {
       .supports = supports,
       .emit = emit_jax,
       .defaults = defaults,
-      .unbiased_running_var = unbiased_running_var};
+      .unbiased_running_var = unbiased_running_var,
+      .least_batches = jax::least_batches};
   return framework;
 }
 

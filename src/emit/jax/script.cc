@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/jax/input.h"
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
 #include "emit/jax/state.h"
@@ -24,7 +25,8 @@ class Script {
     imports();
     constants();
     load_data();
-    batches();
+    print_batches(out_, request_);
+    out_.blank(2);
     print_helpers(out_, graph_, equalised(request_), precision_.mixed());
     if (precision_.mixed()) half();
     forward();
@@ -102,56 +104,6 @@ class Script {
     if (!equalised(request_)) return;
     print_load_weights(out_, request_, has_layout_);
     out_.blank(2);
-  }
-
-  void batches() {
-    out_.line("def batches(arrays):");
-    const auto body = out_.indent();
-    if (scans()) {
-      print_batches_of_calls();
-    } else if (equalised(request_) || predicts()) {
-      out_.print(
-          "\"\"\"Endless batches on the device, in file order; rows left over are dropped.\"\"\"\n"
-          "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-          "ready = [tuple(jnp.array(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
-          "return itertools.cycle(ready)\n");
-    } else {
-      out_.print(
-          "\"\"\"Endless batches of rows in random order.\"\"\"\n"
-          "rng = np.random.default_rng(SEED)\n"
-          "rows = len(arrays[0])\n"
-          "while True:\n"
-          "    order = rng.permutation(rows)\n"
-          "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
-          "        picked = order[start : start + BATCH_SIZE]\n"
-          "        yield tuple(array[picked] for array in arrays)\n");
-    }
-    out_.blank(2);
-  }
-
-  void print_batches_of_calls() {
-    if (equalised(request_)) {
-      out_.print(
-          "\"\"\"Endlessly: all batches on the device in file order, and which comes next.\"\"\"\n"
-          "count = len(arrays[0]) // BATCH_SIZE\n"
-          "full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]\n"
-          "data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
-          "for first in itertools.count(0, STEPS_PER_CALL):\n"
-          "    yield *data, first % count\n");
-    } else {
-      out_.print(
-          "\"\"\"Endless stacks of STEPS_PER_CALL batches of rows in random order.\"\"\"\n"
-          "rng = np.random.default_rng(SEED)\n"
-          "rows = len(arrays[0])\n"
-          "size = STEPS_PER_CALL * BATCH_SIZE\n"
-          "if rows < size:\n"
-          "    raise ValueError(\"the data has fewer rows than one call\")\n"
-          "while True:\n"
-          "    order = rng.permutation(rows)\n"
-          "    for start in range(0, rows - size + 1, size):\n"
-          "        picked = order[start : start + size].reshape(STEPS_PER_CALL, BATCH_SIZE)\n"
-          "        yield tuple(array[picked] for array in arrays)\n");
-    }
   }
 
   // params, [stats], inputs..., [key]

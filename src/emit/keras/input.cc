@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "emit/python_script.h"
+
 namespace bakeoff::emit::keras {
 namespace {
-
-bool equalised(const Request& request) { return request.training.track == ir::Track::kEqualised; }
 
 void print_dataset(CodeWriter& out, const Request& request, size_t inputs) {
   out.line("def make_dataset(x, y):");
@@ -58,6 +58,7 @@ void print_input(CodeWriter& out, const Request& request, size_t inputs) {
     out.line(equalised(request)
                  ? "\"\"\"Trains on the full batches of the data, in file order.\"\"\""
                  : "\"\"\"Trains on the full batches of the data, shuffled every epoch.\"\"\"");
+  print_rows_guard(out, "y");
   std::vector<std::string> arguments;
   if (dataset) arguments = {"make_dataset(x, y)", "epochs=epochs"};
   if (batches) arguments = {"Batches(x, y)", "epochs=epochs"};

@@ -1,5 +1,7 @@
 #include "emit/keras/predict.h"
 
+#include "emit/python_script.h"
+
 namespace bakeoff::emit::keras {
 namespace {
 
@@ -14,6 +16,7 @@ void print_batches(CodeWriter& out, const Dialect& dialect, size_t inputs) {
   out.line("def batches(x):");
   const auto body = out.indent();
   out.line("\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"");
+  print_rows_guard(out, inputs == 1 ? "x" : "x[0]");
   if (inputs == 1) {
     out.print(
         dialect.translate("starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)\n"

@@ -48,9 +48,11 @@ class Script {
     out_.line("def batches(arrays):");
     {
       const auto body = out_.indent();
+      out_.line(fmt::format("\"\"\"Endless batches{}, in file order; rows left over are dropped.\"\"\"",
+                            binds() ? " on the device" : ""));
+      print_rows_guard(out_, "arrays[0]");
       if (binds()) {
         out_.print(
-            "\"\"\"Endless batches on the device, in file order; rows left over are dropped.\"\"\"\n"
             "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
             "parts = [[a[i : i + BATCH_SIZE] for a in arrays] for i in starts]\n"
             "to_device = ort.OrtValue.ortvalue_from_numpy\n"
@@ -58,7 +60,6 @@ class Script {
             "return itertools.cycle(ready)\n");
       } else {
         out_.print(
-            "\"\"\"Endless batches, in file order; rows left over are dropped.\"\"\"\n"
             "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
             "ready = [tuple(a[i : i + BATCH_SIZE] for a in arrays) for i in starts]\n"
             "return itertools.cycle(ready)\n");

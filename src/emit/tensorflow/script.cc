@@ -4,6 +4,7 @@
 
 #include "emit/precision.h"
 #include "emit/python_script.h"
+#include "emit/tensorflow/input.h"
 #include "emit/tensorflow/ops.h"
 #include "emit/tensorflow/optimizer.h"
 
@@ -35,7 +36,8 @@ class Script {
       print_load_weights(out_, request_, has_layout_);
       out_.blank(2);
     }
-    batches();
+    print_batches(out_, request_);
+    out_.blank(2);
     print_helpers(out_, graph_,
                   {.explicit_norms = equalised(request_), .mixed = precision_.mixed(), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
@@ -62,10 +64,8 @@ class Script {
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
   bool loops() const { return !predicts() && steps_per_call() != "1"; }
-  // A tf.data.Dataset gives the batches; else they are made of tensors on the device.
-  bool streams() const { return input_of(request_) == "tf_data"; }
   // The data stays on the device, and the loop picks its batches.
-  bool resident() const { return loops() && !streams(); }
+  bool resident() const { return loops() && !streams(request_); }
 
   // True where the script draws initial values for parameters of this role.
   bool draws(Role role) const {
@@ -82,7 +82,7 @@ class Script {
                           request_.workload.name, predicts() ? "in" : "with"));
     out_.blank();
     out_.line("import argparse");
-    if (predicts() || (exact && !streams())) out_.line("import itertools");
+    if (predicts() || (exact && !streams(request_))) out_.line("import itertools");
     if (exact && has_layout_) out_.line("import json");
     if (draws(Role::kWeight) || graph_.has(ir::Op::kGelu)) out_.line("import math");
     out_.print(
@@ -103,56 +103,6 @@ class Script {
           "tf.config.experimental.enable_tensor_float_32_execution(False)\n");
     }
     out_.blank(2);
-  }
-
-  void batches() {
-    out_.line("def batches(arrays):");
-    const auto body = out_.indent();
-    if (resident()) {
-      out_.print(
-          "\"\"\"Endlessly: all batches as tensors in file order, and which comes next.\"\"\"\n"
-          "count = len(arrays[0]) // BATCH_SIZE\n"
-          "full = [array[: count * BATCH_SIZE] for array in arrays]\n"
-          "shaped = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]\n"
-          "data = [tf.constant(array) for array in shaped]\n"
-          "for first in itertools.count(0, STEPS_PER_CALL):\n"
-          "    yield *data, tf.constant(first % count)\n");
-    } else if (streams()) {
-      stream();
-    } else if (equalised(request_) || predicts()) {
-      out_.print(
-          "\"\"\"Endless batches as tensors, in file order; rows left over are dropped.\"\"\"\n"
-          "starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)\n"
-          "ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]\n"
-          "return itertools.cycle(ready)\n");
-    } else {
-      out_.print(
-          "\"\"\"Endless batches of rows in random order, from tensors on the device.\"\"\"\n"
-          "rows = len(arrays[0])\n"
-          "data = [tf.constant(array) for array in arrays]\n"
-          "while True:\n"
-          "    order = tf.random.shuffle(tf.range(rows))\n"
-          "    for start in range(0, rows - BATCH_SIZE + 1, BATCH_SIZE):\n"
-          "        picked = order[start : start + BATCH_SIZE]\n"
-          "        yield tuple(tf.gather(array, picked) for array in data)\n");
-    }
-    out_.blank(2);
-  }
-
-  void stream() {
-    const bool cached = setting_or(request_.settings, "input", "auto") == "tf_data";
-    out_.line(equalised(request_) ? "\"\"\"Endless batches, in file order; rows left over are dropped.\"\"\""
-                                  : "\"\"\"Endless batches of rows in random order.\"\"\"");
-    out_.line(fmt::format("data = tf.data.Dataset.from_tensor_slices(arrays){}", cached ? ".cache()" : ""));
-    out_.line(fmt::format("data = data.{}batch(BATCH_SIZE, drop_remainder=True)",
-                          equalised(request_) ? "" : "shuffle(len(arrays[0]))."));
-    // Where the order is fixed, calls go on from one epoch into the next.
-    if (loops() && equalised(request_)) {
-      out_.line("data = data.repeat().batch(STEPS_PER_CALL, drop_remainder=True)");
-      return out_.line("return iter(data.prefetch(tf.data.AUTOTUNE))");
-    }
-    if (loops()) out_.line("data = data.batch(STEPS_PER_CALL, drop_remainder=True)");
-    out_.line("return iter(data.repeat().prefetch(tf.data.AUTOTUNE))");
   }
 
   void glorot_uniform() {
@@ -367,12 +317,6 @@ class Script {
 };
 
 }  // namespace
-
-std::string input_of(const Request& request) {
-  const std::string input = setting_or(request.settings, "input", "auto");
-  if (request.training.predicts()) return "preloaded";
-  return input != "auto" ? input : equalised(request) ? "preloaded" : "tf_data";
-}
 
 std::string script_text(const Request& request, const Graph& graph, const Namer& names,
                         const std::vector<std::string>& attributes, bool has_layout) {

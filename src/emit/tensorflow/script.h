@@ -10,9 +10,6 @@
 
 namespace bakeoff::emit::tensorflow {
 
-// "preloaded" or "tf_data": what the setting `input` comes to.
-std::string input_of(const Request& request);
-
 // `attributes`: the model's attribute for each parameter, by ParamId.
 std::string script_text(const Request& request, const Graph& graph, const Namer& names,
                         const std::vector<std::string>& attributes, bool has_layout);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/precision.h"
+#include "emit/tensorflow/input.h"
 #include "emit/tensorflow/ops.h"
 #include "emit/tensorflow/optimizer.h"
 #include "emit/tensorflow/script.h"
@@ -133,7 +134,8 @@ const Framework& tensorflow_framework() {
       .supports = supports,
       .emit = emit_tensorflow,
       .defaults = defaults,
-      .unbiased_running_var = unbiased_running_var};
+      .unbiased_running_var = unbiased_running_var,
+      .least_batches = tensorflow::least_batches};
   return framework;
 }
 

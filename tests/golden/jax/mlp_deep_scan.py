@@ -54,6 +54,8 @@ def load_weights(path):
 
 def batches(arrays):
     """Endlessly: all batches on the device in file order, and which comes next."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     count = len(arrays[0]) // BATCH_SIZE
     full = [jnp.array(array[: count * BATCH_SIZE]) for array in arrays]
     data = [a.reshape(count, BATCH_SIZE, *a.shape[1:]) for a in full]

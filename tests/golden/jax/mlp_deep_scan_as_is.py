@@ -29,11 +29,11 @@ def load_data(path):
 
 def batches(arrays):
     """Endless stacks of STEPS_PER_CALL batches of rows in random order."""
+    if len(arrays[0]) < STEPS_PER_CALL * BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one call")
     rng = np.random.default_rng(SEED)
     rows = len(arrays[0])
     size = STEPS_PER_CALL * BATCH_SIZE
-    if rows < size:
-        raise ValueError("the data has fewer rows than one call")
     while True:
         order = rng.permutation(rows)
         for start in range(0, rows - size + 1, size):

@@ -27,6 +27,8 @@ def load_data(path):
 
 def batches(arrays):
     """Endless batches of rows in random order."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     rng = np.random.default_rng(SEED)
     rows = len(arrays[0])
     while True:

@@ -102,6 +102,8 @@ class Batches(keras.utils.PyDataset):
 
 def fit(model, x, y, epochs, callbacks=None):
     """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     return model.fit(
         Batches(x, y), epochs=epochs, shuffle=False, callbacks=callbacks, verbose=0
     )

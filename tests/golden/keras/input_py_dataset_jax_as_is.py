@@ -69,6 +69,8 @@ class Batches(keras.utils.PyDataset):
 
 def fit(model, x, y, epochs, callbacks=None):
     """Trains on the full batches of the data, in another order every epoch."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     return model.fit(Batches(x, y), epochs=epochs, callbacks=callbacks, verbose=0)
 
 

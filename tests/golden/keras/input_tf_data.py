@@ -94,6 +94,8 @@ def make_dataset(x, y):
 
 def fit(model, x, y, epochs, callbacks=None):
     """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     return model.fit(make_dataset(x, y), epochs=epochs, callbacks=callbacks, verbose=0)
 
 

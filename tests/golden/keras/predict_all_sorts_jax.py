@@ -122,6 +122,8 @@ def predict_step(model, x):
 
 def batches(x):
     """Endless batches as tensors, in file order; rows left over are dropped."""
+    if len(x[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     starts = range(0, len(x[0]) - BATCH_SIZE + 1, BATCH_SIZE)
     parts = [[array[i : i + BATCH_SIZE] for array in x] for i in starts]
     ready = [[ops.convert_to_tensor(array) for array in part] for part in parts]

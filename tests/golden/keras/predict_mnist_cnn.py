@@ -69,6 +69,8 @@ def predict_step(model, x):
 
 def batches(x):
     """Endless batches as tensors, in file order; rows left over are dropped."""
+    if len(x) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     starts = range(0, len(x) - BATCH_SIZE + 1, BATCH_SIZE)
     ready = [ops.convert_to_tensor(x[i : i + BATCH_SIZE]) for i in starts]
     return itertools.cycle(ready)

@@ -127,6 +127,8 @@ def compile_model(model):
 
 def fit(model, x, y, epochs, callbacks=None):
     """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     rows = len(y) // BATCH_SIZE * BATCH_SIZE
     return model.fit(
         [array[:rows] for array in x],

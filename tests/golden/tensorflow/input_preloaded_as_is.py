@@ -25,6 +25,8 @@ def load_data(path):
 
 def batches(arrays):
     """Endless batches of rows in random order, from tensors on the device."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     rows = len(arrays[0])
     data = [tf.constant(array) for array in arrays]
     while True:

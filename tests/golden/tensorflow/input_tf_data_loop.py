@@ -43,6 +43,8 @@ def load_weights(path):
 
 def batches(arrays):
     """Endless batches, in file order; rows left over are dropped."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     data = tf.data.Dataset.from_tensor_slices(arrays).cache()
     data = data.batch(BATCH_SIZE, drop_remainder=True)
     data = data.repeat().batch(STEPS_PER_CALL, drop_remainder=True)

@@ -44,6 +44,8 @@ def load_weights(path):
 
 def batches(arrays):
     """Endless batches as tensors, in file order; rows left over are dropped."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     starts = range(0, len(arrays[0]) - BATCH_SIZE + 1, BATCH_SIZE)
     ready = [tuple(tf.constant(a[i : i + BATCH_SIZE]) for a in arrays) for i in starts]
     return itertools.cycle(ready)

@@ -27,6 +27,8 @@ def load_data(path):
 
 def batches(arrays):
     """Endless batches of rows in random order."""
+    if len(arrays[0]) < STEPS_PER_CALL * BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one call")
     data = tf.data.Dataset.from_tensor_slices(arrays)
     data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)
     data = data.batch(STEPS_PER_CALL, drop_remainder=True)

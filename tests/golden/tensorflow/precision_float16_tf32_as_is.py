@@ -27,6 +27,8 @@ def load_data(path):
 
 def batches(arrays):
     """Endless batches of rows in random order."""
+    if len(arrays[0]) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
     data = tf.data.Dataset.from_tensor_slices(arrays)
     data = data.shuffle(len(arrays[0])).batch(BATCH_SIZE, drop_remainder=True)
     return iter(data.repeat().prefetch(tf.data.AUTOTUNE))

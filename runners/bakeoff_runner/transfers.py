@@ -1,0 +1,92 @@
+"""How long a copy from the host to a device takes, by itself.
+
+From ordinary memory, as scripts copy, the device idle before and after. On an
+accelerator this is part of a step, or hidden behind it: the number says of what size.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence
+
+if TYPE_CHECKING:
+    from bakeoff_runner.adapter import Array
+
+_BATCH_COPIES, _DATA_COPIES = 9, 3
+_PIECE = 16 << 20  # bytes of data that lie on the device twice for a moment
+
+
+@dataclass(frozen=True)
+class Transfer:
+    of: str  # "batch": what every step copies; "data": all rows, which stay there
+    ns: int  # the median of several copies
+    bytes: int
+
+
+class Device(NamedTuple):
+    copy: Callable[[Array], Any]  # from the host; may return before it is done
+    wait: Callable[[Any], Any]  # until what was copied has arrived
+
+
+def time_batch(device: Device, arrays: Sequence[Array], steps: int = 1) -> Transfer:
+    """Of `arrays`, the batches of so many steps: a step's share."""
+    _copy(device, arrays)  # the first one sets up buffers
+    times = [_copy(device, arrays) for _ in range(_BATCH_COPIES)]
+    size = sum(array.nbytes for array in arrays)
+    return Transfer("batch", round(statistics.median(times) / steps), size // steps)
+
+
+def time_data(device: Device, arrays: Sequence[Array]) -> Transfer:
+    """Of all rows; piece by piece, since they lie on the device already."""
+    pieces = [piece for array in arrays for piece in _pieces(array)]
+    _copy(device, pieces[:1])
+    times = [
+        sum(_copy(device, [piece]) for piece in pieces) for _ in range(_DATA_COPIES)
+    ]
+    size = sum(array.nbytes for array in arrays)
+    return Transfer("data", round(statistics.median(times)), size)
+
+
+def _copy(device: Device, arrays: Sequence[Array]) -> int:
+    start = time.monotonic_ns()
+    device.wait([device.copy(array) for array in arrays])
+    return time.monotonic_ns() - start
+
+
+def _pieces(array: Array) -> list[Array]:
+    rows = max(1, _PIECE * len(array) // max(1, array.nbytes))
+    return [array[first : first + rows] for first in range(0, len(array), rows)]
+
+
+def torch_device(name: str) -> Device:
+    import torch
+
+    def wait(_: Any) -> None:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+
+    wait(None)
+    return Device(lambda array: torch.from_numpy(array).to(name), wait)
+
+
+def jax_device() -> Device:
+    import jax
+
+    (jax.device_put(0) + 1).block_until_ready()  # behind all that went before
+    return Device(jax.device_put, jax.block_until_ready)
+
+
+def tensorflow_device(name: str) -> Device:
+    import tensorflow as tf
+
+    def copy(array: Array) -> Any:
+        with tf.device(name):
+            return tf.identity(tf.convert_to_tensor(array))
+
+    def wait(_: Any) -> None:
+        tf.test.experimental.sync_devices()
+
+    wait(None)
+    return Device(copy, wait)
