@@ -51,8 +51,8 @@ class Precision(unittest.TestCase):
             place = support.Place([environment])
             self.addCleanup(place.close)
             place.write("mlp.ir", workload)
-            row = f'{contender}, precision = ["bfloat16", "float16"]'
-            path = place.write("half.toml", support.recipe([row]))
+            both = f'{contender}, precision = ["bfloat16", "float16"]'
+            path = place.write("half.toml", support.recipe([both]))
             outcome = place.run("parity", path)
             self.assertEqual(outcome.code, 0, f"{outcome.out}\n{outcome.err}")
             found = list(AWAY.finditer(outcome.out))
