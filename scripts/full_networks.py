@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 3
 AGREEMENT = 1e-4  # relative, between losses of two frameworks in float32
-# Fifty batch norms over two rows each: at 1e-3 a step makes rounding grow a thousandfold.
+# Over two rows, at 1e-3, its first step makes rounding grow several thousandfold.
 LEARNING_RATES = {"resnet50": 1e-5}
 GIB = 1 << 30
 NETWORKS = ("alexnet", "resnet18", "resnet50", "bert", "lstm_lm")

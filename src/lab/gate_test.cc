@@ -251,7 +251,8 @@ TEST_F(GateTest, AsIsAVariantsDistanceIsThatFromItsOwnTwin) {
   EXPECT_TRUE(parity.passed());
   EXPECT_NEAR(loss_distance(parity).value(), 0.01, 1e-9);
   EXPECT_NEAR(gradient_distance(parity).value(), 0.03, 1e-9);
-  EXPECT_EQ(parity.checks.size(), 2u) << "no losses, no batches: everybody trains in his own way";
+  EXPECT_EQ(parity.checks.size(), 3u)
+      << "loss, gradients and their norm; no losses of steps, no batches: everybody trains in his own way";
   EXPECT_TRUE(parity.losses.empty());
 
   entry_.twin_options["refuse"] = "float32";

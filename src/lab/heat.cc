@@ -64,6 +64,17 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
   if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
 }
 
+// A name that nobody uses: one who was killed while a worker started, and had our number, may have left his.
+fs::path new_ring_file(const Plan& plan) {
+  static std::atomic<int> rings{0};
+  const fs::path folder = fs::is_directory("/dev/shm") ? "/dev/shm" : plan.directory.path();
+  fs::path file;
+  do {
+    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
+  } while (fs::exists(file));
+  return file;
+}
+
 // Import, build, first step; ends frozen.
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
@@ -72,9 +83,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
-  static std::atomic<int> rings{0};
-  spec.ring_file = fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), rings++);
-  if (!fs::is_directory("/dev/shm")) spec.ring_file = plan.directory.path() / spec.ring_file.filename();
+  spec.ring_file = new_ring_file(plan);
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();

@@ -23,8 +23,8 @@ namespace {
 // Longer than its arrivals take, and it is cut off: the queue grows.
 constexpr double kPatience = 1.25;
 constexpr double kPatienceSeconds = 1;
-// Of a shorter burst a good part is what comes after a pause: cold caches, threads that wake.
-constexpr int64_t kTellingBurst = 10'000'000;  // ns
+// Of a shorter burst a good part may be what comes after a pause: cold caches, threads that wake, others.
+constexpr int64_t kTellingBurst = 100'000'000;  // ns
 
 }  // namespace
 

@@ -31,7 +31,7 @@ std::vector<int64_t> poisson_arrivals(double per_s, int64_t requests, uint64_t s
 int64_t planned_requests(const recipe::Latency& latency, double per_s);
 
 // Milliseconds of a step in the fastest burst of a contender's trials that had the processors to themselves,
-// of those of 10 ms and more; 0: there is none.
+// of those of 100 ms and more; 0: there is none.
 double fastest_step_ms(const std::vector<Trial>& trials, const std::string& contender);
 
 // Measures whatever latency.jsonl does not hold yet, if the recipe asks for latencies. Appends to it; returns

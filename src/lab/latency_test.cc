@@ -53,15 +53,15 @@ std::vector<Parity> all_pass(const Plan& plan) {
 TEST(FastestStep, IsThatOfBurstsWithTheProcessorsToThemselves) {
   const auto trial = [](double ms, double waited, double others) {
     Trial made{.contender = "a",
-               .bursts = {{static_cast<int64_t>(ms * 1e7), 10}, {static_cast<int64_t>(ms * 2e7), 10}}};
+               .bursts = {{static_cast<int64_t>(ms * 1e8), 100}, {static_cast<int64_t>(ms * 2e8), 100}}};
     for (Burst& burst : made.bursts) burst.used = {{"wait_s", waited}, {"wall_s", 1}};
     made.rounds = {{.seen = {{"others", others}}}};
     return made;
   };
   EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0, 0)}, "a"), 7);
   EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0.2, 0), trial(6, 0, 0.2)}, "a"), 8);
-  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.9, 0, 0)}, "a"), 1.8) << "bursts of 9 and 18 ms";
-  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.4, 0, 0)}, "a"), 8) << "bursts of 4 and 8 ms";
+  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.9, 0, 0)}, "a"), 1.8) << "bursts of 90 and 180 ms";
+  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.4, 0, 0)}, "a"), 8) << "bursts of 40 and 80 ms";
   EXPECT_EQ(fastest_step_ms({trial(8, 0.5, 0)}, "a"), 0);
   EXPECT_EQ(fastest_step_ms({trial(8, 0, 0)}, "b"), 0);
   Trial unknown = trial(8, 0, 0);

@@ -252,6 +252,20 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   }
 }
 
+TEST_F(RaceTest, WhatAKilledOneWithOurNumberLeftIsInNobodysWay) {
+  std::vector<fs::path> left;
+  for (int i = 0; i < 500; ++i) {
+    left.push_back(fmt::format("/dev/shm/bakeoff-{}-{}", ::getpid(), i));
+    ASSERT_TRUE(write_file(left.back(), ""));
+  }
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}});
+  const auto trials = run_heat(plan, {0}, 1, {}, kNobody, {});
+  EXPECT_FALSE(trials[0].failure) << trials[0].failure->reason;
+  for (const fs::path& file : left) {
+    EXPECT_TRUE(fs::remove(file));
+  }
+}
+
 // The machine sleeps during the first and the third round that are run.
 TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
@@ -324,6 +338,16 @@ TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
     EXPECT_EQ(trial.bursts.size(), 1u) << "void all the same, for both";
     EXPECT_EQ(trial.void_bursts.size(), 1u);
   }
+}
+
+TEST_F(RaceTest, AWarmUpGoesOnUntilItTellsHowLongALightStepTakes) {
+  Plan plan = make_plan_of(folder_ / "run", {{"light", {{"step_ms", "1"}}}, {"heavy", {{"step_ms", "60"}}}});
+  plan.recipe.race.burst_seconds = 0.2;
+  const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
+  ASSERT_FALSE(trials[0].failure || trials[1].failure);
+  EXPECT_GE(trials[0].warmup_step_ns.size(), 15u) << "after the one step asked for 16 more";
+  EXPECT_LE(trials[0].warmup_step_ns.size(), 1u + 16 + 256);
+  EXPECT_LE(trials[1].warmup_step_ns.size(), 2u) << "what was asked for";
 }
 
 TEST_F(RaceTest, AWorkerThatDiesInTheMiddleVoidsThePair) {

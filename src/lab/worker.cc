@@ -178,6 +178,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   impl.channel.emplace(*impl.child);
   auto hello = impl.channel->receive(impl.deadline(), "start");
   worker->start_ns_ = monotonic_clock().now_ns() - begin;
+  if (impl.ring) impl.ring->unlink();  // the worker has opened it before it said hello
   if (!hello)
     worker->failure_ = impl.broken("start", hello.error());
   else

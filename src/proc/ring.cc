@@ -79,7 +79,12 @@ MarkRing& MarkRing::operator=(MarkRing&& other) noexcept {
 MarkRing::~MarkRing() {
   if (memory_ == nullptr) return;
   ::munmap(memory_, file_size(capacity_));
-  ::unlink(path_.c_str());
+  unlink();
+}
+
+void MarkRing::unlink() {
+  if (!path_.empty()) ::unlink(path_.c_str());
+  path_.clear();
 }
 
 int64_t MarkRing::count() const { return static_cast<int64_t>(load_count(memory_)); }

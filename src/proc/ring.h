@@ -36,6 +36,10 @@ class MarkRing {
   MarkRing& operator=(MarkRing&& other) noexcept;
   ~MarkRing();
 
+  // Removes the file already, for whoever has it mapped goes on: once the worker has, a supervisor that is
+  // killed leaves nothing behind.
+  void unlink();
+
   const std::filesystem::path& path() const { return path_; }
   int64_t capacity() const { return capacity_; }
 

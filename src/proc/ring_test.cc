@@ -51,6 +51,18 @@ TEST(MarkRing, OverwrittenMarksAreToldByTheirNumber) {
   EXPECT_TRUE(std::is_sorted(marks.ns.begin(), marks.ns.end()));
 }
 
+TEST(MarkRing, WithoutItsFileItGoesOn) {
+  const testing::TestFolder folder;
+  MarkRing ring = MarkRing::create(folder / "marks", 8).value();
+  FakeWorker worker = worker_with(ring);
+  ASSERT_TRUE(worker.import(""));
+  ring.unlink();
+  EXPECT_FALSE(fs::exists(folder / "marks"));
+  ASSERT_TRUE(worker.build());
+  ASSERT_TRUE(worker.run(3));
+  EXPECT_EQ(ring.count(), 3);
+}
+
 TEST(MarkRing, OwnsItsFile) {
   const testing::TestFolder folder;
   {
