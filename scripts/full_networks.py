@@ -30,8 +30,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 3
 AGREEMENT = 1e-4  # relative, between losses of two frameworks in float32
-# Over two rows, at 1e-3, its first step makes rounding grow several thousandfold.
-LEARNING_RATES = {"resnet50": 1e-5}
+# Untrained it has gradients so steep that at 1e-5 float32 losses part in the third step.
+LEARNING_RATES = {"resnet50": 1e-7}
 GIB = 1 << 30
 NETWORKS = ("alexnet", "resnet18", "resnet50", "bert", "lstm_lm")
 # What the papers say, in their own unit.
