@@ -107,6 +107,13 @@ class GateTest : public ::testing::Test {
     return dump;
   }
 
+  static void scale_gradients(Dump& dump, double factor) {
+    for (auto& [name, tensor] : dump) {
+      if (!name.starts_with("grad/")) continue;
+      for (double& value : tensor.data) value *= factor;
+    }
+  }
+
   Parity prove(const Dump& dump, const Tolerances& tolerances = {}) {
     tensor::NamedTensors named;
     for (const auto& [name, tensor] : dump) {
@@ -188,12 +195,6 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   ASSERT_TRUE(prove(perfect()).passed());
   entry_.contender.settings = {{"precision", "bfloat16"}};
   entry_.twin_script = entry_.script;
-  const auto scale = [](Dump& dump, double factor) {
-    for (auto& [name, tensor] : dump) {
-      if (!name.starts_with("grad/")) continue;
-      for (double& value : tensor.data) value *= factor;
-    }
-  };
   const auto recited = [&](const Dump& dump) {
     prove(dump);  // leaves the files behind that are recited now
     Parity parity;
@@ -203,7 +204,7 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   const auto variant = [&](double relative) {
     Dump dump = perfect();
     dump["loss"].data[0] *= 1 + relative;
-    scale(dump, 1 + 3 * relative);
+    scale_gradients(dump, 1 + 3 * relative);
     return recited(dump);
   };
   const Parity near = variant(0.01);
@@ -218,10 +219,10 @@ TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt)
   EXPECT_FALSE(far.passed());
   EXPECT_EQ(far.diverges_at, "bfloat16 loss");
   Dump halved = perfect();
-  scale(halved, 0.5);
+  scale_gradients(halved, 0.5);
   EXPECT_EQ(recited(halved).diverges_at, "bfloat16 gradient norm");
   Dump turned = perfect();
-  scale(turned, -1);
+  scale_gradients(turned, -1);
   EXPECT_EQ(recited(turned).diverges_at, "bfloat16 gradients");
 }
 
@@ -236,10 +237,7 @@ TEST_F(GateTest, AsIsAVariantsDistanceIsThatFromItsOwnTwin) {
   const auto scaled = [&](double loss, double gradients) {
     Dump dump = perfect();
     dump["loss"].data[0] *= loss;
-    for (auto& [name, tensor] : dump) {
-      if (!name.starts_with("grad/")) continue;
-      for (double& value : tensor.data) value *= gradients;
-    }
+    scale_gradients(dump, gradients);
     return dump;
   };
   prove(scaled(1.2, 3));

@@ -34,24 +34,15 @@ double relative(double value, double reference) {
   return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
 }
 
-// Of all gradients as one vector, over its norm in float32: the norm of the difference, and the difference of
-// the norms.
-struct Apart {
-  double vector = std::numeric_limits<double>::infinity();
-  double norm = std::numeric_limits<double>::infinity();
-};
-
 // Loss and gradients of one batch at the gate's weights. What a worker did not show is missing.
 struct Step {
   std::optional<double> loss = {};
   std::vector<Tensor> gradients = {};  // by ParamId
 };
 
-Step step_of(const Reference& reference) { return {reference.at.loss, reference.at.gradients}; }
-
 Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
   const auto tensor = [&](const std::string& name) {
-    auto read = file.find(name) == nullptr ? Result<Tensor>(Tensor{}) : file.read(name);
+    auto read = file.read(name);
     return read ? std::move(*read) : Tensor{};
   };
   Step step;
@@ -60,11 +51,19 @@ Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
   return step;
 }
 
-Apart apart_of_gradients(const GateJob& job, const Step& twin, const Step& variant) {
+// Of all gradients as one vector, over its norm in float32: the norm of the difference, and the difference of
+// the norms.
+struct Apart {
+  double vector = std::numeric_limits<double>::infinity();
+  double norm = std::numeric_limits<double>::infinity();
+};
+
+Apart apart_of_gradients(const GateJob& job, const std::vector<Tensor>& twin,
+                         const std::vector<Tensor>& variant) {
   double apart = 0, all = 0, own = 0;
   for (size_t id = 0; id < job.workload.parameters.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
-    const Tensor &expected = twin.gradients[id], &seen = variant.gradients[id];
+    const Tensor &expected = twin[id], &seen = variant[id];
     if (seen.data.size() != expected.data.size() || seen.shape != expected.shape || seen.data.empty())
       return {};
     for (size_t i = 0; i < expected.data.size(); ++i) {
@@ -111,20 +110,18 @@ std::optional<Step> take_step(Worker& worker, const GateJob& job, const Referenc
   return step;
 }
 
-void compare_step(const GateJob& job, const std::string& group, const Step& twin, const Step& variant,
-                  Parity& parity) {
-  const bool losses = twin.loss && variant.loss;
-  add(parity,
-      {.what = group + kLoss,
-       .tensor = kAgainst,
-       .error = losses ? relative(*variant.loss, *twin.loss) : std::numeric_limits<double>::infinity(),
-       .tolerance = kFarLoss});
-  const Apart gradients = apart_of_gradients(job, twin, variant);
-  add(parity, {.what = group + kGradients,
+// `loss` and `gradients`: the twin's.
+void compare_step(const GateJob& job, const std::string& group, std::optional<double> loss,
+                  const std::vector<Tensor>& gradients, const Step& variant, Parity& parity) {
+  const bool losses = loss && variant.loss;
+  add(parity, {.what = group + kLoss,
                .tensor = kAgainst,
-               .error = gradients.vector,
-               .tolerance = kFarGradients});
-  add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = gradients.norm, .tolerance = kFarNorm});
+               .error = losses ? relative(*variant.loss, *loss) : std::numeric_limits<double>::infinity(),
+               .tolerance = kFarLoss});
+  const Apart apart = apart_of_gradients(job, gradients, variant.gradients);
+  add(parity,
+      {.what = group + kGradients, .tensor = kAgainst, .error = apart.vector, .tolerance = kFarGradients});
+  add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = apart.norm, .tolerance = kFarNorm});
 }
 
 // What the twin itself makes of the gate's weights: as-is it need not be the model of the recipe.
@@ -223,11 +220,13 @@ void prove_variant(const GateJob& job, const Reference& reference, const GateCon
       imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
   parity.failure = no_such_precision(contender.contender, device);
   const bool as_is = job.training.track == ir::Track::kAsIs;
-  std::optional<Step> twin = step_of(reference);
+  std::optional<Step> twin;  // as-is; else it has proven to be the reference
   if (as_is && !parity.failure) twin = step_of_twin(job, reference, contender, parity);
   if (!parity.failure) {
     const auto step = take_step(*worker, job, reference, contender, parity);
-    if (step && twin) compare_step(job, group_of(contender), *twin, *step, parity);
+    const std::string group = group_of(contender);
+    if (step && twin) compare_step(job, group, twin->loss, twin->gradients, *step, parity);
+    if (step && !as_is) compare_step(job, group, reference.at.loss, reference.at.gradients, *step, parity);
     if (worker->ok() && !as_is) compare_steps(*worker, job, reference, contender, parity);
     if (!worker->ok()) parity.failure = worker->failure();
   }

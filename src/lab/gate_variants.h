@@ -4,14 +4,15 @@
 // something else. Each has a float32 twin, the same contender with that setting off, which passes the gate in
 // its place; the variant itself is then held against the same numbers, and the distances are recorded:
 //
-//   "bfloat16 loss"       of one batch, from the gate's weights, relative
-//   "bfloat16 gradients"  all of them as one vector, relative to its norm
-//   "bfloat16 losses"     the worst of the first training steps, relative
+//   "bfloat16 loss"           of one batch, from the gate's weights, relative
+//   "bfloat16 gradients"      all of them as one vector, relative to its norm
+//   "bfloat16 gradient norm"  that norm, relative
+//   "bfloat16 losses"         the worst of the first training steps, relative
 //
-// In the track as-is the first two are measured against what the twin itself computes from the gate's
-// weights, and nothing else is: every contender trains from weights of its own.
+// In the track as-is all but the last are measured against what the twin itself computes from the gate's
+// weights, and nothing else is compared: every contender trains from weights of its own.
 //
-// They are shown, and refuse only what no rounding explains: half of a gradient, a tenth of a loss.
+// They are shown, and refuse only what no rounding explains (docs/precision.md).
 
 #include <optional>
 #include <string>

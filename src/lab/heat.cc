@@ -238,11 +238,10 @@ class Heat {
   std::vector<Trial> end() {
     std::vector<Trial> trials;
     for (Member& member : members_) {
-      if (member.worker && member.worker->ok() && !proc::interrupted()) judge_barrier(member);
-      if (member.worker && member.worker->ok() && !proc::interrupted())
-        take_memory(*member.worker, plan_.sensors, member.trial);
-      if (member.worker && member.worker->ok() && !proc::interrupted())
-        take_transfer(*member.worker, member.trial);
+      const auto goes_on = [&] { return member.worker && member.worker->ok() && !proc::interrupted(); };
+      if (goes_on()) judge_barrier(member);
+      if (goes_on()) take_memory(*member.worker, plan_.sensors, member.trial);
+      if (goes_on()) take_transfer(*member.worker, member.trial);
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
       trials.push_back(std::move(member.trial));

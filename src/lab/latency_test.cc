@@ -60,7 +60,8 @@ TEST(FastestStep, IsThatOfBurstsWithTheProcessorsToThemselves) {
   };
   EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0, 0)}, "a"), 7);
   EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0.05, 0.05), trial(7, 0.2, 0), trial(6, 0, 0.2)}, "a"), 8);
-  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.9, 0, 0)}, "a"), 1.8) << "bursts of 90 and 180 ms";
+  EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.9, 0, 0)}, "a"), 1.8)
+      << "bursts of 90 and 180 ms";
   EXPECT_DOUBLE_EQ(fastest_step_ms({trial(8, 0, 0), trial(0.4, 0, 0)}, "a"), 8) << "bursts of 40 and 80 ms";
   EXPECT_EQ(fastest_step_ms({trial(8, 0.5, 0)}, "a"), 0);
   EXPECT_EQ(fastest_step_ms({trial(8, 0, 0)}, "b"), 0);

@@ -141,6 +141,15 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::
   return impl.read(*answer, id, stage, failure);
 }
 
+// A question beside the stages, with a patience of its own.
+template <typename Impl>
+std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, const char* op, double seconds) {
+  const double patience = std::exchange(impl.spec.stage_seconds, seconds);
+  auto answer = ask(impl, failure, op, {{"op", op}});
+  impl.spec.stage_seconds = patience;
+  return answer;
+}
+
 }  // namespace
 
 std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
@@ -203,9 +212,7 @@ std::optional<Imported> Worker::import() {
 
 WorkerMemory Worker::memory() {
   std::optional<Failure> why;
-  const double patience = std::exchange(impl_->spec.stage_seconds, 5.0);
-  const auto answer = ask(*impl_, why, "memory", {{"op", "memory"}});
-  impl_->spec.stage_seconds = patience;
+  const auto answer = ask_within(*impl_, why, "memory", 5);
   if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
   WorkerMemory memory{.allocator_absent = text_of(*answer, "allocator_absent", "its worker does not tell")};
   const auto peak = answer->find("allocator_peak_bytes");
@@ -219,9 +226,7 @@ WorkerMemory Worker::memory() {
 
 std::optional<Transfer> Worker::transfer() {
   std::optional<Failure> ignored = failure_;
-  const double patience = std::exchange(impl_->spec.stage_seconds, 30.0);
-  const auto answer = ask(*impl_, ignored, "transfer", {{"op", "transfer"}});
-  impl_->spec.stage_seconds = patience;
+  const auto answer = ask_within(*impl_, ignored, "transfer", 30);
   if (!answer) return std::nullopt;
   const auto found = answer->find("transfer");
   if (found == answer->end() || !found->is_object()) return std::nullopt;

@@ -7,10 +7,6 @@
 namespace bakeoff::emit::jax {
 namespace {
 
-bool scans(const Request& request) {
-  return !request.training.predicts() && request.settings.at("steps_per_call") != "1";
-}
-
 std::string batches_doc(const Request& request) {
   if (scans(request)) {
     return equalised(request) ? "Endlessly: all batches on the device in file order, and which comes next."
@@ -43,6 +39,10 @@ void print_batches_of_calls(CodeWriter& out, const Request& request) {
 }
 
 }  // namespace
+
+bool scans(const Request& request) {
+  return !request.training.predicts() && request.settings.at("steps_per_call") != "1";
+}
 
 int64_t least_batches(const Request& request) {
   const bool whole_calls = !equalised(request) && !request.training.predicts();

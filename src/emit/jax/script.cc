@@ -80,7 +80,7 @@ class Script {
 
   bool donate() const { return !predicts() && request_.settings.at("donate") == "true"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
-  bool scans() const { return !predicts() && steps_per_call() != "1"; }
+  bool scans() const { return jax::scans(request_); }
 
   void constants() {
     print_constants(out_, request_, graph_,

@@ -7,12 +7,6 @@
 namespace bakeoff::emit::tensorflow {
 namespace {
 
-bool loops(const Request& request) {
-  return !request.training.predicts() && request.settings.at("steps_per_call") != "1";
-}
-
-bool resident(const Request& request) { return loops(request) && !streams(request); }
-
 std::string batches_doc(const Request& request) {
   if (resident(request)) return "Endlessly: all batches as tensors in file order, and which comes next.";
   if (equalised(request) || request.training.predicts()) {
@@ -40,6 +34,12 @@ void print_stream(CodeWriter& out, const Request& request) {
 }  // namespace
 
 bool streams(const Request& request) { return input_of(request) == "tf_data"; }
+
+bool loops(const Request& request) {
+  return !request.training.predicts() && request.settings.at("steps_per_call") != "1";
+}
+
+bool resident(const Request& request) { return loops(request) && !streams(request); }
 
 std::string input_of(const Request& request) {
   const std::string input = setting_or(request.settings, "input", "auto");

@@ -19,6 +19,9 @@ namespace bakeoff::emit::tensorflow {
 // "preloaded" or "tf_data": what the setting `input` comes to.
 std::string input_of(const Request& request);
 bool streams(const Request& request);  // tf_data
+// Whether a call runs several training steps; and on data that stay on the device, whose batches it picks.
+bool loops(const Request& request);
+bool resident(const Request& request);
 
 // Batches that the data must have: one, or for shuffled tf_data all those of a call.
 int64_t least_batches(const Request& request);

@@ -63,9 +63,9 @@ class Script {
   bool xla() const { return request_.settings.at("jit_compile") == "true"; }
   bool eager() const { return request_.settings.at("mode") == "eager"; }
   const std::string& steps_per_call() const { return request_.settings.at("steps_per_call"); }
-  bool loops() const { return !predicts() && steps_per_call() != "1"; }
+  bool loops() const { return tensorflow::loops(request_); }
   // The data stays on the device, and the loop picks its batches.
-  bool resident() const { return loops() && !streams(request_); }
+  bool resident() const { return tensorflow::resident(request_); }
 
   // True where the script draws initial values for parameters of this role.
   bool draws(Role role) const {
