@@ -18,36 +18,30 @@ PREDICTION_NAMES = {
 
 
 def predict_burst(
-    predict_step: Callable[..., Any],
-    model: Any,
+    predict: Callable[..., Any],
     batches: Iterator[Any],
     steps: int,
     mark: Callable[[], None],
     barrier: Callable[[Any], None],
 ) -> RunResult:
-    """`steps` forward passes; `barrier` gets the last output.
-
-    `model` is the first argument of `predict_step`, those that follow come from
-    `batches`.
-    """
+    """`steps` forward passes of `predict(*inputs)`; `barrier` gets the last output."""
     output = None
     start = time.monotonic_ns()
     for _ in range(steps):
-        output = predict_step(model, *next(batches))
+        output = predict(*next(batches))
         mark()
     barrier(output)
     return RunResult(time.monotonic_ns() - start)
 
 
 def predict_request(
-    predict_step: Callable[..., Any],
-    model: Any,
+    predict: Callable[..., Any],
     batches: Iterator[Any],
     barrier: Callable[[Any], None],
 ) -> Callable[[], None]:
     """One forward pass a call, whose output is complete when it returns."""
 
     def answer() -> None:
-        barrier(predict_step(model, *next(batches)))
+        barrier(predict(*next(batches)))
 
     return answer

@@ -142,6 +142,33 @@ def train_steps(model, optimizer, xs, ts):
 """
 
 
+COMPILED = """
+
+CALLS = []
+
+
+def compiled(function, *modules):
+    graph = tf.function(lambda *batch: function(*modules, *batch))
+    CALLS.append(graph)
+    return graph
+"""
+
+
+def test_a_script_may_compile_its_step_for_batches_alone(
+    adapter: Any, small: dict[str, Any]
+) -> None:
+    build(adapter, small["folder"])
+    expected = adapter.losses(4).losses
+    edit(small["folder"], "@tf.function\ndef train_step", "def train_step")
+    assert build(adapter, small["folder"])["mode"] == "eager"
+    script = small["folder"] / "mine.py"
+    script.write_text(script.read_text() + COMPILED)
+    assert build(adapter, small["folder"])["mode"] == "function"
+    assert adapter.losses(4).losses == pytest.approx(expected, rel=1e-12)
+    [graph] = adapter._the_script().CALLS
+    assert graph.experimental_get_tracing_count() == 1  # of all four steps
+
+
 def test_several_steps_a_call_are_the_same_steps(
     adapter: Any, small: dict[str, Any]
 ) -> None:

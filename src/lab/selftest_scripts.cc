@@ -21,6 +21,26 @@ def train_step(*args):
     return _work(*args)
 )";
 
+constexpr const char* kCompiled = R"(
+
+# Planted: every {0}th step does its work twice.
+_compiled = compiled
+
+
+def compiled(function, *modules):
+    work = _compiled(function, *modules)
+    steps = 0
+
+    def step(*batch):
+        nonlocal steps
+        steps += 1
+        if steps % {0} == 0:
+            work(*batch)
+        return work(*batch)
+
+    return step
+)";
+
 constexpr const char* kFunctional = R"(
 
 # Planted: every {0}th step does its work twice.
@@ -62,7 +82,8 @@ def train_step(params, opt_state, *batch):
 }  // namespace
 
 Result<std::string> with_repeated_steps(const std::string& framework, const std::string& source, int every) {
-  if (framework == "torch" || framework == "tensorflow") return source + fmt::format(kInPlace, every);
+  if (framework == "torch") return source + fmt::format(kInPlace, every);
+  if (framework == "tensorflow") return source + fmt::format(kCompiled, every);
   if (framework == "jax") return source + fmt::format(kFunctional, every);
   return Error{.message = fmt::format("no slowdown can be planted in a script of {}", framework),
                .remedy = "use torch, tensorflow or jax"};

@@ -115,7 +115,7 @@ TEST(SelfTestScripts, AreTheEmittedOnesWithAnAppendix) {
   for (const char* framework : {"torch", "tensorflow", "jax"}) {
     const std::string source = with_repeated_steps(framework, "import x\n", 20).value();
     EXPECT_THAT(source, ::testing::StartsWith("import x\n"));
-    EXPECT_THAT(source, HasSubstr("_steps % 20 == 0"));
+    EXPECT_THAT(source, HasSubstr("steps % 20 == 0"));
   }
   EXPECT_FALSE(with_repeated_steps("keras", "", 20));
   EXPECT_THAT(without_barrier("s", true), ::testing::Not(HasSubstr("_Unread")));

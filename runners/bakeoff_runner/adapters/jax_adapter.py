@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import inspect
 import os
 import time
@@ -494,23 +495,27 @@ class JaxAdapter(Adapter):
     def request(self) -> Callable[[], None]:
         import jax
 
+        return predict_request(
+            self._predict_step(), self._stream(), jax.block_until_ready
+        )
+
+    def _predict_step(self) -> Callable[..., Any]:
+        """Of inputs alone."""
         assert self._state is not None
-        step, params = self._the_script().predict_step, self._state.get("params")
-        return predict_request(step, params, self._stream(), jax.block_until_ready)
+        script, params = self._the_script(), self._state.get("params")
+        return functools.partial(script.predict_step, params)
 
     def _predict(self, steps: int, mark: Callable[[], None]) -> RunResult:
         import jax
 
-        assert self._state is not None
         outputs: collections.deque[Any] = collections.deque(maxlen=_UNDER_WAY)
-        predict_step = self._the_script().predict_step
+        predict_step = self._predict_step()
 
-        def step(params: Any, *batch: Any) -> None:
-            outputs.append(predict_step(params, *batch))
+        def step(*batch: Any) -> None:
+            outputs.append(predict_step(*batch))
 
         return predict_burst(
             step,
-            self._state.get("params"),
             self._stream(),
             steps,
             mark,

@@ -26,6 +26,7 @@ In the parity proof the model runs op by op, whatever ``jit_compile`` says.
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from pathlib import Path
@@ -201,8 +202,9 @@ class KerasAdapter(Adapter):
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if not self._predicts:
             raise AdapterError("Keras trains in its own loop: see train()")
-        step, batches = self._the_script().predict_step, self._stream()
-        return predict_burst(step, self._model, batches, steps, mark, self._to_host)
+        return predict_burst(
+            self._predict_step(), self._stream(), steps, mark, self._to_host
+        )
 
     def state(self) -> dict[str, Array]:
         return {
@@ -211,8 +213,10 @@ class KerasAdapter(Adapter):
         }
 
     def request(self) -> Callable[[], None]:
-        step, batches = self._the_script().predict_step, self._stream()
-        return predict_request(step, self._model, batches, self._to_host)
+        return predict_request(self._predict_step(), self._stream(), self._to_host)
+
+    def _predict_step(self) -> Callable[..., Any]:
+        return functools.partial(self._the_script().predict_step, self._model)
 
     def train(self, commands: TrainCommands) -> None:
         if self._predicts:

@@ -21,6 +21,7 @@ shown by the proof in single precision.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from types import ModuleType
@@ -140,21 +141,16 @@ class OnnxRuntimeAdapter(Adapter):
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         # A run returns when its output is complete.
         return predict_burst(
-            self._the_script().predict_step,
-            self._session,
-            self._stream(),
-            steps,
-            mark,
-            lambda output: None,
+            self._predict_step(), self._stream(), steps, mark, lambda output: None
         )
 
     def request(self) -> Callable[[], None]:
         return predict_request(
-            self._the_script().predict_step,
-            self._session,
-            self._stream(),
-            lambda output: None,
+            self._predict_step(), self._stream(), lambda output: None
         )
+
+    def _predict_step(self) -> Callable[..., Any]:
+        return functools.partial(self._the_script().predict_step, self._session)
 
     def close(self) -> None:
         self._drop()

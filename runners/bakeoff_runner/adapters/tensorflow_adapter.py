@@ -8,7 +8,9 @@ What a script has to offer, generated or edited by its user:
   trainable variables, which it keeps in ``targets``; ``make_optimizer(model)`` may
   stand in;
 - ``train_step(model, optimizer, *batch) -> loss``, which calls the model and
-  ``optimizer.apply_gradients`` once;
+  ``optimizer.apply_gradients`` once: op by op, or a ``tf.function``;
+- where it has one, ``compiled(function, *modules)``: what the loop then calls with
+  batches alone, as ``compiled(train_step, model, optimizer)``;
 - ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
   arguments, by whose names the model is called;
 - ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
@@ -21,11 +23,12 @@ What a script has to offer, generated or edited by its user:
 
 Variables are attributes of the model, found under the layout file's targets (dotted
 where they belong to a submodule). In the parity proof the body of ``train_step`` runs
-eagerly; `losses` and `run` use it as it stands.
+eagerly; `losses` and `run` call what the loop calls.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
 import time
@@ -87,6 +90,7 @@ class TensorFlowAdapter(Adapter):
         self._batches: Optional[TimedBatches] = None
         self._dropout: Any = None
         self._predicts = False
+        self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -131,6 +135,7 @@ class TensorFlowAdapter(Adapter):
         self._make_model(request)
         if request.train:
             self._make_optimizer()
+        self._step = self._compiled()
         kept = _variables(self._model)
         if self._optimizer is not None:
             kept.update(_variables(self._optimizer, "optimizer"))
@@ -158,16 +163,14 @@ class TensorFlowAdapter(Adapter):
     def losses(self, steps: int) -> LossesResult:
         self._need_optimizer()
         self._reset()
-        model, optimizer = self._model, self._optimizer
-        calls, batches = self._calls(), self._stream()
-        step = calls.function
+        calls, batches, step = self._calls(), self._stream(), self._step
         kept = []
         start = time.monotonic_ns()
-        kept.append(step(model, optimizer, *next(batches)))
+        kept.append(step(*next(batches)))
         self._barrier(kept[-1])
         first = time.monotonic_ns()
         for _ in range(calls.count(steps) - 1):
-            kept.append(step(model, optimizer, *next(batches)))
+            kept.append(step(*next(batches)))
         self._barrier(kept[-1])
         end = time.monotonic_ns()
         losses = [float(x) for loss in kept for x in losses_of(loss)]
@@ -175,19 +178,15 @@ class TensorFlowAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if self._predicts:
-            step = self._the_script().predict_step
-            return predict_burst(
-                step, self._model, self._stream(), steps, mark, _wait_for
-            )
+            return predict_burst(self._step, self._stream(), steps, mark, _wait_for)
         self._need_optimizer()
-        model, optimizer = self._model, self._optimizer
-        calls, batches = self._calls(), self._stream()
-        step, count = calls.function, calls.count(steps)
+        calls, batches, step = self._calls(), self._stream(), self._step
+        count = calls.count(steps)
         batches.take()
         loss = None
         start = time.monotonic_ns()
         for _ in range(count):
-            loss = step(model, optimizer, *next(batches))
+            loss = step(*next(batches))
             mark()
         self._barrier(loss)
         end = time.monotonic_ns()
@@ -199,8 +198,7 @@ class TensorFlowAdapter(Adapter):
         return {name: self._canonical(name, v) for name, v in variables.items()}
 
     def request(self) -> Callable[[], None]:
-        step = self._the_script().predict_step
-        return predict_request(step, self._model, self._stream(), _fetch)
+        return predict_request(self._step, self._stream(), _fetch)
 
     def allocator_peak(self) -> Peak:
         return tensorflow_peak()
@@ -235,6 +233,7 @@ class TensorFlowAdapter(Adapter):
 
             tf.nn.dropout = self._dropout
         self._script = self._model = self._optimizer = self._batches = None
+        self._step = _nothing
         self._dropout = self._output_perm = None
         self._data, self._names, self._initial = (), {}, []
 
@@ -375,6 +374,17 @@ class TensorFlowAdapter(Adapter):
                 f"the optimizer of {self._file()} has no apply_gradients(gradients)"
             )
 
+    def _compiled(self) -> Callable[..., Any]:
+        """The step as the script's loop calls it: of a batch alone."""
+        script = self._the_script()
+        make = getattr(script, "compiled", functools.partial)
+        step: Callable[..., Any]
+        if self._predicts:
+            step = make(script.predict_step, self._model)
+        else:
+            step = make(self._calls().function, self._model, self._optimizer)
+        return step
+
     def _targets(self) -> list[Any]:
         """The variables in the order of the gradients that the optimizer is given."""
         targets = getattr(self._optimizer, "targets", None)
@@ -384,7 +394,9 @@ class TensorFlowAdapter(Adapter):
         import tensorflow as tf
 
         script = self._the_script()
-        step = script.predict_step if self._predicts else script.train_step
+        step = self._step
+        if isinstance(step, functools.partial):
+            step = step.func
         variables = list(self._model.trainable_variables)
         device = variables[0].device if variables else ""
         effective: dict[str, Any] = {
@@ -492,9 +504,10 @@ class TensorFlowAdapter(Adapter):
         """By the step as it is timed; in double precision op by op."""
         import numpy as np
 
+        if self._dtype != "float64":
+            return self._canonical_output(np.array(self._step(*batch)))
         step = self._the_script().predict_step
-        if self._dtype == "float64":
-            step = getattr(step, "python_function", step)
+        step = getattr(step, "python_function", step)
         return self._canonical_output(np.array(step(self._model, *batch)))
 
     def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
@@ -561,6 +574,10 @@ class _Recorder:
             self.targets = [variable for _, variable in given]
             given = [gradient for gradient, _ in given]
         self.seen = given
+
+
+def _nothing(*_: Any) -> None:
+    raise AdapterError("nothing is built")
 
 
 def _wait_for(output: Any) -> None:

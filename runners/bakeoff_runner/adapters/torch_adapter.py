@@ -212,9 +212,8 @@ class TorchAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if self._predicts:
-            step = self._the_script().predict_step
             return predict_burst(
-                step, self._model, self._stream(), steps, mark, lambda _: _barrier()
+                self._predict_step(), self._stream(), steps, mark, lambda _: _barrier()
             )
         self._need_optimizer()
         step, batches = self._training_step(), self._stream()
@@ -245,8 +244,12 @@ class TorchAdapter(Adapter):
         return {name: self._canonical(name, self._tensor(name)) for name in self._names}
 
     def request(self) -> Callable[[], None]:
-        step = self._the_script().predict_step
-        return predict_request(step, self._model, self._stream(), lambda _: _barrier())
+        return predict_request(
+            self._predict_step(), self._stream(), lambda _: _barrier()
+        )
+
+    def _predict_step(self) -> Callable[..., Any]:
+        return partial(self._the_script().predict_step, self._model)
 
     def allocator_peak(self) -> Peak:
         return torch_peak()

@@ -7,7 +7,8 @@
 //   class MnistCnn(tf.Module)              MnistCnn(weights), as-is MnistCnn(); model(*inputs) -> prediction
 //   class RMSprop(tf.Module)               RMSprop(variables), apply_gradients(gradients)
 //   loss_fn(prediction, target)
-//   train_step(model, optimizer, *batch) -> loss
+//   train_step(model, optimizer, *batch) -> loss, op by op
+//   compiled(function, *modules)           the step as a graph of its tensors; mode = function
 //   load_data(path) -> numpy arrays; batches(arrays) -> endless iterator of tuples of tensors
 //   DROPOUT_RATE, DROPOUT_RATE_2, ...
 //

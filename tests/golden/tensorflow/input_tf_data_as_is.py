@@ -1,6 +1,7 @@
 """Trains mnist_cnn with TensorFlow."""
 
 import argparse
+import functools
 import math
 from pathlib import Path
 
@@ -103,7 +104,6 @@ class RMSprop(tf.Module):
             variable.assign_sub(LEARNING_RATE * step)
 
 
-@tf.function
 def train_step(model, optimizer, x, y):
     with tf.GradientTape() as tape:
         prediction = model(x)
@@ -111,6 +111,14 @@ def train_step(model, optimizer, x, y):
     gradients = tape.gradient(loss, optimizer.targets)
     optimizer.apply_gradients(gradients)
     return loss
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules))
 
 
 def main():
@@ -123,8 +131,9 @@ def main():
     model = MnistCnn()
     optimizer = RMSprop(model.trainable_variables)
     data = batches(load_data(args.data))
+    train = compiled(train_step, model, optimizer)
     for step in range(args.steps):
-        loss = train_step(model, optimizer, *next(data))
+        loss = train(*next(data))
         if step % 10 == 0:
             print(f"step {step}: loss {float(loss):.6f}")
 

@@ -1,6 +1,7 @@
 """Trains lstm_lm_tied_small with TensorFlow."""
 
 import argparse
+import functools
 import itertools
 import json
 from pathlib import Path
@@ -133,7 +134,6 @@ class Adam(tf.Module):
             variable.assign_sub(rate * step)
 
 
-@tf.function
 def train_step(model, optimizer, tokens, labels):
     with tf.GradientTape() as tape:
         prediction = model(tokens)
@@ -141,6 +141,14 @@ def train_step(model, optimizer, tokens, labels):
     gradients = tape.gradient(loss, optimizer.targets)
     optimizer.apply_gradients(gradients)
     return loss
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules))
 
 
 def main():
@@ -154,8 +162,9 @@ def main():
     model = LstmLmTiedSmall(load_weights(args.weights))
     optimizer = Adam(model.trainable_variables)
     data = batches(load_data(args.data))
+    train = compiled(train_step, model, optimizer)
     for step in range(args.steps):
-        loss = train_step(model, optimizer, *next(data))
+        loss = train(*next(data))
         if step % 10 == 0:
             print(f"step {step}: loss {float(loss):.6f}")
 

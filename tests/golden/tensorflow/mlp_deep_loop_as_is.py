@@ -1,6 +1,7 @@
 """Trains mlp_deep with TensorFlow."""
 
 import argparse
+import functools
 import math
 from pathlib import Path
 
@@ -127,7 +128,6 @@ class Adam(tf.Module):
             variable.assign_sub(rate * step)
 
 
-@tf.function(jit_compile=True)
 def train_step(model, optimizer, x, y):
     with tf.GradientTape() as tape:
         prediction = model(x)
@@ -137,7 +137,6 @@ def train_step(model, optimizer, x, y):
     return loss
 
 
-@tf.function(jit_compile=True)
 def train_steps(model, optimizer, x, y):
     """STEPS_PER_CALL training steps in one call."""
     losses = tf.TensorArray(optimizer.targets[0].dtype, STEPS_PER_CALL)
@@ -145,6 +144,14 @@ def train_steps(model, optimizer, x, y):
         loss = train_step(model, optimizer, x[i], y[i])
         losses = losses.write(i, loss)
     return losses.stack()
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules), jit_compile=True)
 
 
 def main():
@@ -157,8 +164,9 @@ def main():
     model = MlpDeep()
     optimizer = Adam(model.trainable_variables)
     data = batches(load_data(args.data))
+    train = compiled(train_steps, model, optimizer)
     for step in range(0, args.steps, STEPS_PER_CALL):
-        losses = train_steps(model, optimizer, *next(data))
+        losses = train(*next(data))
         print(f"step {step}: loss {float(losses[0]):.6f}")
 
 

@@ -1,6 +1,7 @@
 """Trains mnist_cnn with TensorFlow."""
 
 import argparse
+import functools
 import itertools
 import json
 from pathlib import Path
@@ -115,7 +116,6 @@ class RMSprop(tf.Module):
             variable.assign_sub(LEARNING_RATE * step)
 
 
-@tf.function(jit_compile=True)
 def train_step(model, optimizer, x, y):
     with tf.GradientTape() as tape:
         prediction = model(x)
@@ -123,6 +123,14 @@ def train_step(model, optimizer, x, y):
     gradients = tape.gradient(loss, optimizer.targets)
     optimizer.apply_gradients(gradients)
     return loss
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules), jit_compile=True)
 
 
 def main():
@@ -136,8 +144,9 @@ def main():
     model = MnistCnn(load_weights(args.weights))
     optimizer = RMSprop(model.trainable_variables)
     data = batches(load_data(args.data))
+    train = compiled(train_step, model, optimizer)
     for step in range(args.steps):
-        loss = train_step(model, optimizer, *next(data))
+        loss = train(*next(data))
         if step % 10 == 0:
             print(f"step {step}: loss {float(loss):.6f}")
 

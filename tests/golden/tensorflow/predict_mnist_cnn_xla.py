@@ -1,6 +1,7 @@
 """Predicts with mnist_cnn in TensorFlow."""
 
 import argparse
+import functools
 import itertools
 import json
 from pathlib import Path
@@ -85,9 +86,16 @@ class MnistCnn(tf.Module):
         return logits
 
 
-@tf.function(jit_compile=True)
 def predict_step(model, x):
     return model(x)
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules), jit_compile=True)
 
 
 def main():
@@ -100,8 +108,9 @@ def main():
 
     model = MnistCnn(load_weights(args.weights))
     data = batches(load_data(args.data))
+    predict = compiled(predict_step, model)
     for step in range(args.steps):
-        output = predict_step(model, *next(data))
+        output = predict(*next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {float(tf.reduce_mean(output)):.6f}")
 

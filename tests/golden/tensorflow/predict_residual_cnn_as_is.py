@@ -1,6 +1,7 @@
 """Predicts with residual_cnn in TensorFlow."""
 
 import argparse
+import functools
 import itertools
 import math
 from pathlib import Path
@@ -165,9 +166,16 @@ class ResidualCnn(tf.Module):
         return logits
 
 
-@tf.function
 def predict_step(model, x):
     return model(x)
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules))
 
 
 def main():
@@ -179,8 +187,9 @@ def main():
 
     model = ResidualCnn()
     data = batches(load_data(args.data))
+    predict = compiled(predict_step, model)
     for step in range(args.steps):
-        output = predict_step(model, *next(data))
+        output = predict(*next(data))
         if step % 10 == 0:
             print(f"batch {step}: mean output {float(tf.reduce_mean(output)):.6f}")
 

@@ -1,6 +1,7 @@
 """Trains residual_cnn with TensorFlow."""
 
 import argparse
+import functools
 import itertools
 import json
 from pathlib import Path
@@ -246,7 +247,6 @@ class SGD(tf.Module):
             variable.assign_sub(LEARNING_RATE * (g + MOMENTUM * u))
 
 
-@tf.function
 def train_step(model, optimizer, x, y):
     with tf.GradientTape() as tape:
         prediction = model(x)
@@ -254,6 +254,14 @@ def train_step(model, optimizer, x, y):
     gradients = tape.gradient(loss, optimizer.targets)
     optimizer.apply_gradients(gradients)
     return loss
+
+
+def compiled(function, *modules):
+    """The graph of `function`, called with tensors alone.
+
+    Modules among the arguments of each call cost it a tenth of a millisecond.
+    """
+    return tf.function(functools.partial(function, *modules))
 
 
 def main():
@@ -267,8 +275,9 @@ def main():
     model = ResidualCnn(load_weights(args.weights))
     optimizer = SGD(model.trainable_variables)
     data = batches(load_data(args.data))
+    train = compiled(train_step, model, optimizer)
     for step in range(args.steps):
-        loss = train_step(model, optimizer, *next(data))
+        loss = train(*next(data))
         if step % 10 == 0:
             print(f"step {step}: loss {float(loss):.6f}")
 
