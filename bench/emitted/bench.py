@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 
 from pairing.blocks import Effort, Judged, Pair, effort_of, judge, parser_for, ratios
-from pairing.sides import Job, Loop, Side, Worker, emit
+from pairing.sides import Job, Loop, Side, Together, Worker, emit
 
 HERE = Path(__file__).resolve().parent
 BAR, BAR_LIBTORCH = 1.02, 1.01
@@ -79,8 +79,11 @@ def check(command: list[str | Path]) -> str:
 class Bench:
     """Emits and compiles what the cases need; `folder` is for the time of a run."""
 
-    def __init__(self, build: Path, envs: Path, threads: int, folder: Path) -> None:
+    def __init__(
+        self, build: Path, envs: Path, threads: int, folder: Path, apart: bool
+    ) -> None:
         self.build, self.envs, self.threads, self.folder = build, envs, threads, folder
+        self.apart = apart  # each side in a process of its own
 
     def job(self, case: str) -> Job:
         workload, framework = case.split("/")
@@ -133,9 +136,11 @@ class Bench:
             return plain(job) if same else Worker(job)
 
         has_dropout = case.split("/")[0] in DROPOUT
+        together = Together(job, module)
+        apart = same or self.apart or job.program
         return Pair(
-            one=lambda: one(job),
-            other=lambda: plain(job),
+            one=lambda: one(job) if apart else together.worker(),
+            other=lambda: plain(job) if apart else together.loop(),
             words=("plain", "plain") if same else ("emitted", "plain"),
             tolerance=TOLERANCE,
             proof=(lambda: one(quiet), lambda: plain(quiet)) if has_dropout else None,
@@ -174,6 +179,7 @@ def main() -> int:
     parser = parser_for(__doc__)
     parser.add_argument("--same", action="store_true", help="plain against plain")
     parser.add_argument("--no-same", action="store_true", help="leave that out")
+    parser.add_argument("--apart", action="store_true", help="each in its own process")
     parser.add_argument("--list", action="store_true", help="names of the cases")
     parser.add_argument("cases", nargs="*", metavar="CASE")
     options = parser.parse_args()
@@ -186,7 +192,10 @@ def main() -> int:
     effort = effort_of(options, blocks=5, bursts=10)._replace(seconds=0.25)
     rows: list[tuple[str, Judged, bool]] = []
     with tempfile.TemporaryDirectory() as directory:
-        bench = Bench(options.build, options.envs, options.threads, Path(directory))
+        folder = Path(directory)
+        bench = Bench(
+            options.build, options.envs, options.threads, folder, options.apart
+        )
         if not options.same and not options.no_same:
             rows.append((*bench.measure(cases[-1], effort, True), True))
         for case in cases:

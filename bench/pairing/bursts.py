@@ -55,12 +55,16 @@ class Bursts:
         self._answers.flush()
 
 
-def main() -> None:
-    name, *files = sys.argv[1:]
+def train(name: str, bursts: Bursts, files: list[str]) -> None:
     module = importlib.import_module(name)
     if os.environ.get("PLAIN_DROPOUT") == "off":
         module.DROPOUT = 0.0  # type: ignore[attr-defined]
-    module.train(Bursts(), *files)
+    module.train(bursts, *files)
+
+
+def main() -> None:
+    name, *files = sys.argv[1:]
+    train(name, Bursts(), files)
 
 
 if __name__ == "__main__":

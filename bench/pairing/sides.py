@@ -108,9 +108,13 @@ class Side:
 class Worker(Side):
     """The emitted script in a worker, through the runner protocol, with step marks."""
 
-    def __init__(self, job: Job, parts: int = 1) -> None:
-        """`parts`: so many bursts of the worker make one of ours."""
-        self.steps, self._parts = job.steps, parts
+    def __init__(self, job: Job, parts: int = 1, guest: Path | None = None) -> None:
+        """`parts`: so many bursts of the worker make one of ours.
+
+        With a `guest`, the module of a `Guest` in the same process, `build` is for the
+        caller to call.
+        """
+        self.steps, self._parts, self._job = job.steps, parts, job
         self.wait_ns = self.burst_ns = 0  # of all bursts; where the worker can tell
         self._ring = tempfile.NamedTemporaryFile(dir=_shared_memory())
         self._ring.write(_empty_ring(1 << 15))
@@ -121,14 +125,23 @@ class Worker(Side):
         runner = [str(job.python), "-m", "bakeoff_runner"]
         if job.program:
             runner = [str(job.program)]
+        environment = job.environment(ROOT / "runners")
+        if guest:
+            path = (ROOT / "bench", guest.parent, ROOT / "runners")
+            # As in a process with one thread.
+            environment = {**job.environment(*path), "MALLOC_ARENA_MAX": "1"}
+            files = (guest.stem, str(job.data), str(job.weights))
+            runner = [str(job.python), "-m", "pairing.guest", *files]
         runner += ["--framework", framework]
         # The shell puts the pipes where the protocol has them.
         shell = f'exec "$@" 3<&{source} 4>&{sink} {source}<&- {sink}>&-'
         self._process = subprocess.Popen(
             ["bash", "-c", shell, "bash", *runner, "--ring", self._ring.name],
             pass_fds=(source, sink),
-            env=job.environment(ROOT / "runners"),
-            stdout=subprocess.DEVNULL,
+            env=environment,
+            stdin=subprocess.PIPE if guest else None,
+            stdout=subprocess.PIPE if guest else subprocess.DEVNULL,
+            text=True,
         )
         os.close(source)
         os.close(sink)
@@ -137,6 +150,11 @@ class Worker(Side):
         self._lines.readline()  # hello
         options = {"backend": job.backend} if job.backend else {}
         self._ask("import", options=options, threads=job.threads)
+        if not guest:
+            self.build()
+
+    def build(self) -> None:
+        job = self._job
         script = job.scripts / job.script
         layout = script.with_suffix(".layout.json")
         self._ask(
@@ -221,6 +239,53 @@ class Loop(Side):
             sys.exit("the loop is gone")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+class Guest(Loop):
+    """A loop in the process of a worker, in a thread of its own; one of them runs."""
+
+    def __init__(self, host: Worker) -> None:
+        self.steps, self._process = host.steps, host._process
+        self._ask()  # until it is built
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+class Host(Worker):
+    """A worker that a loop lives with."""
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+
+class Together:
+    """A worker and a loop, in one process for each pair of them."""
+
+    def __init__(self, job: Job, module: Path) -> None:
+        self._job, self._module = job, module
+        self._host: Host | None = None
+
+    def worker(self) -> Side:
+        host = self._take()
+        host.build()
+        return host
+
+    def loop(self) -> Side:
+        return Guest(self._take())
+
+    def _take(self) -> Host:
+        host, self._host = self._host, None
+        if host is None:
+            host = self._host = Host(self._job, guest=self._module)
+        return host
 
 
 def _pipe() -> tuple[int, int]:
