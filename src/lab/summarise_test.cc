@@ -474,6 +474,17 @@ TEST(Summarise, ATunedAllocatorIsStated) {
   EXPECT_EQ(run.summary().notes[2], "Machine profile of 2026-11-21 (torch). Nine heats.");
 }
 
+TEST(Summarise, ShortEpochsAreStatedWhereKerasRuns) {
+  HandMade run({"a", "b"});
+  run.race({{"a", 4}, {"b", 8}}, 12);
+  run.manifest.data_rows = 8 * kBatch + 1;
+  EXPECT_THAT(run.summary().notes, Not(Contains(HasSubstr("An epoch")))) << "nobody has work between epochs";
+  run.manifest.contenders[1].framework = "keras";
+  EXPECT_THAT(run.summary().notes, Contains(HasSubstr("An epoch of this data is 8 steps")));
+  run.manifest.data_rows = 100 * kBatch;
+  EXPECT_THAT(run.summary().notes, Not(Contains(HasSubstr("An epoch"))));
+}
+
 TEST(Summarise, SaysWhereTheVarianceIs) {
   HandMade run({"a", "b"});
   run.race({{"a", 4}, {"b", 8}}, 12);

@@ -64,6 +64,22 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
                   confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
+// Keras's `fit` alone does something between epochs: an iterator made anew, metrics read and reset. Some ten
+// milliseconds, which short epochs make a large part of every step.
+void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& notes) {
+  constexpr int64_t kLongEpoch = 100;  // steps
+  const int64_t steps = s.manifest.data_rows / std::max<int64_t>(1, batch);
+  if (s.predicts || steps < 1 || steps >= kLongEpoch) return;
+  const bool keras = std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
+    return row.contender.framework == "keras" || row.contender.framework == "keras2";
+  });
+  if (!keras) return;
+  notes.push_back(
+      fmt::format("An epoch of this data is {} step{}: what Keras's fit does between epochs counts in every "
+                  "step, and more than in longer ones.",
+                  steps, steps == 1 ? "" : "s"));
+}
+
 // What stands apart from float32, how far, and whether the machine computes in it at all.
 void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
   bool variants = false;
@@ -184,6 +200,7 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
         "As-is track: every framework with its own defaults. The rows do different work where the "
         "fairness diff says so; do not compare them with an equalised run.");
   }
+  add_epoch_note(s, recipe.training.batch, notes);
   add_precision_notes(s, notes);
   for (const Contender& contender : s.manifest.contenders) {
     if (contender.compile_ns == 0) continue;
