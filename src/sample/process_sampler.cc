@@ -77,4 +77,13 @@ Result<int64_t> cpu_time_ns(pid_t pid) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
+bool wants_processor(pid_t pid) {
+  std::error_code code;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), code)) {
+    const auto stat = read_kernel_file(task.path() / "stat");
+    if (stat && stat->find(") R ", stat->rfind(')')) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace bakeoff::sample
