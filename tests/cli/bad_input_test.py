@@ -15,6 +15,13 @@ from pathlib import Path
 from tests.cli import support
 
 GOOD = support.recipe(['framework = "torch"'])
+LANGUAGE_MODEL = """
+workload lm(x: i32[N,8], y: i32[N,8]) {
+  e = embedding(x; weight=embed.weight[20,4])
+  logits = linear(e; weight=out.weight[20,4], bias=out.bias[20])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+"""
 COMMANDS = [
     ["run"],
     ["calibrate"],
@@ -332,6 +339,37 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "--resume", "full", says=["no run directory", r"\n  \S"])
         self.refuse("run", "--resume", "nowhere", says=["no run directory", r"\n  \S"])
         self.refuse("report", "full", says=["no run directory", r"\n  \S"])
+
+    def test_a_run_whose_data_was_changed_is_not_resumed(self) -> None:
+        """Its held-out rows are cut from the text anew, and its rows may be yours."""
+        words = " ".join(f"word{i % 37}" for i in range(4000))
+        self.place.write("texts/a.txt", words)
+        self.place.write("texts/b.txt", words)
+        self.place.write("lm.ir", LANGUAGE_MODEL)
+        recipe = support.recipe(
+            ['framework = "torch"'],
+            top='workload = "lm.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
+            data='kind = "text"\npath = "texts"\n',
+            fit="epochs = 1\nrows = 5\n",
+        )
+        self.place.write("race.toml", recipe)
+        begun = self.place.run("run", "race.toml", "--out", "r")
+        self.assertEqual(begun.code, 1, "nothing to race with: " + begun.err)
+        again = self.place.run("run", "--resume", "r")
+        self.assertEqual(again.code, 1, "unchanged: " + again.err)
+        key = [r"race\.toml:\d+", r"data\.path", r"\n  \S.*start a new run"]
+        resume = ("run", "--resume", "r")
+        self.place.write("texts/b.txt", words + " more")
+        self.refuse(*resume, says=["texts/b.txt' was changed", *key])
+        (self.place.path / "texts/b.txt").unlink()
+        self.refuse(*resume, says=["texts/b.txt' was taken away", *key])
+        self.place.write("texts/b.txt", words)
+        self.place.write("texts/c.txt", words)
+        self.refuse(*resume, says=["texts/c.txt' was added", *key])
+        (self.place.path / "texts/c.txt").unlink()
+        rows = self.place.path / "r/scripts/data.safetensors"
+        rows.write_bytes(rows.read_bytes()[:-1] + b"\x07")
+        self.refuse(*resume, says=["data.safetensors' was changed", *key])
 
     def test_a_report_that_cannot_be_written(self) -> None:
         self.place.write("race.toml", GOOD)
