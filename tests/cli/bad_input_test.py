@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import subprocess
 import unittest
@@ -174,13 +175,7 @@ class BadInput(unittest.TestCase):
             text = GOOD + ("" if "[race]" in GOOD else race) + line + "\n"
             self.refuse_recipe(text, self.line_of(text, line), *says)
 
-    def test_machine_profiles(self) -> None:
-        self.place.write("race.toml", GOOD)
-        run = ["run", "race.toml", "--out", "out", "--profile"]
-        remedy = "bakeoff calibrate"
-        self.refuse(*run, "none.json", says=["none.json", remedy])
-        self.place.write("p.json", "{}")
-        self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
+    def kernel_profile(self) -> str:
         made = self.place.run(
             "calibrate",
             "--framework",
@@ -191,7 +186,16 @@ class BadInput(unittest.TestCase):
             "m.json",
         )
         self.assertEqual(made.code, 0, made.err)
-        whole = (self.place.path / "m.json").read_text()
+        return (self.place.path / "m.json").read_text()
+
+    def test_machine_profiles(self) -> None:
+        self.place.write("race.toml", GOOD)
+        run = ["run", "race.toml", "--out", "out", "--profile"]
+        remedy = "bakeoff calibrate"
+        self.refuse(*run, "none.json", says=["none.json", remedy])
+        self.place.write("p.json", "{}")
+        self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
+        whole = self.kernel_profile()
         profile = json.loads(whole)
         self.assertGreaterEqual(len(profile["entries"][0]["d"]), 1)
         self.place.write("p.json", whole[: len(whole) // 2])
@@ -205,6 +209,40 @@ class BadInput(unittest.TestCase):
             foreign["host"][key] = value
             self.place.write("p.json", json.dumps(foreign))
             self.refuse(*run, "p.json", says=[says, remedy, "--profile none"])
+
+    def test_a_budget_that_the_machines_profile_says_cannot_decide(self) -> None:
+        profile = json.loads(self.kernel_profile())
+        profile["start_s"] = 10
+        entry = profile["entries"][0]
+        entry["d"] = [0.02, -0.02, 0.02, -0.02, 0.02]
+        entry["controls"]["threads"] = str(len(os.sched_getaffinity(0)))
+        profile["entries"] = [entry]
+        self.place.write("p.json", json.dumps(profile))
+        contenders = ['framework = "torch"', 'framework = "jax"']
+
+        def run(minutes: float, used: str) -> list[str]:
+            budget = f"minutes = {minutes:g}\nheats = 100\n"
+            self.place.write("race.toml", support.recipe(contenders, budget=budget))
+            return ["run", "race.toml", "--out", f"out_{used}", "--profile", used]
+
+        # Two contenders that take 10 s to start: one heat in half a minute.
+        said = self.refuse(
+            *run(0.5, "p.json"),
+            says=[
+                r"race\.toml:\d+: budget\.minutes = 0\.5 cannot decide: by this machine's"
+                r" profile it holds about 1 heats of 2 contenders, and \d+ are the least",
+                r"\n  allow more than (\d+\.\d) minutes \(\d+\.\d for a gap of 50%\)",
+                "--profile none",
+            ],
+        )
+        least = re.search(r"more than (\d+\.\d) minutes", said)
+        assert least is not None
+        # "Nothing to race with" is the end of those that are not refused.
+        for minutes, used in [(float(least[1]) + 0.1, "p.json"), (0.5, "none")]:
+            got = self.place.run(*run(minutes, used))
+            self.assertEqual(got.code, 1, got.err)
+            predicted = "By this machine's profile" in got.err
+            self.assertEqual(predicted, used == "p.json", got.err)
 
     def test_calibrate(self) -> None:
         self.refuse("calibrate", "--framework", "troch", says=["did you mean 'torch'"])
