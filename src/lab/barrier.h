@@ -6,13 +6,13 @@
 //
 // 1. The answer comes late. The worker says that its n steps took t; from the request to the answer more time
 //    went by. What it claims to have finished it had to wait for after its clock had been read.
-// 2. The answer comes at once, but the worker's processor time goes on growing.
+// 2. The answer comes at once, but the worker goes on using a processor, or waiting for one that others have.
 //
-// late_ns is what both come to. Beside others on the processors answers come late by themselves, so more of
-// it is asked for there; bursts of the default length that a worker did not wait for are later still. A
-// worker whose thread pool spins for a while after its work looks like the second; outstanding work shrinks
-// with the number of steps, spinning does not: a burst of a single step tells them apart
-// (is_outstanding_work).
+// late_ns is what both come to; of the second its processor time, which others on the machine do not make
+// longer. Beside them answers come late by themselves, so more of it is asked for there; bursts of the
+// default length that a worker did not wait for are later still. A worker whose thread pool spins for a while
+// after its work looks like the second; outstanding work shrinks with the number of steps, spinning does not:
+// a burst of a single step tells them apart (is_outstanding_work).
 //
 // Not seen from here: work left on another device whose result nobody reads.
 
@@ -27,8 +27,9 @@
 
 namespace bakeoff::lab {
 
-// Nanoseconds for which process `pid` goes on using a processor from now on: at least a quarter of every
-// 4 ms. Looks for 4 ms where it is idle, and no longer than `limit_ns`.
+// Nanoseconds of a processor that process `pid` uses from now on without a pause, however many threads do:
+// until it neither uses a quarter of 4 ms nor has a thread that would if a processor were free. Looks for
+// 4 ms where it is idle, until `limit_ns` are used, and for no longer than five times as long.
 int64_t busy_after(pid_t pid, int64_t limit_ns);
 
 // Late enough to shift a result: more than a tenth of the burst and than 20 ms; than 100 ms where others may

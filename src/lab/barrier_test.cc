@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lab/host.h"
 #include "sample/clock_probe.h"
 #include "sample/process_sampler.h"
 
@@ -80,6 +82,41 @@ TEST(BusyAfter, LooksAsLongAsTheProcessWorksAndNoLonger) {
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
   EXPECT_EQ(busy_after(child, 40 * kMs), 0) << "gone";
+}
+
+// Children that use a processor for ever, all of them the same one.
+class Crowd {
+ public:
+  explicit Crowd(size_t size) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(allowed_cpus().front(), &one);
+    for (size_t i = 0; i < size; ++i) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::sched_setaffinity(0, sizeof one, &one);
+        while (sample::dependent_chain(1000) != 0) {
+        }
+      }
+      pids_.push_back(child);
+    }
+  }
+  ~Crowd() {
+    for (const pid_t pid : pids_) ::kill(pid, SIGKILL);
+    for (const pid_t pid : pids_) ::waitpid(pid, nullptr, 0);
+  }
+  pid_t first() const { return pids_.front(); }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+TEST(BusyAfter, AProcessThatWaitsForAProcessorIsNotDone) {
+  const Crowd crowd(5);
+  while (sample::cpu_time_ns(crowd.first()).value() < 5 * kMs) ::usleep(1000);
+  const int64_t busy = busy_after(crowd.first(), 400 * kMs);
+  EXPECT_GT(busy, 10 * kMs) << "a fifth of a processor for up to two seconds, or less beside others";
+  EXPECT_LE(busy, 500 * kMs);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "lab/host.h"
 #include "proc/run.h"
 
@@ -215,8 +215,8 @@ Result<Controls> granted(const Controls& wanted, const std::set<std::string>& st
 Texts observe(pid_t pid, const fs::path& proc) {
   Texts seen;
   const fs::path folder = proc / std::to_string(pid);
-  const auto maps = read_file(folder / "maps");
-  const auto variables = read_file(folder / "environ");
+  const auto maps = read_kernel_file_in_time(folder / "maps");
+  const auto variables = read_kernel_file_in_time(folder / "environ");
   if (maps && variables) {
     seen["allocator"] = variables->find("MALLOC_TRIM_THRESHOLD_=") != std::string::npos ? "tuned" : "default";
     if (variables->find("glibc.malloc.hugetlb=1") != std::string::npos) seen["huge pages"] = "malloc";
@@ -225,13 +225,13 @@ Texts observe(pid_t pid, const fs::path& proc) {
         seen["allocator"] = library.name;
     }
   }
-  if (const auto status = read_file(folder / "status")) {
+  if (const auto status = read_kernel_file_in_time(folder / "status")) {
     if (const std::string cpus = field(*status, "Cpus_allowed_list:"); !cpus.empty()) seen["cpus"] = cpus;
     if (const std::string huge = field(*status, "THP_enabled:"); huge == "0") seen["huge pages"] = "off";
     if (!seen.contains("huge pages") && status->find("THP_enabled:") != std::string::npos)
       seen["huge pages"] = "default";
   }
-  if (const auto text = read_file(folder / "personality")) {
+  if (const auto text = read_kernel_file_in_time(folder / "personality")) {
     unsigned long bits = 0;
     const auto [end, code] = std::from_chars(text->data(), text->data() + text->size(), bits, 16);
     constexpr unsigned long kNoRandomize = 0x40000;

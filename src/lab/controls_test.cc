@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/files.h"
 #include "lab/testing.h"
@@ -158,6 +159,14 @@ TEST(Observe, ReadsWhatAProcessHas) {
   ASSERT_TRUE(write_file(proc / "8/personality", "garbage?"));
   EXPECT_EQ(observe(8, proc.path()), Texts{}) << "absent, not a guess";
   EXPECT_EQ(observe(9, proc.path()), Texts{});
+}
+
+TEST(Observe, WaitsForNoPipe) {
+  const TestFolder proc;
+  ASSERT_TRUE(write_file(proc / "7/status", "Cpus_allowed_list:\t0\n"));
+  for (const char* file : {"7/maps", "7/environ", "7/personality"})
+    ASSERT_EQ(::mkfifo((proc.path() / file).c_str(), 0600), 0) << file;
+  EXPECT_EQ(observe(7, proc.path()), (Texts{{"cpus", "0"}}));
 }
 
 // A real process, started as a worker would be.

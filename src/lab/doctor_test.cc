@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -94,6 +95,19 @@ TEST_F(DoctorTest, TheOldCgroupsAndHugePages) {
 
 TEST_F(DoctorTest, WhatAVirtualMachineHidesIsANote) {
   for (const Finding& finding : check_host(root_, 2)) EXPECT_LE(finding.level, Level::kNote) << finding.topic;
+}
+
+TEST_F(DoctorTest, WaitsForNoPipe) {
+  for (const char* file :
+       {"proc/loadavg", "proc/meminfo", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+        "sys/devices/system/cpu/cpufreq/boost", "sys/kernel/mm/transparent_hugepage/enabled"}) {
+    fs::create_directories((root_ / file).parent_path());
+    ASSERT_EQ(::mkfifo((root_ / file).c_str(), 0600), 0) << file;
+  }
+  EXPECT_EQ(host("load").text, "not visible: loadavg: it is no regular file");
+  EXPECT_EQ(host("turbo").text, "not visible");
+  EXPECT_EQ(host("transparent huge pages").text, "not visible");
+  EXPECT_EQ(host("memory").text, "not visible");
 }
 
 TEST_F(DoctorTest, VariablesThatWorkersWouldInheritAreListed) {

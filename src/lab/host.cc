@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/cgroup.h"
 
 namespace bakeoff::lab {
@@ -33,13 +33,8 @@ std::string value_of(std::string_view text, std::string_view key, char separator
   return "";
 }
 
-std::string first_line(const fs::path& path) {
-  const auto text = read_file(path);
-  return text ? text->substr(0, text->find('\n')) : "";
-}
-
 int64_t meminfo_bytes(std::string_view key, const fs::path& root = "/") {
-  const auto text = read_file(root / "proc/meminfo");
+  const auto text = read_kernel_file_in_time(root / "proc/meminfo");
   return text ? std::atoll(value_of(*text, key, ':').c_str()) * 1024 : 0;
 }
 
@@ -71,7 +66,7 @@ Host read_host() {
   uname(&names);
   host.name = names.nodename;
   host.kernel = std::string(names.sysname) + " " + names.release;
-  if (const auto cpu = read_file("/proc/cpuinfo")) {
+  if (const auto cpu = read_kernel_file_in_time("/proc/cpuinfo")) {
     host.cpu = value_of(*cpu, "model name", ':');
     const std::string flags = " " + value_of(*cpu, "flags", ':') + " ";
     std::string vector;
@@ -92,7 +87,7 @@ Host read_host() {
       {"address randomisation", "/proc/sys/kernel/randomize_va_space"},
       {"load average at start", "/proc/loadavg"}};
   for (const auto& [what, path] : files) {
-    if (const std::string text = first_line(path); !text.empty()) host.more[what] = text;
+    if (const std::string text = kernel_line(path); !text.empty()) host.more[what] = text;
   }
   if (const auto quota = sample::cgroup_cpu_quota())
     host.more["CPU quota"] = fmt::format("{:.2f} processors", *quota);

@@ -5,17 +5,12 @@
 #include <cstdlib>
 #include <map>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "lab/host.h"
 #include "sample/cgroup.h"
 
 namespace bakeoff::lab {
 namespace {
-
-std::string first_line(const fs::path& path) {
-  const auto text = read_file(path);
-  return text ? text->substr(0, text->find('\n')) : "";
-}
 
 // The word in brackets: "always [madvise] never".
 std::string chosen(const std::string& line) {
@@ -30,7 +25,7 @@ Finding check_governor(const fs::path& root) {
   std::map<std::string, int> counts;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(root / "sys/devices/system/cpu", code)) {
-    const std::string governor = first_line(entry.path() / "cpufreq/scaling_governor");
+    const std::string governor = kernel_line(entry.path() / "cpufreq/scaling_governor");
     if (!governor.empty()) ++counts[governor];
   }
   if (counts.empty())
@@ -46,8 +41,8 @@ Finding check_governor(const fs::path& root) {
 
 Finding check_boost(const fs::path& root) {
   const std::string topic = "turbo";
-  const std::string boost = first_line(root / "sys/devices/system/cpu/cpufreq/boost");
-  const std::string no_turbo = first_line(root / "sys/devices/system/cpu/intel_pstate/no_turbo");
+  const std::string boost = kernel_line(root / "sys/devices/system/cpu/cpufreq/boost");
+  const std::string no_turbo = kernel_line(root / "sys/devices/system/cpu/intel_pstate/no_turbo");
   if (boost == "0" || no_turbo == "1") return {Level::kOk, topic, "off: steady frequencies"};
   if (boost.empty() && no_turbo.empty())
     return {Level::kNote, topic, "not visible", "nothing to do from in here"};
@@ -58,7 +53,7 @@ Finding check_boost(const fs::path& root) {
 
 Finding check_huge_pages(const fs::path& root) {
   const std::string topic = "transparent huge pages";
-  const std::string mode = chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
+  const std::string mode = chosen(kernel_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
   if (mode.empty()) return {Level::kNote, topic, "not visible", "nothing to do from in here"};
   if (mode != "never") return {Level::kOk, topic, mode};
   return {Level::kNote, topic, "never: large tensors take more page faults and TLB misses, the same for all",
@@ -67,9 +62,10 @@ Finding check_huge_pages(const fs::path& root) {
 
 Finding check_load(const fs::path& root, int cpus) {
   const std::string topic = "load";
-  const std::string line = first_line(root / "proc/loadavg");
-  if (line.empty()) return {Level::kNote, topic, "not visible", "see that nothing else runs"};
-  const double load = std::strtod(line.c_str(), nullptr);
+  const auto line = read_kernel_file_in_time(root / "proc/loadavg");
+  if (!line)
+    return {Level::kNote, topic, "not visible: " + line.error().message, "see that nothing else runs"};
+  const double load = std::strtod(line->c_str(), nullptr);
   const std::string text = fmt::format("{:.2f} over the last minute on {} CPUs", load, cpus);
   if (load < 0.25 * cpus) return {Level::kOk, topic, text};
   return {Level::kWarning, topic, text + ": something else is running", "end it, or wait until it is done"};

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "lab/doctor.h"
 #include "lab/machine_report.h"
 #include "sample/cgroup.h"
@@ -16,10 +16,8 @@ namespace {
 constexpr const char* kHidden = "not visible";
 constexpr size_t kLongest = 4096;
 
-std::string first_line(const fs::path& path) {
-  auto text = read_file(path);
-  if (!text) return "";
-  std::string line = text->substr(0, std::min(text->find('\n'), kLongest));
+std::string printable_line(const fs::path& path) {
+  std::string line = kernel_line(path).substr(0, kLongest);
   for (char& c : line) {
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
   }
@@ -82,7 +80,7 @@ constexpr File kFiles[] = {
 };
 
 void add_processor(const fs::path& root, Texts& facts) {
-  const auto text = read_file(root / "proc/cpuinfo");
+  const auto text = read_kernel_file_in_time(root / "proc/cpuinfo");
   const std::pair<const char*, const char*> keys[] = {{"processor", "model name"},
                                                       {"processor family", "cpu family"},
                                                       {"processor model", "model"},
@@ -104,7 +102,7 @@ void add_mitigations(const fs::path& root, Texts& facts) {
   for (const auto& entry : fs::directory_iterator(root / "sys/devices/system/cpu/vulnerabilities", error)) {
     std::string name = entry.path().filename().string();
     std::replace(name.begin(), name.end(), '_', ' ');
-    if (const std::string line = first_line(entry.path()); !line.empty())
+    if (const std::string line = printable_line(entry.path()); !line.empty())
       facts["mitigations: " + name] = line;
   }
 }
@@ -131,7 +129,7 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
   add_processor(root, facts);
   add_mitigations(root, facts);
   for (const File& file : kFiles) {
-    const std::string line = first_line(root / file.path);
+    const std::string line = printable_line(root / file.path);
     facts[file.topic] = line.empty() ? kHidden : line;
   }
   const sample::Reading limit = sample::sample_cgroup_memory(root).limit_bytes;
@@ -140,9 +138,9 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
   const sample::Reading quota = sample::cgroup_cpu_quota(root);
   facts["cgroup CPU quota, ours and above"] =
       quota ? fmt::format("{:.2f} processors", *quota) : quota.reason();
-  const std::string release = first_line(root / "proc/sys/kernel/osrelease");
+  const std::string release = printable_line(root / "proc/sys/kernel/osrelease");
   facts["kernel"] = release.empty() ? kHidden : release;
-  const std::string build = first_line(root / "proc/sys/kernel/version");
+  const std::string build = printable_line(root / "proc/sys/kernel/version");
   facts["kernel build"] = build.empty() ? kHidden : build;
   facts["C library"] = std::string("glibc ") + gnu_get_libc_version();
   add_variables(variable, facts);

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <limits>
 
@@ -150,6 +151,19 @@ TEST(ReadFacts, FromAFakeRootAndWhatIsMissingSaysSo) {
   EXPECT_EQ(nothing.at("microcode"), "not visible");
   EXPECT_EQ(nothing.at("hypervisor"), "not visible");
   EXPECT_EQ(nothing.at("cgroup CPU quota, ours and above"), "no quota is set");
+}
+
+TEST(ReadFacts, WaitForNoPipe) {
+  const TestFolder root;
+  for (const char* file :
+       {"proc/cpuinfo", "proc/cmdline", "sys/devices/system/cpu/vulnerabilities/meltdown"}) {
+    fs::create_directories((root.path() / file).parent_path());
+    ASSERT_EQ(::mkfifo((root.path() / file).c_str(), 0600), 0) << file;
+  }
+  const Texts facts = read_facts(root.path(), [](const char*) { return nullptr; });
+  EXPECT_EQ(facts.at("processor"), "not visible");
+  EXPECT_EQ(facts.at("kernel command line"), "not visible");
+  EXPECT_FALSE(facts.contains("mitigations: meltdown"));
 }
 
 TEST(FindGemms, InTheSystemAndInEnvironmentsOnceEach) {

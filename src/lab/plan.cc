@@ -14,6 +14,7 @@
 #include "lab/compiled_contender.h"
 #include "lab/controls.h"
 #include "lab/data.h"
+#include "lab/data_digests.h"
 #include "lab/enough_rows.h"
 #include "lab/fairness.h"
 #include "lab/fit.h"
@@ -281,6 +282,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   TRY(const RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
+  TRY(const Texts texts, text_digests(recipe));
   Manifest manifest{.bakeoff_version = kVersion,
                     .started = utc_now(),
                     .recipe_name = recipe.name,
@@ -290,6 +292,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .published_text = recipe.published.text,
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
+                    .text_sha256 = texts,
                     .data_description = written.data_description,
                     .data_rows = written.rows,
                     .host = read_host(),
@@ -333,14 +336,6 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   TRY(const RunDirectory directory, RunDirectory::open(folder));
   CHECK_OK(directory.lock());
   TRY(Manifest manifest, directory.manifest());
-  for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
-    Failure& failure = manifest.not_started[i];
-    if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
-    if (failure.stage == "compile") failure = {};  // a compiler may have been installed
-  }
-  const auto programs =
-      compile_programs(manifest, directory.scripts(), interpreters, [](const std::string&) {});
-  CHECK_OK(directory.write(manifest));
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
   TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));
@@ -350,6 +345,15 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                                         recipe.workload.inputs[0].name),
                  .remedy = "the run directory is damaged: start a new run"};
   }
+  CHECK_OK(check_unchanged(recipe, manifest, directory.scripts() / kData));
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
+    Failure& failure = manifest.not_started[i];
+    if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
+    if (failure.stage == "compile") failure = {};  // a compiler may have been installed
+  }
+  const auto programs =
+      compile_programs(manifest, directory.scripts(), interpreters, [](const std::string&) {});
+  CHECK_OK(directory.write(manifest));
   return assemble(std::move(recipe), directory, manifest, programs, interpreters, entry->shape[0]);
 }
 

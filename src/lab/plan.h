@@ -58,7 +58,8 @@ Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& 
 Result<Plan> make_plan(const recipe::Recipe& recipe, const std::filesystem::path& folder,
                        const Interpreters& interpreters, const Progress& progress,
                        const Texts& calibration = {});
-// Goes on with an interrupted run: its own recipe, scripts, data and weights.
+// Goes on with an interrupted run: its own recipe, scripts, data and weights. An error where its data, or a
+// text that rows are held out of, has changed meanwhile (lab/data_digests.h).
 Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters& interpreters);
 
 // A contender of the plan, by index, at another batch: its script is emitted anew beside the others, and

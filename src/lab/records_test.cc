@@ -74,6 +74,7 @@ Manifest full_manifest() {
   m.recipe_text = "batch = 32\n\"quoted\" \\ \t\n";
   m.workload_text = "workload w() {}";
   m.weights_sha256 = "ab";
+  m.text_sha256 = {{"/texts/book.txt", "cd"}};
   m.data_description = "MNIST";
   m.host = {
       .name = "h", .kernel = "k", .cpu = "c", .os = "o", .cpus = 2, .memory_bytes = 3, .more = {{"a", "b"}}};

@@ -114,20 +114,26 @@ Result<tensor::NamedTensors> language_rows(const Tokens& tokens, const LanguageS
                               {shape.next, window(tokens.ids, first * length + 1, count, length)}};
 }
 
-Result<std::string> read_texts(const fs::path& from) {
+Result<std::vector<fs::path>> text_files(const fs::path& from) {
   std::error_code code;
-  if (!fs::is_directory(from, code)) return read_file(from);
+  if (!fs::is_directory(from, code)) return std::vector{from};
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(from, code)) {
     if (entry.is_regular_file(code) && !entry.is_symlink(code)) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
+  if (files.empty()) return Error{.message = fmt::format("there are no texts in '{}'", from.string())};
+  return files;
+}
+
+Result<std::string> read_texts(const fs::path& from) {
+  TRY(const auto files, text_files(from));
+  if (files.front() == from) return read_file(from);
   std::string all;
   for (const fs::path& file : files) {
     TRY(const std::string text, read_file(file));
     all += text + "\n";
   }
-  if (all.empty()) return Error{.message = fmt::format("there are no texts in '{}'", from.string())};
   return all;
 }
 

@@ -45,7 +45,9 @@ Result<tensor::NamedTensors> language_rows(const Tokens& tokens, const LanguageS
 
 // The licences that every Debian has (package base-files), in the order of their names; links are left out.
 inline constexpr const char* kDebianTexts = "/usr/share/common-licenses";
-// All of a file, or of the files of a folder. Error where there is none.
+// A text itself, or the files of a folder of texts.
+Result<std::vector<std::filesystem::path>> text_files(const std::filesystem::path& from);
+// All that is in them.
 Result<std::string> read_texts(const std::filesystem::path& from);
 
 }  // namespace bakeoff::lab

@@ -36,7 +36,7 @@ struct BatchWait {
 struct Burst {
   int64_t ns = 0;
   int64_t steps = 0;
-  int64_t late_ns = 0;     // went on working for so long after the end it claims (lab/barrier.h)
+  int64_t late_ns = 0;     // of work after the end it claims (lab/barrier.h)
   int64_t switches = 0;    // involuntary context switches of its threads meanwhile
   int64_t asked = 0;       // steps asked for; 0: not recorded
   int64_t went_by_ns = 0;  // from request to answer by our own clock; 0: not recorded
@@ -193,6 +193,7 @@ struct Manifest {
   std::string published_text = {};  // CSV of the recipe's [published]
   std::string weights_sha256 = {};
   std::string data_sha256 = {};
+  Texts text_sha256 = {};             // of each file of a text, by path (lab/data_digests.h)
   std::string data_description = {};  // "MNIST, 60,000 train images"
   int64_t data_rows = 0;              // samples of an epoch; 0: not recorded
   Host host = {};

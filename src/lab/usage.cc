@@ -8,10 +8,10 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/kernel_file.h"
 #include "lab/invariants.h"
 #include "proc/process_tree.h"
 #include "sample/counters.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::lab {
 
@@ -51,7 +51,7 @@ std::map<std::string, double> usage_between(const UsageMark& before, const Usage
 namespace {
 
 sample::CpuTicks ticks_of(pid_t pid, const std::filesystem::path& root) {
-  const auto stat = sample::read_sensor(root / "proc" / std::to_string(pid) / "stat");
+  const auto stat = read_kernel_file(root / "proc" / std::to_string(pid) / "stat");
   if (!stat) return {};
   const auto ticks = sample::parse_cpu_ticks(*stat);
   return ticks ? *ticks : sample::CpuTicks{};

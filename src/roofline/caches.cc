@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 
 namespace bakeoff::roofline {
 namespace {
 
 std::string word(const fs::path& path) {
-  const auto text = read_file(path);
-  return text ? text->substr(0, text->find_first_of(" \n")) : "";
+  const std::string line = kernel_line(path);
+  return line.substr(0, line.find(' '));
 }
 
 // The number at the beginning of `text`, which loses it; -1 where there is none.

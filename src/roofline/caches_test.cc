@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -54,6 +55,16 @@ TEST(ReadCaches, NonsenseIsLeftOut) {
   root.add(2, "Unified", "3", "-4K", "0");
   EXPECT_THAT(read_caches(root.path(), 0), IsEmpty());
   EXPECT_THAT(read_caches(root.path() / "missing", 0), IsEmpty());
+}
+
+TEST(ReadCaches, WaitsForNoPipe) {
+  const Root root;
+  root.add(0, "Data", "1", "32K", "0");
+  const std::filesystem::path size = root.path() / "sys/devices/system/cpu/cpu0/cache/index1/size";
+  root.add(1, "Unified", "2", "512K", "0");
+  std::filesystem::remove(size);
+  ASSERT_EQ(::mkfifo(size.c_str(), 0600), 0);
+  EXPECT_THAT(read_caches(root.path(), 0), ElementsAre(Cache{"L1", 32768, {0}}));
 }
 
 TEST(ParseCpuList, ListsAndRanges) {

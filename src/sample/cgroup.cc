@@ -7,9 +7,8 @@
 #include <optional>
 #include <sstream>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/counters.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -33,7 +32,7 @@ constexpr Names kPeak{"memory.peak", "memory.max_usage_in_bytes"};
 constexpr Names kLimit{"memory.max", "memory.limit_in_bytes"};
 
 std::optional<std::string> first_line(const fs::path& file) {
-  const auto text = read_sensor(file);
+  const auto text = read_kernel_file(file);
   if (!text) return std::nullopt;
   return text->substr(0, text->find('\n'));
 }
@@ -72,7 +71,7 @@ Reading least_limit(const std::vector<fs::path>& folders) {
 
 // Of what a group counts, the files that it can give back.
 double files_in_cache(const fs::path& folder) {
-  const auto text = read_sensor(folder / "memory.stat");
+  const auto text = read_kernel_file(folder / "memory.stat");
   if (!text) return 0;
   const std::string prefix = text->find("total_inactive_file ") != std::string::npos ? "total_" : "";  // v1
   double bytes = 0;
@@ -108,7 +107,7 @@ std::optional<double> quota_in(const fs::path& folder) {
 }  // namespace
 
 std::vector<fs::path> cgroup_folders(const fs::path& root, const std::string& controller) {
-  const auto text = read_sensor(root / "proc/self/cgroup");
+  const auto text = read_kernel_file(root / "proc/self/cgroup");
   if (!text) return {};
   const auto groups = parse_cgroups(*text);
   std::vector<fs::path> folders;

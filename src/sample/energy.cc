@@ -7,9 +7,8 @@
 #include <optional>
 
 #include "base/clock.h"
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "base/result.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -17,7 +16,7 @@ namespace {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Result<int64_t> whole_number(const fs::path& file) {
-  TRY(const std::string text, read_sensor(file));
+  TRY(const std::string text, read_kernel_file(file));
   const std::string line = first_line(text);
   int64_t value = 0;
   const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), value);
@@ -54,7 +53,7 @@ EnergySnapshot sample_energy(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(folder, code)) {
     const std::string id = entry.path().filename().string();
     if (!id.starts_with("intel-rapl:")) continue;  // "intel-rapl-mmio:" has the same counters again
-    const auto name = read_sensor(entry.path() / "name");
+    const auto name = read_kernel_file(entry.path() / "name");
     if (!name || !counts(first_line(*name))) continue;
     const auto energy = whole_number(entry.path() / "energy_uj");
     if (!energy) {

@@ -5,21 +5,22 @@
 
 #include <algorithm>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/cgroup.h"
 #include "sample/clock_probe.h"
 #include "sample/counters.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
 
-// A message without the temporary root, and a parse error as it is.
+// Of a file that lxcfs may stand for in a container. A message without the temporary root, and a parse error
+// as it is.
 template <typename Parse>
 auto parsed(const fs::path& root, const std::string& file, Parse parse)
     -> decltype(parse(std::string_view())) {
-  const auto text = read_sensor(root / file);
-  if (!text) return Error{.message = fmt::format("there is no readable /{}", file)};
+  const auto text = read_kernel_file_in_time(root / file);
+  if (!text)
+    return Error{.message = fmt::format("there is no readable /{} ({})", file, text.error().message)};
   return parse(*text);
 }
 
@@ -60,7 +61,7 @@ Reading throttled(const fs::path& root) {
   if (folders.empty()) return Reading::absent("there is no readable /proc/self/cgroup");
   std::string reason = "no cgroup of ours has a cpu.stat";
   for (const fs::path& folder : folders) {
-    const auto stat = read_sensor(folder / "cpu.stat");
+    const auto stat = read_kernel_file(folder / "cpu.stat");
     if (!stat) continue;
     const auto seconds = parse_throttled_s(*stat);
     if (seconds) return *seconds;
@@ -73,7 +74,7 @@ Reading throttled(const fs::path& root) {
 // tells.
 Reading pressure(const fs::path& root, const std::vector<fs::path>& groups, const std::string& resource) {
   for (const fs::path& folder : groups) {
-    const auto text = read_sensor(folder / (resource + ".pressure"));
+    const auto text = read_kernel_file(folder / (resource + ".pressure"));
     if (const auto seconds = text ? parse_pressure_some_s(*text) : Result<double>(Error{})) return *seconds;
   }
   return reading(parsed(root, "proc/pressure/" + resource, parse_pressure_some_s));

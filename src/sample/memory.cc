@@ -5,8 +5,7 @@
 #include <charconv>
 #include <string_view>
 
-#include "base/files.h"
-#include "sample/sensor_file.h"
+#include "base/kernel_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -35,7 +34,7 @@ Reading kilobytes(std::string_view text, std::string_view key, const char* file)
 ProcessMemory sample_memory(pid_t pid, const fs::path& root, bool with_pss) {
   ProcessMemory memory;
   const fs::path folder = root / "proc" / std::to_string(pid);
-  if (const auto status = read_sensor(folder / "status")) {
+  if (const auto status = read_kernel_file(folder / "status")) {
     memory.rss_bytes = kilobytes(*status, "VmRSS", "status");
     memory.peak_rss_bytes = kilobytes(*status, "VmHWM", "status");
   } else {
@@ -43,7 +42,7 @@ ProcessMemory sample_memory(pid_t pid, const fs::path& root, bool with_pss) {
   }
   if (!with_pss) {
     memory.pss_bytes = Reading::absent("not asked for");
-  } else if (const auto rollup = read_sensor(folder / "smaps_rollup")) {
+  } else if (const auto rollup = read_kernel_file_in_time(folder / "smaps_rollup")) {
     memory.pss_bytes = kilobytes(*rollup, "Pss", "smaps_rollup");
   } else {
     memory.pss_bytes = Reading::absent("there is no readable smaps_rollup");

@@ -9,9 +9,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/clock_probe.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -55,7 +54,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 std::string paranoid_level(const fs::path& root) {
-  const auto text = read_sensor(root / "proc/sys/kernel/perf_event_paranoid");
+  const auto text = read_kernel_file(root / "proc/sys/kernel/perf_event_paranoid");
   return text ? text->substr(0, text->find('\n')) : "";
 }
 

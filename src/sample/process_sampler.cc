@@ -5,9 +5,8 @@
 #include <ctime>
 #include <optional>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/counters.h"
-#include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
@@ -46,7 +45,7 @@ ProcessSnapshot sample_process(pid_t pid, const fs::path& root) {
   ProcessSnapshot snapshot;
   const std::string gone = fmt::format("there is no process {}", pid);
   const fs::path folder = root / "proc" / std::to_string(pid);
-  const auto stat = read_sensor(folder / "stat");
+  const auto stat = read_kernel_file(folder / "stat");
   const Result<PageFaults> faults =
       stat ? parse_page_faults(*stat) : Result<PageFaults>(Error{.message = gone});
   snapshot.minor_faults =
@@ -57,10 +56,10 @@ ProcessSnapshot sample_process(pid_t pid, const fs::path& root) {
   const auto count = [](int64_t switches) { return static_cast<double>(switches); };
   std::error_code code;
   for (const auto& task : fs::directory_iterator(folder / "task", code)) {
-    const auto status = read_sensor(task.path() / "status");
+    const auto status = read_kernel_file(task.path() / "status");
     involuntary.add(status, "status", parse_involuntary_switches, count);
     voluntary.add(status, "status", parse_voluntary_switches, count);
-    wait.add(read_sensor(task.path() / "schedstat"), "schedstat", parse_schedstat,
+    wait.add(read_kernel_file(task.path() / "schedstat"), "schedstat", parse_schedstat,
              [](const SchedStat& s) { return static_cast<double>(s.wait_ns) / 1e9; });
   }
   snapshot.involuntary_switches = involuntary.reading(gone);
@@ -76,6 +75,15 @@ Result<int64_t> cpu_time_ns(pid_t pid) {
     return Error{.message = fmt::format("process {} has no processor time that can be read", pid)};
   }
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+bool wants_processor(pid_t pid) {
+  std::error_code code;
+  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), code)) {
+    const auto stat = read_kernel_file(task.path() / "stat");
+    if (stat && stat->find(") R ", stat->rfind(')')) != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace bakeoff::sample

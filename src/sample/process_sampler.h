@@ -30,4 +30,7 @@ ProcessSnapshot sample_process(pid_t pid, const std::filesystem::path& root = "/
 // clock, clock_getcpuclockid(3)). Error where the process is gone.
 Result<int64_t> cpu_time_ns(pid_t pid);
 
+// Whether a thread of it runs, or would if a processor were free. False where the process is gone.
+bool wants_processor(pid_t pid);
+
 }  // namespace bakeoff::sample

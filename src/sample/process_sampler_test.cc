@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,22 @@ TEST_F(ProcessSamplerTest, AbsentWithItsReason) {
   const ProcessSnapshot odd = sample_process(7, root_);
   EXPECT_THAT(odd.involuntary_switches.reason(), HasSubstr("no line 'nonvoluntary_ctxt_switches'"));
   EXPECT_THAT(odd.wait_s.reason(), HasSubstr("schedstat is not as expected"));
+}
+
+TEST(WantsProcessor, WhoeverRunsAndNobodyElse) {
+  EXPECT_TRUE(wants_processor(::getpid()));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_NAME, "a) R b");
+    ::raise(SIGSTOP);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  EXPECT_FALSE(wants_processor(child)) << "stopped";
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  EXPECT_FALSE(wants_processor(child)) << "gone";
 }
 
 TEST(CpuTime, GrowsWithWorkAloneAndEndsWithTheProcess) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,29 +13,6 @@ namespace {
 constexpr int64_t kKept = 1'000'000'000;  // ns for which a file stays open
 
 }  // namespace
-
-Result<std::string> read_sensor(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  int code = fd < 0 ? errno : 0;
-  struct stat about = {};
-  if (fd >= 0 && ::fstat(fd, &about) != 0) code = errno;
-  const bool regular = S_ISREG(about.st_mode);
-  std::string text;
-  char chunk[1 << 12];
-  while (code == 0 && regular) {
-    const ssize_t n = ::read(fd, chunk, sizeof chunk);
-    if (n == 0) break;
-    if (n > 0)
-      text.append(chunk, static_cast<size_t>(n));
-    else if (errno != EINTR)
-      code = errno;
-  }
-  if (fd >= 0) ::close(fd);
-  const std::string name = path.filename().string();
-  if (code != 0) return Error{.message = fmt::format("{}: {}", name, std::strerror(code))};
-  if (!regular) return Error{.message = name + ": it is no regular file"};
-  return text;
-}
 
 SensorFile::~SensorFile() { close(); }
 

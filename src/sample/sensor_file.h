@@ -1,6 +1,6 @@
 #pragma once
 
-// Files of the kernel's: a small one that is read again and again through one descriptor, and others whole.
+// A small file of the kernel's that is read again and again through one descriptor.
 
 #include <array>
 #include <cstdint>
@@ -12,11 +12,6 @@
 #include "base/result.h"
 
 namespace bakeoff::sample {
-
-// The whole of a regular file. Neither opening nor reading waits for a writer: a pipe or a device in a
-// sensor's place is refused. "energy_uj: Permission denied" otherwise: the file's name with the system's
-// reason.
-Result<std::string> read_sensor(const std::filesystem::path& path);
 
 // Kept open from one read() to the next, a second long: one system call a look, and a file that was put in
 // another one's place (a sensor that was plugged in again, a group that was made anew) is seen a second

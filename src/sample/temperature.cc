@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "base/files.h"
+#include "base/kernel_file.h"
 #include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
@@ -18,7 +18,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr double kColdest = -50, kHottest = 200;
 
 std::string first_line(const fs::path& file) {
-  const auto text = read_sensor(file);
+  const auto text = read_kernel_file(file);
   return text ? text->substr(0, text->find('\n')) : "";
 }
 

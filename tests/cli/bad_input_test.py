@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import subprocess
 import unittest
@@ -15,6 +16,13 @@ from pathlib import Path
 from tests.cli import support
 
 GOOD = support.recipe(['framework = "torch"'])
+LANGUAGE_MODEL = """
+workload lm(x: i32[N,8], y: i32[N,8]) {
+  e = embedding(x; weight=embed.weight[20,4])
+  logits = linear(e; weight=out.weight[20,4], bias=out.bias[20])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+"""
 COMMANDS = [
     ["run"],
     ["calibrate"],
@@ -167,13 +175,7 @@ class BadInput(unittest.TestCase):
             text = GOOD + ("" if "[race]" in GOOD else race) + line + "\n"
             self.refuse_recipe(text, self.line_of(text, line), *says)
 
-    def test_machine_profiles(self) -> None:
-        self.place.write("race.toml", GOOD)
-        run = ["run", "race.toml", "--out", "out", "--profile"]
-        remedy = "bakeoff calibrate"
-        self.refuse(*run, "none.json", says=["none.json", remedy])
-        self.place.write("p.json", "{}")
-        self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
+    def kernel_profile(self) -> str:
         made = self.place.run(
             "calibrate",
             "--framework",
@@ -184,7 +186,16 @@ class BadInput(unittest.TestCase):
             "m.json",
         )
         self.assertEqual(made.code, 0, made.err)
-        whole = (self.place.path / "m.json").read_text()
+        return (self.place.path / "m.json").read_text()
+
+    def test_machine_profiles(self) -> None:
+        self.place.write("race.toml", GOOD)
+        run = ["run", "race.toml", "--out", "out", "--profile"]
+        remedy = "bakeoff calibrate"
+        self.refuse(*run, "none.json", says=["none.json", remedy])
+        self.place.write("p.json", "{}")
+        self.refuse(*run, "p.json", says=["p.json: ", "no machine profile", remedy])
+        whole = self.kernel_profile()
         profile = json.loads(whole)
         self.assertGreaterEqual(len(profile["entries"][0]["d"]), 1)
         self.place.write("p.json", whole[: len(whole) // 2])
@@ -198,6 +209,40 @@ class BadInput(unittest.TestCase):
             foreign["host"][key] = value
             self.place.write("p.json", json.dumps(foreign))
             self.refuse(*run, "p.json", says=[says, remedy, "--profile none"])
+
+    def test_a_budget_that_the_machines_profile_says_cannot_decide(self) -> None:
+        profile = json.loads(self.kernel_profile())
+        profile["start_s"] = 10
+        entry = profile["entries"][0]
+        entry["d"] = [0.02, -0.02, 0.02, -0.02, 0.02]
+        entry["controls"]["threads"] = str(len(os.sched_getaffinity(0)))
+        profile["entries"] = [entry]
+        self.place.write("p.json", json.dumps(profile))
+        contenders = ['framework = "torch"', 'framework = "jax"']
+
+        def run(minutes: float, used: str) -> list[str]:
+            budget = f"minutes = {minutes:g}\nheats = 100\n"
+            self.place.write("race.toml", support.recipe(contenders, budget=budget))
+            return ["run", "race.toml", "--out", f"out_{used}", "--profile", used]
+
+        # Two contenders that take 10 s to start: one heat in half a minute.
+        said = self.refuse(
+            *run(0.5, "p.json"),
+            says=[
+                r"race\.toml:\d+: budget\.minutes = 0\.5 cannot decide: by this machine's"
+                r" profile it holds about 1 heats of 2 contenders, and \d+ are the least",
+                r"\n  allow more than (\d+\.\d) minutes \(\d+\.\d for a gap of 50%\)",
+                "--profile none",
+            ],
+        )
+        least = re.search(r"more than (\d+\.\d) minutes", said)
+        assert least is not None
+        # "Nothing to race with" is the end of those that are not refused.
+        for minutes, used in [(float(least[1]) + 0.1, "p.json"), (0.5, "none")]:
+            got = self.place.run(*run(minutes, used))
+            self.assertEqual(got.code, 1, got.err)
+            predicted = "By this machine's profile" in got.err
+            self.assertEqual(predicted, used == "p.json", got.err)
 
     def test_calibrate(self) -> None:
         self.refuse("calibrate", "--framework", "troch", says=["did you mean 'torch'"])
@@ -332,6 +377,37 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "--resume", "full", says=["no run directory", r"\n  \S"])
         self.refuse("run", "--resume", "nowhere", says=["no run directory", r"\n  \S"])
         self.refuse("report", "full", says=["no run directory", r"\n  \S"])
+
+    def test_a_run_whose_data_was_changed_is_not_resumed(self) -> None:
+        """Its held-out rows are cut from the text anew, and its rows may be yours."""
+        words = " ".join(f"word{i % 37}" for i in range(4000))
+        self.place.write("texts/a.txt", words)
+        self.place.write("texts/b.txt", words)
+        self.place.write("lm.ir", LANGUAGE_MODEL)
+        recipe = support.recipe(
+            ['framework = "torch"'],
+            top='workload = "lm.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
+            data='kind = "text"\npath = "texts"\n',
+            fit="epochs = 1\nrows = 5\n",
+        )
+        self.place.write("race.toml", recipe)
+        begun = self.place.run("run", "race.toml", "--out", "r")
+        self.assertEqual(begun.code, 1, "nothing to race with: " + begun.err)
+        again = self.place.run("run", "--resume", "r")
+        self.assertEqual(again.code, 1, "unchanged: " + again.err)
+        key = [r"race\.toml:\d+", r"data\.path", r"\n  \S.*start a new run"]
+        resume = ("run", "--resume", "r")
+        self.place.write("texts/b.txt", words + " more")
+        self.refuse(*resume, says=["texts/b.txt' was changed", *key])
+        (self.place.path / "texts/b.txt").unlink()
+        self.refuse(*resume, says=["texts/b.txt' was taken away", *key])
+        self.place.write("texts/b.txt", words)
+        self.place.write("texts/c.txt", words)
+        self.refuse(*resume, says=["texts/c.txt' was added", *key])
+        (self.place.path / "texts/c.txt").unlink()
+        rows = self.place.path / "r/scripts/data.safetensors"
+        rows.write_bytes(rows.read_bytes()[:-1] + b"\x07")
+        self.refuse(*resume, says=["data.safetensors' was changed", *key])
 
     def test_a_report_that_cannot_be_written(self) -> None:
         self.place.write("race.toml", GOOD)

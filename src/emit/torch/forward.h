@@ -1,7 +1,7 @@
 #pragma once
 
-// The body of forward(): a table op -> function, and statements that read as one would write them by hand:
-// activations around the layer they follow, one variable reused along a chain.
+// The body of forward(): statements that read as one would write them by hand: activations around the layer
+// they follow, one variable reused along a chain.
 
 #include <map>
 #include <optional>
@@ -11,7 +11,6 @@
 #include "emit/code_writer.h"
 #include "emit/emit.h"
 #include "emit/namer.h"
-#include "emit/op_functions.h"
 #include "emit/torch/modules.h"
 
 namespace bakeoff::emit::torch {
@@ -26,7 +25,7 @@ class ForwardPrinter {
   // Prints "def forward(...)" with its body.
   void print();
 
-  // For the functions of the table.
+  // For the functions of the table (emit/torch/ops.h).
   const Request& request() const { return request_; }
   const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
   // The Python expression for a value; ends the value's life where this is its last use.
@@ -78,8 +77,6 @@ class ForwardPrinter {
   std::optional<Pending> pending_;
   int node_ = 0;  // index of the node being printed
 };
-
-const OpFunctions<ForwardPrinter>& forward_functions();
 
 // Inputs that forward() takes: those read by anything but the loss, in order.
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);

@@ -2,9 +2,9 @@
 
 #include "emit/precision.h"
 #include "emit/torch/cuda_graphs.h"
-#include "emit/torch/forward.h"
 #include "emit/torch/input.h"
 #include "emit/torch/modules.h"
+#include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch/script.h"
 #include "emit/torch_rules.h"

@@ -1,0 +1,198 @@
+#include "emit/torch/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emit/torch/network_ops.h"
+
+namespace bakeoff::emit::torch {
+namespace {
+
+using ir::Op;
+
+bool symmetric(const std::vector<int64_t>& pad) { return pad[0] == pad[1] && pad[2] == pad[3]; }
+bool any(const std::vector<int64_t>& pad) {
+  return std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n != 0; });
+}
+// torch.nn.functional.pad wants left, right, top, bottom.
+std::string picture_pad(const std::vector<int64_t>& pad) {
+  return python_tuple({pad[2], pad[3], pad[0], pad[1]});
+}
+
+std::string pair(const std::vector<int64_t>& v) {
+  return v[0] == v[1] ? std::to_string(v[0]) : fmt::format("({}, {})", v[0], v[1]);
+}
+
+std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value = "") {
+  return fmt::format("F.pad({}, {}{})", x, picture_pad(pad), value.empty() ? "" : ", value=" + value);
+}
+
+void conv2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  std::vector<std::string> options = {"stride=" + pair(node.integers("stride"))};
+  if (!symmetric(pad)) {
+    x = padded(x, pad);
+  } else if (any(pad)) {
+    options.push_back("padding=" + pair({pad[0], pad[2]}));
+  }
+  options.push_back("dilation=" + pair(node.integers("dilation")));
+  options.push_back(fmt::format("groups={}", node.integer("groups")));
+  p.layer(node, x, "F.conv2d", {"weight", "bias"}, options);
+}
+
+void linear(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.linear", {"weight", "bias"}, {});
+}
+
+void batch_norm(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.batch_norm", {"mean", "var", "weight", "bias"},
+          {"training=self.training", "momentum=" + python_real(node.real("momentum")),
+           "eps=" + python_real(node.real("eps"))});
+}
+
+void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape& x = p.shape(node.inputs[0]);
+  const std::string input = p.use(node.inputs[0]);
+  const ir::Shape tail(x.end() - node.integer("dims"), x.end());
+  p.layer(node, input, "F.layer_norm", {"weight", "bias"},
+          {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
+}
+
+void embedding(ForwardPrinter& p, const ir::Node& node) {
+  p.layer(node, p.use(node.inputs[0]), "F.embedding", {"weight"}, {});
+}
+
+void dropout(ForwardPrinter& p, const ir::Node& node) { p.layer(node, p.use(node.inputs[0]), "", {}, {}); }
+
+void relu(ForwardPrinter& p, const ir::Node& node) { p.call("F.relu", {p.use(node.inputs[0])}); }
+void sigmoid(ForwardPrinter& p, const ir::Node& node) { p.call("torch.sigmoid", {p.use(node.inputs[0])}); }
+void tanh(ForwardPrinter& p, const ir::Node& node) { p.call("torch.tanh", {p.use(node.inputs[0])}); }
+
+void gelu(ForwardPrinter& p, const ir::Node& node) {
+  const std::string form = node.word("form") == "tanh" ? "tanh" : "none";
+  p.call("F.gelu", {p.use(node.inputs[0]), "approximate=\"" + form + "\""});
+}
+
+void softmax(ForwardPrinter& p, const ir::Node& node) {
+  p.call("F.softmax", {p.use(node.inputs[0]), fmt::format("dim={}", node.integer("axis"))});
+}
+
+void max_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& kernel = node.integers("kernel");
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad)) x = padded(x, pad, "float(\"-inf\")");
+  std::vector<std::string> arguments = {x, pair(kernel)};
+  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
+  if (symmetric(pad) && any(pad)) arguments.push_back("padding=" + pair({pad[0], pad[2]}));
+  p.call("F.max_pool2d", arguments);
+}
+
+void avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& kernel = node.integers("kernel");
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  const bool count = node.flag("count_include_pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad) && !count) {
+    p.call("avg_pool2d_uneven", {x, pair(kernel), pair(stride), picture_pad(pad)});
+    return;
+  }
+  if (!symmetric(pad)) x = padded(x, pad);
+  std::vector<std::string> arguments = {x, pair(kernel)};
+  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
+  if (symmetric(pad) && any(pad)) {
+    arguments.push_back("padding=" + pair({pad[0], pad[2]}));
+    arguments.push_back("count_include_pad=" + python_bool(count));
+  }
+  p.call("F.avg_pool2d", arguments);
+}
+
+void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".mean", {"dim=(2, 3)"});
+}
+
+void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
+
+std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> all;
+  for (const int64_t n : numbers) all.push_back(std::to_string(n));
+  return all;
+}
+
+// The batch size is -1 to the IR and to torch alike.
+void reshape(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".reshape", texts(node.integers("shape")));
+}
+
+void transpose(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".permute", texts(node.integers("perm")));
+}
+
+void pad(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pads = node.integers("pad");
+  std::vector<int64_t> reversed;  // torch starts from the last axis
+  for (size_t axis = pads.size() / 2; axis-- > 0;) {
+    reversed.push_back(pads[2 * axis]);
+    reversed.push_back(pads[2 * axis + 1]);
+  }
+  while (reversed.size() > 2 && reversed.back() == 0 && reversed[reversed.size() - 2] == 0) {
+    reversed.resize(reversed.size() - 2);
+  }
+  std::vector<std::string> arguments = {p.use(node.inputs[0]), python_tuple(reversed)};
+  if (node.real("value") != 0) arguments.push_back("value=" + python_real(node.real("value")));
+  p.call("F.pad", arguments);
+}
+
+void concat(ForwardPrinter& p, const ir::Node& node) {
+  std::vector<std::string> parts;
+  for (const ir::ValueId input : node.inputs) parts.push_back(p.use(input));
+  p.call("torch.cat",
+         {fmt::format("({})", fmt::join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
+}
+
+void add(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, "+", "torch.add"); }
+void mul(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, "*", "torch.mul"); }
+
+// The loss is part of train_step.
+void loss(ForwardPrinter&, const ir::Node&) {}
+
+}  // namespace
+
+const OpFunctions<ForwardPrinter>& forward_functions() {
+  static const OpFunctions<ForwardPrinter> functions = {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, flatten},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
+      {Op::kSoftmaxCrossEntropy, loss},
+      {Op::kMse, loss},
+  };
+  return functions;
+}
+
+}  // namespace bakeoff::emit::torch
