@@ -7,7 +7,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr const char* kOptions[] = {"channels_last"};
+constexpr const char* kOptions[] = {"channels_last", "precision"};
 
 // torch's exceptions carry a stack of C++ calls, which belongs into the traceback.
 template <typename Act>
@@ -58,6 +58,11 @@ bool channels_last(torch::nn::Module& model) {
 
 Tensor like(const Tensor& value, const Tensor& target) {
   return torch::empty_like(target).copy_(value).detach();  // in the target's dtype, device and memory format
+}
+
+// Half precision has no place in the files that are compared.
+Tensor wide(const Tensor& value) {
+  return value.is_floating_point() && value.element_size() < 4 ? value.to(torch::kFloat32) : value;
 }
 
 // A parameter that is not trained and adds nothing: the second bias of an LSTM. The workload knows no such.
@@ -232,7 +237,7 @@ class LibtorchAdapter : public Adapter {
     std::vector<Tensor> parameters;
     for (const auto& [name, parameter] : named) parameters.push_back(parameter);
     GradientProbe probe(parameters);
-    out["loss"] = built_->step(request.first, request.count, probe).clone();
+    out["loss"] = wide(built_->step(request.first, request.count, probe)).clone();
     if (!probe.stepped()) throw AdapterError("train_step does not call optimizer.step()");
     for (size_t i = 0; i < named.size(); ++i) out["grad/" + named[i].first] = probe.gradients()[i];
     for (const auto& item : built_->model().named_buffers()) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "lab/plan_scripts.h"
 #include "lab/testing.h"
 
 namespace bakeoff::lab {
@@ -178,6 +179,18 @@ TEST(WorkerMain, IncludesEachProgramInItsOwnNamespaceAfterAllHeaders) {
                 "namespace two {\n#line 1 \"two.cc\"\n#include <vector>\nint two;\n\n"
                 "}  // namespace two\nBAKEOFF_SCRIPT(two)\n\n"
                 "int main(int argc, char** argv) { return bakeoff::serve_programs(argc, argv); }\n");
+}
+
+TEST(WorkerMain, TakesAVariantAndItsFloat32Twin) {
+  const TestFolder folder;
+  const fs::path script = folder / "train_half.cc";
+  ASSERT_TRUE(write_file(script, "int x;\n"));
+  EXPECT_EQ(with_twin(script), std::vector{script});
+  ASSERT_TRUE(write_file(twin_of_script(script), "int x;\n"));
+  const auto text = worker_main(with_twin(script));
+  ASSERT_TRUE(text) << text.error().text();
+  EXPECT_THAT(
+      *text, AllOf(HasSubstr("BAKEOFF_SCRIPT(train_half)"), HasSubstr("BAKEOFF_SCRIPT(train_half_float32)")));
 }
 
 TEST(WorkerMain, RefusesNamesThatNoNamespaceHas) {

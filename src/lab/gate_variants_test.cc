@@ -27,7 +27,7 @@ TEST(GateVariants, ProvesTheTwinInPlaceOfTheVariant) {
   EXPECT_FALSE(is_variant(plain));
   EXPECT_EQ(twin_of(plain).script, plain.script);
   GateContender variant = plain;
-  variant.twin_script = "train_torch.float32.py";
+  variant.twin_script = "train_torch_float32.py";
   variant.twin_options = {{"precision", "float32"}};
   variant.worker.options = {{"precision", "bfloat16"}};
   EXPECT_TRUE(is_variant(variant));

@@ -140,7 +140,7 @@ std::vector<fs::path> compile_programs(Manifest& manifest, const fs::path& scrip
     const bool program = emit::find_framework(contender.framework)->extension == ".cc";
     if (!program || !manifest.not_started[i].reason.empty() || !missing(contender, interpreters).empty())
       continue;
-    const Compiled compiled = compile_contender({.sources = {scripts / contender.script},
+    const Compiled compiled = compile_contender({.sources = with_twin(scripts / contender.script),
                                                  .python = interpreters.at(contender.environment).python,
                                                  .home = bakeoff_home()},
                                                 progress);

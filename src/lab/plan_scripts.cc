@@ -5,7 +5,13 @@
 namespace bakeoff::lab {
 
 fs::path twin_of_script(const fs::path& script) {
-  return script.parent_path() / (script.stem().string() + ".float32" + script.extension().string());
+  return script.parent_path() / (script.stem().string() + "_float32" + script.extension().string());
+}
+
+std::vector<fs::path> with_twin(const fs::path& script) {
+  std::vector<fs::path> all = {script};
+  if (const fs::path twin = twin_of_script(script); fs::exists(twin)) all.push_back(twin);
+  return all;
 }
 
 fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }

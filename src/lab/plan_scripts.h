@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 #include "base/files.h"
 #include "base/result.h"
@@ -13,8 +14,9 @@
 
 namespace bakeoff::lab {
 
-fs::path twin_of_script(const fs::path& script);  // "train_torch.float32.py"
-fs::path layout_of(fs::path script);              // "train_torch.layout.json"
+fs::path twin_of_script(const fs::path& script);          // "train_torch_float32.py"
+std::vector<fs::path> with_twin(const fs::path& script);  // the script, and its twin where it has one
+fs::path layout_of(fs::path script);                      // "train_torch.layout.json"
 
 // A hard link where the file system allows one, else a copy: nobody writes to either.
 Status link_or_copy(const fs::path& from, const fs::path& to);

@@ -1,6 +1,7 @@
 #include "recipe/contenders.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -192,6 +193,17 @@ Status check_scenario(const Reader& reader, const toml::table& table, const emit
   return Done{};
 }
 
+// What to do about a setting that a framework does not have.
+std::string instead_of(const std::string& setting, const std::vector<std::string>& known) {
+  std::vector<std::string> others;
+  for (const emit::Framework* other : emit::frameworks()) {
+    const auto is = [&](const emit::Setting& s) { return s.name == setting; };
+    if (std::any_of(other->settings.begin(), other->settings.end(), is)) others.push_back(other->name);
+  }
+  if (others.empty()) return suggest(setting, known);
+  return fmt::format("leave it out; {} has it", fmt::join(others, ", "));
+}
+
 // One table of `contenders`: all combinations of its lists.
 Status expand(const Reader& reader, const toml::table& table, ir::Scenario scenario,
               std::vector<Contender>& out) {
@@ -212,7 +224,7 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
     const std::string text(key.str());
     if (std::find(known.begin(), known.end(), text) == known.end()) {
       return reader.error(key.source(), fmt::format("{} has no setting '{}'", framework->name, text),
-                          suggest(text, known));
+                          instead_of(text, known));
     }
   }
   CHECK_OK(check_scenario(reader, table, *framework, scenario));

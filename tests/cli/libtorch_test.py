@@ -16,6 +16,11 @@ from typing import ClassVar
 from tests.cli import support
 
 BOTH = ['framework = "torch"', 'framework = "libtorch"']
+AWAY = re.compile(
+    r"^(?P<framework>\w+)\[precision=(?P<precision>\w+)\]: its float32 twin is the "
+    r"same; loss \S+ and gradients (?P<gradients>\S+) away from it$",
+    re.MULTILINE,
+)
 LINE = re.compile(r"^step\s+(\d+)\s+loss (\S+)$", re.MULTILINE)
 
 
@@ -47,6 +52,29 @@ class Libtorch(unittest.TestCase):
         compiled = support.real_home() / "compiled"
         compiled.mkdir(parents=True, exist_ok=True)
         (cls.place.path / "home" / "compiled").symlink_to(compiled)
+
+    def test_half_precision_is_that_of_torch(self) -> None:
+        """Rounded at the same places: as far from float32 as Python's autocast."""
+        half = ', precision = ["bfloat16", "float16"]'
+        recipe = self.place.write(
+            "half.toml",
+            support.recipe(
+                [text + half for text in BOTH],
+                top='workload = "mnist_cnn"\nbatch = 16\n',
+                data="samples = 64\n",
+            ),
+        )
+        proven = self.place.run("parity", recipe, timeout=900)
+        self.assertEqual(proven.code, 0, proven.out + proven.err)
+        rows = {
+            (row["framework"], row["precision"]): float(row["gradients"])
+            for row in AWAY.finditer(proven.out)
+        }
+        self.assertEqual(len(rows), 4, proven.out)
+        for precision in ("bfloat16", "float16"):
+            python = rows["torch", precision]
+            self.assertGreater(python, 1e-5)  # it does round
+            self.assertAlmostEqual(rows["libtorch", precision] / python, 1, delta=0.05)
 
     def test_the_cnn_is_proven_and_raced_beside_torch(self) -> None:
         text = support.recipe(

@@ -1,4 +1,4 @@
-"""Half precision of BatchNorm, LSTM and computed targets, of JAX and of TensorFlow.
+"""Half precision of BatchNorm, LSTM and targets, in JAX, TensorFlow and Keras 2.
 
 The float32 twin passes the gate; the variant stays as close to it as rounding explains.
 
@@ -35,6 +35,16 @@ bias=a.bias_ih_l0[32])
   loss = mse(guess, goal)
 }
 """
+# Keras takes targets from the data. The sum of an input and a layer: of two dtypes.
+GIVEN = """
+workload given(x: f32[N,12,5], y: f32[N,12,5]) {
+  own = lstm(x; weight_ih=a.weight_ih_l0[20,5], weight_hh=a.weight_hh_l0[20,5], \
+bias=a.bias_ih_l0[20])
+  both = add(x, own)
+  guess = linear(both; weight=head.weight[5,5], bias=head.bias[5])
+  loss = mse(guess, y)
+}
+"""
 # Of all gradients: 8 and 11 bits, a few roundings on the way.
 FARTHEST = {"bfloat16": 0.1, "float16": 0.02}
 AWAY = re.compile(
@@ -45,9 +55,9 @@ AWAY = re.compile(
 
 
 class Precision(unittest.TestCase):
-    def prove(self, environment: str, contender: str) -> None:
+    def prove(self, environment: str, contender: str, recurrent: str) -> None:
         support.need(environment)
-        for workload in (NORMED, RECURRENT):
+        for workload in (NORMED, recurrent):
             place = support.Place([environment])
             self.addCleanup(place.close)
             place.write("mlp.ir", workload)
@@ -64,10 +74,13 @@ class Precision(unittest.TestCase):
                     self.assertLess(gradients, FARTHEST[row["precision"]])
 
     def test_jax(self) -> None:
-        self.prove("jax", 'framework = "jax"')
+        self.prove("jax", 'framework = "jax"', RECURRENT)
 
     def test_tensorflow(self) -> None:
-        self.prove("tensorflow", 'framework = "tensorflow"')
+        self.prove("tensorflow", 'framework = "tensorflow"', RECURRENT)
+
+    def test_keras2(self) -> None:
+        self.prove("keras2", 'framework = "keras2"', GIVEN)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ from bakeoff_runner.adapter import (
     RunResult,
     TrainCommands,
 )
-from bakeoff_runner.adapters.keras_backends import Backend
+from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
 from bakeoff_runner.allocators import Peak
@@ -399,7 +399,8 @@ class KerasAdapter(Adapter):
 
     def _variables(self) -> list[Any]:
         model = self._model
-        return [*model.variables, *model.optimizer.variables]
+        mine = self._library.optimizer_variables(model.optimizer)
+        return [*model.variables, *mine]
 
     def _state(self) -> list[tuple[Any, Array]]:
         value = self._library.value
@@ -487,7 +488,7 @@ class KerasAdapter(Adapter):
         import numpy as np
 
         model = self._model
-        found = self._backend.gradients(model, x, y)
+        found = self._gradients(x, y)
         by_id = {id(v): g for v, g in zip(model.trainable_variables, found.grads)}
         after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
         output = self._canonical_output(found.output)
@@ -502,6 +503,24 @@ class KerasAdapter(Adapter):
                     after[id(variable)], entry, shape
                 )
         return tensors
+
+    def _gradients(self, x: Any, y: Any) -> Gradients:
+        """Where the loss is scaled, once its scale is small enough, as in training."""
+        import numpy as np
+
+        model = self._model
+        backend: Backend = self._backend
+        variable = self._library.loss_scale(model.optimizer)
+        if variable is None:
+            return backend.gradients(model, x, y, 1)
+        scale = np.float32(self._library.value(variable))
+        found = backend.gradients(model, x, y, scale)
+        while scale > 1 and not all(np.isfinite(grad).all() for grad in found.grads):
+            scale = scale / 2
+            self._restore(self._initial)
+            variable.assign(scale)
+            found = backend.gradients(model, x, y, scale)
+        return found
 
     def _activations(self, x: Any) -> dict[str, Array]:
         """Outputs of layers with parameters, where the model is a graph of layers."""

@@ -61,8 +61,11 @@ class Backend(ABC):
         """Threads and flags as they are now."""
 
     @abstractmethod
-    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
-        """Of the model's own compiled loss; may leave changed buffers behind."""
+    def gradients(self, model: Any, x: Any, y: Any, scale: Any) -> Gradients:
+        """Of the model's own compiled loss; may leave changed buffers behind.
+
+        `scale`: what the optimizer multiplies the loss with, 1 where it does not.
+        """
 
     @abstractmethod
     def barrier(self, model: Any) -> None:
@@ -129,14 +132,14 @@ class TensorFlowBackend(Backend):
     def value(self, variable: Any) -> Array:
         return _numpy(variable)
 
-    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+    def gradients(self, model: Any, x: Any, y: Any, scale: Any) -> Gradients:
         import tensorflow as tf
 
         variables = model.trainable_variables
         with tf.GradientTape() as tape:
             output = model(x, training=True)
             loss = self.loss(model, x, y, output)
-            scaled = loss * _scale(model)
+            scaled = loss * scale
         grads = tape.gradient(
             scaled,
             [self.tensor(variable) for variable in variables],
@@ -145,7 +148,7 @@ class TensorFlowBackend(Backend):
         return Gradients(
             loss.numpy(),
             tf.cast(output, _wide(output)).numpy(),
-            [tf.convert_to_tensor(grad).numpy() / _scale(model) for grad in grads],
+            [tf.convert_to_tensor(grad).numpy() / scale for grad in grads],
             [self.value(variable) for variable in model.non_trainable_variables],
         )
 
@@ -209,14 +212,13 @@ class JaxBackend(Backend):
             "device_kind": jax.devices()[0].device_kind,
         }
 
-    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+    def gradients(self, model: Any, x: Any, y: Any, scale: Any) -> Gradients:
         import jax
         import numpy as np
 
         def state(variables: Any) -> list[Any]:
             return [variable.value for variable in variables]
 
-        model.optimizer.build(model.trainable_variables)
         step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
         (_, (loss, output, buffers, _)), grads = step(
             state(model.trainable_variables),
@@ -231,7 +233,7 @@ class JaxBackend(Backend):
         return Gradients(
             np.array(loss),
             np.array(output, _wide(output)),
-            [np.array(grad) / _scale(model) for grad in grads],
+            [np.array(grad) / scale for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
 
@@ -294,7 +296,7 @@ class TorchBackend(Backend):
             },
         }
 
-    def gradients(self, model: Any, x: Any, y: Any) -> Gradients:
+    def gradients(self, model: Any, x: Any, y: Any, scale: Any) -> Gradients:
         import numpy as np
 
         variables = model.trainable_variables
@@ -303,7 +305,7 @@ class TorchBackend(Backend):
         output = model(x, training=True)
         loss = model.compute_loss(x=x, y=y, y_pred=output, training=True)
         if loss.requires_grad:
-            (loss * _scale(model)).backward()
+            (loss * scale).backward()
         grads = [variable.value.grad for variable in variables]
         result = Gradients(
             _copy(loss),
@@ -311,7 +313,7 @@ class TorchBackend(Backend):
             [
                 np.zeros(variable.shape, variable.dtype)
                 if grad is None
-                else _copy(grad) / _scale(model)
+                else _copy(grad) / scale
                 for grad, variable in zip(grads, variables)
             ],
             [_numpy(variable) for variable in model.non_trainable_variables],
@@ -356,14 +358,6 @@ def _wide(tensor: Any) -> str:
     """The dtype of a tensor, at least float32."""
     name = str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
     return "float32" if name in ("bfloat16", "float16") else name
-
-
-def _scale(model: Any) -> Any:
-    """What the optimizer multiplies the loss with: a number of the loss's dtype."""
-    import numpy as np
-
-    scale = getattr(model.optimizer, "dynamic_scale", None)
-    return 1 if scale is None else np.float32(_numpy(scale))
 
 
 def _numpy(variable: Any) -> Array:

@@ -73,6 +73,14 @@ class Library(ABC):
     def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None: ...
 
     @abstractmethod
+    def loss_scale(self, optimizer: Any) -> Any:
+        """The variable that holds what the loss is multiplied with; None: it is not."""
+
+    def optimizer_variables(self, optimizer: Any) -> list[Any]:
+        """Its whole state."""
+        return list(optimizer.variables)
+
+    @abstractmethod
     def steps_per_execution(self, model: Any) -> int: ...
 
     def set_steps_per_execution(self, model: Any, steps: int) -> None:  # noqa: B027
@@ -149,6 +157,9 @@ class Keras3(Library):
     def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
         optimizer.apply(grads, variables)
 
+    def loss_scale(self, optimizer: Any) -> Any:
+        return getattr(optimizer, "dynamic_scale", None)
+
     def steps_per_execution(self, model: Any) -> int:
         return int(model.steps_per_execution)
 
@@ -166,7 +177,9 @@ class Keras2(Library):
     """The package tf_keras. Variables are TensorFlow's own."""
 
     framework = "keras2"
-    options = frozenset({"jit_compile", "steps_per_execution", "input"})
+    options = frozenset(
+        {"jit_compile", "steps_per_execution", "input", "precision", "tf32"}
+    )
 
     def backend(self, options: Mapping[str, str]) -> Backend:
         return _Keras2Backend()
@@ -216,6 +229,18 @@ class Keras2(Library):
 
     def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> None:
         optimizer.apply_gradients(zip(grads, variables))
+
+    def loss_scale(self, optimizer: Any) -> Any:
+        dynamic = getattr(optimizer, "dynamic", False)  # a LossScaleOptimizer
+        return optimizer._loss_scale.current_loss_scale if dynamic else None
+
+    def optimizer_variables(self, optimizer: Any) -> list[Any]:
+        variables = list(optimizer.variables)
+        scale = self.loss_scale(optimizer)
+        if scale is None:
+            return variables
+        # Of a LossScaleOptimizer they are those of the optimizer within.
+        return [*variables, scale, optimizer.dynamic_counter]
 
     def steps_per_execution(self, model: Any) -> int:
         return int(model.steps_per_execution.numpy())

@@ -13,6 +13,8 @@
 //                                                         of an embedding's gradient come added up
 //   attention          ops.dot_product_attention          written out
 //   jit_compile        "auto", True, False                True, False
+//   half precision     losses in float32; functions mix   losses as the prediction, which is cast back;
+//                      dtypes                             functions refuse two dtypes, so inputs are cast
 //   BatchNormalization moments, then                      of pictures in float32: a fused kernel, whose
 //                      batch_normalization                running variance is the unbiased one
 

@@ -39,7 +39,7 @@ Status check(const Request& request, const Dialect& dialect) {
 }
 
 // The lines that keep a GPU from rounding float32 to TF32, or let it; without effect on a CPU.
-std::string precision_lines(const std::string& backend, bool tf32 = false) {
+std::string precision_lines(const std::string& backend, bool tf32) {
   if (backend == "tensorflow")
     return fmt::format("tf.config.experimental.enable_tensor_float_32_execution({})", python_bool(tf32));
   if (backend == "jax") {
@@ -50,6 +50,19 @@ std::string precision_lines(const std::string& backend, bool tf32 = false) {
       "torch.backends.cuda.matmul.fp32_precision = \"{0}\"\ntorch.backends.cudnn.conv.fp32_precision = "
       "\"{0}\"",
       tf32 ? "tf32" : "ieee");
+}
+
+// Whether the script says what becomes of float32 products on a GPU.
+bool states_tf32(const Request& request) { return equalised(request) || precision_of(request).tf32; }
+
+// Behind the imports: what the script computes in, where that is not left to Keras.
+void print_precision(CodeWriter& out, const Request& request, const Dialect& dialect) {
+  const Precision precision = precision_of(request);
+  const bool states = states_tf32(request);
+  const char* set = dialect.second ? "mixed_precision.set_global_policy" : "config.set_dtype_policy";
+  if (states) out.print(precision_lines(dialect.backend(request.settings), precision.tf32) + "\n");
+  if (precision.mixed()) out.line(fmt::format("keras.{}(\"mixed_{}\")", set, precision.half));
+  if (states || precision.mixed()) out.blank();
 }
 
 // Names of the package that the script uses: "layers, ops".
@@ -68,8 +81,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   const std::string backend = setting(request, "backend");
   const std::string title = backend == "tensorflow" ? "TensorFlow" : backend == "jax" ? "JAX" : "torch";
   const bool predicts = request.training.predicts();
-  const Precision precision = precision_of(request);
-  const bool states = equalised(request) || precision.tf32;  // what float32 products are rounded to
+  const bool states = states_tf32(request);
   out.print("\"\"\"$does$ $name$ $with$ Keras on $title$.\"\"\"\n\nimport argparse\n",
             {{"does", predicts ? "Predicts with" : "Trains"},
              {"name", request.workload.name},
@@ -86,9 +98,7 @@ void print_imports(CodeWriter& out, const Request& request, const OptimizerText&
   if (optimizer.torch || (states && backend == "torch")) out.line("import torch");
   if (const std::string names = used_names(text); !names.empty()) out.line("from keras import " + names);
   out.print("from safetensors.numpy import load_file\n\n");
-  if (states) out.print(precision_lines(backend, precision.tf32) + "\n");
-  if (precision.mixed()) out.line(fmt::format("keras.config.set_dtype_policy(\"mixed_{}\")", precision.half));
-  if (states || precision.mixed()) out.blank();
+  print_precision(out, request, keras::keras_3());
 }
 
 void print_imports_2(CodeWriter& out, const Request& request, const std::string& text) {
@@ -100,11 +110,11 @@ void print_imports_2(CodeWriter& out, const Request& request, const std::string&
   if (predicts) out.line("import itertools");
   if (equalised(request)) out.line("import json");
   out.print("from pathlib import Path\n\nimport numpy as np\n");
-  if (equalised(request) || text.find("tf.") != std::string::npos) out.line("import tensorflow as tf");
+  if (states_tf32(request) || text.find("tf.") != std::string::npos) out.line("import tensorflow as tf");
   out.print("import tf_keras as keras\nfrom safetensors.numpy import load_file\n");
   if (const std::string names = used_names(text); !names.empty()) out.line("from tf_keras import " + names);
   out.blank();
-  if (equalised(request)) out.print(precision_lines("tensorflow") + "\n\n");
+  print_precision(out, request, keras::keras_2());
 }
 
 void print_constants(CodeWriter& out, const Request& request, const OptimizerText& optimizer) {
@@ -258,6 +268,7 @@ bool biased(const Settings&) { return false; }
 
 const Setting kStepsPerExecution = {
     "steps_per_execution", {}, "1", "training steps per call of the compiled function", true};
+constexpr const char* kPolicy = "the dtype policy mixed_bfloat16 or mixed_float16, which scales the loss";
 
 }  // namespace
 
@@ -277,8 +288,7 @@ const Framework& keras_framework() {
                     .doc = "what fit gets: numpy arrays, a tf.data.Dataset with cache, shuffle and prefetch "
                            "(backend tensorflow), or a PyDataset",
                     .training_only = true},
-                   precision_setting(
-                       "the dtype policy mixed_bfloat16 or mixed_float16, which scales the loss"),
+                   precision_setting(kPolicy),
                    tf32_setting("of the backend")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment_3,
@@ -301,7 +311,9 @@ const Framework& keras2_framework() {
                     .fallback = "numpy",
                     .doc =
                         "what fit gets: numpy arrays, or a tf.data.Dataset with cache, shuffle and prefetch",
-                    .training_only = true}},
+                    .training_only = true},
+                   precision_setting(kPolicy),
+                   tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .environment = environment_2,
       .supports = keras::has_op,

@@ -323,6 +323,18 @@ TEST(Keras2, WritesPredictionsAsTheirGoldens) {
                 emit_2(*zoo::build("residual_cnn"), training, settings_2("true")).source);
 }
 
+TEST(Keras2, WritesPrecisionsAsTheirGoldens) {
+  Settings chosen = settings_2();
+  chosen["precision"] = "float16";
+  expect_goldens_2("precision_float16", emit_2(*zoo::build("mnist_cnn"), mnist_training(), chosen));
+  chosen["precision"] = "bfloat16";
+  expect_goldens_2("precision_bfloat16_tied",
+                   emit_2(*zoo::build("lstm_lm_tied_small"), adam_training(), chosen));
+  chosen["tf32"] = "true";
+  expect_goldens_2("precision_bfloat16_tf32_as_is",
+                   emit_2(*zoo::build("mlp_small"), adam_training(Track::kAsIs), chosen));
+}
+
 TEST(Keras2, WritesEveryWorkloadOfTheZooWithoutKeras3) {
   ir::Training predicting = adam_training();
   predicting.scenario = ir::Scenario::kPredict;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emit/keras/ops.h"
+#include "emit/precision.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit::keras {
@@ -99,7 +100,7 @@ std::string load_data_text(const Request& request, const LayoutPlan& plan, const
   return out.text();
 }
 
-// keras.Input lines of the model's inputs.
+// keras.Input lines of the model's inputs. Functions of Keras 2 do not mix dtypes.
 void print_inputs(Printer& p, const std::vector<int>& inputs) {
   for (const int id : inputs) {
     const ir::Input& input = p.workload.inputs[static_cast<size_t>(id)];
@@ -107,7 +108,8 @@ void print_inputs(Printer& p, const std::vector<int>& inputs) {
     std::vector<std::string> args = {
         python_tuple({shape.begin() + 1, shape.end()}),
         fmt::format("name=\"{}\"", p.layer_names.name("input " + input.name, input.name))};
-    if (input.type.dtype == ir::DType::kI32) args.push_back("dtype=\"int32\"");
+    const std::string dtype = input.type.dtype == ir::DType::kI32 ? "int32" : p.half;
+    if (!dtype.empty()) args.push_back(fmt::format("dtype=\"{}\"", dtype));
     p.out.call(p.value_name(id) + " = keras.Input", args);
   }
 }
@@ -124,6 +126,12 @@ void print_return(Printer& p, const std::vector<int>& inputs) {
     p.out.line(
         fmt::format("{} = {}({})  # keeps Keras from using the softmax's input", copy, p.op("copy"), output));
     output = copy;
+  }
+  // Keras 2 computes a loss in the prediction's dtype, where a scaled one soon is infinite.
+  if (!p.half.empty()) {
+    const std::string full = p.fresh(output + "_float32");
+    p.out.line(fmt::format("{} = tf.cast({}, \"float32\")  # for the loss", full, output));
+    output = full;
   }
   std::vector<std::string> names;
   for (const int id : inputs) names.push_back(p.value_name(id));
@@ -180,6 +188,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
 
   CodeWriter out;
   Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
+  if (dialect.second) p.half = precision_of(request).half;
   CHECK_OK(p.plan_layers());
   out.line("def build_model():");
   {

@@ -83,7 +83,8 @@ void linear(Printer& p, const Node& node) {
     const std::string name = table ? "DenseTiedToEmbedding" : "DenseTiedToDense";
     // tf.matmul would repeat the weight for every row of a sequence.
     const std::string product = p.dialect.second ? "tf.tensordot(x, {}, 1)" : "ops.matmul(x, {})";
-    const std::string weight = table ? p.op("transpose") + "(self.owner.embeddings)" : "self.owner.kernel";
+    std::string weight = table ? p.op("transpose") + "(self.owner.embeddings)" : "self.owner.kernel";
+    if (table && !p.half.empty()) weight = fmt::format("tf.cast({}, x.dtype)", weight);  // Keras leaves it
     p.need_helper(
         tied_dense(name, table ? "an embedding" : "another", fmt::format(fmt::runtime(product), weight)));
     args.insert(args.begin(), owner);

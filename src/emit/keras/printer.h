@@ -73,7 +73,8 @@ class Printer {
   const ir::Training& training;
   const Dialect& dialect;
   CodeWriter& out;
-  std::string backend;  // "tensorflow", "jax", "torch"
+  std::string backend;    // "tensorflow", "jax", "torch"
+  std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing
   Namer layer_names;
   int node = 0;  // in print
 

@@ -2,11 +2,38 @@
 
 #include "emit/libtorch/forward.h"
 #include "emit/libtorch/script.h"
+#include "emit/precision.h"
 #include "emit/torch_rules.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
 namespace {
+
+// Compiles every train_libtorch*.cc of its folder.
+std::string cmake_text() {
+  return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
+#
+#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+#   cmake --build build
+#   build/train_libtorch data.safetensors weights.safetensors
+cmake_minimum_required(VERSION 3.18)
+project(train_libtorch LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_package(Torch REQUIRED)
+
+file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc)
+foreach(source ${programs})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE "${TORCH_LIBRARIES}")
+endforeach()
+)cmake";
+}
 
 bool supports(ir::Op op) { return libtorch::forward_functions().contains(op); }
 
@@ -14,7 +41,7 @@ Result<Emitted> emit_program(const Request& request) {
   CHECK_OK(check_supported(libtorch_framework(), request.workload));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   return Emitted{.source = libtorch::program_text(request, types),
-                 .beside = {{"CMakeLists.txt", libtorch::cmake_text()}}};
+                 .beside = {{"CMakeLists.txt", cmake_text()}}};
 }
 
 std::string environment(const Settings&) { return "torch"; }
@@ -29,7 +56,8 @@ const Framework& libtorch_framework() {
       .settings = {{.name = "channels_last",
                     .values = {"false", "true"},
                     .fallback = "false",
-                    .doc = "memory format of the model and its pictures"}},
+                    .doc = "memory format of the model and its pictures"},
+                   precision_setting("autocast as Python's torch.autocast, without loss scaling")},
       .extension = ".cc",
       .environment = environment,
       .supports = supports,

@@ -52,7 +52,20 @@ std::string of_text(const std::string& text, const ir::Training& training,
   return workload ? emitted(*workload, training, channels_last) : "";
 }
 
+std::string in_half(const std::string& name, const std::string& precision, const ir::Training& training) {
+  const ir::Workload workload = *zoo::build(name);
+  const Request request{
+      workload, training, {{"channels_last", "false"}, {"precision", precision}}, "train_libtorch.cc"};
+  return libtorch_framework().emit(request).value().source;
+}
+
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Libtorch, WritesPrecisionsAsTheirGoldens) {
+  expect_golden("libtorch/precision_bfloat16.cc", in_half("mnist_cnn", "bfloat16", mnist_training()));
+  expect_golden("libtorch/precision_float16_as_is.cc",
+                in_half("lstm_lm_tied_small", "float16", adam_training(Track::kAsIs)));
+}
 
 TEST(Libtorch, WritesTheZooAsItsGoldens) {
   expect_golden("libtorch/mnist_cnn.cc", of_zoo("mnist_cnn", mnist_training()));

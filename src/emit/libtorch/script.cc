@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "emit/libtorch/autocast.h"
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/forward.h"
 #include "emit/libtorch/modules.h"
 #include "emit/libtorch/optimizer.h"
 #include "emit/namer.h"
+#include "emit/precision.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -24,7 +27,8 @@ std::set<std::string> reserved() {
             "named_children shared_from_this load_data load_weights load_safetensors field train_step "
             "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
             "causal_padding_mask lrn lstm_sequence register_module register_parameter "
-            "register_buffer unregister_module RMSpropEpsInside AdamEpsInside AdamEpsHat DecoupledSGD "
+            "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
+            "DecoupledSGD "
             "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
             "stdin stdout stderr errno assert linux unix"));
   return all;
@@ -49,6 +53,7 @@ class Program {
     print_optimizer_class(out_, request_.training);
     make_model();
     print_make_optimizer(out_, request_.training, class_);
+    print_autocast(out_, half_);
     train_step();
     load_safetensors();
     load_data();
@@ -90,6 +95,7 @@ class Program {
   Namer names_;
   std::string class_;
   std::vector<std::string> inputs_;
+  std::string half_ = precision_of(request_).half;  // "bfloat16"; empty: float32
   CodeWriter out_{2};
 };
 
@@ -100,6 +106,7 @@ void Program::header() {
   out_.line(
       fmt::format("//   ./{} data.safetensors{} [steps]", stem, equalised() ? " weights.safetensors" : ""));
   out_.blank();
+  if (!half_.empty()) out_.line("#include <ATen/autocast_mode.h>");
   out_.print(
       "#include <torch/torch.h>\n\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
       "<fstream>\n#include <map>\n#include <memory>\n");
@@ -171,6 +178,12 @@ void Program::train_step() {
   {
     const auto body = out_.indent();
     out_.line("optimizer.zero_grad();");
+    std::optional<CodeWriter::Scope> rounded;
+    if (!half_.empty()) {
+      out_.print("Tensor loss;\n{\n");
+      rounded.emplace(out_);
+      out_.line("const Autocast autocast;");
+    }
     const ir::Node& loss = workload_.nodes.back();
     const bool both = workload_.computes_target();
     const bool cross_entropy = loss.op == ir::Op::kSoftmaxCrossEntropy;
@@ -195,8 +208,12 @@ void Program::train_step() {
     std::vector<std::string> terms = {prediction, target};
     const std::string options = cross_entropy ? "F::CrossEntropyFuncOptions" : "F::MSELossFuncOptions";
     if (loss.word("reduction") == "sum") terms.push_back(options + "().reduction(torch::kSum)");
-    call(out_, cross_entropy ? "const Tensor loss = F::cross_entropy" : "const Tensor loss = F::mse_loss",
+    call(out_,
+         fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "",
+                     cross_entropy ? "cross_entropy" : "mse_loss"),
          terms, ";");
+    rounded.reset();
+    if (!half_.empty()) out_.line("}");
     out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");
   }
   out_.line("}");
@@ -368,31 +385,6 @@ void Program::main() {
 
 std::string program_text(const Request& request, const std::vector<ir::Type>& types) {
   return Program(request, types).text();
-}
-
-std::string cmake_text() {
-  return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
-#
-#   cmake -S . -B build -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
-#   cmake --build build
-#   build/train_libtorch data.safetensors weights.safetensors
-cmake_minimum_required(VERSION 3.18)
-project(train_libtorch LANGUAGES CXX)
-set(CMAKE_CXX_STANDARD 20)
-set(CMAKE_CXX_STANDARD_REQUIRED ON)
-if(NOT CMAKE_BUILD_TYPE)
-  set(CMAKE_BUILD_TYPE Release)
-endif()
-
-find_package(Torch REQUIRED)
-
-file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc)
-foreach(source ${programs})
-  get_filename_component(name ${source} NAME_WE)
-  add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE "${TORCH_LIBRARIES}")
-endforeach()
-)cmake";
 }
 
 }  // namespace bakeoff::emit::libtorch

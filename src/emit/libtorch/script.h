@@ -11,7 +11,5 @@
 namespace bakeoff::emit::libtorch {
 
 std::string program_text(const Request& request, const std::vector<ir::Type>& types);
-// Compiles every train_libtorch*.cc of its folder.
-std::string cmake_text();
 
 }  // namespace bakeoff::emit::libtorch

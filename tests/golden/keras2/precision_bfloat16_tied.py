@@ -1,0 +1,146 @@
+"""Trains lstm_lm_tied_small with Keras 2."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+tf.config.experimental.enable_tensor_float_32_execution(False)
+keras.mixed_precision.set_global_policy("mixed_bfloat16")
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+
+def load_data(path):
+    """Returns the model's input and the targets."""
+    tensors = load_file(path)
+    tokens = tensors["tokens"].astype(np.int32)
+    labels = tensors["labels"].astype(np.int32)
+    return tokens, labels
+
+
+class DenseTiedToEmbedding(layers.Layer):
+    """A dense layer with the weight of an embedding."""
+
+    def __init__(self, owner, units, use_bias=True, **kwargs):
+        super().__init__(**kwargs)
+        self.owner, self.units, self.use_bias = owner, units, use_bias
+
+    def build(self, input_shape):
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.units,), initializer="zeros", name="bias"
+            )
+
+    def call(self, x):
+        x = tf.tensordot(x, tf.cast(tf.transpose(self.owner.embeddings), x.dtype), 1)
+        return x + self.bias if self.use_bias else x
+
+
+def build_model():
+    """Builds the model."""
+    tokens = keras.Input((20,), name="tokens", dtype="int32")
+    tokens_2 = layers.Embedding(500, 64, name="tokens_2")
+    h1 = tokens_2(tokens)
+    h2 = layers.Dropout(0.5)(h1)
+    h3 = layers.LSTM(64, return_sequences=True, name="lstm1")(h2)
+    h4 = layers.Dropout(0.5)(h3)
+    h5 = layers.LSTM(64, return_sequences=True, name="lstm2")(h4)
+    h6 = layers.Dropout(0.5)(h5)
+    logits = DenseTiedToEmbedding(tokens_2, 500, name="decoder_bias")(h6)
+    logits_float32 = tf.cast(logits, "float32")  # for the loss
+    return keras.Model(tokens, logits_float32, name="lstm_lm_tied_small")
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {v.name.removesuffix(":0"): v for v in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = keras.optimizers.Adam(
+        learning_rate=LEARNING_RATE,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-8,
+        adaptive_epsilon=True,
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile=False, steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        x[:rows],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Trains mnist_cnn with Keras 2."""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from safetensors.numpy import load_file
+from tf_keras import layers
+
+tf.config.experimental.enable_tensor_float_32_execution(False)
+keras.mixed_precision.set_global_policy("mixed_float16")
+
+BATCH_SIZE = 256
+LEARNING_RATE = 1e-4
+
+
+def load_data(path):
+    """Returns the model's input and the targets."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32) / 255.0
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))  # N, H, W, C
+    y = tensors["y"].astype(np.int32)
+    return x, y
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    x = keras.Input((28, 28, 1), name="x", dtype="float16")
+    h1 = layers.Conv2D(32, (3, 3), name="conv1")(x)
+    h2 = tf.nn.relu(h1)
+    h3 = layers.Conv2D(32, (3, 3), name="conv2")(h2)
+    h4 = tf.nn.relu(h3)
+    h5 = layers.MaxPooling2D((2, 2), strides=(2, 2))(h4)
+    h6 = layers.Conv2D(32, (3, 3), name="conv3")(h5)
+    h7 = tf.nn.relu(h6)
+    h8 = layers.Conv2D(64, (3, 3), name="conv4")(h7)
+    h9 = tf.nn.relu(h8)
+    h10 = layers.Flatten()(h9)
+    h11 = layers.Dense(128, name="fc1")(h10)
+    h12 = tf.nn.relu(h11)
+    logits = layers.Dense(10, name="fc2")(h12)
+    logits_float32 = tf.cast(logits, "float32")  # for the loss
+    return keras.Model(x, logits_float32, name="mnist_cnn")
+
+
+class RMSpropEpsOutside(keras.optimizers.RMSprop):
+    """RMSprop that divides by sqrt(v) + epsilon; in Keras it is sqrt(v + epsilon)."""
+
+    def update_step(self, gradient, variable):
+        lr = tf.cast(self.learning_rate, variable.dtype)
+        index = self._index_dict[self._var_key(variable)]
+        velocity = self._velocities[index]
+        velocity.assign(self.rho * velocity + (1 - self.rho) * tf.square(gradient))
+        step = lr * gradient / (tf.sqrt(velocity) + self.epsilon)
+        variable.assign_sub(step)
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {v.name.removesuffix(":0"): v for v in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = RMSpropEpsOutside(
+        learning_rate=LEARNING_RATE, rho=0.9, momentum=0.0, epsilon=1e-7
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile=False, steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        x[:rows],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()
