@@ -25,6 +25,12 @@ constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
 )";
+// The sums over keys are not rounded.
+constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
+    scores = scores * q.shape[-1] ** -0.5
+)";
 constexpr const char* kCausal = R"(if causal:
     scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
 )";
@@ -73,9 +79,10 @@ constexpr NetworkHelpers kHelpers = {
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
-    .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)",
+    .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)\n",
     .lstm = kLstm,
     .gates = "x @ weight_ih",
+    .biased_gates = "x @ weight_ih + bias",
 };
 
 }  // namespace
@@ -88,7 +95,12 @@ void lstm(ForwardPrinter& p, const Node&) {
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   NetworkHelpers texts = kHelpers;
-  if (mixed) texts.lstm = kMixedLstm;
+  if (mixed) {
+    texts.attention = kMixedAttention;
+    texts.product = "return jnp.einsum(\"nhts,nshd->nthd\", half(jax.nn.softmax(scores)), v)\n";
+    texts.lstm = kMixedLstm;
+    texts.biased_gates = "half(x @ weight_ih + bias)";
+  }
   emit::print_network_helpers(out, graph, texts);
 }
 

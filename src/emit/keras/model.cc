@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "emit/keras/ops.h"
+#include "emit/precision.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit::keras {
@@ -180,6 +181,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
 
   CodeWriter out;
   Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
+  p.mixed = precision_of(request).mixed();
   CHECK_OK(p.plan_layers());
   out.line("def build_model():");
   {

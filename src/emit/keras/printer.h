@@ -74,6 +74,7 @@ class Printer {
   const Dialect& dialect;
   CodeWriter& out;
   std::string backend;  // "tensorflow", "jax", "torch"
+  bool mixed = false;   // activations are in half precision
   Namer layer_names;
   int node = 0;  // in print
 

@@ -23,6 +23,12 @@ constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta,
 constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
 )";
+// The sums over keys are not rounded.
+constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
+    scores = scores * q.shape[-1] ** -0.5
+)";
 constexpr const char* kCausal = R"(if causal:
     seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
     scores = tf.where(seen, scores, scores.dtype.min)
@@ -68,9 +74,10 @@ constexpr NetworkHelpers kHelpers = {
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
-    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)",
+    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)\n",
     .lstm = kLstm,
     .gates = "tf.tensordot(x, weight_ih, 1)",
+    .biased_gates = "tf.tensordot(x, weight_ih, 1) + bias",
 };
 
 }  // namespace
@@ -83,7 +90,12 @@ void lstm(ForwardPrinter& p, const Node&) {
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   NetworkHelpers texts = kHelpers;
-  if (mixed) texts.lstm = kMixedLstm;
+  if (mixed) {
+    texts.attention = kMixedAttention;
+    texts.product = "return tf.einsum(\"nhts,nshd->nthd\", half(tf.nn.softmax(scores)), v)\n";
+    texts.lstm = kMixedLstm;
+    texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, weight_ih, 1), bias)";
+  }
   emit::print_network_helpers(out, graph, texts);
 }
 
