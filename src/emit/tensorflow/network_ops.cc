@@ -9,7 +9,7 @@ using ir::Node;
 
 // A weight of a linear layer or an LSTM as I,O.
 std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
-  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.param(slot)) : p.param(slot);
+  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.full_param(slot)) : p.full_param(slot);
 }
 
 constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta, k):
@@ -50,7 +50,7 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
         outputs.append(h)
     return tf.stack(outputs, axis=1)
 )";
-// The state's sums over time are not rounded: the cell is in float32.
+// Sums over time are not rounded: the cell is in float32, and so is what the steps add to a gradient.
 constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     """The whole sequence from a zero state, unrolled; the gates are i, f, g, o.
 
@@ -61,7 +61,7 @@ constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     c = tf.cast(h, tf.float32)
     outputs = []
     for step in tf.unstack(gates, axis=1):
-        step = tf.cast(step + tf.matmul(h, weight_hh), tf.float32)
+        step = tf.cast(step + tf.matmul(h, half(weight_hh)), tf.float32)
         i, f, g, o = tf.split(step, 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
@@ -94,7 +94,8 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
     texts.attention = kMixedAttention;
     texts.product = "return tf.einsum(\"nhts,nshd->nthd\", half(tf.nn.softmax(scores)), v)\n";
     texts.lstm = kMixedLstm;
-    texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, weight_ih, 1), bias)";
+    texts.gates = "tf.tensordot(x, half(weight_ih), 1)";
+    texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)";
   }
   emit::print_network_helpers(out, graph, texts);
 }

@@ -86,13 +86,13 @@ def lstm(x, weight_ih, weight_hh, bias=0.0):
 
     def step(state, gates):
         h, c = state
-        gates = (gates + h @ weight_hh).astype(jnp.float32)
+        gates = (gates + h @ half(weight_hh)).astype(jnp.float32)
         i, f, g, o = jnp.split(gates, 4, axis=-1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(x.dtype)
         return (h, c), h
 
-    gates = half(x @ weight_ih + bias)
+    gates = half(x @ half(weight_ih) + bias)
     h = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = h.astype(jnp.float32)
     _, h = lax.scan(step, (h, c), jnp.swapaxes(gates, 0, 1))
@@ -103,18 +103,13 @@ def forward(params, x, last):
     x = half(x)
     placed = in_float32(jnp.add, x, params["place.weight"][:6])
     own = lstm(
-        placed,
-        half(params["rnn.kernel"]),
-        half(params["rnn.recurrent"]),
-        params["rnn.bias"],
+        placed, params["rnn.kernel"], params["rnn.recurrent"], params["rnn.bias"]
     )
-    bare = lstm(
-        own, half(params["bare.weight_ih_l0"]), half(params["bare.weight_hh_l0"])
-    )
+    bare = lstm(own, params["bare.weight_ih_l0"], params["bare.weight_hh_l0"])
     full = lstm(
         bare,
-        half(params["deep.full.weight_ih_l0"]),
-        half(params["deep.full.weight_hh_l0"]),
+        params["deep.full.weight_ih_l0"],
+        params["deep.full.weight_hh_l0"],
         params["deep.full.bias_ih_l0"],
     )
     q = full.reshape(full.shape[0], 6, 2, 2)

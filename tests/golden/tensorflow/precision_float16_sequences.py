@@ -78,12 +78,12 @@ def lstm(x, weight_ih, weight_hh, bias=0.0):
 
     Products and outputs are in half precision, gates and cell in float32.
     """
-    gates = in_float32(tf.add, tf.tensordot(x, weight_ih, 1), bias)
+    gates = in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)
     h = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = tf.cast(h, tf.float32)
     outputs = []
     for step in tf.unstack(gates, axis=1):
-        step = tf.cast(step + tf.matmul(h, weight_hh), tf.float32)
+        step = tf.cast(step + tf.matmul(h, half(weight_hh)), tf.float32)
         i, f, g, o = tf.split(step, 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
@@ -109,14 +109,12 @@ class Sequences(tf.Module):
     def __call__(self, x, last):
         x = half(x)
         placed = in_float32(tf.add, x, self.place_weight[:6])
-        own = lstm(
-            placed, half(self.rnn_kernel), half(self.rnn_recurrent), self.rnn_bias
-        )
-        bare = lstm(own, half(self.bare_weight_ih_l0), half(self.bare_weight_hh_l0))
+        own = lstm(placed, self.rnn_kernel, self.rnn_recurrent, self.rnn_bias)
+        bare = lstm(own, self.bare_weight_ih_l0, self.bare_weight_hh_l0)
         full = lstm(
             bare,
-            half(self.deep_full_weight_ih_l0),
-            half(self.deep_full_weight_hh_l0),
+            self.deep_full_weight_ih_l0,
+            self.deep_full_weight_hh_l0,
             self.deep_full_bias_ih_l0,
         )
         q = tf.reshape(full, (-1, 6, 2, 2))
