@@ -43,7 +43,7 @@ from bakeoff_runner.adapter import (
     RunResult,
     TrainCommands,
 )
-from bakeoff_runner.adapters.keras_backends import Backend
+from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
 from bakeoff_runner.allocators import Peak
@@ -76,6 +76,7 @@ _PREDICTION_NAMES = {
     "compile_model": "compile_model(model)",
 }
 _FOREVER = 10**9  # epochs
+_HALVINGS = 24  # of a loss scale, after which a step is certain
 
 
 class _Leave(Exception):
@@ -479,11 +480,27 @@ class KerasAdapter(Adapter):
         canonical = [output.shape[axis] for axis in axes]
         return to_canonical(output, self._output, canonical)
 
+    def _gradients(self, x: Any, y: Any) -> Gradients:
+        """Of a step: Keras passes over those whose scaled loss is beyond float16."""
+        import numpy as np
+
+        found: Gradients = self._backend.gradients(self._model, x, y)
+        scale = getattr(self._model.optimizer, "dynamic_scale", None)
+        if scale is None:
+            return found
+        for halving in range(1, _HALVINGS + 1):
+            if all(np.isfinite(grad).all() for grad in found.grads):
+                break
+            self._restore(self._initial)
+            scale.assign(self._library.value(scale) / 2**halving)
+            found = self._backend.gradients(self._model, x, y)
+        return found
+
     def _one_pass(self, x: Any, y: Any) -> dict[str, Array]:
         import numpy as np
 
         model = self._model
-        found = self._backend.gradients(model, x, y)
+        found = self._gradients(x, y)
         by_id = {id(v): g for v, g in zip(model.trainable_variables, found.grads)}
         after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
         output = self._canonical_output(found.output)

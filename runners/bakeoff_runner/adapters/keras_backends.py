@@ -216,7 +216,6 @@ class JaxBackend(Backend):
         def state(variables: Any) -> list[Any]:
             return [variable.value for variable in variables]
 
-        model.optimizer.build(model.trainable_variables)
         step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
         (_, (loss, output, buffers, _)), grads = step(
             state(model.trainable_variables),
