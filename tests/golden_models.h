@@ -57,6 +57,16 @@ workload sequences(x: f32[N,6,4], last: i32[N], y: i32[N]) {
 }
 )";
 
+// Sizes that differ: the gradient of `gate` is a sum.
+inline constexpr const char* kGatesModel = R"(
+workload gates(x: f32[N,3,4,4], gate: f32[N,3,1,1], y: f32[N,3,4,4]) {
+  scaled = mul(x, gate)
+  moved = add(scaled, gate)
+  twice = add(moved, moved)
+  loss = mse(twice, y)
+}
+)";
+
 // Targets that are computed: a real one, from an input named like a function of the scripts, and integers.
 inline constexpr const char* kComputedTargetModel = R"(
 workload computed_target(half: f32[N,4]) {

@@ -123,9 +123,10 @@ def prepare(
     worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
 ) -> dict[str, Any]:
     options = {} if SECOND else {"backend": str(BACKEND)}
-    info = worker.ask("import", options=options, dtype="float64", threads=1)
+    dtype = fields.pop("dtype", "float64")
+    info = worker.ask("import", options=options, dtype=dtype, threads=1)
     assert info["ok"], info
-    assert info["effective"]["dtype"] == "float64"
+    assert info["effective"]["dtype"] == dtype
     (folder / "mine.py").write_text(text.replace("STEPS", str(fields.pop("steps", 1))))
     return worker.ask(
         "build",
@@ -176,6 +177,27 @@ def test_parity_gives_gradients_and_one_update_and_changes_nothing(
         output = problem.x[4:8].astype(float) @ w.T + b
         np.testing.assert_allclose(found["output"], output, rtol=1e-12)
         np.testing.assert_allclose(found["activation/out"], output, rtol=1e-12)
+
+
+@pytest.mark.skipif(SECOND, reason="Keras 2 scripts are float32")
+def test_a_loss_scale_is_halved_until_gradients_are_finite(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    problem.y += 100  # an error of 100 by 2^15 is beyond float16
+    tensors = {"x": problem.x, "y": problem.y}
+    write_safetensors(tmp_path / "data.safetensors", tensors)
+    policy = 'keras.config.set_dtype_policy("mixed_float16")\n\nBATCH_SIZE'
+    mixed = SCRIPT.replace("BATCH_SIZE", policy, 1)
+    assert prepare(worker, tmp_path, mixed, dtype="float32")["ok"]
+    _, gw, gb = problem.gradients(problem.weight, problem.bias, 4)
+    for _ in range(2):
+        answer = worker.ask(
+            "parity", batch=[4, 4], out=str(tmp_path / "out.safetensors")
+        )
+        assert answer["ok"], answer
+        found = read_safetensors(tmp_path / "out.safetensors")
+        np.testing.assert_allclose(found["grad/out.weight"], gw, rtol=0.01, atol=0.1)
+        np.testing.assert_allclose(found["grad/out.bias"], gb, rtol=0.01)
 
 
 def test_bursts_report_the_steps_they_made(

@@ -182,6 +182,20 @@ void ForwardPrinter::again(const std::string& head, const std::vector<std::strin
   out_.call(variable + " = " + head, all);
 }
 
+void ForwardPrinter::assign_full(const std::string& head, const std::vector<std::string>& arguments) {
+  if (!mixed()) return assign(head, arguments);
+  std::vector<std::string> all = {head};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  assign("in_float32", all);
+}
+
+void ForwardPrinter::again_full(const std::string& head, const std::vector<std::string>& arguments) {
+  if (!mixed()) return again(head, arguments);
+  std::vector<std::string> all = {head, variables_.at(graph_.workload.output_of(node_))};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  out_.call(all[1] + " = in_float32", all);
+}
+
 void ForwardPrinter::assign_flat(const std::string& flat, const std::string& head,
                                  const std::vector<std::string>& arguments) {
   const std::string variable = target();

@@ -69,6 +69,7 @@ class ForwardPrinter {
   // A parameter in the precision that products are in; full_param: as it is stored.
   std::string param(std::string_view slot) const;
   std::string full_param(std::string_view slot) const;
+  bool mixed() const { return !half_.empty(); }  // activations are in half precision
   // True for the weight of a linear that is also an embedding's table: it is stored O,I.
   bool stored_as_table(std::string_view slot) const;
   bool has(std::string_view slot) const { return node().has(slot); }
@@ -78,6 +79,7 @@ class ForwardPrinter {
   bool explicit_norms() const { return explicit_norms_; }
   const ir::Shape& shape(ir::ValueId id) const { return graph_.types[static_cast<size_t>(id)].shape; }
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
+  bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
   Order reads() const { return graph_.plan.reads[static_cast<size_t>(node_)][0]; }
   Order gives() const { return graph_.plan.output(graph_.workload, node_); }
@@ -86,6 +88,10 @@ class ForwardPrinter {
   void assign(const std::string& head, const std::vector<std::string>& arguments);
   // After assign: variable = head(variable, arguments)
   void again(const std::string& head, const std::vector<std::string>& arguments);
+  // assign and again of what adds up elements, forward or for its gradient. Among activations in half
+  // precision it is variable = in_float32(head, ...), a function of the script.
+  void assign_full(const std::string& head, const std::vector<std::string>& arguments);
+  void again_full(const std::string& head, const std::vector<std::string>& arguments);
   // variable = `flat`, or where that is too long head(arguments)
   void assign_flat(const std::string& flat, const std::string& head,
                    const std::vector<std::string>& arguments);

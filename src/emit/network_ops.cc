@@ -25,7 +25,7 @@ void print_attention(CodeWriter& out, const Graph& graph, const NetworkHelpers& 
   } else if (padded) {
     out.print(texts.padding);
   }
-  out.line(texts.product);
+  out.print(texts.product);
 }
 
 void print_lstm(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts) {
@@ -34,20 +34,21 @@ void print_lstm(CodeWriter& out, const Graph& graph, const NetworkHelpers& texts
   out.print(texts.lstm, {{"bias", !with     ? ""
                                   : without ? ", bias=0.0"
                                             : ", bias"},
-                         {"gates", texts.gates + std::string(with ? " + bias" : "")}});
+                         {"gates", with ? texts.biased_gates : texts.gates}});
 }
 
 }  // namespace
 
 void lrn(ForwardPrinter& p, const Node& node) {
-  p.assign(
+  p.assign_full(
       "local_response_norm",
       {p.input(), fmt::format("size={}", node.integer("size")), "alpha=" + python_real(node.real("alpha")),
        "beta=" + python_real(node.real("beta")), "k=" + python_real(node.real("k"))});
 }
 
 void position_embedding(ForwardPrinter& p, const char* add) {
-  const std::string rows = fmt::format("{}[:{}]", p.param("weight"), p.input_shape()[1]);
+  const std::string rows = fmt::format("{}[:{}]", p.full_param("weight"), p.input_shape()[1]);
+  if (p.mixed()) return p.assign_full(add, {p.input(), rows});
   p.assign_flat(p.input() + " + " + rows, add, {p.input(), rows});
 }
 
@@ -60,7 +61,7 @@ void attention(ForwardPrinter& p, const Node& node) {
 
 void lstm(ForwardPrinter& p, const std::string& weight_ih, const std::string& weight_hh) {
   std::vector<std::string> arguments = {p.input(), weight_ih, weight_hh};
-  if (p.has("bias")) arguments.push_back(p.param("bias"));
+  if (p.has("bias")) arguments.push_back(p.full_param("bias"));
   p.assign("lstm", arguments);
 }
 

@@ -17,6 +17,7 @@ struct NetworkHelpers {
   const char* product;  // its last one
   const char* lstm;
   const char* gates;  // input times weight_ih
+  const char* biased_gates;
 };
 
 // Those that live nodes need, two blank lines after each.

@@ -95,6 +95,14 @@ void print_load_weights(CodeWriter& out, const Request& request, bool has_layout
       "return weights\n");
 }
 
+void drop_unused(std::string& text, const std::string& definition, const std::string& use) {
+  const size_t at = text.find(definition);
+  if (at == std::string::npos) return;
+  std::string rest = text;
+  rest.erase(at, definition.size());
+  if (rest.find(use) == std::string::npos) text = rest;
+}
+
 void print_half_inputs(CodeWriter& out, const Graph& graph) {
   for (const ir::ValueId id : graph.forward_inputs()) {
     const auto i = static_cast<size_t>(id);

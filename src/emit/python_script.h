@@ -22,6 +22,9 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
 // def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
 void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
+// Takes `definition` out of a script that has no `use` ("in_float32(") beside it.
+void drop_unused(std::string& text, const std::string& definition, const std::string& use);
+
 // At the head of a forward pass in half precision: "x = half(x)" for every real input.
 void print_half_inputs(CodeWriter& out, const Graph& graph);
 // What a forward pass gives: "return a, b", with a `tail` "return (a, b), stats".

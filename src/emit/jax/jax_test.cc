@@ -73,7 +73,7 @@ Result<Emitted> in_precision(const ir::Workload& workload, const ir::Training& t
   return jax_framework().emit({workload, training, settings, "train_jax.py"});
 }
 
-// The norms of mlp_deep and the cells of the LSTMs stay in float32.
+// What adds up many elements is in float32; all_sorts has most of it.
 TEST(Jax, WritesPrecisionsAsTheirGoldens) {
   const auto source = [](const ir::Workload& workload, const ir::Training& training, const char* precision,
                          const char* tf32 = "false") {
@@ -83,9 +83,25 @@ TEST(Jax, WritesPrecisionsAsTheirGoldens) {
   expect_golden("jax/precision_bfloat16.py", source(*zoo::build("mnist_cnn"), mnist_training(), "bfloat16"));
   expect_golden("jax/precision_bfloat16_bert.py", source(*zoo::build("bert_small"), adam, "bfloat16"));
   expect_golden("jax/precision_bfloat16_mlp_deep.py", source(*zoo::build("mlp_deep"), adam, "bfloat16"));
+  expect_golden("jax/precision_bfloat16_all_sorts.py", source(*ir::parse(kAllSortsModel), adam, "bfloat16"));
+  expect_golden("jax/precision_float16_alexnet.py", source(*zoo::build("alexnet_small"), adam, "float16"));
   expect_golden("jax/precision_float16_sequences.py", source(*ir::parse(kSequencesModel), adam, "float16"));
   expect_golden("jax/precision_float16_tf32_as_is.py",
                 source(*zoo::build("mlp_small"), adam_training(Track::kAsIs), "float16", "true"));
+}
+
+TEST(Jax, AddsUpSizesThatDifferInFloat32) {
+  const std::string gates = in_precision(*ir::parse(kGatesModel), adam_training(), "bfloat16")->source;
+  EXPECT_TRUE(holds(gates, "    scaled = in_float32(jnp.multiply, x, gate)\n")) << gates;
+  EXPECT_TRUE(holds(gates, "    moved = in_float32(jnp.add, scaled, gate)\n")) << gates;
+  EXPECT_TRUE(holds(gates, "    twice = moved + moved\n")) << gates;
+}
+
+TEST(Jax, HasNoFunctionForFloat32WhereNothingIsAddedUp) {
+  const std::string alike =
+      in_precision(*ir::parse(kComputedTargetModel), adam_training(), "float16")->source;
+  EXPECT_TRUE(holds(alike, "def half(")) << alike;
+  EXPECT_FALSE(holds(alike, "in_float32")) << alike;
 }
 
 TEST(Jax, ComputedTargetsComeBackInFloat32) {

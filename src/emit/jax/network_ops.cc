@@ -7,7 +7,7 @@ using ir::Node;
 
 // A weight of a linear layer or an LSTM as I,O.
 std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
-  return p.param(slot) + (p.stored_as_table(slot) ? ".T" : "");
+  return p.full_param(slot) + (p.stored_as_table(slot) ? ".T" : "");
 }
 
 constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta, k):
@@ -24,6 +24,12 @@ constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta,
 constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
     """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
     scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+)";
+// The sums over keys are not rounded.
+constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
+    scores = scores * q.shape[-1] ** -0.5
 )";
 constexpr const char* kCausal = R"(if causal:
     scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
@@ -46,7 +52,7 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     _, h = lax.scan(step, (zeros, zeros), jnp.swapaxes(gates, 0, 1))
     return jnp.swapaxes(h, 0, 1)
 )";
-// The state's sums over time are not rounded: the cell is in float32.
+// Sums over time are not rounded: the cell is in float32, and so is what the steps add to a gradient.
 constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     """The whole sequence from a zero state; the gates are i, f, g, o.
 
@@ -55,7 +61,7 @@ constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
 
     def step(state, gates):
         h, c = state
-        gates = (gates + h @ weight_hh).astype(jnp.float32)
+        gates = (gates + h @ half(weight_hh)).astype(jnp.float32)
         i, f, g, o = jnp.split(gates, 4, axis=-1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(x.dtype)
@@ -73,9 +79,10 @@ constexpr NetworkHelpers kHelpers = {
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
-    .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)",
+    .product = "return jnp.einsum(\"nhts,nshd->nthd\", jax.nn.softmax(scores), v)\n",
     .lstm = kLstm,
     .gates = "x @ weight_ih",
+    .biased_gates = "x @ weight_ih + bias",
 };
 
 }  // namespace
@@ -88,7 +95,13 @@ void lstm(ForwardPrinter& p, const Node&) {
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   NetworkHelpers texts = kHelpers;
-  if (mixed) texts.lstm = kMixedLstm;
+  if (mixed) {
+    texts.attention = kMixedAttention;
+    texts.product = "return jnp.einsum(\"nhts,nshd->nthd\", half(jax.nn.softmax(scores)), v)\n";
+    texts.lstm = kMixedLstm;
+    texts.gates = "x @ half(weight_ih)";
+    texts.biased_gates = "half(x @ half(weight_ih) + bias)";
+  }
   emit::print_network_helpers(out, graph, texts);
 }
 

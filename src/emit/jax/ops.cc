@@ -19,7 +19,7 @@ std::string option(const char* name, const std::string& value) { return fmt::for
 
 void conv2d(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments = {p.input(), p.param("weight")};
-  if (p.has("bias")) arguments.push_back(p.param("bias"));
+  if (p.has("bias")) arguments.push_back(p.full_param("bias"));
   arguments.push_back(option("stride", python_tuple(node.integers("stride"))));
   arguments.push_back(option("padding", pairs(node.integers("pad"))));
   if (node.integers("dilation") != Ints{1, 1}) {
@@ -33,7 +33,7 @@ void conv2d(ForwardPrinter& p, const Node& node) {
 void linear(ForwardPrinter& p, const Node&) {
   const std::string x = p.input(), w = p.param("weight") + (p.stored_as_table("weight") ? ".T" : "");
   if (!p.has("bias")) return p.assign_flat(x + " @ " + w, "jnp.matmul", {x, w});
-  p.assign("linear", {x, w, p.param("bias")});
+  p.assign("linear", {x, w, p.full_param("bias")});
 }
 
 void batch_norm(ForwardPrinter& p, const Node& node) {
@@ -49,19 +49,20 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
     if (!predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
   }
-  p.assign("batch_norm", arguments);
+  p.assign_full("batch_norm", arguments);
 }
 
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
+  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
                                         option("dims", std::to_string(node.integer("dims")))};
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign("layer_norm", arguments);
+  p.assign_full("layer_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
-  const std::string ids = p.input(), table = p.param("weight");
-  p.assign_flat(table + "[" + ids + "]", "jnp.take", {table, ids, "axis=0"});
+  const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
+  if (p.mixed()) return p.assign("half", {rows});
+  p.assign_flat(rows, "jnp.take", {table, ids, "axis=0"});
 }
 
 void dropout(ForwardPrinter& p, const Node& node) {
@@ -86,7 +87,7 @@ void gelu(ForwardPrinter& p, const Node& node) {
 
 void softmax(ForwardPrinter& p, const Node& node) {
   const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
-  p.assign("jax.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
+  p.assign_full("jax.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
 std::vector<std::string> window(ForwardPrinter& p, const Node& node) {
@@ -100,9 +101,10 @@ void max_pool2d(ForwardPrinter& p, const Node& node) { p.assign("max_pool2d", wi
 void avg_pool2d(ForwardPrinter& p, const Node& node) {
   auto arguments = window(p, node);
   arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
-  p.assign("avg_pool2d", arguments);
+  p.assign_full("avg_pool2d", arguments);
 }
 
+// jnp.mean adds up in float32 by itself.
 void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p.input(), "axis=(1, 2)"}); }
 
 void reshape(ForwardPrinter& p, const Node&) {
@@ -138,10 +140,12 @@ void concat(ForwardPrinter& p, const Node& node) {
 }
 
 void add(ForwardPrinter& p, const Node&) {
+  if (p.mixed() && p.broadcasts()) return p.assign_full("jnp.add", {p.input(0), p.input(1)});
   p.assign_flat(p.input(0) + " + " + p.input(1), "jnp.add", {p.input(0), p.input(1)});
 }
 
 void mul(ForwardPrinter& p, const Node&) {
+  if (p.mixed() && p.broadcasts()) return p.assign_full("jnp.multiply", {p.input(0), p.input(1)});
   p.assign_flat(p.input(0) + " * " + p.input(1), "jnp.multiply", {p.input(0), p.input(1)});
 }
 
@@ -165,7 +169,7 @@ bool any_conv(const Graph& graph, bool (*holds)(const Node&)) {
   return false;
 }
 
-void print_conv(CodeWriter& out, const Graph& graph) {
+void print_conv(CodeWriter& out, const Graph& graph, bool mixed) {
   const bool dilated = any_conv(graph, [](const Node& n) { return n.integers("dilation") != Ints{1, 1}; });
   const bool grouped = any_conv(graph, [](const Node& n) { return n.integer("groups") != 1; });
   const bool with = any_conv(graph, [](const Node& n) { return n.has("bias"); });
@@ -179,11 +183,15 @@ void print_conv(CodeWriter& out, const Graph& graph) {
              {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
                              (grouped ? "        feature_group_count=groups,\n" : "")}});
   const auto body = out.indent();
-  if (with) out.line(without ? "return y if bias is None else y + bias" : "return y + bias");
+  const char* sum = mixed ? "half(y + bias)" : "y + bias";
+  if (with) out.line(fmt::format("return {}{}", without ? "y if bias is None else " : "", sum));
 }
 
 constexpr const char* kLinear = R"(def linear(x, weight, bias):
     return x @ weight + bias
+)";
+constexpr const char* kMixedLinear = R"(def linear(x, weight, bias):
+    return half(x @ weight + bias)
 )";
 constexpr const char* kBatchNorm =
     R"(def batch_norm(x, scale, shift, stats, mean, var, *, eps$eps$, momentum$momentum$):
@@ -193,21 +201,6 @@ constexpr const char* kBatchNorm =
     stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
     stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
     return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
-)";
-// As layers of flax and Keras, and torch under autocast: the sums over a batch are not rounded.
-constexpr const char* kMixedBatchNorm =
-    R"(def batch_norm(x, scale, shift, stats, mean, var, *, eps$eps$, momentum$momentum$):
-    """Normalises with the statistics of the batch and updates the running ones.
-
-    In float32; x comes and goes in half precision.
-    """
-    axes = tuple(range(x.ndim - 1))
-    full = x.astype(jnp.float32)
-    batch_mean, batch_var = full.mean(axes), full.var(axes)
-    stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
-    stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
-    y = (full - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
-    return y.astype(x.dtype)
 )";
 constexpr const char* kInferenceBatchNorm =
     R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
@@ -299,12 +292,11 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.blank(2);
   };
   if (graph.has(Op::kConv2d)) {
-    print_conv(out, graph);
+    print_conv(out, graph, mixed);
     out.blank(2);
   }
-  helper(linear_with_bias(graph), kLinear);
-  const char* batch_norm = mixed ? kMixedBatchNorm : kBatchNorm;
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : batch_norm, "=1e-5", "=0.01");
+  helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
@@ -348,6 +340,7 @@ std::set<std::string> reserved_names() {
           "attention",
           "lstm",
           "half",
+          "in_float32",
           "forward",
           "loss_fn",
           "train_step",

@@ -12,6 +12,14 @@
 namespace bakeoff::emit::jax {
 namespace {
 
+constexpr const char* kInFloat32 =
+    R"(def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(x.astype(jnp.float32), *arguments, **options))
+
+
+)";
+
 class Script {
  public:
   Script(const Request& request, const Graph& graph, const Namer& names, bool has_layout)
@@ -27,8 +35,8 @@ class Script {
     load_data();
     print_batches(out_, request_);
     out_.blank(2);
-    print_helpers(out_, graph_, equalised(request_), precision_.mixed());
     if (precision_.mixed()) half();
+    print_helpers(out_, graph_, equalised(request_), precision_.mixed());
     forward();
     if (predicts()) {
       print_initialisers(out_, request_, graph_, state_);
@@ -44,8 +52,8 @@ class Script {
       print_main();
     }
     std::string text = out_.text();
-    const std::string numpy_import = "import jax.numpy as jnp\n";
-    if (text.find("jnp.") == std::string::npos) text.erase(text.find(numpy_import), numpy_import.size());
+    drop_unused(text, kInFloat32, "in_float32(");
+    drop_unused(text, "import jax.numpy as jnp\n", "jnp.");
     return text;
   }
 
@@ -159,6 +167,7 @@ class Script {
 
 )",
                {{"half", precision_.half}});
+    out_.print(kInFloat32);
   }
 
   void loss_fn() {

@@ -86,6 +86,11 @@ TEST(Keras, WritesPrecisionsAsTheirGoldens) {
   expect_goldens("precision_float16", emit_zoo("mnist_cnn", mnist_training(), chosen));
   chosen["tf32"] = "true";
   expect_goldens("precision_float16_tf32_as_is", emit_zoo("mnist_cnn", mnist_training(Track::kAsIs), chosen));
+  chosen = settings("jax");
+  chosen["precision"] = "float16";
+  expect_goldens("precision_float16_alexnet_jax", emit_zoo("alexnet_small", adam_training(), chosen));
+  expect_goldens("precision_float16_sequences_jax",
+                 emit_text(kSequencesModel, adam_training(), chosen).value());
   for (const std::string backend : {"jax", "torch"}) {
     chosen = settings(backend);
     chosen["precision"] = "bfloat16";

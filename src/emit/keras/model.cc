@@ -188,7 +188,11 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
 
   CodeWriter out;
   Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
-  if (dialect.second) p.half = precision_of(request).half;
+  if (dialect.second) {
+    p.half = precision_of(request).half;
+  } else {
+    p.mixed = precision_of(request).mixed();
+  }
   CHECK_OK(p.plan_layers());
   out.line("def build_model():");
   {

@@ -16,6 +16,17 @@ constexpr const char* kLrn = R"(def local_response_norm(x, size, alpha, beta, k)
     total = sum(squares[..., i : i + x.shape[-1]] for i in range(size))
     return x / ops.power(k + alpha * total, beta)
 )";
+constexpr const char* kMixedLrn = R"(def local_response_norm(x, size, alpha, beta, k):
+    """Divides by a sum of squares over neighbouring channels of N, H, W, C.
+
+    In float32; x comes and goes in half precision.
+    """
+    full = ops.cast(x, "float32")
+    sides = (size // 2, (size - 1) // 2)
+    squares = ops.pad(ops.square(full), ((0, 0), (0, 0), (0, 0), sides))
+    total = sum(squares[..., i : i + x.shape[-1]] for i in range(size))
+    return ops.cast(full / ops.power(k + alpha * total, beta), x.dtype)
+)";
 constexpr const char* kPositionEmbedding = R"(class PositionEmbedding(layers.Layer):
     """Adds a trained vector to each place of a sequence."""
 
@@ -46,6 +57,19 @@ constexpr const char* kAttention = R"(def attention(q, k, v, mask=None, is_causa
         scores = ops.where(mask, scores, float("-inf"))
     return ops.einsum("nhts,nshd->nthd", ops.softmax(scores), v)
 )";
+// In float16 jax.nn's has no kernel on a CPU.
+constexpr const char* kMixedAttention = R"(def attention(q, k, v, mask=None, is_causal=False):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = ops.cast(ops.einsum("nthd,nshd->nhts", q, k), "float32")
+    scores = scores * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = ops.tril(ops.ones((q.shape[1], k.shape[1]), dtype="bool"))
+        scores = ops.where(seen, scores, float("-inf"))
+    if mask is not None:
+        scores = ops.where(mask, scores, float("-inf"))
+    weights = ops.cast(ops.softmax(scores), v.dtype)
+    return ops.einsum("nhts,nshd->nthd", weights, v)
+)";
 // Keras 2 has attention as layers only, with weights of their own or without the scale.
 constexpr const char* kPaddingMask2 = R"(def padding_mask(last, keys):
     """True up to the last token of each row: N, 1, 1, keys."""
@@ -75,7 +99,7 @@ std::string scale(int64_t width, const std::string& backend) {
 }  // namespace
 
 void lrn(Printer& p, const ir::Node& node) {
-  p.need_helper(kLrn);
+  p.need_helper(p.mixed ? kMixedLrn : kLrn);
   p.assign("local_response_norm",
            {p.input(node, 0), fmt::format("size={}", node.integer("size")),
             "alpha=" + python_real(node.real("alpha")), "beta=" + python_real(node.real("beta")),
@@ -97,7 +121,7 @@ void attention(Printer& p, const ir::Node& node) {
   }
   const bool own = p.backend == "jax" || p.dialect.second;
   if (own) {
-    p.need_helper(p.dialect.second ? kAttention2 : kAttention);
+    p.need_helper(p.dialect.second ? kAttention2 : p.mixed ? kMixedAttention : kAttention);
   } else {
     arguments.push_back("scale=" + scale(p.shape(node.inputs[0])[3], p.backend));
   }

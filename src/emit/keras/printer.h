@@ -75,6 +75,7 @@ class Printer {
   CodeWriter& out;
   std::string backend;    // "tensorflow", "jax", "torch"
   std::string half = {};  // "float16": what Keras 2 is told to cast to; empty: nothing
+  bool mixed = false;     // Keras 3: activations are in half precision
   Namer layer_names;
   int node = 0;  // in print
 

@@ -9,7 +9,7 @@ using ir::Node;
 
 // A weight of a linear layer or an LSTM as I,O.
 std::string stored_weight(const ForwardPrinter& p, std::string_view slot) {
-  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.param(slot)) : p.param(slot);
+  return p.stored_as_table(slot) ? fmt::format("tf.transpose({})", p.full_param(slot)) : p.full_param(slot);
 }
 
 constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta, k):
@@ -22,6 +22,12 @@ constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta,
 )";
 constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+)";
+// The sums over keys are not rounded.
+constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
+    scores = scores * q.shape[-1] ** -0.5
 )";
 constexpr const char* kCausal = R"(if causal:
     seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
@@ -44,7 +50,7 @@ constexpr const char* kLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
         outputs.append(h)
     return tf.stack(outputs, axis=1)
 )";
-// The state's sums over time are not rounded: the cell is in float32.
+// Sums over time are not rounded: the cell is in float32, and so is what the steps add to a gradient.
 constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     """The whole sequence from a zero state, unrolled; the gates are i, f, g, o.
 
@@ -55,7 +61,7 @@ constexpr const char* kMixedLstm = R"(def lstm(x, weight_ih, weight_hh$bias$):
     c = tf.cast(h, tf.float32)
     outputs = []
     for step in tf.unstack(gates, axis=1):
-        step = tf.cast(step + tf.matmul(h, weight_hh), tf.float32)
+        step = tf.cast(step + tf.matmul(h, half(weight_hh)), tf.float32)
         i, f, g, o = tf.split(step, 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
@@ -68,9 +74,10 @@ constexpr NetworkHelpers kHelpers = {
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
-    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)",
+    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)\n",
     .lstm = kLstm,
     .gates = "tf.tensordot(x, weight_ih, 1)",
+    .biased_gates = "tf.tensordot(x, weight_ih, 1) + bias",
 };
 
 }  // namespace
@@ -83,7 +90,13 @@ void lstm(ForwardPrinter& p, const Node&) {
 
 void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   NetworkHelpers texts = kHelpers;
-  if (mixed) texts.lstm = kMixedLstm;
+  if (mixed) {
+    texts.attention = kMixedAttention;
+    texts.product = "return tf.einsum(\"nhts,nshd->nthd\", half(tf.nn.softmax(scores)), v)\n";
+    texts.lstm = kMixedLstm;
+    texts.gates = "tf.tensordot(x, half(weight_ih), 1)";
+    texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)";
+  }
   emit::print_network_helpers(out, graph, texts);
 }
 

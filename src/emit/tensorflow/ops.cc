@@ -40,7 +40,7 @@ void conv2d(ForwardPrinter& p, const Node& node) {
   arguments.push_back(option("padding", padding(node.integers("pad"))));
   if (xla) arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
   p.assign(xla ? "conv2d_xla" : depthwise ? "tf.nn.depthwise_conv2d" : "tf.nn.conv2d", arguments);
-  if (p.has("bias")) p.again("tf.nn.bias_add", {p.param("bias")});
+  if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
 }
 
 void linear(ForwardPrinter& p, const Node&) {
@@ -53,7 +53,7 @@ void linear(ForwardPrinter& p, const Node&) {
   } else {
     p.assign("tf.tensordot", {x, w, option("axes", table ? "(-1, 1)" : "1")});
   }
-  if (p.has("bias")) p.again("tf.nn.bias_add", {p.param("bias")});
+  if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
 }
 
 void batch_norm(ForwardPrinter& p, const Node& node) {
@@ -63,18 +63,21 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
     arguments.push_back(option("eps", python_real(node.real("eps"))));
     if (!p.graph().predicts) arguments.push_back(option("momentum", python_real(node.real("momentum"))));
   }
-  p.assign("batch_norm", arguments);
+  p.assign_full("batch_norm", arguments);
 }
 
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.param("weight"), p.param("bias"),
+  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
                                         option("dims", std::to_string(node.integer("dims")))};
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
-  p.assign("layer_norm", arguments);
+  p.assign_full("layer_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
-  p.assign("tf.nn.embedding_lookup", {p.param("weight"), p.input()});
+  const std::string table = p.full_param("weight"), ids = p.input();
+  if (!p.mixed()) return p.assign("tf.nn.embedding_lookup", {table, ids});
+  const std::string rows = fmt::format("tf.nn.embedding_lookup({}, {})", table, ids);
+  p.assign("half", {rows});
 }
 
 void dropout(ForwardPrinter& p, const Node& node) {
@@ -92,34 +95,33 @@ void gelu(ForwardPrinter& p, const Node& node) {
 
 void softmax(ForwardPrinter& p, const Node& node) {
   const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
-  p.assign("tf.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
+  p.assign_full("tf.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
-void pool(ForwardPrinter& p, const Node& node, const std::string& function, const std::string& pad_text) {
-  p.assign(function, {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
-                      option("strides", python_tuple(node.integers("stride"))), option("padding", pad_text)});
+std::vector<std::string> window(ForwardPrinter& p, const Node& node, const std::string& pad_text) {
+  return {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
+          option("strides", python_tuple(node.integers("stride"))), option("padding", pad_text)};
 }
 
 void max_pool2d(ForwardPrinter& p, const Node& node) {
-  pool(p, node, "tf.nn.max_pool2d", padding(node.integers("pad")));
+  p.assign("tf.nn.max_pool2d", window(p, node, padding(node.integers("pad"))));
 }
 
 // XLA has no max pooling with explicit padding.
 void max_pool2d_xla(ForwardPrinter& p, const Node& node) {
   const bool padded = !zero(node.integers("pad"));
-  pool(p, node, padded ? "max_pool2d" : "tf.nn.max_pool2d", padding(node.integers("pad")));
+  p.assign(padded ? "max_pool2d" : "tf.nn.max_pool2d", window(p, node, padding(node.integers("pad"))));
 }
 
 void avg_pool2d(ForwardPrinter& p, const Node& node) {
-  if (zero(node.integers("pad"))) return pool(p, node, "tf.nn.avg_pool2d", "\"VALID\"");
-  p.assign("avg_pool2d", {p.input(), option("ksize", python_tuple(node.integers("kernel"))),
-                          option("strides", python_tuple(node.integers("stride"))),
-                          option("padding", padding(node.integers("pad"))),
-                          option("count_include_pad", python_bool(node.flag("count_include_pad")))});
+  const bool padded = !zero(node.integers("pad"));
+  std::vector<std::string> arguments = window(p, node, padding(node.integers("pad")));
+  if (padded) arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
+  p.assign_full(padded ? "avg_pool2d" : "tf.nn.avg_pool2d", arguments);
 }
 
 void global_avg_pool2d(ForwardPrinter& p, const Node&) {
-  p.assign("tf.reduce_mean", {p.input(), "axis=(1, 2)"});
+  p.assign_full("tf.reduce_mean", {p.input(), "axis=(1, 2)"});
 }
 
 void reshape(ForwardPrinter& p, const Node&) {
@@ -152,11 +154,18 @@ void concat(ForwardPrinter& p, const Node& node) {
   p.assign_sequence("tf.concat", parts, option("axis", std::to_string(axis)));
 }
 
+// Of sizes that differ: a gradient is a sum.
+void broadcast(ForwardPrinter& p, const char* function) {
+  p.assign_full(function, {p.input(0), fmt::format("tf.cast({}, tf.float32)", p.input(1))});
+}
+
 void add(ForwardPrinter& p, const Node&) {
+  if (p.mixed() && p.broadcasts()) return broadcast(p, "tf.add");
   p.assign_flat(p.input(0) + " + " + p.input(1), "tf.add", {p.input(0), p.input(1)});
 }
 
 void mul(ForwardPrinter& p, const Node&) {
+  if (p.mixed() && p.broadcasts()) return broadcast(p, "tf.multiply");
   p.assign_flat(p.input(0) + " * " + p.input(1), "tf.multiply", {p.input(0), p.input(1)});
 }
 
@@ -174,20 +183,6 @@ constexpr const char* kBatchNorm =
     running_mean.assign((1 - momentum) * running_mean + momentum * mean)
     running_var.assign((1 - momentum) * running_var + momentum * var)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
-)";
-// As Keras under a mixed policy and torch under autocast: the sums over a batch are not rounded.
-constexpr const char* kMixedBatchNorm =
-    R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
-    """Normalises with the statistics of the batch and updates the running ones.
-
-    In float32; x comes and goes in half precision.
-    """
-    full = tf.cast(x, tf.float32)
-    mean, var = tf.nn.moments(full, axes=list(range(x.shape.rank - 1)))
-    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
-    running_var.assign((1 - momentum) * running_var + momentum * var)
-    y = tf.nn.batch_normalization(full, mean, var, shift, scale, eps)
-    return tf.cast(y, x.dtype)
 )";
 constexpr const char* kInferenceBatchNorm =
     R"(def batch_norm(x, scale, shift, mean, var, *, eps$eps$):
@@ -285,8 +280,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   const bool padded_avg =
       any_node(graph, [](const Node& n) { return n.op == Op::kAvgPool2d && !zero(n.integers("pad")); });
   helper(any_conv_xla(graph), kConvXla);
-  const char* batch_norm = style.mixed ? kMixedBatchNorm : kBatchNorm;
-  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : batch_norm, "=1e-3", "=0.01");
+  helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
@@ -343,6 +337,7 @@ std::set<std::string> reserved_names() {
           "attention",
           "lstm",
           "half",
+          "in_float32",
           "conv2d_xla",
           "gelu",
           "gelu_tanh",

@@ -13,6 +13,14 @@ namespace {
 
 using ir::Role;
 
+constexpr const char* kInFloat32 =
+    R"(def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(tf.cast(x, tf.float32), *arguments, **options))
+
+
+)";
+
 class Script {
  public:
   Script(const Request& request, const Graph& graph, const Namer& names,
@@ -38,10 +46,10 @@ class Script {
     }
     print_batches(out_, request_);
     out_.blank(2);
+    if (precision_.mixed()) half();
     print_helpers(out_, graph_,
                   {.explicit_norms = equalised(request_), .mixed = precision_.mixed(), .xla = xla()});
     if (draws(Role::kWeight)) glorot_uniform();
-    if (precision_.mixed()) half();
     model();
     if (predicts()) {
       predict_step();
@@ -57,7 +65,9 @@ class Script {
       if (!eager()) compiled();
       print_main();
     }
-    return out_.text();
+    std::string text = out_.text();
+    drop_unused(text, kInFloat32, "in_float32(");
+    return text;
   }
 
  private:
@@ -118,6 +128,7 @@ class Script {
 
   void half() {
     out_.print("def half(x):\n    return tf.cast(x, tf.$half$)\n\n\n", {{"half", precision_.half}});
+    out_.print(kInFloat32);
   }
 
   void model() {

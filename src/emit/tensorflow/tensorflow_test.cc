@@ -64,19 +64,35 @@ TEST(TensorFlow, WritesTheNetworksAsTheirGoldens) {
   expect_golden("tensorflow/sequences.py", of_text(kSequencesModel, adam_training()).source);
 }
 
-// The norms of mlp_deep and the cells of the LSTMs stay in float32.
+// What adds up many elements is in float32; all_sorts has most of it.
 TEST(TensorFlow, WritesPrecisionsAsTheirGoldens) {
   Settings chosen = kFunction;
   chosen["precision"] = "bfloat16";
   expect_golden("tensorflow/precision_bfloat16.py", of_zoo("mnist_cnn", mnist_training(), chosen).source);
   expect_golden("tensorflow/precision_bfloat16_mlp_deep.py",
                 of_zoo("mlp_deep", adam_training(), chosen).source);
+  expect_golden("tensorflow/precision_bfloat16_all_sorts.py",
+                of_text(kAllSortsModel, adam_training(), chosen).source);
   chosen["precision"] = "float16";
+  expect_golden("tensorflow/precision_float16_alexnet.py",
+                of_zoo("alexnet_small", adam_training(), chosen).source);
   expect_golden("tensorflow/precision_float16_sequences.py",
                 of_text(kSequencesModel, adam_training(), chosen).source);
   chosen["tf32"] = "true";
   expect_golden("tensorflow/precision_float16_tf32_as_is.py",
                 of_zoo("mlp_small", adam_training(Track::kAsIs), chosen).source);
+}
+
+TEST(TensorFlow, AddsUpSizesThatDifferInFloat32) {
+  Settings chosen = kFunction;
+  chosen["precision"] = "bfloat16";
+  const std::string gates = of_text(kGatesModel, adam_training(), chosen).source;
+  EXPECT_TRUE(holds(gates, "in_float32(tf.multiply, x, tf.cast(gate, tf.float32))\n")) << gates;
+  EXPECT_TRUE(holds(gates, "in_float32(tf.add, scaled, tf.cast(gate, tf.float32))\n")) << gates;
+  EXPECT_TRUE(holds(gates, "        twice = moved + moved\n")) << gates;
+  const std::string alike = of_text(kComputedTargetModel, adam_training(), chosen).source;
+  EXPECT_TRUE(holds(alike, "def half(")) << alike;
+  EXPECT_FALSE(holds(alike, "in_float32")) << alike;
 }
 
 TEST(TensorFlow, ComputedTargetsComeBackInFloat32) {

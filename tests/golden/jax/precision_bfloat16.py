@@ -52,6 +52,11 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def half(array):
+    """In bfloat16; its gradient comes back in float32."""
+    return array.astype(jnp.bfloat16)
+
+
 def conv2d(x, kernel, bias, *, stride, padding):
     y = lax.conv_general_dilated(
         x,
@@ -60,11 +65,11 @@ def conv2d(x, kernel, bias, *, stride, padding):
         padding=padding,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
     )
-    return y + bias
+    return half(y + bias)
 
 
 def linear(x, weight, bias):
-    return x @ weight + bias
+    return half(x @ weight + bias)
 
 
 def max_pool2d(x, *, window, stride, padding):
@@ -78,17 +83,12 @@ def max_pool2d(x, *, window, stride, padding):
     )
 
 
-def half(array):
-    """In bfloat16; its gradient comes back in float32."""
-    return array.astype(jnp.bfloat16)
-
-
 def forward(params, x):
     x = half(x)
     x = conv2d(
         x,
         half(params["conv1.weight"]),
-        half(params["conv1.bias"]),
+        params["conv1.bias"],
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
@@ -96,7 +96,7 @@ def forward(params, x):
     x = conv2d(
         x,
         half(params["conv2.weight"]),
-        half(params["conv2.bias"]),
+        params["conv2.bias"],
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
@@ -105,7 +105,7 @@ def forward(params, x):
     x = conv2d(
         x,
         half(params["conv3.weight"]),
-        half(params["conv3.bias"]),
+        params["conv3.bias"],
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
@@ -113,15 +113,15 @@ def forward(params, x):
     x = conv2d(
         x,
         half(params["conv4.weight"]),
-        half(params["conv4.bias"]),
+        params["conv4.bias"],
         stride=(1, 1),
         padding=((0, 0), (0, 0)),
     )
     x = jax.nn.relu(x)
     x = x.reshape(x.shape[0], 4096)
-    x = linear(x, half(params["fc1.weight"]), half(params["fc1.bias"]))
+    x = linear(x, half(params["fc1.weight"]), params["fc1.bias"])
     x = jax.nn.relu(x)
-    logits = linear(x, half(params["fc2.weight"]), half(params["fc2.bias"]))
+    logits = linear(x, half(params["fc2.weight"]), params["fc2.bias"])
     return logits.astype(jnp.float32)
 
 

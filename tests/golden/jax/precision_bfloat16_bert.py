@@ -56,8 +56,18 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def half(array):
+    """In bfloat16; its gradient comes back in float32."""
+    return array.astype(jnp.bfloat16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(x.astype(jnp.float32), *arguments, **options))
+
+
 def linear(x, weight, bias):
-    return x @ weight + bias
+    return half(x @ weight + bias)
 
 
 def layer_norm(x, scale, shift, *, dims, eps):
@@ -72,28 +82,25 @@ def dropout(key, x, rate):
 
 
 def attention(q, k, v, last):
-    """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
-    scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    """Products are in half precision, scores and softmax in float32."""
+    scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
+    scores = scores * q.shape[-1] ** -0.5
     seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
     scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
-
-
-def half(array):
-    """In bfloat16; its gradient comes back in float32."""
-    return array.astype(jnp.bfloat16)
+    return jnp.einsum("nhts,nshd->nthd", half(jax.nn.softmax(scores)), v)
 
 
 def forward(params, tokens, token_types, last, key):
     keys = jax.random.split(key, 5)
-    tokens = half(params["embeddings.word.weight"])[tokens]
-    token_types = half(params["embeddings.token_type.weight"])[token_types]
+    tokens = half(params["embeddings.word.weight"][tokens])
+    token_types = half(params["embeddings.token_type.weight"][token_types])
     tokens = tokens + token_types
-    tokens = tokens + half(params["embeddings.position.weight"])[:24]
-    tokens = layer_norm(
+    tokens = in_float32(jnp.add, tokens, params["embeddings.position.weight"][:24])
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["embeddings.norm.weight"]),
-        half(params["embeddings.norm.bias"]),
+        params["embeddings.norm.weight"],
+        params["embeddings.norm.bias"],
         dims=1,
         eps=1e-12,
     )
@@ -101,19 +108,19 @@ def forward(params, tokens, token_types, last, key):
     h7 = linear(
         tokens,
         half(params["encoder.0.attention.query.weight"]),
-        half(params["encoder.0.attention.query.bias"]),
+        params["encoder.0.attention.query.bias"],
     )
     h7 = h7.reshape(h7.shape[0], 24, 4, 16)
     h9 = linear(
         tokens,
         half(params["encoder.0.attention.key.weight"]),
-        half(params["encoder.0.attention.key.bias"]),
+        params["encoder.0.attention.key.bias"],
     )
     h9 = h9.reshape(h9.shape[0], 24, 4, 16)
     h11 = linear(
         tokens,
         half(params["encoder.0.attention.value.weight"]),
-        half(params["encoder.0.attention.value.bias"]),
+        params["encoder.0.attention.value.bias"],
     )
     h11 = h11.reshape(h11.shape[0], 24, 4, 16)
     h11 = attention(h7, h9, h11, last)
@@ -121,53 +128,53 @@ def forward(params, tokens, token_types, last, key):
     h11 = linear(
         h11,
         half(params["encoder.0.attention.output.weight"]),
-        half(params["encoder.0.attention.output.bias"]),
+        params["encoder.0.attention.output.bias"],
     )
     h11 = dropout(keys[1], h11, DROPOUT_RATE)
     tokens = tokens + h11
-    tokens = layer_norm(
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["encoder.0.attention.norm.weight"]),
-        half(params["encoder.0.attention.norm.bias"]),
+        params["encoder.0.attention.norm.weight"],
+        params["encoder.0.attention.norm.bias"],
         dims=1,
         eps=1e-12,
     )
     h19 = linear(
         tokens,
         half(params["encoder.0.intermediate.weight"]),
-        half(params["encoder.0.intermediate.bias"]),
+        params["encoder.0.intermediate.bias"],
     )
     h19 = jax.nn.gelu(h19, approximate=False)
     h19 = linear(
-        h19,
-        half(params["encoder.0.output.weight"]),
-        half(params["encoder.0.output.bias"]),
+        h19, half(params["encoder.0.output.weight"]), params["encoder.0.output.bias"]
     )
     h19 = dropout(keys[2], h19, DROPOUT_RATE)
     tokens = tokens + h19
-    tokens = layer_norm(
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["encoder.0.norm.weight"]),
-        half(params["encoder.0.norm.bias"]),
+        params["encoder.0.norm.weight"],
+        params["encoder.0.norm.bias"],
         dims=1,
         eps=1e-12,
     )
     h25 = linear(
         tokens,
         half(params["encoder.1.attention.query.weight"]),
-        half(params["encoder.1.attention.query.bias"]),
+        params["encoder.1.attention.query.bias"],
     )
     h25 = h25.reshape(h25.shape[0], 24, 4, 16)
     h27 = linear(
         tokens,
         half(params["encoder.1.attention.key.weight"]),
-        half(params["encoder.1.attention.key.bias"]),
+        params["encoder.1.attention.key.bias"],
     )
     h27 = h27.reshape(h27.shape[0], 24, 4, 16)
     h29 = linear(
         tokens,
         half(params["encoder.1.attention.value.weight"]),
-        half(params["encoder.1.attention.value.bias"]),
+        params["encoder.1.attention.value.bias"],
     )
     h29 = h29.reshape(h29.shape[0], 24, 4, 16)
     h25 = attention(h25, h27, h29, last)
@@ -175,50 +182,51 @@ def forward(params, tokens, token_types, last, key):
     h25 = linear(
         h25,
         half(params["encoder.1.attention.output.weight"]),
-        half(params["encoder.1.attention.output.bias"]),
+        params["encoder.1.attention.output.bias"],
     )
     h25 = dropout(keys[3], h25, DROPOUT_RATE)
     tokens = tokens + h25
-    tokens = layer_norm(
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["encoder.1.attention.norm.weight"]),
-        half(params["encoder.1.attention.norm.bias"]),
+        params["encoder.1.attention.norm.weight"],
+        params["encoder.1.attention.norm.bias"],
         dims=1,
         eps=1e-12,
     )
     h37 = linear(
         tokens,
         half(params["encoder.1.intermediate.weight"]),
-        half(params["encoder.1.intermediate.bias"]),
+        params["encoder.1.intermediate.bias"],
     )
     h37 = jax.nn.gelu(h37, approximate=False)
     h37 = linear(
-        h37,
-        half(params["encoder.1.output.weight"]),
-        half(params["encoder.1.output.bias"]),
+        h37, half(params["encoder.1.output.weight"]), params["encoder.1.output.bias"]
     )
     h37 = dropout(keys[4], h37, DROPOUT_RATE)
     tokens = tokens + h37
-    tokens = layer_norm(
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["encoder.1.norm.weight"]),
-        half(params["encoder.1.norm.bias"]),
+        params["encoder.1.norm.weight"],
+        params["encoder.1.norm.bias"],
         dims=1,
         eps=1e-12,
     )
     tokens = linear(
-        tokens, half(params["head.dense.weight"]), half(params["head.dense.bias"])
+        tokens, half(params["head.dense.weight"]), params["head.dense.bias"]
     )
     tokens = jax.nn.gelu(tokens, approximate=False)
-    tokens = layer_norm(
+    tokens = in_float32(
+        layer_norm,
         tokens,
-        half(params["head.norm.weight"]),
-        half(params["head.norm.bias"]),
+        params["head.norm.weight"],
+        params["head.norm.bias"],
         dims=1,
         eps=1e-12,
     )
     logits = linear(
-        tokens, half(params["embeddings.word.weight"]).T, half(params["decoder_bias"])
+        tokens, half(params["embeddings.word.weight"]).T, params["decoder_bias"]
     )
     return logits.astype(jnp.float32)
 

@@ -60,22 +60,27 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def half(array):
+    """In bfloat16; its gradient comes back in float32."""
+    return array.astype(jnp.bfloat16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(x.astype(jnp.float32), *arguments, **options))
+
+
 def linear(x, weight, bias):
-    return x @ weight + bias
+    return half(x @ weight + bias)
 
 
 def batch_norm(x, scale, shift, stats, mean, var, *, eps, momentum):
-    """Normalises with the statistics of the batch and updates the running ones.
-
-    In float32; x comes and goes in half precision.
-    """
+    """Normalises with the statistics of the batch and updates the running ones."""
     axes = tuple(range(x.ndim - 1))
-    full = x.astype(jnp.float32)
-    batch_mean, batch_var = full.mean(axes), full.var(axes)
+    batch_mean, batch_var = x.mean(axes), x.var(axes)
     stats[mean] = (1 - momentum) * stats[mean] + momentum * batch_mean
     stats[var] = (1 - momentum) * stats[var] + momentum * batch_var
-    y = (full - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
-    return y.astype(x.dtype)
+    return (x - batch_mean) * (lax.rsqrt(batch_var + eps) * scale) + shift
 
 
 def dropout(key, x, rate):
@@ -83,18 +88,14 @@ def dropout(key, x, rate):
     return jnp.where(keep, x / (1 - rate), 0)
 
 
-def half(array):
-    """In bfloat16; its gradient comes back in float32."""
-    return array.astype(jnp.bfloat16)
-
-
 def forward(params, stats, x, key):
     """The prediction and the new running statistics."""
     stats = dict(stats)
     keys = jax.random.split(key, 2)
     x = half(x)
-    x = linear(x, half(params["fc1.weight"]), half(params["fc1.bias"]))
-    x = batch_norm(
+    x = linear(x, half(params["fc1.weight"]), params["fc1.bias"])
+    x = in_float32(
+        batch_norm,
         x,
         params["bn1.weight"],
         params["bn1.bias"],
@@ -106,8 +107,9 @@ def forward(params, stats, x, key):
     )
     x = jax.nn.relu(x)
     x = dropout(keys[0], x, DROPOUT_RATE)
-    x = linear(x, half(params["fc2.weight"]), half(params["fc2.bias"]))
-    x = batch_norm(
+    x = linear(x, half(params["fc2.weight"]), params["fc2.bias"])
+    x = in_float32(
+        batch_norm,
         x,
         params["bn2.weight"],
         params["bn2.bias"],
@@ -119,7 +121,7 @@ def forward(params, stats, x, key):
     )
     x = jax.nn.relu(x)
     x = dropout(keys[1], x, DROPOUT_RATE)
-    logits = linear(x, half(params["fc3.weight"]), half(params["fc3.bias"]))
+    logits = linear(x, half(params["fc3.weight"]), params["fc3.bias"])
     return logits.astype(jnp.float32), stats
 
 

@@ -52,19 +52,30 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def half(array):
+    """In float16; its gradient comes back in float32."""
+    return array.astype(jnp.float16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(x.astype(jnp.float32), *arguments, **options))
+
+
 def linear(x, weight, bias):
-    return x @ weight + bias
+    return half(x @ weight + bias)
 
 
 def attention(q, k, v, last=None, *, causal=False):
-    """As jax.nn.dot_product_attention, whose softmax is float32 even for float64."""
-    scores = jnp.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    """Products are in half precision, scores and softmax in float32."""
+    scores = jnp.einsum("nthd,nshd->nhts", q, k).astype(jnp.float32)
+    scores = scores * q.shape[-1] ** -0.5
     if causal:
         scores = jnp.where(jnp.tri(q.shape[1], dtype=bool), scores, -jnp.inf)
     if last is not None:
         seen = jnp.arange(k.shape[1]) <= last[:, None, None, None]
         scores = jnp.where(seen, scores, -jnp.inf)
-    return jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v)
+    return jnp.einsum("nhts,nshd->nthd", half(jax.nn.softmax(scores)), v)
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):
@@ -75,41 +86,31 @@ def lstm(x, weight_ih, weight_hh, bias=0.0):
 
     def step(state, gates):
         h, c = state
-        gates = (gates + h @ weight_hh).astype(jnp.float32)
+        gates = (gates + h @ half(weight_hh)).astype(jnp.float32)
         i, f, g, o = jnp.split(gates, 4, axis=-1)
         c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
         h = (jax.nn.sigmoid(o) * jnp.tanh(c)).astype(x.dtype)
         return (h, c), h
 
-    gates = x @ weight_ih + bias
+    gates = half(x @ half(weight_ih) + bias)
     h = jnp.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = h.astype(jnp.float32)
     _, h = lax.scan(step, (h, c), jnp.swapaxes(gates, 0, 1))
     return jnp.swapaxes(h, 0, 1)
 
 
-def half(array):
-    """In float16; its gradient comes back in float32."""
-    return array.astype(jnp.float16)
-
-
 def forward(params, x, last):
     x = half(x)
-    placed = x + half(params["place.weight"])[:6]
+    placed = in_float32(jnp.add, x, params["place.weight"][:6])
     own = lstm(
-        placed,
-        half(params["rnn.kernel"]),
-        half(params["rnn.recurrent"]),
-        half(params["rnn.bias"]),
+        placed, params["rnn.kernel"], params["rnn.recurrent"], params["rnn.bias"]
     )
-    bare = lstm(
-        own, half(params["bare.weight_ih_l0"]), half(params["bare.weight_hh_l0"])
-    )
+    bare = lstm(own, params["bare.weight_ih_l0"], params["bare.weight_hh_l0"])
     full = lstm(
         bare,
-        half(params["deep.full.weight_ih_l0"]),
-        half(params["deep.full.weight_hh_l0"]),
-        half(params["deep.full.bias_ih_l0"]),
+        params["deep.full.weight_ih_l0"],
+        params["deep.full.weight_hh_l0"],
+        params["deep.full.bias_ih_l0"],
     )
     q = full.reshape(full.shape[0], 6, 2, 2)
     a1 = attention(q, q, q, last, causal=True)
@@ -118,7 +119,7 @@ def forward(params, x, last):
     a4 = attention(a3, q, a3, last)
     a5 = attention(a4, a3, q)
     f = a5.reshape(a5.shape[0], 24)
-    logits = linear(f, half(params["head.weight"]), half(params["head.bias"]))
+    logits = linear(f, half(params["head.weight"]), params["head.bias"])
     return logits.astype(jnp.float32)
 
 

@@ -38,20 +38,20 @@ def batches(arrays):
             yield tuple(array[picked] for array in arrays)
 
 
-def linear(x, weight, bias):
-    return x @ weight + bias
-
-
 def half(array):
     """In float16; its gradient comes back in float32."""
     return array.astype(jnp.float16)
 
 
+def linear(x, weight, bias):
+    return half(x @ weight + bias)
+
+
 def forward(params, x):
     x = half(x)
-    x = linear(x, half(params["fc1.weight"]), half(params["fc1.bias"]))
+    x = linear(x, half(params["fc1.weight"]), params["fc1.bias"])
     x = jax.nn.relu(x)
-    logits = linear(x, half(params["fc2.weight"]), half(params["fc2.bias"]))
+    logits = linear(x, half(params["fc2.weight"]), params["fc2.bias"])
     return logits.astype(jnp.float32)
 
 

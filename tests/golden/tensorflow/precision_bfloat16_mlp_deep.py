@@ -52,21 +52,21 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
-def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
-    """Normalises with the statistics of the batch and updates the running ones.
-
-    In float32; x comes and goes in half precision.
-    """
-    full = tf.cast(x, tf.float32)
-    mean, var = tf.nn.moments(full, axes=list(range(x.shape.rank - 1)))
-    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
-    running_var.assign((1 - momentum) * running_var + momentum * var)
-    y = tf.nn.batch_normalization(full, mean, var, shift, scale, eps)
-    return tf.cast(y, x.dtype)
-
-
 def half(x):
     return tf.cast(x, tf.bfloat16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(tf.cast(x, tf.float32), *arguments, **options))
+
+
+def batch_norm(x, scale, shift, running_mean, running_var, *, eps, momentum):
+    """Normalises with the statistics of the batch and updates the running ones."""
+    mean, var = tf.nn.moments(x, axes=list(range(x.shape.rank - 1)))
+    running_mean.assign((1 - momentum) * running_mean + momentum * mean)
+    running_var.assign((1 - momentum) * running_var + momentum * var)
+    return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 
 
 class MlpDeep(tf.Module):
@@ -94,8 +94,9 @@ class MlpDeep(tf.Module):
     def __call__(self, x):
         x = half(x)
         x = tf.matmul(x, half(self.fc1_weight))
-        x = tf.nn.bias_add(x, half(self.fc1_bias))
-        x = batch_norm(
+        x = in_float32(tf.nn.bias_add, x, self.fc1_bias)
+        x = in_float32(
+            batch_norm,
             x,
             self.bn1_weight,
             self.bn1_bias,
@@ -107,8 +108,9 @@ class MlpDeep(tf.Module):
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         x = tf.matmul(x, half(self.fc2_weight))
-        x = tf.nn.bias_add(x, half(self.fc2_bias))
-        x = batch_norm(
+        x = in_float32(tf.nn.bias_add, x, self.fc2_bias)
+        x = in_float32(
+            batch_norm,
             x,
             self.bn2_weight,
             self.bn2_bias,
@@ -120,7 +122,7 @@ class MlpDeep(tf.Module):
         x = tf.nn.relu(x)
         x = tf.nn.dropout(x, rate=DROPOUT_RATE)
         logits = tf.matmul(x, half(self.fc3_weight))
-        logits = tf.nn.bias_add(logits, half(self.fc3_bias))
+        logits = in_float32(tf.nn.bias_add, logits, self.fc3_bias)
         return tf.cast(logits, tf.float32)
 
 

@@ -52,15 +52,26 @@ def batches(arrays):
     return itertools.cycle(ready)
 
 
+def half(x):
+    return tf.cast(x, tf.float16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(tf.cast(x, tf.float32), *arguments, **options))
+
+
 def attention(q, k, v, last=None, *, causal=False):
-    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    """Products are in half precision, scores and softmax in float32."""
+    scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
+    scores = scores * q.shape[-1] ** -0.5
     if causal:
         seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
         scores = tf.where(seen, scores, scores.dtype.min)
     if last is not None:
         seen = tf.range(k.shape[1]) <= last[:, None, None, None]
         scores = tf.where(seen, scores, scores.dtype.min)
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    return tf.einsum("nhts,nshd->nthd", half(tf.nn.softmax(scores)), v)
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):
@@ -68,21 +79,17 @@ def lstm(x, weight_ih, weight_hh, bias=0.0):
 
     Products and outputs are in half precision, gates and cell in float32.
     """
-    gates = tf.tensordot(x, weight_ih, 1) + bias
+    gates = in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)
     h = tf.zeros((x.shape[0], weight_hh.shape[0]), x.dtype)
     c = tf.cast(h, tf.float32)
     outputs = []
     for step in tf.unstack(gates, axis=1):
-        step = tf.cast(step + tf.matmul(h, weight_hh), tf.float32)
+        step = tf.cast(step + tf.matmul(h, half(weight_hh)), tf.float32)
         i, f, g, o = tf.split(step, 4, axis=-1)
         c = tf.sigmoid(f) * c + tf.sigmoid(i) * tf.tanh(g)
         h = tf.cast(tf.sigmoid(o) * tf.tanh(c), x.dtype)
         outputs.append(h)
     return tf.stack(outputs, axis=1)
-
-
-def half(x):
-    return tf.cast(x, tf.float16)
 
 
 class Sequences(tf.Module):
@@ -102,16 +109,14 @@ class Sequences(tf.Module):
 
     def __call__(self, x, last):
         x = half(x)
-        placed = x + half(self.place_weight)[:6]
-        own = lstm(
-            placed, half(self.rnn_kernel), half(self.rnn_recurrent), half(self.rnn_bias)
-        )
-        bare = lstm(own, half(self.bare_weight_ih_l0), half(self.bare_weight_hh_l0))
+        placed = in_float32(tf.add, x, self.place_weight[:6])
+        own = lstm(placed, self.rnn_kernel, self.rnn_recurrent, self.rnn_bias)
+        bare = lstm(own, self.bare_weight_ih_l0, self.bare_weight_hh_l0)
         full = lstm(
             bare,
-            half(self.deep_full_weight_ih_l0),
-            half(self.deep_full_weight_hh_l0),
-            half(self.deep_full_bias_ih_l0),
+            self.deep_full_weight_ih_l0,
+            self.deep_full_weight_hh_l0,
+            self.deep_full_bias_ih_l0,
         )
         q = tf.reshape(full, (-1, 6, 2, 2))
         a1 = attention(q, q, q, last, causal=True)
@@ -121,7 +126,7 @@ class Sequences(tf.Module):
         a5 = attention(a4, a3, q)
         f = tf.reshape(a5, (-1, 24))
         logits = tf.matmul(f, half(self.head_weight))
-        logits = tf.nn.bias_add(logits, half(self.head_bias))
+        logits = in_float32(tf.nn.bias_add, logits, self.head_bias)
         return tf.cast(logits, tf.float32)
 
 

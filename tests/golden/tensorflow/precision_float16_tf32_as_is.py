@@ -35,14 +35,19 @@ def batches(arrays):
     return iter(data.repeat().prefetch(tf.data.AUTOTUNE))
 
 
+def half(x):
+    return tf.cast(x, tf.float16)
+
+
+def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function(tf.cast(x, tf.float32), *arguments, **options))
+
+
 def glorot_uniform(shape):
     fan_in, fan_out = (math.prod(shape[:-2]) * n for n in shape[-2:])
     limit = math.sqrt(6 / (fan_in + fan_out))
     return tf.random.uniform(shape, -limit, limit)
-
-
-def half(x):
-    return tf.cast(x, tf.float16)
 
 
 class MlpSmall(tf.Module):
@@ -56,10 +61,10 @@ class MlpSmall(tf.Module):
     def __call__(self, x):
         x = half(x)
         x = tf.matmul(x, half(self.fc1_weight))
-        x = tf.nn.bias_add(x, half(self.fc1_bias))
+        x = in_float32(tf.nn.bias_add, x, self.fc1_bias)
         x = tf.nn.relu(x)
         logits = tf.matmul(x, half(self.fc2_weight))
-        logits = tf.nn.bias_add(logits, half(self.fc2_bias))
+        logits = in_float32(tf.nn.bias_add, logits, self.fc2_bias)
         return tf.cast(logits, tf.float32)
 
 

@@ -1,0 +1,177 @@
+"""Trains alexnet_small with Keras on JAX."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import jax
+import keras
+import numpy as np
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+jax.config.update("jax_default_matmul_precision", "highest")
+keras.config.set_dtype_policy("mixed_float16")
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+
+def load_data(path):
+    """Returns the model's input and the targets."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32)
+    x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))  # N, H, W, C
+    y = tensors["y"].astype(np.int32)
+    return x, y
+
+
+def local_response_norm(x, size, alpha, beta, k):
+    """Divides by a sum of squares over neighbouring channels of N, H, W, C.
+
+    In float32; x comes and goes in half precision.
+    """
+    full = ops.cast(x, "float32")
+    sides = (size // 2, (size - 1) // 2)
+    squares = ops.pad(ops.square(full), ((0, 0), (0, 0), (0, 0), sides))
+    total = sum(squares[..., i : i + x.shape[-1]] for i in range(size))
+    return ops.cast(full / ops.power(k + alpha * total, beta), x.dtype)
+
+
+def build_model():
+    """Builds the model; pictures are N, H, W, C."""
+    x = keras.Input((67, 67, 3), name="x")
+    h1 = layers.Conv2D(12, (11, 11), strides=(4, 4), name="conv1")(x)
+    h2 = ops.relu(h1)
+    h3 = local_response_norm(h2, size=5, alpha=1e-4, beta=0.75, k=2.0)
+    h4 = layers.MaxPooling2D((3, 3), strides=(2, 2))(h3)
+    h4_padded = layers.ZeroPadding2D(((2, 2), (2, 2)))(h4)
+    h5 = layers.Conv2D(32, (5, 5), groups=2, name="conv2")(h4_padded)
+    h6 = ops.relu(h5)
+    h7 = local_response_norm(h6, size=5, alpha=1e-4, beta=0.75, k=2.0)
+    h8 = layers.MaxPooling2D((3, 3), strides=(2, 2))(h7)
+    h8_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h8)
+    h9 = layers.Conv2D(48, (3, 3), name="conv3")(h8_padded)
+    h10 = ops.relu(h9)
+    h10_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h10)
+    h11 = layers.Conv2D(48, (3, 3), groups=2, name="conv4")(h10_padded)
+    h12 = ops.relu(h11)
+    h12_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h12)
+    h13 = layers.Conv2D(32, (3, 3), groups=2, name="conv5")(h12_padded)
+    h14 = ops.relu(h13)
+    h15 = layers.MaxPooling2D((3, 3), strides=(2, 2))(h14)
+    h16 = layers.Flatten()(h15)
+    h17 = layers.Dense(64, name="fc6")(h16)
+    h18 = ops.relu(h17)
+    h19 = layers.Dropout(0.5)(h18)
+    h20 = layers.Dense(64, name="fc7")(h19)
+    h21 = ops.relu(h20)
+    h22 = layers.Dropout(0.5)(h21)
+    logits = layers.Dense(10, name="fc8")(h22)
+    return keras.Model(x, logits, name="alexnet_small")
+
+
+class AdamEpsOutside(keras.optimizers.Adam):
+    """Adam that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1."""
+
+    def update_step(self, gradient, variable, learning_rate):
+        lr = ops.cast(learning_rate, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        correction_1 = 1 - self.beta_1**step
+        correction_2 = ops.sqrt(1 - self.beta_2**step)
+        alpha = lr * correction_2 / correction_1
+        index = self._get_variable_index(variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        m = momentum + (1 - self.beta_1) * (gradient - momentum)
+        v = velocity + (1 - self.beta_2) * (ops.square(gradient) - velocity)
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        root = ops.sqrt(v) + self.epsilon * correction_2
+        self.assign_sub(variable, alpha * m / root)
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {variable.path: variable for variable in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = AdamEpsOutside(
+        learning_rate=LEARNING_RATE, beta_1=0.9, beta_2=0.999, epsilon=1e-8
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile="auto", steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        x[:rows],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()

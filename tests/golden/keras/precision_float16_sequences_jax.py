@@ -1,0 +1,187 @@
+"""Trains sequences with Keras on JAX."""
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "jax"
+
+import jax
+import keras
+import numpy as np
+from keras import layers, ops
+from safetensors.numpy import load_file
+
+jax.config.update("jax_default_matmul_precision", "highest")
+keras.config.set_dtype_policy("mixed_float16")
+
+BATCH_SIZE = 1000
+LEARNING_RATE = 0.001
+
+
+def load_data(path):
+    """Returns the list of the model's inputs and the targets."""
+    tensors = load_file(path)
+    x = tensors["x"].astype(np.float32)
+    last = tensors["last"].astype(np.int32)
+    y = tensors["y"].astype(np.int32)
+    return [x, last], y
+
+
+class PositionEmbedding(layers.Layer):
+    """Adds a trained vector to each place of a sequence."""
+
+    def __init__(self, rows, **kwargs):
+        super().__init__(**kwargs)
+        self.rows = rows
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            shape=(self.rows, input_shape[-1]), initializer="uniform", name="embeddings"
+        )
+
+    def call(self, x):
+        return x + self.embeddings[: x.shape[1]]
+
+
+def attention(q, k, v, mask=None, is_causal=False):
+    """Products are in half precision, scores and softmax in float32."""
+    scores = ops.cast(ops.einsum("nthd,nshd->nhts", q, k), "float32")
+    scores = scores * q.shape[-1] ** -0.5
+    if is_causal:
+        seen = ops.tril(ops.ones((q.shape[1], k.shape[1]), dtype="bool"))
+        scores = ops.where(seen, scores, float("-inf"))
+    if mask is not None:
+        scores = ops.where(mask, scores, float("-inf"))
+    weights = ops.cast(ops.softmax(scores), v.dtype)
+    return ops.einsum("nhts,nshd->nthd", weights, v)
+
+
+def padding_mask(last, keys):
+    """True up to the last token of each row: N, 1, 1, keys."""
+    return ops.less_equal(ops.arange(keys), ops.expand_dims(last, (1, 2, 3)))
+
+
+def build_model():
+    """Builds the model."""
+    x = keras.Input((6, 4), name="x")
+    last = keras.Input((), name="last", dtype="int32")
+    placed = PositionEmbedding(8, name="place")(x)
+    own = layers.LSTM(4, return_sequences=True, name="rnn")(placed)
+    bare = layers.LSTM(4, return_sequences=True, use_bias=False, name="bare")(own)
+    full = layers.LSTM(4, return_sequences=True, name="deep_full")(bare)
+    q = ops.reshape(full, (-1, 6, 2, 2))
+    mask = padding_mask(last, 6)
+    a1 = attention(q, q, q, mask=mask, is_causal=True)
+    a2 = attention(a1, q, a1, is_causal=True)
+    a3 = attention(a2, q, q, mask=mask)
+    a4 = attention(a3, q, a3, mask=mask)
+    a5 = attention(a4, a3, q)
+    f = layers.Flatten()(a5)
+    logits = layers.Dense(3, name="head")(f)
+    inputs = [x, last]
+    return keras.Model(inputs, logits, name="sequences")
+
+
+class AdamEpsOutside(keras.optimizers.Adam):
+    """Adam that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1."""
+
+    def update_step(self, gradient, variable, learning_rate):
+        lr = ops.cast(learning_rate, variable.dtype)
+        step = ops.cast(self.iterations + 1, variable.dtype)
+        correction_1 = 1 - self.beta_1**step
+        correction_2 = ops.sqrt(1 - self.beta_2**step)
+        alpha = lr * correction_2 / correction_1
+        index = self._get_variable_index(variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        m = momentum + (1 - self.beta_1) * (gradient - momentum)
+        v = velocity + (1 - self.beta_2) * (ops.square(gradient) - velocity)
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        root = ops.sqrt(v) + self.epsilon * correction_2
+        self.assign_sub(variable, alpha * m / root)
+
+
+def load_weights(model, path):
+    """Copies weights in the common layout (kernels O, I, H, W) into the model."""
+    layout = json.loads(Path(__file__).with_suffix(".layout.json").read_text())
+    variables = {variable.path: variable for variable in model.variables}
+    for name, weight in load_file(path).items():
+        place = layout[name]
+        weight = weight.reshape(place.get("view", weight.shape))
+        weight = weight.transpose(place.get("perm", range(weight.ndim)))
+        weight = weight.reshape(place.get("reshape", weight.shape))
+        variables[place["target"]].assign(weight)
+
+
+def compile_model(model):
+    """Sets how the model is trained."""
+    optimizer = AdamEpsOutside(
+        learning_rate=LEARNING_RATE, beta_1=0.9, beta_2=0.999, epsilon=1e-8
+    )
+    loss = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, reduction="sum_over_batch_size"
+    )
+    model.compile(
+        optimizer=optimizer, loss=loss, jit_compile="auto", steps_per_execution=1
+    )
+
+
+def fit(model, x, y, epochs, callbacks=None):
+    """Trains on the full batches of the data, in file order."""
+    if len(y) < BATCH_SIZE:
+        raise ValueError("the data has fewer rows than one batch")
+    rows = len(y) // BATCH_SIZE * BATCH_SIZE
+    return model.fit(
+        [array[:rows] for array in x],
+        y[:rows],
+        batch_size=BATCH_SIZE,
+        epochs=epochs,
+        shuffle=False,
+        callbacks=callbacks,
+        verbose=0,
+    )
+
+
+class LossPrinter(keras.callbacks.Callback):
+    """Prints the loss of every tenth step and ends the training after `steps`."""
+
+    def __init__(self, steps):
+        super().__init__()
+        self.steps, self.step, self.seen, self.total = steps, 0, 0, 0.0
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.seen, self.total = 0, 0.0
+
+    def on_train_batch_end(self, batch, logs=None):
+        # Keras reports the mean of the epoch so far.
+        seen = min(batch + 1, self.params["steps"])
+        total = logs["loss"] * seen
+        done, loss = seen - self.seen, (total - self.total) / (seen - self.seen)
+        self.seen, self.total = seen, total
+        if -self.step % 10 < done:  # a multiple of ten lies in these steps
+            print(f"step {self.step}: loss {loss:.6f}")
+        self.step += done
+        if self.step >= self.steps:
+            self.model.stop_training = True
+
+
+def main():
+    folder = Path(__file__).parent
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=folder / "data.safetensors")
+    parser.add_argument("--weights", default=folder / "weights.safetensors")
+    parser.add_argument("--steps", type=int, default=100)
+    arguments = parser.parse_args()
+
+    x, y = load_data(arguments.data)
+    model = build_model()
+    load_weights(model, arguments.weights)
+    compile_model(model)
+    printer = LossPrinter(arguments.steps)  # ends the last epoch
+    fit(model, x, y, epochs=arguments.steps, callbacks=[printer])
+
+
+if __name__ == "__main__":
+    main()
