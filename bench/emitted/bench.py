@@ -1,17 +1,17 @@
 """Emitted sources against plain hand-written ones of the same framework.
 
     python3 bench/emitted/bench.py [CASE...] [--build DIR] [--envs DIR] [--blocks 5]
-        [--bursts 10] [--threads N] [--quick] [--same] [--list]
+        [--bursts 10] [--threads N] [--quick] [--apart] [--same] [--list]
 
 A case is WORKLOAD/FRAMEWORK; either alone names all of its cases. The emitted source of
 a recipe runs in a real worker, the plain one (plain/<workload>_<framework>.py, for
-LibTorch plain/libtorch/<workload>.cc) in a process of its own, in paired blocks
-(bench/pairing). From the same weights on the same batches; the losses must agree, where
-there is dropout those of a training without it. The bar: a ratio of 1.02, with LibTorch
-1.01.
+LibTorch plain/libtorch/<workload>.cc) in the same process, in a thread of its own, in
+paired blocks (bench/pairing); for LibTorch and with --apart in a process of its own.
+From the same weights on the same batches; the losses must agree, where there is dropout
+those of a training without it. The bar: a ratio of 1.02, with LibTorch 1.01.
 
-What the method shows where there is nothing to see is measured first, a plain source
-against itself (no bar); with --same for all cases.
+What two processes of one source differ by is measured first, a plain source against
+itself (no bar); with --same for all cases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Paired blocks, their statistics, and the one line in which a benchmark ends.
 
-A block is two fresh processes that live at the same time. After a burst of each for
-warm-up their bursts alternate in random order, one running at a time, the other stopped.
+A block is two fresh processes that live at the same time, or one with both sides in it
+(sides.Together). After a burst of each for warm-up their bursts alternate in random
+order, one running at a time, the other stopped.
 The value of a block is d = log of the ratio of their mean ms/step, each mean without the slowest tenth
 of its bursts. The interval is Student's over the blocks (95%).
 """
