@@ -76,8 +76,8 @@ class Features(unittest.TestCase):
         self.addCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         for contender, says in [
-            ('framework = "libtorch", precision = "bfloat16"', "'precision'"),
-            ('framework = "keras2", precision = "float16"', "'precision'"),
+            ('framework = "libtorch", scaler = true', "'scaler'"),
+            ('framework = "keras2", backend = "jax"', "'backend'"),
             ('framework = "libtorch", workers = 2', "'workers'"),
             ('framework = "jax", cuda_allocator = "async"', "'cuda_allocator'"),
         ]:
