@@ -34,6 +34,8 @@ class Announced(bursts.Bursts):  # type: ignore[misc]
 def _serve(module: str, files: list[str]) -> None:
     if not sys.stdin.readline():
         return
+    # Meanwhile the worker may have chosen the processors of its own thread.
+    os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))
     try:
         bursts.train(module, Announced(), files)
     except SystemExit:

@@ -176,7 +176,8 @@ class Worker(Side):
         answers = [self._ask("run", steps=steps) for _ in range(self._parts)]
         ns = sum(answer["ns"] for answer in answers)
         self.burst_ns += ns
-        self.wait_ns += sum(answer.get("wait", {}).get("ns", 0) for answer in answers)
+        waits = [answer.get("wait", {}) for answer in answers]
+        self.wait_ns += sum(w.get("ns", 0) + w.get("first_ns", 0) for w in waits)
         return float(ns) / (steps * self._parts) / 1e6
 
     def close(self) -> None:
