@@ -29,12 +29,14 @@ constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
     scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
 )";
+// Half of the least number, added: a score leaves no trace in it, nor does the softmax in any gradient, and
+// both masks together are a number yet. Choosing by tf.where costs three kernels more, backward.
 constexpr const char* kCausal = R"(if causal:
-    seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
-    scores = tf.where(seen, scores, scores.dtype.min)
+    seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+    scores += (1 - seen) * (scores.dtype.min / 2)
 )";
-constexpr const char* kPadding = R"(seen = tf.range(k.shape[1]) <= last[:, None, None, None]
-scores = tf.where(seen, scores, scores.dtype.min)
+constexpr const char* kPadding = R"(after = tf.range(k.shape[1]) > last[:, None, None, None]
+scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
 )";
 // Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass, and
 // the step takes up to half as long again (docs/benchmarks.md).

@@ -67,8 +67,8 @@ def gelu(x):
 
 def attention(q, k, v, last):
     scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
-    seen = tf.range(k.shape[1]) <= last[:, None, None, None]
-    scores = tf.where(seen, scores, scores.dtype.min)
+    after = tf.range(k.shape[1]) > last[:, None, None, None]
+    scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
     return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
 
 

@@ -66,11 +66,11 @@ def attention(q, k, v, last=None, *, causal=False):
     scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
-        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], tf.bool), -1, 0)
-        scores = tf.where(seen, scores, scores.dtype.min)
+        seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
+        scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
-        seen = tf.range(k.shape[1]) <= last[:, None, None, None]
-        scores = tf.where(seen, scores, scores.dtype.min)
+        after = tf.range(k.shape[1]) > last[:, None, None, None]
+        scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
     return tf.einsum("nhts,nshd->nthd", half(tf.nn.softmax(scores)), v)
 
 
