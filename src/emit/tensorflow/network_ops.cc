@@ -21,12 +21,14 @@ constexpr const char* kLrn = R"(def local_response_norm(x, *, size, alpha, beta,
     return x / (k + alpha * total) ** beta
 )";
 constexpr const char* kAttention = R"(def attention(q, k, v$last$$causal$):
-    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
+    scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
 )";
 // The sums over keys are not rounded.
 constexpr const char* kMixedAttention = R"(def attention(q, k, v$last$$causal$):
     """Products are in half precision, scores and softmax in float32."""
-    scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
+    q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
+    scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
 )";
 // Half of the least number, added: a score leaves no trace in it, nor does the softmax in any gradient, and
@@ -35,7 +37,7 @@ constexpr const char* kCausal = R"(if causal:
     seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
     scores += (1 - seen) * (scores.dtype.min / 2)
 )";
-constexpr const char* kPadding = R"(after = tf.range(k.shape[1]) > last[:, None, None, None]
+constexpr const char* kPadding = R"(after = tf.range(scores.shape[-1]) > last[:, None, None, None]
 scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
 )";
 // Unrolled: a loop within the graph, as tf.scan makes, keeps every state in lists for the backward pass, and
@@ -76,7 +78,7 @@ constexpr NetworkHelpers kHelpers = {
     .attention = kAttention,
     .causal = kCausal,
     .padding = kPadding,
-    .product = "return tf.einsum(\"nhts,nshd->nthd\", tf.nn.softmax(scores), v)\n",
+    .product = "return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))\n",
     .lstm = kLstm,
     .gates = "tf.tensordot(x, weight_ih, 1)",
     .biased_gates = "tf.tensordot(x, weight_ih, 1) + bias",
@@ -94,7 +96,7 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
   NetworkHelpers texts = kHelpers;
   if (mixed) {
     texts.attention = kMixedAttention;
-    texts.product = "return tf.einsum(\"nhts,nshd->nthd\", half(tf.nn.softmax(scores)), v)\n";
+    texts.product = "return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))\n";
     texts.lstm = kMixedLstm;
     texts.gates = "tf.tensordot(x, half(weight_ih), 1)";
     texts.biased_gates = "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)";

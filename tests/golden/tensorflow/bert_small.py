@@ -66,10 +66,11 @@ def gelu(x):
 
 
 def attention(q, k, v, last):
-    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
-    after = tf.range(k.shape[1]) > last[:, None, None, None]
+    q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
+    scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
+    after = tf.range(scores.shape[-1]) > last[:, None, None, None]
     scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
 
 
 class BertSmall(tf.Module):

@@ -63,15 +63,16 @@ def in_float32(function, x, *arguments, **options):
 
 def attention(q, k, v, last=None, *, causal=False):
     """Products are in half precision, scores and softmax in float32."""
-    scores = tf.cast(tf.einsum("nthd,nshd->nhts", q, k), tf.float32)
+    q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
+    scores = tf.cast(tf.matmul(q, k, transpose_b=True), tf.float32)
     scores = scores * q.shape[-1] ** -0.5
     if causal:
         seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
-        after = tf.range(k.shape[1]) > last[:, None, None, None]
+        after = tf.range(scores.shape[-1]) > last[:, None, None, None]
         scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.einsum("nhts,nshd->nthd", half(tf.nn.softmax(scores)), v)
+    return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):

@@ -53,14 +53,15 @@ def batches(arrays):
 
 
 def attention(q, k, v, last=None, *, causal=False):
-    scores = tf.einsum("nthd,nshd->nhts", q, k) * q.shape[-1] ** -0.5
+    q, k, v = (tf.transpose(heads, (0, 2, 1, 3)) for heads in (q, k, v))
+    scores = tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
     if causal:
         seen = tf.linalg.band_part(tf.ones(scores.shape[2:], scores.dtype), -1, 0)
         scores += (1 - seen) * (scores.dtype.min / 2)
     if last is not None:
-        after = tf.range(k.shape[1]) > last[:, None, None, None]
+        after = tf.range(scores.shape[-1]) > last[:, None, None, None]
         scores += tf.cast(after, scores.dtype) * (scores.dtype.min / 2)
-    return tf.einsum("nhts,nshd->nthd", tf.nn.softmax(scores), v)
+    return tf.transpose(tf.matmul(tf.nn.softmax(scores), v), (0, 2, 1, 3))
 
 
 def lstm(x, weight_ih, weight_hh, bias=0.0):
