@@ -178,7 +178,7 @@ JAX = [
 TENSORFLOW = [
     Edit(
         "eps_inside",
-        (("tf.sqrt(v) + EPSILON", "tf.sqrt(v + EPSILON)"),),
+        (("tf.sqrt(square) + EPSILON", "tf.sqrt(square + EPSILON)"),),
         FIRST_UPDATE,
         INSIDE_WORDS,
     ),
