@@ -52,6 +52,7 @@ std::vector<size_t> despike(std::vector<double>& values) {
 
 // A straight line through values at t = 0, 1, 2, ...
 struct Line {
+  double steps = 0;  // that it covers
   double slope = 0;
   double times = 0;      // sum (t - mean t)^2
   double residuals = 0;  // sum of squares about the line
@@ -59,7 +60,7 @@ struct Line {
 };
 
 Line fit_line(std::span<const double> values) {
-  Line line;
+  Line line{.steps = static_cast<double>(values.size())};
   const double centre = mean(values);
   const double middle = (static_cast<double>(values.size()) - 1) / 2;
   double products = 0;
@@ -108,10 +109,9 @@ bool compare_halves(std::span<const double> last, double long_run, double tolera
 bool has_trend(std::span<const double> logs, const std::vector<size_t>& starts, double long_run,
                double tolerance, SteadyState& state) {
   const Line line = last_line(logs, starts, long_run);
-  const double length = static_cast<double>(logs.size());
-  const double error = line.times > 0 ? std::sqrt(long_run / line.times) * length : 0;
-  state.trend = std::expm1(line.slope * length);
-  return drifts(line.slope * length, error, kTrendZ, tolerance);
+  const double error = line.times > 0 ? std::sqrt(long_run / line.times) * line.steps : 0;
+  state.trend = std::expm1(line.slope * line.steps);
+  return drifts(line.slope * line.steps, error, kTrendZ, tolerance);
 }
 
 // Where MSER-5 would start (White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics

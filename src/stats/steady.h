@@ -13,7 +13,7 @@
 //    Cross-check by MSER-5: where it would start later, in the first half of that segment, and what it leaves
 //    out differs (99%), it is believed: the rest of a slow decay, too small for PELT to cut.
 // 4. Drift. Within the last segment the second half must not differ from the first, and its trend must not
-//    carry the series away. PELT cuts a slow drift into stairs: where one straight line fits several segments
+//    carry it away. PELT cuts a slow drift into stairs: where one straight line fits several segments
 //    at the end no worse than their levels do, its slope is the trend; so a drift is seen for what it is, and
 //    one late step is not taken for one. Both: significant (99%, 99.9%) *and* larger than `tolerance`.
 //    A series that changes level twice or more in its second half is drifting, too.
@@ -53,8 +53,8 @@ struct SteadyState {
   // Second half of the last segment over its first half: 0.01 = 1% slower; with its 99% interval.
   double drift = 0;
   Interval drift_interval;
-  // The trend carried over the whole series but the skipped steps: 0.05 = the end is 5% slower than the
-  // start.
+  // The trend over the steps that its line covers: 0.05 = their end is 5% slower than their start. Not
+  // carried further: a slope of a hundred steps says nothing about ten thousand.
   double trend = 0;
   // drift_interval lies within +-tolerance: not only is no drift seen, one of that size is excluded.
   bool equivalent = false;

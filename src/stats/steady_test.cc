@@ -121,6 +121,15 @@ TEST(Steady, ADriftIsMeasured) {
   EXPECT_NEAR(state.trend, std::expm1(0.04), 0.004);
 }
 
+// The last 150 of 8,000 steps climb by 10%, as beside a neighbour that begins to work.
+TEST(Steady, AClimbAtTheEndIsNotCarriedOverTheWholeSeries) {
+  const std::vector<double> ms =
+      steps(8000, 0.005, 0, 3, [](double i) { return std::max(0.0, 0.1 * (i - 7850) / 150); });
+  const SteadyState state = find_steady(ms).value();
+  EXPECT_GT(state.trend, 0.01);
+  EXPECT_LT(state.trend, 0.15);
+}
+
 TEST(Steady, SpikesAreNamedAndMoveNothing) {
   std::vector<double> ms = steps(200, 0.01, 0, 3, flat);
   const SteadyState before = find_steady(ms).value();
