@@ -242,16 +242,20 @@ class Loop(Side):
         return answer
 
 
-class Guest(Loop):
-    """A loop in the process of a worker, in a thread of its own; one of them runs."""
-
-    def __init__(self, host: Worker) -> None:
-        self.steps, self._process = host.steps, host._process
-        self._ask()  # until it is built
+class Housemate(Side):
+    """Of two in one process, each in its thread: whoever is not asked waits."""
 
     def freeze(self) -> None: ...
 
     def thaw(self) -> None: ...
+
+
+class Guest(Housemate, Loop):
+    """A loop in the process of a worker."""
+
+    def __init__(self, host: Worker) -> None:
+        self.steps, self._process = host.steps, host._process
+        self._ask()  # until it is built
 
     def close(self) -> None:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -259,12 +263,8 @@ class Guest(Loop):
         self._process.stdout.close()
 
 
-class Host(Worker):
+class Host(Housemate, Worker):
     """A worker that a loop lives with."""
-
-    def freeze(self) -> None: ...
-
-    def thaw(self) -> None: ...
 
 
 class Together:

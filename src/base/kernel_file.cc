@@ -79,9 +79,11 @@ Result<std::string> read_kernel_file_in_time(const fs::path& path, int64_t patie
   return late;
 }
 
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
 std::string kernel_line(const fs::path& path) {
   const auto text = read_kernel_file_in_time(path);
-  return text ? text->substr(0, text->find('\n')) : "";
+  return text ? first_line(*text) : "";
 }
 
 }  // namespace bakeoff

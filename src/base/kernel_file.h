@@ -23,7 +23,8 @@ Result<std::string> read_kernel_file_in_time(
     const fs::path& path, int64_t patience_ns = 2'000'000'000,
     std::function<Result<std::string>(const fs::path&)> read = read_kernel_file);
 
-// Its first line, read in time; empty where it cannot be.
+std::string first_line(const std::string& text);
+// The first line of a file, read in time; empty where it cannot be.
 std::string kernel_line(const fs::path& path);
 
 }  // namespace bakeoff

@@ -13,8 +13,6 @@
 namespace bakeoff::sample {
 namespace {
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 Result<int64_t> whole_number(const fs::path& file) {
   TRY(const std::string text, read_kernel_file(file));
   const std::string line = first_line(text);

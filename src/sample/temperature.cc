@@ -17,9 +17,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 // Neither colder nor hotter is a processor that computes: a sensor that says so is not connected.
 constexpr double kColdest = -50, kHottest = 200;
 
-std::string first_line(const fs::path& file) {
+std::string line_of(const fs::path& file) {
   const auto text = read_kernel_file(file);
-  return text ? text->substr(0, text->find('\n')) : "";
+  return text ? first_line(*text) : "";
 }
 
 // Drivers of sensors within processors.
@@ -38,7 +38,7 @@ std::vector<fs::path> files_in(const fs::path& folder, const char* key, bool (*w
   std::vector<fs::path> found;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code)) {
-    if (!wanted(first_line(entry.path() / key))) continue;
+    if (!wanted(line_of(entry.path() / key))) continue;
     const auto file = std::find_if(files.begin(), files.end(), [&](const std::string& name) {
       return fs::exists(entry.path() / name, code);
     });
