@@ -24,7 +24,7 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
 
 from bakeoff_runner.transfers import Transfer
 
@@ -47,7 +47,6 @@ __all__ = [
     "ParityRequest",
     "RunCommand",
     "RunResult",
-    "Shown",
     "TrainCommands",
     "Transfer",
     "load_adapter",
@@ -138,17 +137,12 @@ class RunResult:
     loss: Optional[float] = None  # of the last step if it is at hand at no cost
     steps: Optional[int] = None  # really run, where that is not what was asked for
     wait: Optional[BatchWait] = None  # for batches, where it can be told from the rest
-    # Element 0 of every trained parameter after the last update, by canonical name,
-    # read before the clock stops. Element 0 is the same one in every layout.
-    probe: Optional[Mapping[str, float]] = None
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The losses of the last `run`, for the audit; at least one of both."""
-
-    losses: Optional[list[float]] = None  # of each step, before its update
-    mean_loss: Optional[float] = None  # where the framework's loop shows no single one
+    # What proves the work, told with the answer: the loss of each step before its
+    # update, or the mean of all where the framework's loop shows no single one; and
+    # the sum of every trained parameter after the last update, by canonical name.
+    losses: Optional[Sequence[float]] = None
+    mean_loss: Optional[float] = None
+    sums: Optional[Mapping[str, float]] = None
 
 
 @dataclass(frozen=True)
@@ -162,8 +156,8 @@ class TrainCommands(ABC):
     """What a training loop asks for its next burst; the worker implements it.
 
     `next` blocks until the supervisor sends something. It serves what leaves the loop
-    where it stands (``memory``, ``restore``, ``nudge``, ``shown``) itself, through the
-    adapter's methods of these names, returns a `RunCommand` for a ``run``, and None when the loop
+    where it stands (``memory``, ``restore``) itself, through the adapter's methods of these
+    names, and so the nudge that a ``run`` may begin with; it returns a `RunCommand` for a ``run``, and None when the loop
     must be left: because of a request of another kind, which the worker then serves,
     or because the supervisor is gone. Every command is to be answered once, before the
     next one is asked for. `mark` stamps the end of a step into the ring: it costs well
@@ -302,13 +296,10 @@ class Adapter(ABC):
     def nudge(self, changes: Mapping[str, Array]) -> None:
         """Adds `changes`, by canonical name, to the parameters as they are now.
 
-        Complete when it returns. May be called from within the training loop.
+        Called right before the steps of a `run`, its time counts. May be called from
+        within the training loop.
         """
         raise AdapterError("this framework's adapter cannot change parameters")
-
-    def shown(self) -> Shown:
-        """The losses of the last `run`, which kept them where they were computed."""
-        raise AdapterError("this framework's adapter keeps no losses of a run")
 
     def state(self) -> dict[str, Array]:
         """Parameters and buffers as training has left them, canonical.

@@ -49,12 +49,14 @@ class _Session(TrainCommands):
         channel: Channel,
         mark: Callable[[], None],
         between: Mapping[str, Callable[[Request], Fields]],
+        nudge: Callable[[Path], None],
         ranges: Optional[Ranges] = None,
     ) -> None:
         self._channel = channel
         self._mark = mark if ranges is None else ranges.marking(mark)
         self._ranges = ranges
         self._between = between  # operations that leave the training loop as it is
+        self._nudge = nudge
         self._waiting: Optional[Request] = None  # received, not yet taken
         self._open: Optional[Request] = None  # taken by the training loop
         self._steps = 0
@@ -89,9 +91,16 @@ class _Session(TrainCommands):
                 return None
             try:
                 steps = _count(request, "steps")
+                changes = _path(request, "nudge")
             except ProtocolError as error:
                 self._channel.fail(request.id, "protocol", error)
                 continue
+            if changes is not None:
+                try:
+                    self._nudge(changes)
+                except Exception as error:
+                    self._channel.fail(request.id, "run", error)
+                    continue
             self._open, self._steps = request, steps
             if self._ranges is not None:
                 self._ranges.begin(steps)
@@ -126,8 +135,10 @@ class _Session(TrainCommands):
                 "wall_ns": wall_ns,
                 "steps": self._steps if result.steps is None else result.steps,
                 "loss": result.loss,
-                **({} if result.wait is None else {"wait": asdict(result.wait)}),
-                **({} if result.probe is None else {"probe": result.probe}),
+                **_told("wait", None if result.wait is None else asdict(result.wait)),
+                **_told("losses", result.losses),
+                **_told("mean_loss", result.mean_loss),
+                **_told("sums", result.sums),
             },
         )
 
@@ -158,10 +169,10 @@ class Worker:
         between: Mapping[str, Callable[[Request], Fields]] = {
             "memory": lambda _: self._memory(),
             "restore": self._restore,
-            "nudge": self._nudge,
-            "shown": self._shown,
         }
-        self._session = _Session(channel, marker(ring), between, ranges)
+        self._session = _Session(
+            channel, marker(ring), between, self._nudge, ranges
+        )
         self._adapter: Optional[Adapter] = None
         self._built = False
         self._predicts = False
@@ -338,17 +349,8 @@ class Worker:
         self._the_adapter().restore()
         return {}
 
-    def _nudge(self, request: Request) -> Fields:
-        changes = _path(request, "changes")
-        if changes is None:
-            raise ProtocolError("'changes' is missing")
-        self._require_build()
+    def _nudge(self, changes: Path) -> None:
         self._the_adapter().nudge(read_safetensors(changes))
-        return {}
-
-    def _shown(self, request: Request) -> Fields:
-        self._require_build()
-        return asdict(self._the_adapter().shown())
 
     def _serve_requests(self, request: Request) -> Fields:
         requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")
@@ -420,6 +422,11 @@ def _count(request: Request, key: str) -> int:
     if type(value) is not int or value < 1:
         raise ProtocolError(f"'{key}' is not a positive integer")
     return value
+
+
+def _told(key: str, value: Any) -> Fields:
+    """A field of an answer; none where there is nothing to tell."""
+    return {} if value is None else {key: value}
 
 
 def _at_least_float32(array: Any) -> Any:

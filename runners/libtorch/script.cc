@@ -104,14 +104,6 @@ class LibtorchAdapter : public Adapter {
         if (target == mine.end()) throw AdapterError("the model trains no '" + name + "'");
         Tensor(target->second).add_(like(change, target->second));
       }
-      barrier();
-    });
-  }
-  std::vector<double> shown() override {
-    return guarded([&] {
-      std::vector<double> losses;
-      for (const Tensor& loss : kept_) losses.push_back(loss.item<double>());
-      return losses;
     });
   }
   std::vector<std::string> batch_hashes(int64_t count,
@@ -316,34 +308,24 @@ class LibtorchAdapter : public Adapter {
 
   Burst burst(int64_t steps, Ring& ring) {
     need_optimizer();
-    kept_.clear();
+    std::vector<Tensor> kept;
     built_->waits.take();
     const int64_t start = now_ns();
     for (int64_t n = 0; n < steps; ++n) {
-      kept_.push_back(built_->step().detach());
+      kept.push_back(built_->step().detach());
       ring.mark();
     }
     barrier();
-    Burst done{.probe = probe()};
-    done.ns = now_ns() - start;
-    done.loss = kept_.back().item<double>();
-    done.wait = built_->waits.take();
+    Burst done{.ns = now_ns() - start, .wait = built_->waits.take(), .sums = sums()};
+    for (const Tensor& loss : kept) done.losses.push_back(loss.item<double>());
+    done.loss = done.losses.back();
     return done;
   }
 
-  // Element 0 of every trained parameter.
-  std::map<std::string, double> probe() const {
-    std::vector<Tensor> first;
-    for (const auto& [name, parameter] : trained_) {
-      Tensor one = parameter.detach();
-      while (one.dim() > 0) one = one.select(0, 0);
-      first.push_back(one);
-    }
+  // Of every trained parameter.
+  std::map<std::string, double> sums() const {
     std::map<std::string, double> seen;
-    if (first.empty()) return seen;
-    const Tensor all = torch::stack(first).to(torch::kCPU, torch::kFloat64);
-    for (size_t i = 0; i < trained_.size(); ++i)
-      seen[trained_[i].first] = all[static_cast<int64_t>(i)].item<double>();
+    for (const auto& [name, parameter] : trained_) seen[name] = parameter.detach().sum().item<double>();
     return seen;
   }
 
@@ -351,7 +333,6 @@ class LibtorchAdapter : public Adapter {
   std::unique_ptr<Built> built_;
   Tensors initial_;
   std::vector<std::pair<std::string, Tensor>> trained_;
-  std::vector<Tensor> kept_;  // losses of the last burst
   bool train_ = true;
 };
 

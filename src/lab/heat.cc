@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <thread>
@@ -81,6 +82,7 @@ class Heat {
     each("warming up", [&](Member& member) {
       finish_warm_up(member);
       rehearse(plan_, member);
+      plan_burst(member);  // what others on the machine take makes steps longer, never shorter
     });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
@@ -162,6 +164,12 @@ class Heat {
     }
   }
 
+  void plan_burst(Member& member) const {
+    const recipe::Race& race = plan_.recipe.race;
+    member.burst_steps =
+        stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, kLongestBlock * leader_block_s_);
+  }
+
   void finish_warm_up(Member& member) {
     const recipe::Race& race = plan_.recipe.race;
     const double cap_s = kLongestBlock * leader_block_s_;
@@ -169,8 +177,10 @@ class Heat {
     if (cap_s > 0 && member.step_s > 0)
       steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
     for (int run = 0; run < kWarmUpRuns; ++run) {
+      const double before_s = run > 0 ? member.step_s : std::numeric_limits<double>::infinity();
       warm_up(member, sensing_, steps);
-      member.burst_steps = stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, cap_s);
+      member.step_s = std::min(member.step_s, before_s);
+      plan_burst(member);
       const bool tells = static_cast<double>(steps) * member.step_s >= kTellingWarmUp ||
                          member.burst_steps < std::max(kWarmUpGrowth, 4 * steps);
       if (tells || steps <= 0 || !member.worker->ok() || proc::interrupted()) return;

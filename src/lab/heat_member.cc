@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <random>
 
 #include "base/clock.h"
@@ -13,6 +15,7 @@
 #include "lab/barrier.h"
 #include "lab/controls.h"
 #include "lab/usage.h"
+#include "stats/trimmed.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -55,22 +58,28 @@ int64_t lead_steps(const Member& member) {
   return std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1, std::max<int64_t>(1, member.burst_steps));
 }
 
-// The file is there for the time of the request only.
-std::optional<int64_t> nudge(const Plan& plan, Member& member, const Nudge& changes) {
-  const fs::path file = new_shared_file(plan);
-  const Status written = write_nudge(*member.audit, changes, file);
-  std::optional<int64_t> ns;
-  if (written)
-    ns = member.worker->nudge(file);
-  else
-    member.trial.failure = Failure{"nudge", written.error().message, {}};
-  std::error_code ignored;
-  fs::remove(file, ignored);
-  return ns;
-}
+// A file of changes while it lives; removed with it.
+class NudgeFile {
+ public:
+  NudgeFile(const Plan& plan, const AuditGround& ground, const Nudge& changes) : path_(new_shared_file(plan)) {
+    written_ = write_nudge(ground, changes, path_);
+  }
+  ~NudgeFile() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  NudgeFile(const NudgeFile&) = delete;
+  NudgeFile& operator=(const NudgeFile&) = delete;
+  const fs::path& path() const { return path_; }
+  const Status& written() const { return written_; }
 
-// What comes before the clock starts. False: it failed.
-bool prepare_burst(const Plan& plan, Member& member, ShownBurst& shown, Burst& burst) {
+ private:
+  fs::path path_;
+  Status written_ = Done{};
+};
+
+// What comes before the clock starts: back to the initial weights, and the lead-in. False: it failed.
+bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   Worker& worker = *member.worker;
   if (member.audit) {
     auto drawn = draw_nudge(*member.audit);
@@ -84,25 +93,69 @@ bool prepare_burst(const Plan& plan, Member& member, ShownBurst& shown, Burst& b
   }
   const auto lead = worker.lead_in(lead_steps(member));
   if (!lead) return false;
+  member.step_s = std::min(member.step_s, lead->burst.ms_per_step() / 1e3);
   shown.lead = burst.lead_steps = lead->burst.steps;
   burst.lead_ns = lead->burst.went_by_ns;
-  if (!member.audit) return true;
-  const auto ns = nudge(plan, member, shown.nudge);
-  burst.nudge_ns = ns.value_or(0);
-  return ns.has_value();
+  return true;
 }
 
-// Asks for what an audit needs.
-void keep_evidence(const Plan& plan, Member& member, const Ran& ran, ShownBurst shown) {
-  const auto losses = member.worker->shown();
-  if (!losses) return;
+// The burst itself. The changes are in memory for the time of the request only.
+std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBurst& shown, bool counts) {
+  Worker& worker = *member.worker;
+  std::optional<NudgeFile> file;
+  if (member.audit) {
+    file.emplace(plan, *member.audit, shown.nudge);
+    if (!file->written()) {
+      member.trial.failure = Failure{"nudge", file->written().error().message, {}};
+      return std::nullopt;
+    }
+  }
+  const fs::path nudge = file ? file->path() : fs::path();
+  return counts ? worker.run(member.burst_steps, "run", nudge) : worker.lead_in(1, nudge);
+}
+
+// Takes over what an audit needs; asks for the parameters where the burst is drawn.
+void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn, ShownBurst shown) {
   shown.burst = member.trial.bursts.size() + member.trial.void_bursts.size();
   shown.steps = ran.burst.steps;
-  shown.losses = losses->losses;
-  shown.mean_loss = losses->mean;
-  shown.probe = ran.probe;
-  shown.state = new_shared_file(plan);
-  if (member.worker->state(shown.state)) member.shown.push_back(std::move(shown));
+  shown.losses = ran.losses;
+  shown.mean_loss = ran.mean_loss;
+  shown.sums = ran.sums;
+  if (drawn) {
+    shown.state = new_shared_file(plan);
+    if (!member.worker->state(shown.state)) return;
+  }
+  member.shown.push_back(std::move(shown));
+}
+
+// Mean loss of a burst's steps.
+double mean_loss(const ShownBurst& shown) {
+  if (shown.mean_loss || shown.losses.empty())
+    return shown.mean_loss.value_or(std::numeric_limits<double>::quiet_NaN());
+  return std::accumulate(shown.losses.begin(), shown.losses.end(), 0.0) /
+         static_cast<double>(shown.losses.size());
+}
+
+// The bursts to audit: those that were drawn, and the one whose losses lie furthest from the others'.
+std::vector<size_t> to_audit(const std::vector<ShownBurst>& all) {
+  std::vector<size_t> chosen;
+  std::vector<double> means;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].state.empty()) chosen.push_back(i);
+    means.push_back(mean_loss(all[i]));
+  }
+  const double middle = stats::median(means);
+  std::optional<size_t> furthest;
+  double most = 0.05 * std::abs(middle);  // batches differ
+  for (size_t i = 0; i < all.size(); ++i) {
+    const double off = std::abs(means[i] - middle);
+    if (off <= most) continue;  // no number is further than any
+    furthest = i;
+    most = off;
+    if (!std::isfinite(off)) break;
+  }
+  if (furthest && all[*furthest].state.empty()) chosen.push_back(*furthest);
+  return chosen;
 }
 
 }  // namespace
@@ -170,7 +223,7 @@ void rehearse(const Plan& plan, Member& member) {
   member.worker->thaw();
   ShownBurst ignored;
   Burst burst;
-  if (prepare_burst(plan, member, ignored, burst)) member.worker->lead_in(1);
+  if (prepare_burst(member, ignored, burst)) nudge_and_run(plan, member, ignored, false);
   member.worker->freeze();
   take_failure(member);
 }
@@ -182,13 +235,13 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) 
   Burst before;
   std::optional<Ran> ran;
   std::map<std::string, double> used;
-  if (prepare_burst(plan, member, shown, before)) {
+  if (prepare_burst(member, shown, before)) {
     const UsageMark begin = sensing.begin(member.sensors);
-    ran = member.worker->run(member.burst_steps);
+    ran = nudge_and_run(plan, member, shown, true);
     used = sensing.end(member.sensors, begin, member.trial);
   }
   // Drawn when it is over: it cannot be another burst for that.
-  if (ran && member.audit && chance(draw)) keep_evidence(plan, member, *ran, std::move(shown));
+  if (ran && member.audit) keep_evidence(plan, member, *ran, chance(draw), std::move(shown));
   if (ran) member.worker->freeze();
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
   const double used_s = std::max(0.0, tree_cpu_s(member.sensors.pid) - used_before_s);
@@ -196,7 +249,6 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) 
   if (ran) {
     ran->burst.lead_steps = before.lead_steps;
     ran->burst.lead_ns = before.lead_ns;
-    ran->burst.nudge_ns = before.nudge_ns;
     ran->burst.switches = std::llround(of("involuntary_switches"));
     ran->burst.used = std::move(used);
     member.jump_ns = ran->jump_ns;
@@ -208,18 +260,20 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) 
 }
 
 void audit(const std::string& group, Member& member) {
-  for (const ShownBurst& shown : member.shown) {
-    auto found = audit_burst(*member.audit, shown, group);
-    std::error_code ignored;
-    fs::remove(shown.state, ignored);
-    if (member.trial.failure) continue;
+  for (const size_t i : to_audit(member.shown)) {
+    if (member.trial.failure) break;
+    auto found = audit_burst(*member.audit, member.shown[i], group);
     if (!found) {
       member.trial.failure = Failure{"audit", found.error().message, {}};
-      continue;
+      break;
     }
     if (!found->differs.empty() && !member.trial.invalid)
       member.trial.invalid = "did other work in a timed burst than it was proven for: " + found->differs;
     member.trial.audits.push_back(std::move(*found));
+  }
+  std::error_code ignored;
+  for (const ShownBurst& shown : member.shown) {
+    if (!shown.state.empty()) fs::remove(shown.state, ignored);
   }
   member.shown.clear();
 }

@@ -22,7 +22,7 @@ struct Member {
   int64_t burst_steps = 2;
   double step_s = 0;  // the last one known of the warm-up
   const AuditGround* audit = nullptr;  // none: its bursts go on from each other, and nobody audits them
-  std::vector<ShownBurst> shown = {};  // what it showed of the bursts that were drawn
+  std::vector<ShownBurst> shown = {};  // what it showed of its bursts
   // Of the round under way.
   int64_t cpu_ns = 0;
   int64_t jump_ns = 0;
@@ -33,13 +33,13 @@ struct Member {
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member);
 // Steps before the bursts, with the machine to itself; they also tell how long a burst is.
 void warm_up(Member& member, Sensing& sensing, int64_t steps);
-// Once more before the bursts: back to the initial weights, a lead-in, a nudge. What a framework compiles for
+// Once before the bursts: back to the initial weights, a lead-in, a nudge. What a framework compiles for
 // these is compiled afterwards.
 void rehearse(const Plan& plan, Member& member);
 // Back to the initial weights, lead-in, nudge, and the burst itself. `draw`: it may be asked for its
 // parameters after it, with this probability.
 void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw);
-// Has the referee compute the drawn bursts; a trial that shows anything else is invalid.
+// Has the referee compute the drawn bursts, and one whose losses lie apart; a trial that shows anything else is invalid.
 void audit(const std::string& group, Member& member);
 // Single steps more tell outstanding work from threads that only spin (lab/barrier.h).
 void judge_barrier(Member& member);

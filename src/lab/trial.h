@@ -48,20 +48,17 @@ struct Burst {
   std::optional<BatchWait> wait = {};       // absent: it cannot be told from the step itself
   // Steps before the burst that do not count, right after the pause, and nanoseconds from asking to answer.
   int64_t lead_steps = 0, lead_ns = 0;
-  int64_t nudge_ns = 0;  // from asking for the nudge (lab/audit.h) to the answer; 0: there was none
   int64_t counted_ns() const;
   double ms_per_step() const { return static_cast<double>(counted_ns()) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;
 };
 
 // What a burst counts: the worker's own time, unless by our clock noticeably more went by from request to
-// answer; then that. A worker gains half a percent at most by what it says. Work hidden in the nudge counts,
-// too.
+// answer; then that. The way there and back, and the nudge (lab/audit.h), take 2 ms at
+// most: a worker gains no more than that, or half a percent, by what it says.
 inline int64_t Burst::counted_ns() const {
-  constexpr int64_t kOnTheWay = 500'000, kLongestNudge = 20'000'000;
-  const int64_t hidden = std::max<int64_t>(0, nudge_ns - kLongestNudge);
-  const bool late = went_by_ns - ns > std::max(kOnTheWay, went_by_ns / 200);
-  return (late ? went_by_ns : ns) + hidden;
+  constexpr int64_t kOnTheWay = 2'000'000;
+  return went_by_ns - ns > std::max(kOnTheWay, went_by_ns / 200) ? went_by_ns : ns;
 }
 
 // What the referee found in one burst of a trial (lab/audit.h).

@@ -309,38 +309,25 @@ bool Worker::restore() {
   return ask(*impl_, failure_, "restore", {{"op", "restore"}}).has_value();
 }
 
-std::optional<int64_t> Worker::nudge(const std::filesystem::path& changes) {
-  const int64_t asked = monotonic_clock().now_ns();
-  if (!ask(*impl_, failure_, "nudge", {{"op", "nudge"}, {"changes", changes.string()}})) return std::nullopt;
-  return monotonic_clock().now_ns() - asked;
-}
-
-std::optional<ShownLosses> Worker::shown() {
-  const auto answer = ask(*impl_, failure_, "shown", {{"op", "shown"}});
-  if (!answer) return std::nullopt;
-  ShownLosses shown;
-  if (const auto losses = answer->find("losses"); losses != answer->end() && losses->is_array()) {
-    for (const Json& loss : *losses) shown.losses.push_back(number(loss));
-  }
-  if (const auto mean = answer->find("mean_loss"); mean != answer->end() && !mean->is_null())
-    shown.mean = number(*mean);
-  return shown;
-}
-
-std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
-  auto ran = burst(steps, stage);
+std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const std::filesystem::path& nudge) {
+  auto ran = burst(steps, stage, nudge);
   if (ran)
     ran->burst.late_ns =
         std::max<int64_t>(0, ran->burst.went_by_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
   return ran;
 }
 
-std::optional<Ran> Worker::lead_in(int64_t steps) { return burst(steps, "lead-in"); }
+std::optional<Ran> Worker::lead_in(int64_t steps, const std::filesystem::path& nudge) {
+  return burst(steps, "lead-in", nudge);
+}
 
-std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage) {
+std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
+                                 const std::filesystem::path& nudge) {
+  Json request = {{"op", "run"}, {"steps", steps}};
+  if (!nudge.empty()) request["nudge"] = nudge.string();
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
-  const auto answer = ask(*impl_, failure_, stage, {{"op", "run"}, {"steps", steps}});
+  const auto answer = ask(*impl_, failure_, stage, std::move(request));
   const int64_t went_by = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
@@ -352,8 +339,13 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage) {
     return std::nullopt;
   }
   if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;
-  if (const auto probe = answer->find("probe"); probe != answer->end() && probe->is_object()) {
-    for (const auto& [name, value] : probe->items()) ran.probe[name] = number(value);
+  if (const auto losses = answer->find("losses"); losses != answer->end() && losses->is_array()) {
+    for (const Json& loss : *losses) ran.losses.push_back(number(loss));
+  }
+  if (const auto mean = answer->find("mean_loss"); mean != answer->end() && !mean->is_null())
+    ran.mean_loss = number(*mean);
+  if (const auto sums = answer->find("sums"); sums != answer->end() && sums->is_object()) {
+    for (const auto& [name, value] : sums->items()) ran.sums[name] = number(value);
   }
   if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
     ran.loss = number(*loss);

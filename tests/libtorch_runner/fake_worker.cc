@@ -48,7 +48,6 @@ class Fake : public bakeoff::Adapter {
   void nudge(const std::string& changes) override {
     if (changes == "broken") throw bakeoff::AdapterError("the model trains no 'w'");
   }
-  std::vector<double> shown() override { return {1.0 / static_cast<double>(steps_)}; }
   // Says what it was asked.
   std::vector<std::string> batch_hashes(int64_t count,
                                         const std::vector<std::vector<int64_t>>& row_shapes) override {

@@ -46,7 +46,6 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
-    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, jax_peak
@@ -131,8 +130,6 @@ class JaxAdapter(Adapter):
         self._state: Optional[_State] = None
         self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
-        self._kept: list[Any] = []  # what the calls of the last run gave as losses
-        self._first: Any = None  # compiled: element 0 of every parameter
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -241,7 +238,7 @@ class JaxAdapter(Adapter):
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
         batches.take()
-        kept = self._kept = []
+        kept = []
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
             start = time.monotonic_ns()
@@ -260,34 +257,27 @@ class JaxAdapter(Adapter):
                 mark()
             jax.block_until_ready((state, loss))
             self._state = _State((state,))
-        probe = self._probe()
         end = time.monotonic_ns()
-        last = float(losses_of(kept[-1])[-1])
+        losses = [x for loss in kept for x in losses_of(loss).tolist()]
         return RunResult(
-            end - start, last, count * calls.steps, batches.take(), probe
+            end - start,
+            losses[-1],
+            count * calls.steps,
+            batches.take(),
+            losses=losses,
+            sums=self._sums(),
         )
 
-    def _probe(self) -> dict[str, float]:
-        import jax
-        import jax.numpy as jnp
+    def _sums(self) -> dict[str, float]:
         import numpy as np
 
         assert self._state is not None
         params = _leaves(self._state.get("params"))
-        if self._first is None:  # one call for all of them
-            self._first = jax.jit(
-                lambda leaves: jnp.stack([leaf.ravel()[0] for leaf in leaves])
-            )
-        named = {
-            name: params[entry.target]
+        return {
+            name: float(np.asarray(params[entry.target]).sum())
             for name, (entry, _) in self._names.items()
             if entry.target in params
         }
-        first = np.asarray(self._first(list(named.values()))) if named else []
-        return dict(zip(named, map(float, first)))
-
-    def shown(self) -> Shown:
-        return Shown([float(x) for loss in self._kept for x in losses_of(loss)])
 
     def restore(self) -> None:
         import jax
@@ -319,7 +309,6 @@ class JaxAdapter(Adapter):
             )
         params = jax.tree_util.tree_unflatten(structure, changed)
         self._state = self._state.replace(params=params)
-        jax.block_until_ready(self._state.carry)
 
     def allocator_peak(self) -> Peak:
         return jax_peak()
@@ -333,8 +322,7 @@ class JaxAdapter(Adapter):
         if self._script is not None:
             unload_script(self._script)
         self._script = self._state = self._batches = self._weights = None
-        self._fresh = self._first = None
-        self._kept = []
+        self._fresh = None
         self._data, self._names, self._output_perm = (), {}, None
 
     def _the_script(self) -> ModuleType:

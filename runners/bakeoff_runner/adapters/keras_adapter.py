@@ -42,7 +42,6 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
-    Shown,
     TrainCommands,
 )
 from bakeoff_runner.adapters.keras_backends import Backend, Gradients
@@ -105,7 +104,6 @@ class KerasAdapter(Adapter):
         # Canonical name -> its Keras variable, where it is kept, its canonical shape.
         self._names: dict[str, tuple[Any, LayoutEntry, tuple[int, ...]]] = {}
         self._output = LayoutEntry("output")
-        self._mean_loss: Optional[float] = None  # of the steps of the last run
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -225,7 +223,7 @@ class KerasAdapter(Adapter):
             return super().train(commands)
         self._need_optimizer()
         bursts: Any = _new_bursts(
-            self._library, self._backend, commands, self._waits, self._note_burst
+            self._library, self._backend, commands, self._waits, self._named
         )
         try:
             self._fit(bursts)
@@ -234,20 +232,14 @@ class KerasAdapter(Adapter):
         finally:
             self._position += bursts.total
 
-    def _note_burst(
-        self, first: list[float], mean_loss: Optional[float]
-    ) -> dict[str, float]:
-        """Keeps the loss; names element 0 of every trained parameter."""
-        self._mean_loss = mean_loss
-        by_id = dict(zip(map(id, self._model.trainable_variables), first))
+    def _named(self, sums: list[float]) -> dict[str, float]:
+        """What there is of every trainable variable, by canonical name."""
+        by_id = dict(zip(map(id, self._model.trainable_variables), sums))
         return {
             name: by_id[id(variable)]
             for name, (variable, _, _) in self._names.items()
             if id(variable) in by_id
         }
-
-    def shown(self) -> Shown:
-        return Shown(mean_loss=self._mean_loss)
 
     def restore(self) -> None:
         self._backend.before_reset(self._model)
@@ -641,7 +633,7 @@ def _new_bursts(
     backend: Backend,
     commands: TrainCommands,
     waits: Waits,
-    note: Callable[[list[float], Optional[float]], Mapping[str, float]],
+    named: Callable[[list[float]], Mapping[str, float]],
 ) -> object:
     base: Any = library.keras.callbacks.Callback
 
@@ -689,13 +681,19 @@ def _new_bursts(
             self.total += steps
             self.left -= steps
             if self.left <= 0:
-                first = backend.barrier(self.model)
+                sums = backend.barrier(self.model)
                 ns = time.monotonic_ns() - self.start_ns
                 wait = waits.take()
                 told = wait if wait.batches + wait.firsts else None
-                probe = note(first, None)
-                commands.answer(RunResult(ns, steps=self.done, wait=told, probe=probe))
-                note(first, self.mean_loss(batch))
+                commands.answer(
+                    RunResult(
+                        ns,
+                        steps=self.done,
+                        wait=told,
+                        mean_loss=self.mean_loss(batch),
+                        sums=named(sums),
+                    )
+                )
                 self.begin(batch)
 
         def mean_loss(self, batch: int) -> float:

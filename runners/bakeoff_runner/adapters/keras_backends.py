@@ -71,7 +71,7 @@ class Backend(ABC):
     def barrier(self, model: Any) -> list[float]:
         """Returns when every step dispatched so far is complete.
 
-        Gives element 0 of every trainable variable, in the model's order.
+        Gives the sum of every trainable variable, in the model's order.
         """
 
     @abstractmethod
@@ -166,13 +166,13 @@ class TensorFlowBackend(Backend):
     def barrier(self, model: Any) -> list[float]:
         import tensorflow as tf
 
-        # What the last step wrote last of all, and every parameter's first element.
+        # And what the last step wrote last of all.
         parts = [
-            tf.cast(tf.reshape(self.tensor(variable), [-1])[0], tf.float64)
+            tf.cast(tf.reduce_sum(self.tensor(variable)), tf.float64)
             for variable in [*model.trainable_variables, model.optimizer.iterations]
         ]
-        first: list[float] = tf.stack(parts).numpy().tolist()
-        return first[:-1]
+        sums: list[float] = tf.stack(parts).numpy().tolist()
+        return sums[:-1]
 
 
 class JaxBackend(Backend):
@@ -250,6 +250,7 @@ class JaxBackend(Backend):
 
     def barrier(self, model: Any) -> list[float]:
         import jax
+        import numpy as np
 
         # Within `fit` the state is kept aside until somebody asks for it.
         if not getattr(model, "_jax_state_synced", True):
@@ -259,7 +260,7 @@ class JaxBackend(Backend):
             variables = [*model.variables, *model.optimizer.variables]
             jax.block_until_ready([variable.value for variable in variables])
             trained = [variable.value for variable in model.trainable_variables]
-        return [float(leaf[(0,) * leaf.ndim]) for leaf in jax.device_get(trained)]
+        return [float(np.asarray(leaf).sum()) for leaf in trained]
 
     def before_reset(self, model: Any) -> None:
         model.jax_state_sync()
@@ -341,10 +342,10 @@ class TorchBackend(Backend):
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         trained = [variable.value.detach() for variable in model.trainable_variables]
-        if not trained:
-            return []
-        first: list[float] = torch.stack([p[(0,) * p.dim()] for p in trained]).tolist()
-        return first
+        sums: list[float] = []
+        if trained:
+            sums = torch.stack([parameter.sum() for parameter in trained]).tolist()
+        return sums
 
 
 def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:

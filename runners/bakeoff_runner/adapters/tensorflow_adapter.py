@@ -44,7 +44,6 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
-    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, tensorflow_peak
@@ -93,8 +92,7 @@ class TensorFlowAdapter(Adapter):
         self._predicts = False
         self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
         self._trained: dict[str, Any] = {}  # canonical name -> variable
-        self._first: Any = None  # compiled: element 0 of every one of them
-        self._kept: list[Any] = []  # what the calls of the last run gave as losses
+        self._sums: Any = None  # compiled: the sum of every one of them
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -189,33 +187,34 @@ class TensorFlowAdapter(Adapter):
         calls, batches, step = self._calls(), self._stream(), self._step
         count = calls.count(steps)
         batches.take()
-        kept = self._kept = []
+        kept = []
         start = time.monotonic_ns()
         for _ in range(count):
             kept.append(step(*next(batches)))
             mark()
         self._barrier(kept[-1])
-        probe = self._probe()
         end = time.monotonic_ns()
-        last = float(losses_of(kept[-1])[-1])
+        losses = [x for loss in kept for x in losses_of(loss).tolist()]
         return RunResult(
-            end - start, last, count * calls.steps, batches.take(), probe
+            end - start,
+            losses[-1],
+            count * calls.steps,
+            batches.take(),
+            losses=losses,
+            sums=self._sums_now(),
         )
 
-    def _probe(self) -> dict[str, float]:
+    def _sums_now(self) -> dict[str, float]:
         import tensorflow as tf
 
         if not self._trained:
             return {}
-        if self._first is None:  # one call for all of them
+        if self._sums is None:  # one call for all of them
             variables = list(self._trained.values())
-            self._first = tf.function(
-                lambda: tf.stack([tf.reshape(v, [-1])[0] for v in variables])
+            self._sums = tf.function(
+                lambda: tf.stack([tf.reduce_sum(v) for v in variables])
             )
-        return dict(zip(self._trained, map(float, self._first().numpy())))
-
-    def shown(self) -> Shown:
-        return Shown([float(x) for loss in self._kept for x in losses_of(loss)])
+        return dict(zip(self._trained, self._sums().numpy().tolist()))
 
     def restore(self) -> None:
         for variable, value in self._initial:
@@ -229,7 +228,6 @@ class TensorFlowAdapter(Adapter):
                 raise AdapterError(f"the model of {self._file()} trains no '{name}'")
             change = to_framework(array, self._names[name][0])
             variable.assign_add(change.astype(variable.dtype.name))
-        self._barrier(None)
 
     def state(self) -> dict[str, Array]:
         variables = {name: self._variable(name) for name in self._names}
@@ -274,7 +272,7 @@ class TensorFlowAdapter(Adapter):
         self._step = _nothing
         self._dropout = self._output_perm = None
         self._data, self._names, self._initial = (), {}, []
-        self._trained, self._first, self._kept = {}, None, []
+        self._trained, self._sums = {}, None
 
     def _the_script(self) -> ModuleType:
         if self._script is None:

@@ -32,7 +32,7 @@ import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
     Adapter,
@@ -43,7 +43,6 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
-    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, torch_peak
@@ -118,7 +117,6 @@ class TorchAdapter(Adapter):
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._functional_dropout: Any = None
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
-        self._kept: list[Any] = []  # losses of the last run
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -222,27 +220,22 @@ class TorchAdapter(Adapter):
         self._need_optimizer()
         step, batches = self._training_step(), self._stream()
         keep = _copy if hasattr(self._the_script(), "GraphedStep") else _detached
-        kept = self._kept = []
+        kept = []
         batches.take()
         start = time.monotonic_ns()
         for _ in range(steps):
             kept.append(keep(step(*next(batches))))
             mark()
         _barrier()
-        probe = self._probe()
         end = time.monotonic_ns()
-        return RunResult(end - start, float(kept[-1]), wait=batches.take(), probe=probe)
-
-    def _probe(self) -> dict[str, float]:
-        import torch
-
-        if not self._trained:
-            return {}
-        first = [p.detach()[(0,) * p.dim()] for p in self._trained.values()]
-        return dict(zip(self._trained, torch.stack(first).tolist()))
-
-    def shown(self) -> Shown:
-        return Shown([float(loss) for loss in self._kept])
+        losses = _floats(kept)
+        return RunResult(
+            end - start,
+            losses[-1],
+            wait=batches.take(),
+            losses=losses,
+            sums=dict(zip(self._trained, _sums(self._trained.values()))),
+        )
 
     def restore(self) -> None:
         import torch
@@ -273,7 +266,6 @@ class TorchAdapter(Adapter):
                 change = to_framework(array, self._names[name][0])
                 mine = self._tensor_named(name)
                 mine.add_(torch.from_numpy(change.copy()).to(mine.device))
-        _barrier()
 
     def _tensor_named(self, name: str) -> Any:
         tensor = self._trained.get(name)
@@ -341,7 +333,7 @@ class TorchAdapter(Adapter):
         self._step = None
         self._functional_dropout = None
         self._data, self._initial, self._names = (), {}, {}
-        self._trained, self._kept = {}, []
+        self._trained = {}
 
     def _the_script(self) -> ModuleType:
         if self._script is None:
@@ -700,6 +692,24 @@ def _copy(loss: Any) -> Any:
 
 def _detached(loss: Any) -> Any:
     return loss.detach() if hasattr(loss, "detach") else loss
+
+
+def _floats(losses: list[Any]) -> list[float]:
+    """Of one device in one copy."""
+    import torch
+
+    if all(isinstance(loss, torch.Tensor) for loss in losses):
+        values: list[float] = torch.stack([x.reshape(()) for x in losses]).tolist()
+        return values
+    return [float(loss) for loss in losses]
+
+
+def _sums(tensors: Iterable[Any]) -> list[float]:
+    import torch
+
+    sums = [tensor.detach().sum() for tensor in tensors]
+    values: list[float] = torch.stack(sums).tolist() if sums else []
+    return values
 
 
 def _forget(optimizer: Any) -> bool:
