@@ -84,7 +84,7 @@ Call by_engine(const std::vector<Block>& blocks, Engine engine) {
   return outcome.verdict == stats::Verdict::kFaster ? Call::kAFaster : Call::kASlower;
 }
 
-Call bakeoff(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kTest); }
+Call bakeoff(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kRaced); }
 Call bakeoff_backup(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kBackup); }
 
 Call hundred_steps(const std::vector<Block>& blocks) {

@@ -137,7 +137,7 @@ TEST(LeastHeats, GrowWithTheDemandAndAreEnough) {
   EXPECT_LE(least_heats(0.01, 2), least_heats(0.01, 10));
   EXPECT_GE(least_heats(0.5, 2), 2);
   for (const double alpha : {0.2, 0.05, 0.01}) {
-    const stats::RankingOptions options = {.alpha = alpha, .family = stats::Family::kBest};
+    const stats::RankingOptions options = {.alpha = alpha};
     const int64_t least = least_heats(alpha, 3);
     stats::PairTable table(3);
     for (int64_t heat = 1; heat <= least; ++heat) {
