@@ -99,14 +99,14 @@ class Course {
   }
 
   Block block_of(const std::vector<ProcessTimes>& times) const {
-    return {times[0].step_ms,     times[1].step_ms, bursts_of(times[0]),
+    return {times[0].step_ms,    times[1].step_ms, bursts_of(times[0]),
             bursts_of(times[1]), times[0].steal,   times[1].steal};
   }
 
   Machine machine_;
   int rounds_, steps_;
   Mutant mutant_;
-  double sum_ = 0;                   // of d
+  double sum_ = 0;                  // of d
   double before_ = 0, bursts_ = 0;  // of the first contender: sum of ms per step, and number
 };
 

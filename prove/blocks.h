@@ -5,8 +5,8 @@
 //
 // File of recorded blocks: one JSON object a line, in the order in which they ran,
 //   {"a": [101.2, 100.9, ...], "b": [100.8, ...], "a_bursts": [101.0, ...], "b_bursts": [...]}
-// a, b: ms of each step, both of identical contenders; a_bursts, b_bursts: ms per step of each burst. Lines without
-// bursts are older: there each step stands for a burst. Other keys are ignored; so are empty lines.
+// a, b: ms of each step, both of identical contenders; a_bursts, b_bursts: ms per step of each burst. Lines
+// without bursts are older: there each step stands for a burst. Other keys are ignored; so are empty lines.
 
 #include <cstdint>
 #include <filesystem>

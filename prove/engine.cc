@@ -32,6 +32,7 @@ class Tested : public Judge {
                engine == Engine::kRaced ? stats::Backup::kOnSigns : stats::Backup::kAlways),
         step_(resolution) {}
   void add(const Block& block) override { assert_added(table_.add(heat_of(block))); }
+  void watch(const Block& block) override { assert_added(table_.watch(heat_of(block))); }
   Interval interval() const override {
     const Interval t = table_.interval(0, 1, ratio_of(table_.met(0, 1)), step_);
     return table_.confirmed(0, 1, t, kAlpha);
@@ -92,8 +93,8 @@ class PooledSteps : public Judge {
   stats::EProcess b_;
 };
 
-// The t e-process on values from which steal has been taken out by a slope of each contender's own: least squares
-// within the processes of the heats before.
+// The t e-process on values from which steal has been taken out by a slope of each contender's own: least
+// squares within the processes of the heats before.
 class OwnSlopes : public Judge {
  public:
   void add(const Block& block) override {
@@ -163,12 +164,23 @@ Outcome race(const Source& source, double truth, Engine engine, double resolutio
              Mutant mutant) {
   const std::unique_ptr<Judge> judge = make_judge(engine, resolution, mutant);
   Outcome outcome;
-  while (outcome.pairs < most && !stop(outcome.verdict)) {
-    judge->add(source());
-    ++outcome.pairs;
+  int confirmed = 0;
+  const auto look = [&] {
     const stats::Interval interval = judge->interval();
     outcome.verdict = stats::judge(interval, kMargin);
     outcome.covered = outcome.covered && interval.contains(truth);
+  };
+  for (;;) {
+    if (!stop(outcome.verdict)) {
+      if (outcome.pairs >= most) break;
+      judge->add(source());
+      ++outcome.pairs;
+    } else {
+      if (engine != Engine::kRaced || confirmed >= kConfirmations) break;
+      judge->watch(source());
+      ++confirmed;
+    }
+    look();
   }
   outcome.warned = judge->warned();
   return outcome;

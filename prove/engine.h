@@ -25,6 +25,8 @@ class Judge {
   virtual ~Judge() = default;
   virtual void add(const Block& block) = 0;
   virtual stats::Interval interval() const = 0;
+  // A heat of the confirmation: no evidence, but it may show a sign.
+  virtual void watch(const Block&) {}
   // The data have shown a sign (stats/signs.h).
   virtual bool warned() const { return false; }
 };
@@ -42,7 +44,9 @@ bool decided(stats::Verdict verdict);
 bool names_a_winner(stats::Verdict verdict);
 bool says_same(stats::Verdict verdict);
 
-// Looks after every pair, until `stop` or `most` pairs.
+// Looks after every pair, until `stop` or `most` pairs; then, as raced, up to kConfirmations fresh ones that
+// may show a sign, upon which the race goes on if the verdict does not stand.
+inline constexpr int kConfirmations = 3;
 Outcome race(const Source& source, double truth, Engine engine, double resolution, int most, Stop stop,
              Mutant mutant = Mutant::kNone);
 

@@ -1,6 +1,6 @@
-// T15: many contenders, and any false statement at all: a verdict, an elimination, a separation, a rank range, a
-// tie letter, a winner, at any look. Raced by the very functions that races use: who runs, how alpha is shared,
-// when it is over.
+// T15: many contenders, and any false statement at all: a verdict, an elimination, a separation, a rank
+// range, a tie letter, a winner, at any look. Raced by the very functions that races use: who runs, how alpha
+// is shared, when it is over.
 
 #include <fmt/format.h>
 
@@ -47,11 +47,16 @@ bool shares_a_letter(const std::string& a, const std::string& b) {
 bool wrong_verdict(const stats::Standing& standing, double gap) {
   const double epsilon = std::log1p(kMargin);
   switch (standing.verdict) {
-    case stats::Verdict::kFaster: return gap >= 0;
-    case stats::Verdict::kSame: return std::abs(gap) > epsilon;
-    case stats::Verdict::kSlower: return gap <= 0;
-    case stats::Verdict::kMateriallySlower: return gap <= epsilon;
-    case stats::Verdict::kUndecided: return false;
+    case stats::Verdict::kFaster:
+      return gap >= 0;
+    case stats::Verdict::kSame:
+      return std::abs(gap) > epsilon;
+    case stats::Verdict::kSlower:
+      return gap <= 0;
+    case stats::Verdict::kMateriallySlower:
+      return gap <= epsilon;
+    case stats::Verdict::kUndecided:
+      return false;
   }
   return false;
 }
@@ -105,8 +110,7 @@ bool pooled_is_wrong(const std::vector<std::vector<double>>& heats, size_t k) {
   // By Bonferroni over pairs and looks: careful in all but the variance.
   const double level = kAlpha / static_cast<double>(stats::comparisons(k)) / kHeats;
   const boost::math::students_t student(degrees);
-  return *high - *low >
-         boost::math::quantile(student, 1 - level / 2) * std::sqrt(2 * whole / degrees / n);
+  return *high - *low > boost::math::quantile(student, 1 - level / 2) * std::sqrt(2 * whole / degrees / n);
 }
 
 bool race_errs(const Field& field, uint64_t seed, Mutant mutant) {
@@ -160,8 +164,11 @@ std::vector<Field> fields() {
       {"K = 6 identical", std::vector<double>(6, 0.0), {}, 1000, 10000},
       {"K = 9 identical", std::vector<double>(9, 0.0), {}, 600, 6000},
       {"K = 16 identical", std::vector<double>(16, 0.0), {}, 200, 2000},
-      {"K = 9 identical, one three times as noisy", std::vector<double>(9, 0.0),
-       {3, 1, 1, 1, 1, 1, 1, 1, 1}, 600, 4000},
+      {"K = 9 identical, one three times as noisy",
+       std::vector<double>(9, 0.0),
+       {3, 1, 1, 1, 1, 1, 1, 1, 1},
+       600,
+       4000},
       {"6 identical, 3 behind them", six_and_three, {}, 600, 6000},
       {"3 apart, 6 identical behind them", three_and_six, {}, 600, 6000},
       {"3 tiers of 3 identical, 10% apart", tiers(3, 3, 0.1), {}, 600, 6000},
@@ -177,7 +184,8 @@ std::vector<Field> fields() {
 void prove_families(const Options& options, Report& report) {
   if (!wanted(options, "T15")) return;
   for (const Field& field : fields()) {
-    const bool identical = std::all_of(field.effects.begin(), field.effects.end(), [](double e) { return e == 0; });
+    const bool identical =
+        std::all_of(field.effects.begin(), field.effects.end(), [](double e) { return e == 0; });
     if (options.mutant == Mutant::kPooledVariance && !identical) continue;  // it knows nothing else
     const int n = tier(options, field.quick, field.full);
     const auto errors = for_each_seed(n, [&](int i) {

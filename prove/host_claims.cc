@@ -1,6 +1,6 @@
-// T14: identical contenders under noise as hosts make it, called different. Where the guarantee holds there is a
-// bar; where it does not, what is seen stands as an open row. Beside the rule of races: the t e-process alone, and
-// with the backup always on.
+// T14: identical contenders under noise as hosts make it, called different. Where the guarantee holds there
+// is a bar; where it does not, what is seen stands as an open row. Beside the rule of races: the t e-process
+// alone, and with the backup always on.
 
 #include <fmt/format.h>
 
@@ -43,9 +43,10 @@ void prove_hosts(const Options& options, Report& report) {
     Claim claim = at_most("T14", model.name, seen.wrong, n, kAlpha);
     if (options.mutant == Mutant::kNone) {
       const double percent = 100.0 / n;
-      claim.seen += fmt::format("; t alone {:.2f}%, backup always {:.2f}%; a sign in {:.1f}%",
-                                percent * run(options, model, Engine::kTest, n).wrong,
-                                percent * run(options, model, Engine::kBackup, n).wrong, percent * seen.warned);
+      claim.seen +=
+          fmt::format("; t alone {:.2f}%, backup always {:.2f}%; a sign in {:.1f}%",
+                      percent * run(options, model, Engine::kTest, n).wrong,
+                      percent * run(options, model, Engine::kBackup, n).wrong, percent * seen.warned);
     }
     if (!model.open.empty()) {
       claim.what += ": " + model.open;

@@ -35,7 +35,8 @@ int run(Options options, const std::string& traces) {
   if (const Status written = write_document(report, options, seconds); !written) return fail(written.error());
   fmt::print("{} claims, {} missed, {:.0f} s, seed {}\n", report.claims().size(), report.missed(), seconds,
              options.seed);
-  if (report.claims().empty()) return fail({.message = "no such claim; there are T1, T3 to T12, T14 and T15"});
+  if (report.claims().empty())
+    return fail({.message = "no such claim; there are T1, T3 to T12, T14 and T15"});
   return report.missed() > 0 ? 1 : 0;
 }
 

@@ -62,9 +62,7 @@ NoiseModel one_sided(stats::testing::Shape shape) {
 }
 
 // d takes two values about its centre, blurred by so much of their half distance.
-NoiseModel two_values(double blur) {
-  return {.process = 0.02 * blur, .mode_gap = 0.04, .scale = {1, 0.001}};
-}
+NoiseModel two_values(double blur) { return {.process = 0.02 * blur, .mode_gap = 0.04, .scale = {1, 0.001}}; }
 
 // sd of a burst 4.8% beside what steal makes of it, as recorded on a busy cloud machine.
 NoiseModel stolen(double slope_a, double slope_b, int bursts) {

@@ -25,17 +25,36 @@ def missed(output: str, claim: str) -> list[str]:
 
 
 class Mutants(unittest.TestCase):
-    def test_each_turns_the_suite_red(self) -> None:
+    """Each turns the proof red, in the very rows that are there to notice it."""
+
+    def misses(self, mutant: str, claim: str, row: str) -> None:
+        with self.subTest(mutant):
+            done = prove("--only", claim, "--mutant", mutant)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            rows = [x for x in missed(done.stdout, claim) if row in x]
+            self.assertTrue(rows, done.stdout)
+
+    def test_in_place_of_the_judge(self) -> None:
         for mutant in ("iid", "pooled", "peeking"):
-            with self.subTest(mutant):
-                done = prove("--only", "T1", "--mutant", mutant)
-                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                usual = [x for x in missed(done.stdout, "T1") if "usual" in x]
-                self.assertTrue(usual, done.stdout)
+            self.misses(mutant, "T1", "usual")
+        self.misses("slopes", "T14", "steal in regimes")
+
+    def test_in_the_measuring(self) -> None:
+        self.misses("rerun", "T14", "steal in regimes")
+        self.misses("lengthened", "T14", "steal in regimes")
+        self.misses("whole-burst", "T14", "first step of a burst")
+
+    def test_among_many_contenders(self) -> None:
+        self.misses("unshared", "T15", "K = 9 identical")
+        self.misses("pooled-variance", "T15", "one three times as noisy")
 
     def test_without_one_it_is_green(self) -> None:
-        done = prove("--only", "T1")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for claim in ("T1", "T14", "T15"):
+            with self.subTest(claim):
+                done = prove("--only", claim)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                if claim == "T14":
+                    self.assertIn("OPEN", done.stdout, "rows without guarantee are shown")
 
 
 class Seeds(unittest.TestCase):

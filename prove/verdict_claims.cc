@@ -67,8 +67,9 @@ void t1(const Options& options, Report& report) {
     const Tally tally = run(options, model, engine_for(model), n, 1, aa);
     report.add(at_most("T1", titled(model), tally.winners, n, kAlpha));
     if (options.mutant != Mutant::kNone) continue;
-    for (const auto& [other, what] :
-         {std::pair{Engine::kTest, ", t alone"}, {Engine::kBackup, ", backup always"}, {Engine::kRaced, ", as raced"}}) {
+    for (const auto& [other, what] : {std::pair{Engine::kTest, ", t alone"},
+                                      {Engine::kBackup, ", backup always"},
+                                      {Engine::kRaced, ", as raced"}}) {
       if (other == engine_for(model) || (other == Engine::kTest && !model.needs_backup)) continue;
       Claim claim = at_most("T1", model.name + what, run(options, model, other, n, 1, aa).winners, n, kAlpha);
       claim.barred = !model.needs_backup;
@@ -136,8 +137,8 @@ void t5(const Options& options, Report& report) {
     const double sd = sd_of(model);
     if (model.resolution > 0) continue;
     Claim found;
-    const Tally tally = run(options, model, engine_for(model), n, 5,
-                            {.slowdown = 0.05, .most = 20, .stop = names_a_winner});
+    const Tally tally =
+        run(options, model, engine_for(model), n, 5, {.slowdown = 0.05, .most = 20, .stop = names_a_winner});
     const std::string what = fmt::format("5% under {}, sd(d) {:.2f}%", titled(model), 100 * sd);
     found = at_least("T5", what + ": in 20", tally.right, n, 0.99);
     Claim mean = figure_at_most("T5", what + ": mean", tally.mean(), tally.error(), 10, "pairs");

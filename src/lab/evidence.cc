@@ -66,17 +66,22 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
                                   double tolerance) {
   stats::PairTable table(entrants.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
   const std::set<std::string> out = out_of_race(trials, tolerance);
-  std::map<int, stats::HeatResult> heats;
+  struct Heat {
+    stats::HeatResult result;
+    bool confirms = false;
+  };
+  std::map<int, Heat> heats;
   for (const Trial& trial : trials) {
-    if (trial.confirms) continue;
-    stats::HeatResult& result = heats[trial.heat];
+    auto& [result, confirms] = heats[trial.heat];
+    confirms = trial.confirms;
     result.log_ms.resize(entrants.size());
     if (!result.steal) result.steal = steal_of(trial);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
     if (at != entrants.end() && !out.contains(trial.contender))
       result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
   }
-  for (const auto& [heat, result] : heats) CHECK_OK(table.add(result));
+  for (const auto& [number, heat] : heats)
+    CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));
   for (size_t i = 0; i < entrants.size(); ++i) {
     const bool timed = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
       return trial.contender == entrants[i] && heat_value(trial);

@@ -48,31 +48,36 @@ std::vector<std::string> sign_notes(const stats::PairTable& table, const std::ve
                        fmt::format("correlation {:.2f} over {} heats", signs.correlation->lag1,
                                    signs.correlation->heats));
       if (signs.steal)
-        steal.add(entrants[a], entrants[b],
-                  fmt::format("{:+.1f}% for each percent stolen, correlation {:.2f} over {} heats with {:.1f}% to "
-                              "{:.1f}% stolen",
-                              signs.steal->slope, signs.steal->correlation, signs.steal->heats,
-                              100 * signs.steal->low, 100 * signs.steal->high));
+        steal.add(
+            entrants[a], entrants[b],
+            fmt::format("{:+.1f}% for each percent stolen, correlation {:.2f} over {} heats with {:.1f}% to "
+                        "{:.1f}% stolen",
+                        signs.steal->slope, signs.steal->correlation, signs.steal->heats,
+                        100 * signs.steal->low, 100 * signs.steal->high));
     }
   }
   std::vector<std::string> notes;
   if (!modes.empty())
-    notes.push_back(fmt::format("The heats' differences between two contenders fall into groups, as if processes "
-                                "ran in one of a few modes: {}.",
-                                modes.text()));
+    notes.push_back(
+        fmt::format("The heats' differences between two contenders fall into groups, as if processes "
+                    "ran in one of a few modes: {}.",
+                    modes.text()));
   if (!correlated.empty())
-    notes.push_back(fmt::format("The difference between two contenders resembles that of the heat before, so "
-                                "these heats are worth fewer than they count: {}.",
-                                correlated.text()));
+    notes.push_back(
+        fmt::format("The difference between two contenders resembles that of the heat before, so "
+                    "these heats are worth fewer than they count: {}.",
+                    correlated.text()));
   if (!steal.empty())
-    notes.push_back(fmt::format("The difference between two contenders moves with the processor time that the "
-                                "hypervisor takes, so it holds in the conditions of this race and may be another "
-                                "on a quieter machine: {}.",
-                                steal.text()));
+    notes.push_back(
+        fmt::format("The difference between two contenders moves with the processor time that the "
+                    "hypervisor takes, so it holds in the conditions of this race and may be another "
+                    "on a quieter machine: {}.",
+                    steal.text()));
   if (!notes.empty())
-    notes.push_back("For the pairs just named a verdict also needs the agreement of a test that trusts in the "
-                    "symmetry of differences alone (docs/verdicts.md); under such noise verdicts can still be wrong "
-                    "more often than the stated error rate.");
+    notes.push_back(
+        "For the pairs just named a verdict also needs the agreement of a test that trusts in the "
+        "symmetry of differences alone (docs/verdicts.md); under such noise verdicts can still be wrong "
+        "more often than the stated error rate.");
   return notes;
 }
 

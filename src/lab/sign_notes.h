@@ -10,8 +10,8 @@
 
 namespace bakeoff::lab {
 
-// One note for each kind of sign that some pair shows, with its figures, and one on what follows from it; nothing
-// where there is no sign. `entrants`: ids, by the table's index.
+// One note for each kind of sign that some pair shows, with its figures, and one on what follows from it;
+// nothing where there is no sign. `entrants`: ids, by the table's index.
 std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants);
 
 }  // namespace bakeoff::lab

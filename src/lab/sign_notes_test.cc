@@ -40,7 +40,8 @@ TEST(SignNotes, NameThreePairsAndCountTheOthers) {
   stats::PairTable table = table_of(4);
   for (int heat = 0; heat < 10; ++heat) {
     stats::HeatResult result;
-    for (int i = 0; i < 4; ++i) result.log_ms.emplace_back(heat * (i + 1) % 2 * 0.05 * (1 + i) + 1e-4 * (heat * (3 + i) % 5));
+    for (int i = 0; i < 4; ++i)
+      result.log_ms.emplace_back(heat * (i + 1) % 2 * 0.05 * (1 + i) + 1e-4 * (heat * (3 + i) % 5));
     ASSERT_TRUE(table.add(result));
   }
   const auto notes = sign_notes(table, {"a", "b", "c", "d"});

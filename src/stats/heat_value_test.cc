@@ -11,7 +11,8 @@ namespace {
 
 TEST(HeatValue, IsTheLogOfTheMeanOfFewBursts) {
   EXPECT_NEAR(heat_value(std::vector<double>{2, 6}).value(), std::log(4.0), 1e-12);
-  EXPECT_NEAR(heat_value(std::vector<double>{1, 1, 1, 97}).value(), std::log(25.0), 1e-12) << "none is trimmed";
+  EXPECT_NEAR(heat_value(std::vector<double>{1, 1, 1, 97}).value(), std::log(25.0), 1e-12)
+      << "none is trimmed";
 }
 
 TEST(HeatValue, TrimsBurstsAndNotSteps) {

@@ -21,30 +21,30 @@ enum class Shape { kNormal, kExponential, kLognormal };
 
 // Noise on log step times; all zero: none. Standard deviations are relative (0.01 = 1%).
 struct NoiseModel {
-  double process = 0;                   // of a fresh process about its contender
-  double process_df = 0;                //   Student's t with so many degrees of freedom; 0: `process_shape`
+  double process = 0;     // of a fresh process about its contender
+  double process_df = 0;  //   Student's t with so many degrees of freedom; 0: `process_shape`
   Shape process_shape = Shape::kNormal;
-  double process_phi = 0;               //   correlation from heat to heat (AR(1)): fresh processes, and yet alike
+  double process_phi = 0;  //   correlation from heat to heat (AR(1)): fresh processes, and yet alike
   double (*loudness)(int heat) = nullptr;  // factor on `process` and `step` in a heat, counted from 0
-  double order_gain = 0;       // whoever starts first in a heat runs faster by this
-  double mode_gap = 0;         // a process runs this much slower in its second mode, one in two
-  double machine = 0;          // state of the machine, common to all, AR(1) from burst to burst
-  double machine_phi = 0;      //   and from heat to heat
-  double step = 0;             // of a step, AR(1) within a burst
-  double step_phi = 0;         //
-  double spike_share = 0;      // share of the steps that take `spike` more (1 = twice as long)
-  double spike = 0;            //
-  double drift_per_burst = 0;  // the machine slows down steadily
-  double neighbour = 0;        // a two-state neighbour slows bursts by this much; switches one burst in 20
-  int neighbour_from = 0;      //   and not before this burst
-  double bad_share = 0;        // share of the processes of which every second step, by chance, takes `bad` more
-  double bad = 0;              //
-  double clock_ms = 0;         // times are multiples of this; base step: 100 ms
+  double order_gain = 0;                   // whoever starts first in a heat runs faster by this
+  double mode_gap = 0;                     // a process runs this much slower in its second mode, one in two
+  double machine = 0;                      // state of the machine, common to all, AR(1) from burst to burst
+  double machine_phi = 0;                  //   and from heat to heat
+  double step = 0;                         // of a step, AR(1) within a burst
+  double step_phi = 0;                     //
+  double spike_share = 0;                  // share of the steps that take `spike` more (1 = twice as long)
+  double spike = 0;                        //
+  double drift_per_burst = 0;              // the machine slows down steadily
+  double neighbour = 0;    // a two-state neighbour slows bursts by this much; switches one burst in 20
+  int neighbour_from = 0;  //   and not before this burst
+  double bad_share = 0;    // share of the processes of which every second step, by chance, takes `bad` more
+  double bad = 0;          //
+  double clock_ms = 0;     // times are multiples of this; base step: 100 ms
   std::vector<double> scale = {};    // factor on `process`, `mode_gap` and `step`, per contender; empty: 1
   std::vector<double> lead_in = {};  // by how much a burst's first step, which does not count, takes longer
   // What a unit of stolen processor time costs each contender (log time); empty: nothing is stolen. The share
-  // follows the heat's regime, which lasts four heats on average: 5% in the mean, 25% at most; each burst has a
-  // share of its own about it. Of mean 0: a contender's effect holds at the mean share.
+  // follows the heat's regime, which lasts four heats on average: 5% in the mean, 25% at most; each burst has
+  // a share of its own about it. Of mean 0: a contender's effect holds at the mean share.
   std::vector<double> steal_slope = {};
   int rounds = 4;
   int steps = 8;  // that count, of a burst
@@ -139,7 +139,8 @@ class Machine {
 
  private:
   static constexpr double kMeanSteal = 0.05, kMostSteal = 0.25;
-  static constexpr double kMostLog = 10;  // 22,000 times slower: of Cauchy's distribution, lest times overflow
+  static constexpr double kMostLog =
+      10;  // 22,000 times slower: of Cauchy's distribution, lest times overflow
 
   double scale(size_t i) const { return model_.scale.empty() ? 1 : model_.scale[i]; }
 
@@ -180,8 +181,7 @@ class Machine {
     if (!model_.lead_in.empty())
       times.lead_in_ms.push_back(kBaseMs * std::exp(level + sd * noise) * (1 + model_.lead_in[i]));
     for (int step = 0; step < model_.steps; ++step) {
-      noise = model_.step_phi * noise +
-              std::sqrt(1 - model_.step_phi * model_.step_phi) * normal_(random_);
+      noise = model_.step_phi * noise + std::sqrt(1 - model_.step_phi * model_.step_phi) * normal_(random_);
       double ms = kBaseMs * std::exp(level + sd * noise);
       if (model_.spike_share > 0 && coin(model_.spike_share)) ms *= 1 + model_.spike;
       if (bad_[i] && coin(0.5)) ms *= 1 + model_.bad;

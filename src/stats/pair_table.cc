@@ -72,7 +72,7 @@ PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup ba
       laplacian_(contenders * contenders, 0.0),
       right_(contenders, 0.0) {}
 
-Status PairTable::add(const HeatResult& heat) {
+Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const {
   if (heat.log_ms.size() != contenders()) {
     return Error{fmt::format("a heat of {} contenders in a race of {}", heat.log_ms.size(), contenders())};
   }
@@ -84,6 +84,29 @@ Status PairTable::add(const HeatResult& heat) {
     }
     members.push_back(i);
   }
+  return members;
+}
+
+void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b) {
+  if (watched_.empty()) return;
+  Watched& watched = watched_[slot(a, b)];
+  watched.d.push_back(*heat.log_ms[a] - *heat.log_ms[b]);
+  watched.steal.push_back(heat.steal);
+  watched.signs.update(signs_of(watched.d, watched.steal));
+}
+
+Status PairTable::watch(const HeatResult& heat) {
+  TRY(const std::vector<size_t> members, members_of(heat));
+  for (const size_t b : members) {
+    for (const size_t a : members) {
+      if (a < b) look_for_signs(heat, a, b);
+    }
+  }
+  return Done{};
+}
+
+Status PairTable::add(const HeatResult& heat) {
+  TRY(const std::vector<size_t> members, members_of(heat));
   if (members.size() < 2) return Done{};
   const double share = 1 / static_cast<double>(members.size());
   for (const size_t b : members) {
@@ -93,12 +116,7 @@ Status PairTable::add(const HeatResult& heat) {
       const double d = *heat.log_ms[a] - *heat.log_ms[b];
       if (a < b) pairs_[slot(a, b)].add(d);
       if (a < b && !backups_.empty()) backups_[slot(a, b)].add(d);
-      if (a < b && !watched_.empty()) {
-        Watched& watched = watched_[slot(a, b)];
-        watched.d.push_back(d);
-        watched.steal.push_back(heat.steal);
-        watched.signs.update(signs_of(watched.d, watched.steal));
-      }
+      if (a < b) look_for_signs(heat, a, b);
       right_[a] += share * d;
       laplacian_[a * contenders() + a] += share;
       laplacian_[a * contenders() + b] -= share;

@@ -39,10 +39,14 @@ enum class Backup {
 
 class PairTable {
  public:
-  // With `epsilon` (log1p of the margin of the verdicts) the intervals that are derived from this table need the
-  // backup's consent, by `backup`. Without it they rest on the t e-process alone.
+  // With `epsilon` (log1p of the margin of the verdicts) the intervals that are derived from this table need
+  // the backup's consent, by `backup`. Without it they rest on the t e-process alone.
   explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt,
                      Backup backup = Backup::kAlways);
+
+  // A heat that is no evidence (it measures the winner again, stats/racing.h), but may show a sign: then the
+  // verdict that it was to confirm needs the backup's consent after all. Errors as in add().
+  Status watch(const HeatResult& heat);
 
   // The contender never took part and never will (it was dropped before its first heat had a value): no
   // statement about it was or will be made, so no share of alpha is kept for its pairs (stats/ranking.h).
@@ -65,8 +69,8 @@ class PairTable {
   // `d` of a against b as far as the backup confirms it at level alpha; `d` itself where it need not.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
 
-  // What the heats of this pair have shown so far, of d = log(low / high) by index; always empty unless the backup
-  // waits for it.
+  // What the heats of this pair have shown so far, of d = log(low / high) by index; always empty unless the
+  // backup waits for it.
   Signs signs(size_t a, size_t b) const;
 
   // Least-squares estimates of the contenders in log_ms = heat + contender + noise, summing to 0: one scale
@@ -80,6 +84,9 @@ class PairTable {
  private:
   const EProcess& evidence(size_t a, size_t b) const { return pairs_[slot(a < b ? a : b, a < b ? b : a)]; }
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
+  // Members of a heat; error as in add().
+  Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
+  void look_for_signs(const HeatResult& heat, size_t a, size_t b);
   std::vector<bool> largest_linked_set() const;
 
   // One pair's heats, and what they have shown.
@@ -95,7 +102,7 @@ class PairTable {
   std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
   std::vector<Watched> watched_;          // the same slots; empty: the backup always has to agree
   std::vector<bool> left_out_;
-  std::vector<double> laplacian_;         // normal equations of effects(), contenders x contenders, row-major
+  std::vector<double> laplacian_;  // normal equations of effects(), contenders x contenders, row-major
   std::vector<double> right_;
 };
 

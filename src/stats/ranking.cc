@@ -201,7 +201,6 @@ void place(const std::vector<size_t>& order, const Matrix& slower, Ranking& rank
   for (const size_t i : order) ranking.places[i].letters = letters(ranking.tie_groups, i);
 }
 
-
 struct Judged {
   Race race;
   std::optional<Levels> levels;  // absent below two contenders

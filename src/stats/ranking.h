@@ -12,27 +12,28 @@
 //   Ranking ranking = rank(table, options);
 //
 // Error rates: at every look together, whatever made the loop stop, everything that is said of any pair holds
-// with probability >= 1 - alpha: intervals, eliminations, verdicts, separations, rank ranges, tie groups, the
-// winner. K = table.contenders() less those that were left out.
+// with probability >= 1 - alpha: eliminations, verdicts, separations, rank ranges, tie groups, the winner. An
+// interval covers its own truth at the level of its pair. K = table.contenders() less those left out.
 //
 // How alpha is shared. A contender is open until it is eliminated. All pairs of the n open ones have their
 // intervals at alpha/(n(n-1)/2); those eliminated at this level leave, n falls, and so on until nobody leaves
 // (stepping down: Holm 1979; with looks after every heat: Bartroff & Song 2014, "Sequential tests of multiple
-// hypotheses controlling type I and II familywise error rates"). A pair with an eliminated member keeps the level
-// at which the first of the two left. A pair that is found SAME stays in the count: only being slower gives alpha
-// back. All of it is computed anew at every look, from the table alone.
+// hypotheses controlling type I and II familywise error rates"). A pair with an eliminated member keeps the
+// level at which the first of the two left. A pair that is found SAME stays in the count: only being slower
+// gives alpha back. All of it is computed anew at every look, from the table alone.
 //
-// Why it holds. Let T be the truly fastest contenders, exact equals. Until the first false statement about them
-// none has been eliminated, so all of T are open, and each pair of T is judged at alpha/(|T|(|T|-1)/2) at most. An
-// interval at a level covers its truth at all looks together but with that probability (stats/e_process.h), and
-// one at a smaller level contains it. So the pairs of T err with probability alpha at most (union bound), whatever
-// the dependence between them and however many heats run. Three things lie beyond this proof:
-// - equals behind the fastest are judged while they are open, and leave without giving back what they have used:
-//   alpha/(n(n-1)/2) a pair at most, n the number then open;
-// - a contender a hair's breadth behind leaves rightly, but might have been called faster before (directional
-//   errors of step-down tests; Shaffer 1980 and Guo & Romano 2015 prove them covered under independence);
-// - one that lies just beyond the margin might have been called SAME before it was found slower.
-// They are tried by simulation (docs/verdicts.md, T9: tiers of equals, ladders at and below the margin).
+// Why it holds. Let T be the truly fastest contenders, exact equals. Until the first false statement about
+// them none has been eliminated, so all of T are open, and each pair of T is judged at alpha/(|T|(|T|-1)/2)
+// at most. An interval at a level covers its truth at all looks together but with that probability
+// (stats/e_process.h), and one at a smaller level contains it. So the pairs of T err with probability alpha
+// at most (union bound), whatever the dependence between them and however many heats run. Three things lie
+// beyond this proof:
+// - Equals behind the fastest are judged while they are open, and leave without giving back what they have
+//   used: alpha/(n(n-1)/2) a pair at most, n being the number then open.
+// - A contender a hair's breadth behind leaves rightly, but might have been called faster before (directional
+//   errors of step-down tests; Shaffer 1980 and Guo & Romano 2015 prove them covered under independence).
+// - One that lies just beyond the margin might have been called SAME before it was found slower.
+// They are tried by simulation (docs/verdicts.md, T15: tiers of equals, ladders at and below the margin).
 
 #include <cstddef>
 #include <optional>
@@ -93,8 +94,8 @@ struct Race {
 // Among how many pairs alpha is shared while so many contenders are open: n(n-1)/2, at least 1.
 size_t comparisons(size_t open);
 
-// O(K^2), and once more for the open ones each time that somebody leaves. Contenders not linked to the leader by
-// common heats (failed, or not yet started) have no effect, are UNDECIDED, and stand in neither list.
+// O(K^2), and once more for the open ones each time that somebody leaves. Contenders not linked to the leader
+// by common heats (failed, or not yet started) have no effect, are UNDECIDED, and stand in neither list.
 Race race_state(const PairTable& table, const RankingOptions& options);
 
 struct PairGap {  // d = log(a / b), a < b
@@ -120,8 +121,8 @@ struct Ranking {
   std::vector<size_t> order;   // compared contenders by effect, fastest first
   std::vector<PairGap> pairs;  // all that met, a ascending, then b
   std::vector<Place> places;   // index = contender
-  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one to
-  // the other. Two share a group exactly when they are not separated (stats/ties.h).
+  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one
+  // to the other. Two share a group exactly when they are not separated (stats/ties.h).
   std::vector<std::vector<size_t>> tie_groups;
   bool operator==(const Ranking&) const = default;
 };

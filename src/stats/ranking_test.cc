@@ -199,7 +199,8 @@ TEST(Race, AlphaIsSharedAmongTheOpenOnes) {
   for (const PairGap& pair : equal.pairs)
     EXPECT_EQ(pair.interval, at_level(tied, pair.a, pair.b, 0.01 / 6)) << pair.a << pair.b;
 
-  // Two far behind: what is between them and the others keeps the first level, the two that are left have all.
+  // Two far behind: what is between them and the others keeps the first level, the two that are left have
+  // all.
   const PairTable table = race_of({0, 0.4, 0.002, 0.8}, 8, 10);
   const Ranking ranking = rank(table, {});
   EXPECT_EQ(ranking.race.eliminated, (std::vector<size_t>{1, 3}));

@@ -21,7 +21,7 @@ constexpr size_t kLargestTable = 48;  // of more heats, groups leave a larger sh
 constexpr int kDraws = 4000;
 
 struct Split {
-  double left = 1;  // share of the sum of squares
+  double left = 1;               // share of the sum of squares
   size_t first = 0, second = 0;  // where the second and third group begin in ascending order
 };
 
@@ -118,7 +118,8 @@ std::optional<Correlation> find_correlation(std::span<const double> d) {
   return Correlation{d.size(), lag1};
 }
 
-std::optional<StealSlope> find_steal_slope(std::span<const double> d, std::span<const std::optional<double>> steal) {
+std::optional<StealSlope> find_steal_slope(std::span<const double> d,
+                                           std::span<const std::optional<double>> steal) {
   std::vector<double> x, y;
   for (size_t i = 0; i < std::min(d.size(), steal.size()); ++i) {
     if (!steal[i]) continue;

@@ -4,13 +4,13 @@
 // the paired differences d of the heats for independent and normal; each sign is a way in which they are not.
 //
 //   Signs signs = signs_of(d_of_the_heats, steal_of_the_heats);
-//   if (signs.any()) ...                     // the sign-flip backup (stats/sign_flip.h) has to agree from now on
+//   if (signs.any()) ...          // from now on the sign-flip backup (stats/sign_flip.h) has to agree
 //
 // What a sign changes. PairTable switches the backup on for a pair at the first heat that shows a sign, and
 // never off again. The backup only ever widens an interval, so a verdict that needs both kinds of evidence is
-// wrong no more often than one that needs the first alone: whatever chose the moment of switching, the level of
-// the t e-process stays. What is gained is measured (docs/verdicts.md), not proven: a sign needs heats to show,
-// and correlation from heat to heat hurts the backup too, if less.
+// wrong no more often than one that needs the first alone: whatever chose the moment of switching, the level
+// of the t e-process stays. What is gained is measured (docs/verdicts.md), not proven: a sign needs heats to
+// show, and correlation from heat to heat hurts the backup too, if less.
 //
 // Each sign has a chance of about kChanceOfASign to be seen at a given heat in independent normal data.
 
@@ -44,8 +44,8 @@ struct Correlation {
 // how much they suffer from it. Least squares; significance by Student's t on n - 2 degrees of freedom.
 struct StealSlope {
   size_t heats = 0;
-  double slope = 0;        // of d per unit of the share: 1.5 = 1.5% for each percent of steal
-  double correlation = 0;  // of the two
+  double slope = 0;          // of d per unit of the share: 1.5 = 1.5% for each percent of steal
+  double correlation = 0;    // of the two
   double low = 0, high = 0;  // least and largest share in these heats
   bool operator==(const StealSlope&) const = default;
 };

@@ -34,7 +34,8 @@ TEST(Signs, AreRareInIndependentNormalData) {
     correlations += signs.correlation.has_value();
     slopes += signs.steal.has_value();
   }
-  // .5% of 2,000 are 10; more than 20 has probability .002. The critical share of `modes` is itself simulated.
+  // .5% of 2,000 are 10; more than 20 has probability .002. The critical share of `modes` is itself
+  // simulated.
   EXPECT_LE(modes, 30);
   EXPECT_LE(correlations, 20);
   EXPECT_LE(slopes, 20);
