@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "stats/trimmed.h"
+#include "stats/heat_value.h"
 
 namespace bakeoff::prove {
 namespace {
@@ -38,20 +38,95 @@ Result<Block> read_block(const std::string& text) {
   if (line.is_discarded()) return Error{"not JSON"};
   TRY(std::vector<double> a, read_side(line, "a"));
   TRY(std::vector<double> b, read_side(line, "b"));
-  return Block{std::move(a), std::move(b)};
+  std::vector<double> a_bursts = a, b_bursts = b;
+  if (line.contains("a_bursts") || line.contains("b_bursts")) {
+    TRY(a_bursts, read_side(line, "a_bursts"));
+    TRY(b_bursts, read_side(line, "b_bursts"));
+  }
+  return Block{std::move(a), std::move(b), std::move(a_bursts), std::move(b_bursts), {}, {}};
 }
+
+using stats::testing::Machine;
+using stats::testing::ProcessTimes;
+
+// A pair of contenders on a simulated machine, measured as races do, or as a mutant does.
+class Course {
+ public:
+  Course(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed, Mutant mutant)
+      : machine_(noise, {std::log1p(slowdown), 0}, seed),
+        rounds_(noise.rounds),
+        steps_(noise.steps),
+        mutant_(mutant) {}
+
+  Block next() {
+    std::vector<ProcessTimes> times(2);
+    machine_.start({0, 1});
+    run(times);
+    const auto d = [&] { return log_ratio(block_of(times)); };
+    if (mutant_ == Mutant::kLengthened && d() * sum_ < 0) run(times);
+    sum_ += d();
+    return block_of(times);
+  }
+
+ private:
+  void run(std::vector<ProcessTimes>& times) {
+    for (int round = 0; round < rounds_; ++round) {
+      machine_.round(times);
+      if (mutant_ == Mutant::kRerun) run_again_if_slow(times);
+    }
+  }
+
+  void run_again_if_slow(std::vector<ProcessTimes>& times) {
+    const double last = times[0].burst_ms.back();
+    if (bursts_ > 0 && last > before_ / bursts_) {
+      for (ProcessTimes& side : times) {
+        side.burst_ms.pop_back();
+        side.step_ms.resize(side.step_ms.size() - static_cast<size_t>(steps_));
+      }
+      machine_.round(times);
+    }
+    before_ += last;
+    ++bursts_;
+  }
+
+  // With the steps that do not count, where the mutant counts them.
+  std::vector<double> bursts_of(const ProcessTimes& side) const {
+    std::vector<double> bursts = side.burst_ms;
+    if (mutant_ != Mutant::kWholeBurst || side.lead_in_ms.empty()) return bursts;
+    for (size_t i = 0; i < bursts.size(); ++i)
+      bursts[i] = (bursts[i] * steps_ + side.lead_in_ms[i]) / (steps_ + 1);
+    return bursts;
+  }
+
+  Block block_of(const std::vector<ProcessTimes>& times) const {
+    return {times[0].step_ms,    times[1].step_ms, bursts_of(times[0]),
+            bursts_of(times[1]), times[0].steal,   times[1].steal};
+  }
+
+  Machine machine_;
+  int rounds_, steps_;
+  Mutant mutant_;
+  double sum_ = 0;                  // of d
+  double before_ = 0, bursts_ = 0;  // of the first contender: sum of ms per step, and number
+};
 
 }  // namespace
 
-double log_ratio(const Block& block) { return stats::log_ratio(block.a, block.b).value(); }
+stats::HeatResult heat_of(const Block& block) {
+  std::vector<ProcessTimes> times(2);
+  times[0].burst_ms = block.a_bursts;
+  times[1].burst_ms = block.b_bursts;
+  times[0].steal = block.a_steal;
+  times[1].steal = block.b_steal;
+  return Machine::result_of(times, {0, 1});
+}
 
-Source simulated(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed) {
-  auto machine =
-      std::make_shared<stats::testing::Machine>(noise, std::vector<double>{std::log1p(slowdown), 0}, seed);
-  return [machine] {
-    std::vector<std::vector<double>> steps = machine->steps({0, 1});
-    return Block{std::move(steps[0]), std::move(steps[1])};
-  };
+double log_ratio(const Block& block) {
+  return stats::heat_value(block.a_bursts).value() - stats::heat_value(block.b_bursts).value();
+}
+
+Source simulated(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed, Mutant mutant) {
+  return [course = std::make_shared<Course>(noise, slowdown, seed, mutant)] { return course->next(); };
 }
 
 Source replayed(const std::vector<Block>& recorded, double slowdown, uint64_t seed) {
@@ -67,8 +142,13 @@ Source replayed(const std::vector<Block>& recorded, double slowdown, uint64_t se
     if (state->next == 0) std::shuffle(state->order.begin(), state->order.end(), state->random);
     Block block = recorded[state->order[state->next]];
     state->next = (state->next + 1) % recorded.size();
-    if (state->random() % 2) std::swap(block.a, block.b);
-    for (double& ms : block.a) ms *= 1 + slowdown;
+    if (state->random() % 2) {
+      std::swap(block.a, block.b);
+      std::swap(block.a_bursts, block.b_bursts);
+    }
+    for (std::vector<double>* times : {&block.a, &block.a_bursts}) {
+      for (double& ms : *times) ms *= 1 + slowdown;
+    }
     return block;
   };
 }

@@ -21,7 +21,10 @@ std::string percent(double part, double whole) { return fmt::format("{:.1f}", 10
 std::string claims_table(const Report& report) {
   std::string text = "| # | claim | bar | seen | |\n|---|---|---|---|---|\n";
   for (const Claim& claim : report.claims()) {
-    const char* word = !claim.barred ? "no bar" : claim.held ? "held" : "**missed**";
+    const char* word = claim.open      ? "**open**"
+                       : !claim.barred ? "no bar"
+                       : claim.held    ? "held"
+                                       : "**missed**";
     text += fmt::format("| {} | {} | {} | {} | {} |\n", claim.id, claim.what, claim.bar, claim.seen, word);
   }
   return text;

@@ -20,6 +20,15 @@ struct Model {
 // Those of the design and some nastier ones: heavy tails, a neighbour that comes half-way, an order effect.
 const std::vector<Model>& models();
 
+// Noise as hosts and processes were seen to make it, or worse: T14.
+struct HostModel {
+  std::string name;
+  stats::testing::NoiseModel noise;
+  // Empty: the guarantee holds, and there is a bar. Else why it does not.
+  std::string open = {};
+};
+const std::vector<HostModel>& host_models();
+
 // sd(d) 1.4%: identical workers with a tuned allocator, as measured.
 stats::testing::NoiseModel usual();
 

@@ -25,17 +25,34 @@ def missed(output: str, claim: str) -> list[str]:
 
 
 class Mutants(unittest.TestCase):
-    def test_each_turns_the_suite_red(self) -> None:
+    """Each turns the proof red, in the very rows that are there to notice it."""
+
+    def misses(self, mutant: str, claim: str, row: str) -> None:
+        with self.subTest(mutant):
+            done = prove("--only", claim, "--mutant", mutant)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            rows = [x for x in missed(done.stdout, claim) if row in x]
+            self.assertTrue(rows, done.stdout)
+
+    def test_in_place_of_the_judge(self) -> None:
         for mutant in ("iid", "pooled", "peeking"):
-            with self.subTest(mutant):
-                done = prove("--only", "T1", "--mutant", mutant)
-                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                usual = [x for x in missed(done.stdout, "T1") if "usual" in x]
-                self.assertTrue(usual, done.stdout)
+            self.misses(mutant, "T1", "usual")
+        self.misses("slopes", "T14", "steal in regimes")
+
+    def test_in_the_measuring(self) -> None:
+        self.misses("rerun", "T14", "steal in regimes")
+        self.misses("lengthened", "T14", "steal in regimes")
+        self.misses("whole-burst", "T14", "first step of a burst")
+
+    def test_among_many_contenders(self) -> None:
+        self.misses("unshared", "T15", "K = 9 identical")
+        self.misses("pooled-variance", "T15", "one three times as noisy")
 
     def test_without_one_it_is_green(self) -> None:
-        done = prove("--only", "T1")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for claim in ("T1", "T15"):
+            with self.subTest(claim):
+                done = prove("--only", claim)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Seeds(unittest.TestCase):
@@ -66,6 +83,7 @@ class BadInput(unittest.TestCase):
             ('{"a": [1.0]}\n', ':2: no list "b"'),
             ('{"a": [1.0], "b": []}\n', ':2: "b" is empty'),
             ('{"a": [-1.0], "b": [1.0]}\n', ':2: "a" holds what is no positive'),
+            ('{"a": [1.0], "b": [1.0], "a_bursts": [1.0]}\n', ':2: no list "b_bursts"'),
             ("\n", "1 blocks; the fewest are 4"),
         ):
             with self.subTest(expected), tempfile.TemporaryDirectory() as folder:

@@ -85,7 +85,7 @@ bool wrong(const stats::Race& race, const std::vector<double>& effects) {
 }
 
 stats::Race race_to_the_end(const Heats& run, size_t k, const stats::RacingOptions& options, Cost& cost) {
-  stats::PairTable table(k);
+  stats::PairTable table(k, std::log1p(kMargin), stats::Backup::kOnSigns);
   const std::vector<stats::Entrant> entrants(k);
   const double most = 2000.0 * static_cast<double>(k);
   for (;;) {
@@ -100,6 +100,7 @@ stats::Race race_to_the_end(const Heats& run, size_t k, const stats::RacingOptio
   }
 }
 
+// Everybody in every heat: of 256 contenders 32,640 pairs a heat, too many to look for signs in each.
 double uniform_cost(const Heats& run, size_t k, const stats::RankingOptions& options) {
   stats::PairTable table(k);
   std::vector<size_t> all(k);
@@ -258,9 +259,7 @@ void t9(const Options& options, Report& report) {
     const std::string what = fmt::format("K = {}, all tied: ", row.k);
     report.add(at_most("T9", what + "a single winner", winners, n, 0.01));
     report.add(at_least("T9", what + "all within the margin", tied, n, 0.97));
-    Claim claim = at_most("T9", what + "somebody eliminated", eliminated, n, 0.01);
-    claim.barred = false;
-    report.add(claim);
+    report.add(at_most("T9", what + "somebody eliminated", eliminated, n, 0.01));
   }
 }
 

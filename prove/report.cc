@@ -22,7 +22,7 @@ bool wanted(const Options& options, const std::string& id) {
 }
 
 void Report::add(Claim claim) {
-  const char* word = !claim.barred ? "-" : claim.held ? "ok" : "MISSED";
+  const char* word = claim.open ? "OPEN" : !claim.barred ? "-" : claim.held ? "ok" : "MISSED";
   fmt::print("{:<4} {:<44} {:<26} {:<40} {}\n", claim.id, claim.what, claim.bar, claim.seen, word);
   std::fflush(stdout);
   claims_.push_back(std::move(claim));
@@ -80,6 +80,7 @@ Status write_json(const Report& report, const Options& options) {
                               {"bar", claim.bar},
                               {"seen", claim.seen},
                               {"barred", claim.barred},
+                              {"open", claim.open},
                               {"held", claim.held}});
   }
   for (const Contest& contest : report.contests) {

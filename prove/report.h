@@ -15,7 +15,7 @@ struct Options {
   bool full = false;
   uint64_t seed = 1;
   std::vector<std::string> only;  // "T5"; empty: all
-  Engine engine = Engine::kTest;
+  Mutant mutant = Mutant::kNone;
   std::vector<Block> recorded;  // empty: simulation alone
   std::string json;             // file, or empty
   std::string document;         // docs/verdicts.md to rewrite, or empty
@@ -31,6 +31,7 @@ struct Claim {
   std::string seen;
   bool held = true;
   bool barred = true;  // false: for information
+  bool open = false;   // not barred because the guarantee does not hold here: known, and shown
 };
 
 class Report {
@@ -64,7 +65,9 @@ Status write_document(const Report& report, const Options& options, double secon
 
 // The claims, by file.
 void prove_verdicts(const Options& options, Report& report);  // T1, T3-T7
+void prove_hosts(const Options& options, Report& report);     // T14
 void prove_races(const Options& options, Report& report);     // T8, T9
+void prove_families(const Options& options, Report& report);  // T15
 void prove_series(const Options& options, Report& report);    // T10, T11
 void hold_contest(const Options& options, Report& report);    // T12
 

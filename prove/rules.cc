@@ -78,13 +78,13 @@ Call if_significant(double p, double level, const Values& a, const Values& b) {
 
 Call by_engine(const std::vector<Block>& blocks, Engine engine) {
   size_t next = 0;
-  const Outcome outcome =
-      race([&] { return blocks[next++]; }, 0, engine, 0, static_cast<int>(blocks.size()), names_a_winner);
+  const Outcome outcome = race([&] { return blocks[next++]; }, 0, engine, 0,
+                               std::max(1, static_cast<int>(blocks.size()) - kConfirmations), names_a_winner);
   if (!names_a_winner(outcome.verdict)) return Call::kNothing;
   return outcome.verdict == stats::Verdict::kFaster ? Call::kAFaster : Call::kASlower;
 }
 
-Call bakeoff(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kTest); }
+Call bakeoff(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kRaced); }
 Call bakeoff_backup(const std::vector<Block>& blocks) { return by_engine(blocks, Engine::kBackup); }
 
 Call hundred_steps(const std::vector<Block>& blocks) {

@@ -44,7 +44,7 @@ void t10(const Options& options, Report& report) {
       Seen seen;
       seen.nominated = nominate(ar1(kHistory, 0.02, phi, random), table).has_value();
       if (seen.nominated) {
-        const Outcome again = race(simulated(usual(), 0, seed), 0, options.engine, 0, 40, names_a_winner);
+        const Outcome again = race(simulated(usual(), 0, seed), 0, Engine::kRaced, 0, 40, names_a_winner);
         seen.confirmed = names_a_winner(again.verdict);
       }
       return seen;

@@ -6,6 +6,8 @@
 
 #include "lab/warm_up.h"
 #include "stats/e_process.h"
+#include "stats/heat_value.h"
+#include "stats/ranking.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::lab {
@@ -23,8 +25,7 @@ std::optional<double> heat_value(const Trial& trial) {
   std::vector<double> ms;
   for (size_t i = static_cast<size_t>(trial.warmup_bursts); i < trial.bursts.size(); ++i)
     ms.push_back(trial.bursts[i].ms_per_step());
-  const auto value = stats::log_trimmed_mean(ms);
-  return value ? std::optional<double>(*value) : std::nullopt;
+  return stats::heat_value(ms);
 }
 
 std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender) {
@@ -45,20 +46,48 @@ std::set<std::string> out_of_race(const std::vector<Trial>& trials, double toler
   return out;
 }
 
+namespace {
+
+// Share of processor time that the hypervisor took during the rounds that count.
+std::optional<double> steal_of(const Trial& trial) {
+  double seconds = 0, stolen = 0;
+  for (const HostRound& round : trial.rounds) {
+    const auto steal = round.seen.find("steal");
+    if (round.rerun || steal == round.seen.end()) continue;
+    seconds += static_cast<double>(round.wall_ns) / 1e9;
+    stolen += static_cast<double>(round.wall_ns) / 1e9 * steal->second;
+  }
+  return seconds > 0 ? std::optional<double>(stolen / seconds) : std::nullopt;
+}
+
+}  // namespace
+
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
                                   double tolerance) {
-  stats::PairTable table(entrants.size());
+  stats::PairTable table(entrants.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
   const std::set<std::string> out = out_of_race(trials, tolerance);
-  std::map<int, stats::HeatResult> heats;
+  struct Heat {
+    stats::HeatResult result;
+    bool confirms = false;
+  };
+  std::map<int, Heat> heats;
   for (const Trial& trial : trials) {
-    if (trial.confirms) continue;
-    stats::HeatResult& result = heats[trial.heat];
+    auto& [result, confirms] = heats[trial.heat];
+    confirms = trial.confirms;
     result.log_ms.resize(entrants.size());
+    if (!result.steal) result.steal = steal_of(trial);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
     if (at != entrants.end() && !out.contains(trial.contender))
       result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
   }
-  for (const auto& [heat, result] : heats) CHECK_OK(table.add(result));
+  for (const auto& [number, heat] : heats)
+    CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    const bool timed = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+      return trial.contender == entrants[i] && heat_value(trial);
+    });
+    if (out.contains(entrants[i]) && !timed) table.leave_out(i);
+  }
   return table;
 }
 
@@ -98,9 +127,9 @@ size_t confirmed_heats(const std::vector<Trial>& trials) {
 }
 
 int64_t least_heats(double alpha, size_t contenders) {
-  const auto rivals = static_cast<double>(std::max<size_t>(contenders, 2) - 1);
+  const auto pairs = static_cast<double>(stats::comparisons(contenders));
   size_t n = 2;
-  while (!std::isfinite(stats::critical_ratio(n, alpha / rivals))) ++n;
+  while (!std::isfinite(stats::critical_ratio(n, alpha / pairs))) ++n;
   return static_cast<int64_t>(n);
 }
 

@@ -16,8 +16,8 @@
 
 namespace bakeoff::lab {
 
-// One heat's evidence: log of the top-trimmed mean of the bursts' ms per step. Nothing for a trial that
-// failed, broke a rule, or was dropped.
+// One heat's evidence: stats/heat_value.h of the bursts after warm-up. Nothing for a trial that failed, broke
+// a rule, or was dropped.
 std::optional<double> heat_value(const Trial& trial);
 
 // ms a step of a contender, one for each of its trials that has a value, in their order.
@@ -31,8 +31,11 @@ std::set<std::string> failed_in(const std::vector<Trial>& trials);
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance);
 
 // The paired table of all heats of the race over `entrants` (contenders' ids; its indices are positions in
-// them), without those of out_of_race(). Heats that confirm the winner are not in it: what chose the winner
-// and what measures it are different heats.
+// them), without those of out_of_race(). Heats that confirm the winner are no evidence in it: what chose the
+// winner and what measures it are different heats. But they too may show a sign. `tolerance`: the recipe's
+// margin; from the first heat on in which a pair's data show a sign that the t e-process may err
+// (stats/signs.h), the sign-flip backup has to agree. A contender that is out and never had a value takes no
+// share of alpha.
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
                                   double tolerance = 0.03);
 
@@ -48,7 +51,7 @@ std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const 
 size_t confirmed_heats(const std::vector<Trial>& trials);
 
 // Heats without which nothing can be decided between `contenders` at `alpha` by intervals alone, however wide
-// the gaps.
+// the gaps: alpha is shared among all their pairs until the first of them is out.
 int64_t least_heats(double alpha, size_t contenders);
 
 // Seconds of the machine that a trial took, start included; two that start beside each other share them.

@@ -7,6 +7,7 @@
 #include "lab/evidence.h"
 #include "lab/profile.h"
 #include "stats/planning.h"
+#include "stats/ranking.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -92,7 +93,7 @@ std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& 
   const Measured* found = nearest_measurement(profile, control_set(recipe, {}, allowed));
   if (found == nullptr || k < 2) return std::nullopt;
   Prediction p{.sd = found->spread().sd, .under = found->name};
-  const double alpha = recipe.alpha / static_cast<double>(k - 1);
+  const double alpha = recipe.alpha / static_cast<double>(stats::comparisons(k));
   p.heats_needed = stats::pairs_needed(p.sd, recipe.margin, alpha).value_or(0);
   p.least_heats = least_heats(recipe.alpha, k);
   // A round: every contender meets the leader once, in as many heats as the live ones allow.

@@ -100,6 +100,43 @@ TEST(Tabulate, PairsWhoMetInAHeat) {
   EXPECT_EQ(tabulate({}, {"a", "b"})->contenders(), 2u);
 }
 
+TEST(Tabulate, WhoNeverHadAValueTakesNoShareOfAlpha) {
+  std::vector<Trial> trials = {sound("a", 1, 4), sound("b", 1, 8), sound("slow", 1, 4000),
+                               sound("late", 1, 4)};
+  trials[2].bursts.clear();
+  trials[2].dropped = "one step takes 4 s, the leader's whole block 1 s";
+  trials.push_back(sound("late", 2, 4));
+  trials.back().failure = Failure{"run", "exit code 1", ""};
+  const auto table = tabulate(trials, {"a", "b", "slow", "late", "waiting"}).value();
+  EXPECT_TRUE(table.left_out(2));
+  EXPECT_FALSE(table.left_out(3)) << "it was compared before it failed";
+  EXPECT_FALSE(table.left_out(4)) << "its turn is yet to come";
+  EXPECT_FALSE(table.left_out(0));
+}
+
+TEST(Tabulate, LooksForSignsInEveryHeatThatCounts) {
+  // b loses 1.5% for each percent of steal, of which a round that was run again has had far more.
+  std::vector<Trial> trials;
+  for (int heat = 1; heat <= 8; ++heat) {
+    const double steal = 0.01 * (heat * 5 % 8);
+    for (const bool suffers : {false, true}) {
+      Trial& trial =
+          trials.emplace_back(sound(suffers ? "b" : "a", heat, suffers ? 4 * std::exp(1.5 * steal) : 4));
+      trial.confirms = heat > 6;
+      trial.rounds = {{.wall_ns = 1'000'000, .seen = {{"steal", 0.9}}, .rerun = true},
+                      {.wall_ns = 2'000'000, .seen = {{"steal", steal}}},
+                      {.wall_ns = 1'000'000, .seen = {}}};
+    }
+  }
+  const auto table = tabulate(trials, {"a", "b"}).value();
+  EXPECT_EQ(table.met(0, 1), 6u) << "heats of the confirmation are no evidence";
+  const auto signs = table.signs(0, 1);
+  ASSERT_TRUE(signs.steal);
+  EXPECT_EQ(signs.steal->heats, 8u) << "but they may show a sign";
+  EXPECT_NEAR(signs.steal->slope, -1.5, 1e-6);
+  EXPECT_NEAR(signs.steal->high, 0.07, 1e-9);
+}
+
 TEST(Tabulate, WhoeverFailedOnceCountsInNoHeat) {
   std::vector<Trial> trials;
   for (int heat = 1; heat <= 4; ++heat) {
@@ -137,7 +174,7 @@ TEST(LeastHeats, GrowWithTheDemandAndAreEnough) {
   EXPECT_LE(least_heats(0.01, 2), least_heats(0.01, 10));
   EXPECT_GE(least_heats(0.5, 2), 2);
   for (const double alpha : {0.2, 0.05, 0.01}) {
-    const stats::RankingOptions options = {.alpha = alpha, .family = stats::Family::kBest};
+    const stats::RankingOptions options = {.alpha = alpha};
     const int64_t least = least_heats(alpha, 3);
     stats::PairTable table(3);
     for (int64_t heat = 1; heat <= least; ++heat) {

@@ -221,6 +221,11 @@ std::string block_line(const Trial& a, const Trial& b) {
     if (!trial->step_ns.empty()) continue;
     for (const Burst& burst : trial->bursts) line[key].push_back(burst.ms_per_step());
   }
+  for (const auto& [key, trial] : {std::pair{"a_bursts", &a}, {"b_bursts", &b}}) {
+    line[key] = nlohmann::ordered_json::array();
+    for (size_t i = static_cast<size_t>(trial->warmup_bursts); i < trial->bursts.size(); ++i)
+      line[key].push_back(trial->bursts[i].ms_per_step());
+  }
   return line.dump();
 }
 

@@ -70,7 +70,8 @@ int races_finished(const std::vector<double>& identical);
 // How many pairs a look after every pair takes to tell d from 0; nothing: all of them do not.
 std::optional<size_t> pairs_to_decide(const std::vector<double>& d, double alpha);
 
-// "{"a":[1.2,1.3],"b":[...]}": the step times of one block of two identical contenders, in ms.
+// One block of two identical contenders as prove/blocks.h reads it: ms of each step ("a", "b"), ms per step
+// of each burst after warm-up ("a_bursts", "b_bursts").
 std::string block_line(const Trial& a, const Trial& b);
 
 Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,

@@ -105,10 +105,13 @@ TEST(PairsToDecide, IsTheFirstLookThatDoes) {
   EXPECT_LE(*pairs, 6u);
 }
 
-TEST(BlockLine, IsOneLineOfStepTimes) {
+TEST(BlockLine, IsOneLineOfStepAndBurstTimes) {
   const Trial a{.bursts = {{3'000'000, 2}}, .step_ns = {1'500'000, 1'250'000}};
   const Trial b{.bursts = {{4'000'000, 2}, {6'000'000, 2}}};
-  EXPECT_EQ(block_line(a, b), R"({"a":[1.5,1.25],"b":[2.0,3.0]})");
+  EXPECT_EQ(block_line(a, b), R"({"a":[1.5,1.25],"b":[2.0,3.0],"a_bursts":[1.5],"b_bursts":[2.0,3.0]})");
+  Trial warming = b;
+  warming.warmup_bursts = 1;
+  EXPECT_THAT(block_line(a, warming), HasSubstr(R"("b_bursts":[3.0])"));
 }
 
 TEST(SelfTestScripts, AreTheEmittedOnesWithAnAppendix) {

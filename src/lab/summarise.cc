@@ -18,6 +18,7 @@
 #include "lab/machine_use.h"
 #include "lab/plan.h"
 #include "lab/row_checks.h"
+#include "lab/sign_notes.h"
 #include "lab/summarise_beside.h"
 #include "lab/summary_notes.h"
 #include "lab/summary_parts.h"
@@ -51,6 +52,7 @@ class Summariser {
     }
     Summary s = header(std::move(sources));
     fill_unranked(s);
+    std::vector<std::string> signs;
     for (const Group& group : groups_of(manifest_.contenders, entrants, recipe_.alpha)) {
       std::vector<std::string> ids;
       for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
@@ -58,6 +60,7 @@ class Summariser {
       stats::RankingOptions options = racing_options(recipe_).ranking;
       options.alpha = group.alpha;
       fill_rows(s, stats::rank(table, options), group);
+      for (std::string& note : sign_notes(table, ids)) signs.push_back(std::move(note));
     }
     fill_against_leader(s);
     fill_use(s);
@@ -74,6 +77,7 @@ class Summariser {
     judge_host(s);
     add_variance(s);
     s.notes = notes_of(s, recipe_, parities_, trials_);
+    s.notes.insert(s.notes.end(), signs.begin(), signs.end());
     return s;
   }
 

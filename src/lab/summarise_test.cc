@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "ir/cost.h"
 #include "ir/text.h"
@@ -81,7 +82,8 @@ struct HandMade {
     for (int heat = 1; heat <= heats; ++heat) {
       const double common = 1 + 0.05 * std::sin(heat);
       for (size_t i = 0; i < ms.size(); ++i) {
-        const double own = noise * std::sin(7.0 * heat + 2.1 * static_cast<double>(i));
+        std::mt19937_64 random(static_cast<uint64_t>(heat) * 64 + i);
+        const double own = std::normal_distribution<double>(0, noise)(random);
         add(ms[i].first, heat, ms[i].second * common * (1 + own));
       }
     }

@@ -63,14 +63,16 @@ std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const 
 
 }  // namespace
 
-PairTable::PairTable(size_t contenders, std::optional<double> epsilon)
+PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup backup)
     : heats_(contenders, 0),
       pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
       backups_(epsilon ? pairs_.size() : 0, SymmetricBackup(epsilon.value_or(0))),
+      watched_(epsilon && backup == Backup::kOnSigns ? pairs_.size() : 0),
+      left_out_(contenders, false),
       laplacian_(contenders * contenders, 0.0),
       right_(contenders, 0.0) {}
 
-Status PairTable::add(const HeatResult& heat) {
+Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const {
   if (heat.log_ms.size() != contenders()) {
     return Error{fmt::format("a heat of {} contenders in a race of {}", heat.log_ms.size(), contenders())};
   }
@@ -82,6 +84,29 @@ Status PairTable::add(const HeatResult& heat) {
     }
     members.push_back(i);
   }
+  return members;
+}
+
+void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b) {
+  if (watched_.empty()) return;
+  Watched& watched = watched_[slot(a, b)];
+  watched.d.push_back(*heat.log_ms[a] - *heat.log_ms[b]);
+  watched.steal.push_back(heat.steal);
+  watched.signs.update(signs_of(watched.d, watched.steal));
+}
+
+Status PairTable::watch(const HeatResult& heat) {
+  TRY(const std::vector<size_t> members, members_of(heat));
+  for (const size_t b : members) {
+    for (const size_t a : members) {
+      if (a < b) look_for_signs(heat, a, b);
+    }
+  }
+  return Done{};
+}
+
+Status PairTable::add(const HeatResult& heat) {
+  TRY(const std::vector<size_t> members, members_of(heat));
   if (members.size() < 2) return Done{};
   const double share = 1 / static_cast<double>(members.size());
   for (const size_t b : members) {
@@ -91,6 +116,7 @@ Status PairTable::add(const HeatResult& heat) {
       const double d = *heat.log_ms[a] - *heat.log_ms[b];
       if (a < b) pairs_[slot(a, b)].add(d);
       if (a < b && !backups_.empty()) backups_[slot(a, b)].add(d);
+      if (a < b) look_for_signs(heat, a, b);
       right_[a] += share * d;
       laplacian_[a * contenders() + a] += share;
       laplacian_[a * contenders() + b] -= share;
@@ -109,9 +135,13 @@ Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution
 }
 
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
-  if (backups_.empty()) return d;
+  if (backups_.empty() || (!watched_.empty() && !signs(a, b).any())) return d;
   if (a < b) return backups_[slot(a, b)].widen(d, alpha);
   return backups_[slot(b, a)].widen(d.mirrored(), alpha).mirrored();
+}
+
+Signs PairTable::signs(size_t a, size_t b) const {
+  return watched_.empty() ? Signs() : watched_[slot(std::min(a, b), std::max(a, b))].signs;
 }
 
 std::vector<bool> PairTable::largest_linked_set() const {

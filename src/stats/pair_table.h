@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "stats/e_process.h"
 #include "stats/sign_flip.h"
+#include "stats/signs.h"
 
 namespace bakeoff::stats {
 
@@ -25,14 +26,32 @@ namespace bakeoff::stats {
 // index = contender. Empty where a contender did not take part or its worker died: that pair is void.
 struct HeatResult {
   std::vector<std::optional<double>> log_ms;
+  // Share of processor time, 0 to 1, that the hypervisor took while the heat's bursts ran; empty: not read.
+  std::optional<double> steal = {};
   bool operator==(const HeatResult&) const = default;
+};
+
+// When the sign-flip backup (stats/sign_flip.h) has to agree.
+enum class Backup {
+  kAlways,   // dearer, but sound for any symmetric noise
+  kOnSigns,  // of a pair from the first heat on whose data show a sign (stats/signs.h): what races use
 };
 
 class PairTable {
  public:
-  // With `epsilon` (log1p of the margin of the verdicts) every interval needs the sign-flip backup's consent
-  // (stats/sign_flip.h), in what is derived from this table: dearer, but sound for any symmetric noise.
-  explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt);
+  // With `epsilon` (log1p of the margin of the verdicts) the intervals that are derived from this table need
+  // the backup's consent, by `backup`. Without it they rest on the t e-process alone.
+  explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt,
+                     Backup backup = Backup::kAlways);
+
+  // A heat that is no evidence (it measures the winner again, stats/racing.h), but may show a sign: then the
+  // verdict that it was to confirm needs the backup's consent after all. Errors as in add().
+  Status watch(const HeatResult& heat);
+
+  // The contender never took part and never will (it was dropped before its first heat had a value): no
+  // statement about it was or will be made, so no share of alpha is kept for its pairs (stats/ranking.h).
+  void leave_out(size_t contender) { left_out_[contender] = true; }
+  bool left_out(size_t contender) const { return left_out_[contender]; }
 
   // O(members^2). Error, and nothing added, when the heat has another number of contenders or a time that is
   // not finite. A heat with fewer than two members is accepted and changes nothing.
@@ -47,8 +66,12 @@ class PairTable {
   size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
   double gap(size_t a, size_t b) const;
   Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
-  // `d` of a against b as far as the backup confirms it at level alpha; `d` itself without a backup.
+  // `d` of a against b as far as the backup confirms it at level alpha; `d` itself where it need not.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
+
+  // What the heats of this pair have shown so far, of d = log(low / high) by index; always empty unless the
+  // backup waits for it.
+  Signs signs(size_t a, size_t b) const;
 
   // Least-squares estimates of the contenders in log_ms = heat + contender + noise, summing to 0: one scale
   // for contenders that ran in different heats. For choosing a leader and an order, not for deciding. Empty
@@ -61,12 +84,25 @@ class PairTable {
  private:
   const EProcess& evidence(size_t a, size_t b) const { return pairs_[slot(a < b ? a : b, a < b ? b : a)]; }
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
+  // Members of a heat; error as in add().
+  Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
+  void look_for_signs(const HeatResult& heat, size_t a, size_t b);
   std::vector<bool> largest_linked_set() const;
+
+  // One pair's heats, and what they have shown.
+  struct Watched {
+    std::vector<double> d;
+    std::vector<std::optional<double>> steal;
+    Signs signs;
+    bool operator==(const Watched&) const = default;
+  };
 
   std::vector<size_t> heats_;
   std::vector<EProcess> pairs_;           // slot(a, b), a < b: d = log(a / b)
   std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
-  std::vector<double> laplacian_;         // normal equations of effects(), contenders x contenders, row-major
+  std::vector<Watched> watched_;          // the same slots; empty: the backup always has to agree
+  std::vector<bool> left_out_;
+  std::vector<double> laplacian_;  // normal equations of effects(), contenders x contenders, row-major
   std::vector<double> right_;
 };
 

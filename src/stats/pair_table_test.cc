@@ -52,6 +52,34 @@ TEST(PairTable, AHeatOfOneIsVoid) {
   EXPECT_EQ(table, PairTable(3));
 }
 
+TEST(PairTable, TheBackupWaitsForASign) {
+  // Six differences of two sharp values: the t e-process takes them for a gap.
+  const std::vector<double> first = {0.0501, 0.0499, 0.05, 0.0502};
+  const double epsilon = std::log1p(0.02);
+  PairTable alone(2), waiting(2, epsilon, Backup::kOnSigns), always(2, epsilon);
+  const auto of = [](const PairTable& table) {
+    const Interval t = table.interval(0, 1, critical_ratio(table.met(0, 1), 0.01));
+    return table.confirmed(0, 1, t, 0.01);
+  };
+  for (const double d : first) {
+    for (PairTable* table : {&alone, &waiting, &always}) ASSERT_TRUE(table->add({{d, 0.0}}));
+  }
+  EXPECT_GT(of(alone).low, 0);
+  EXPECT_EQ(of(waiting), of(alone)) << "nothing has shown yet";
+  EXPECT_LT(of(always).low, 0);
+  for (const double d : {-0.05, -0.0501}) {
+    ASSERT_TRUE(waiting.watch({{d, 0.0}}));
+    ASSERT_TRUE(alone.watch({{d, 0.0}}));
+  }
+  ASSERT_TRUE(waiting.signs(0, 1).modes);
+  EXPECT_EQ(waiting.signs(1, 0), waiting.signs(0, 1));
+  EXPECT_EQ(waiting.met(0, 1), 4u) << "watched heats are no evidence";
+  EXPECT_EQ(waiting.gap(0, 1), alone.gap(0, 1));
+  EXPECT_EQ(of(waiting), of(always));
+  EXPECT_FALSE(alone.signs(0, 1).any());
+  EXPECT_FALSE(waiting.watch({{1.0}}));
+}
+
 TEST(PairTable, RefusesAMalformedHeatWhole) {
   PairTable table(2);
   EXPECT_FALSE(table.add({{1.0}}));

@@ -35,7 +35,7 @@
 namespace bakeoff::stats {
 
 struct RacingOptions {
-  RankingOptions ranking = {.family = Family::kBest, .leader_band = 0.005};
+  RankingOptions ranking = {.leader_band = 0.005};
   size_t live = 8;           // members of a heat, at least 2
   size_t confirm_heats = 3;  // 0: no confirmation
   bool operator==(const RacingOptions&) const = default;

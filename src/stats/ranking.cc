@@ -53,12 +53,6 @@ class Level {
   std::vector<std::optional<double>> halves_;  // the same
 };
 
-double share(double alpha, size_t comparisons) {
-  return comparisons > 1 ? alpha / static_cast<double>(comparisons) : alpha;
-}
-
-size_t all_pairs(size_t contenders) { return contenders < 2 ? 1 : contenders * (contenders - 1) / 2; }
-
 std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects) {
   std::vector<size_t> order;
   for (size_t i = 0; i < effects.size(); ++i) {
@@ -75,17 +69,52 @@ void note_defeat(Standing& standing, size_t rival, double behind, double above) 
   standing.behind = behind;
 }
 
-void eliminate(const PairTable& table, Level& level, const std::vector<std::optional<double>>& effects,
-               double above, Race& race) {
-  for (size_t b = 1; b < effects.size(); ++b) {  // in the order of the table's memory
-    for (size_t a = 0; a < b; ++a) {
-      if (table.met(a, b) == 0 || !effects[a] || !effects[b]) continue;
-      const Interval gap = level.of(a, b);
-      note_defeat(race.standings[a], b, gap.low, above);
-      note_defeat(race.standings[b], a, -gap.high, above);
+// The level of each pair, by stepping down: see the header.
+class Levels {
+ public:
+  // Notes in race.standings who is eliminated and by whom.
+  Levels(const PairTable& table, const std::vector<std::optional<double>>& effects,
+         const RankingOptions& options, Race& race)
+      : left_(effects.size()) {
+    std::vector<size_t> open;
+    for (size_t i = 0; i < effects.size(); ++i) {
+      if (!table.left_out(i)) open.push_back(i);
+    }
+    const double above = std::log1p(options.eliminate_above);
+    for (bool again = true; again;) {
+      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), options);
+      eliminate(table, effects, open, above, race);
+      const size_t before = open.size();
+      std::erase_if(open, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
+      again = open.size() < before && open.size() > 1;
+      for (size_t i = 0; i < left_.size(); ++i) {
+        if (again && !race.standings[i].eliminated_by) left_[i] = levels_.size();
+      }
     }
   }
-}
+
+  // d = log(a / b) at the level of the pair.
+  Interval of(size_t a, size_t b) { return levels_[std::min(left_[a], left_[b])].of(a, b); }
+
+ private:
+  void eliminate(const PairTable& table, const std::vector<std::optional<double>>& effects,
+                 const std::vector<size_t>& open, double above, Race& race) {
+    for (size_t k = 1; k < open.size(); ++k) {  // in the order of the table's memory
+      const size_t b = open[k];
+      if (!effects[b]) continue;
+      for (size_t j = 0; j < k; ++j) {
+        const size_t a = open[j];
+        if (!effects[a] || table.met(a, b) == 0) continue;
+        const Interval gap = levels_.back().of(a, b);
+        note_defeat(race.standings[a], b, gap.low, above);
+        note_defeat(race.standings[b], a, -gap.high, above);
+      }
+    }
+  }
+
+  std::vector<Level> levels_;  // by pass
+  std::vector<size_t> left_;   // the pass in which a contender left; of those that stay, the last one
+};
 
 std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& order,
                            const std::vector<std::optional<double>>& effects, double band, const Race& race) {
@@ -103,7 +132,7 @@ std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& or
   return std::nullopt;
 }
 
-void compare_with_leader(const PairTable& table, Level& level, size_t i, size_t leader, double margin,
+void compare_with_leader(const PairTable& table, Levels& levels, size_t i, size_t leader, double margin,
                          Standing& standing) {
   if (i == leader) {
     standing.interval = {0, 0};
@@ -113,7 +142,7 @@ void compare_with_leader(const PairTable& table, Level& level, size_t i, size_t 
   }
   standing.pairs = table.met(i, leader);
   standing.gap = table.gap(i, leader);
-  standing.interval = level.of(i, leader);
+  standing.interval = levels.of(i, leader);
   standing.verdict = judge(standing.interval, margin);
   standing.within_margin = within_margin(standing.interval, margin);
   if (standing.verdict == Verdict::kUndecided && standing.eliminated_by) standing.verdict = Verdict::kSlower;
@@ -172,24 +201,28 @@ void place(const std::vector<size_t>& order, const Matrix& slower, Ranking& rank
   for (const size_t i : order) ranking.places[i].letters = letters(ranking.tie_groups, i);
 }
 
-}  // namespace
-
-Race race_state(const PairTable& table, const RankingOptions& options) {
-  const size_t contenders = table.contenders();
+struct Judged {
   Race race;
+  std::optional<Levels> levels;  // absent below two contenders
+  std::vector<std::optional<double>> effects;
+};
+
+Judged judge_all(const PairTable& table, const RankingOptions& options) {
+  const size_t contenders = table.contenders();
+  Judged judged;
+  Race& race = judged.race;
   race.standings.resize(contenders);
-  if (contenders < 2) return race;
-  const std::vector<std::optional<double>> effects = table.effects();
+  if (contenders < 2) return judged;
+  judged.effects = table.effects();
+  const std::vector<std::optional<double>>& effects = judged.effects;
   const std::vector<size_t> order = by_effect(effects);
-  const size_t comparisons = options.family == Family::kBest ? contenders - 1 : all_pairs(contenders);
-  Level level(table, share(options.alpha, comparisons), options);
-  eliminate(table, level, effects, std::log1p(options.eliminate_above), race);
+  Levels& levels = judged.levels.emplace(table, effects, options, race);
   race.leader = lead(table, order, effects, std::log1p(options.leader_band), race);
-  if (!race.leader) return race;
+  if (!race.leader) return judged;
   for (const size_t i : order) {
     Standing& standing = race.standings[i];
     standing.effect = *effects[i] - *effects[*race.leader];
-    compare_with_leader(table, level, i, *race.leader, options.margin, standing);
+    compare_with_leader(table, levels, i, *race.leader, options.margin, standing);
     if (standing.eliminated_by) {
       race.eliminated.push_back(i);
     } else if (standing.verdict == Verdict::kUndecided) {
@@ -198,20 +231,28 @@ Race race_state(const PairTable& table, const RankingOptions& options) {
   }
   std::sort(race.eliminated.begin(), race.eliminated.end());
   if (race.eliminated.size() + 1 == order.size()) race.winner = race.leader;
-  return race;
+  return judged;
+}
+
+}  // namespace
+
+size_t comparisons(size_t open) { return open < 2 ? 1 : open * (open - 1) / 2; }
+
+Race race_state(const PairTable& table, const RankingOptions& options) {
+  return judge_all(table, options).race;
 }
 
 Ranking rank(const PairTable& table, const RankingOptions& options) {
   const size_t contenders = table.contenders();
+  Judged judged = judge_all(table, options);
   Ranking ranking;
-  ranking.race = race_state(table, options);
-  ranking.order = by_effect(table.effects());
+  ranking.race = std::move(judged.race);
+  ranking.order = by_effect(judged.effects);
   ranking.places.resize(contenders);
-  Level level(table, share(options.alpha, all_pairs(contenders)), options);
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;
-      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), level.of(a, b)});
+      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b)});
     }
   }
   place(ranking.order, slower_than(ranking.race, ranking.pairs), ranking);

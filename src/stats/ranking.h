@@ -11,19 +11,29 @@
 //   }
 //   Ranking ranking = rank(table, options);
 //
-// Error rates, at every look together, whatever made the loop stop; K = table.contenders(), also those that
-// failed, so that K is fixed before the first heat.
+// Error rates: at every look together, whatever made the loop stop, everything that is said of any pair holds
+// with probability >= 1 - alpha: eliminations, verdicts, separations, rank ranges, tie groups, the winner. An
+// interval covers its own truth at the level of its pair. K = table.contenders() less those left out.
 //
-// - Family::kAllPairs, every interval at alpha/(K(K-1)/2): with probability >= 1 - alpha everything holds at
-//   once: every interval and elimination, every verdict that rests on its own interval, every separation,
-//   rank range and tie group.
-// - Family::kBest, intervals against the leader and eliminations at alpha/(K-1) (multiple comparisons with
-//   the best, Hsu 1981): with probability >= 1 - alpha the truly fastest contender is never eliminated, so a
-//   wrong winner is named with probability <= alpha; and while the truly fastest leads, all verdicts against
-//   it hold together. log(K/2) less evidence is needed: worth it for many contenders. What it does not cover
-//   is exact ties at the top, where the data choose which of the equals leads. Simulated, 40 looks, alpha =
-//   1%: some verdict between equals is false in .3% of races of 3 identical contenders, 1.3% of 6, 1.5% of 10
-//   (no winner was named in 1,500 races of each), against .2% of 6 or 10 under kAllPairs.
+// How alpha is shared. A contender is open until it is eliminated. All pairs of the n open ones have their
+// intervals at alpha/(n(n-1)/2); those eliminated at this level leave, n falls, and so on until nobody leaves
+// (stepping down: Holm 1979; with looks after every heat: Bartroff & Song 2014, "Sequential tests of multiple
+// hypotheses controlling type I and II familywise error rates"). A pair with an eliminated member keeps the
+// level at which the first of the two left. A pair that is found SAME stays in the count: only being slower
+// gives alpha back. All of it is computed anew at every look, from the table alone.
+//
+// Why it holds. Let T be the truly fastest contenders, exact equals. Until the first false statement about
+// them none has been eliminated, so all of T are open, and each pair of T is judged at alpha/(|T|(|T|-1)/2)
+// at most. An interval at a level covers its truth at all looks together but with that probability
+// (stats/e_process.h), and one at a smaller level contains it. So the pairs of T err with probability alpha
+// at most (union bound), whatever the dependence between them and however many heats run. Three things lie
+// beyond this proof:
+// - Equals behind the fastest are judged while they are open, and leave without giving back what they have
+//   used: alpha/(n(n-1)/2) a pair at most, n being the number then open.
+// - A contender a hair's breadth behind leaves rightly, but might have been called faster before (directional
+//   errors of step-down tests; Shaffer 1980 and Guo & Romano 2015 prove them covered under independence).
+// - One that lies just beyond the margin might have been called SAME before it was found slower.
+// They are tried by simulation (docs/verdicts.md, T15: tiers of equals, ladders at and below the margin).
 
 #include <cstddef>
 #include <optional>
@@ -36,15 +46,11 @@
 
 namespace bakeoff::stats {
 
-// Among how many comparisons alpha is shared in race_state(): K(K-1)/2, or K-1.
-enum class Family { kAllPairs, kBest };
-
 struct RankingOptions {
   double alpha = 0.01;         // total, 0 < alpha < 1
   double margin = 0.02;        // relative, of the verdicts (stats/verdict.h)
   double eliminate_above = 0;  // relative: out when surely slower than somebody by more than this
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
-  Family family = Family::kAllPairs;
   // A promise that the noise of d is no wider than this (log scale; ceiling_half_width of stats/e_process.h),
   // 0: none. Then every interval is cut by the one that the promise gives (ceiling_half_width), at a tenth of
   // alpha that is set aside for it, and a contender many ceilings behind is eliminated after one heat instead
@@ -63,7 +69,7 @@ struct Standing {
   std::optional<double> effect;  // least-squares log time relative to the leader; empty: never compared
   size_t pairs = 0;              // heats shared with the leader
   double gap = 0;                // mean of d over them
-  Interval interval;             // of d, at the level of the family
+  Interval interval;             // of d, at the pair's level
   // The leader against itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide
   // (it met this leader too seldom) is SLOWER: were the leader the fastest, it would be slower than that.
   Verdict verdict = Verdict::kUndecided;
@@ -85,8 +91,11 @@ struct Race {
   bool operator==(const Race&) const = default;
 };
 
-// O(K^2); below 1 ms at K = 256. Contenders not linked to the leader by common heats (failed, or not yet
-// started) have no effect, are UNDECIDED, and stand in neither list.
+// Among how many pairs alpha is shared while so many contenders are open: n(n-1)/2, at least 1.
+size_t comparisons(size_t open);
+
+// O(K^2), and once more for the open ones each time that somebody leaves. Contenders not linked to the leader
+// by common heats (failed, or not yet started) have no effect, are UNDECIDED, and stand in neither list.
 Race race_state(const PairTable& table, const RankingOptions& options);
 
 struct PairGap {  // d = log(a / b), a < b
@@ -94,7 +103,7 @@ struct PairGap {  // d = log(a / b), a < b
   size_t b = 0;
   size_t pairs = 0;
   double gap = 0;
-  Interval interval;  // level alpha/(K(K-1)/2)
+  Interval interval;  // at the pair's level
   bool operator==(const PairGap&) const = default;
 };
 
@@ -112,9 +121,8 @@ struct Ranking {
   std::vector<size_t> order;   // compared contenders by effect, fastest first
   std::vector<PairGap> pairs;  // all that met, a ascending, then b
   std::vector<Place> places;   // index = contender
-  // Two contenders are separated when their interval excludes 0 (here or, the family being kBest, in the
-  // race, where one of them leads or eliminates the other), or a chain of such intervals leads from one to
-  // the other. Two share a group exactly when they are not separated (stats/ties.h).
+  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one
+  // to the other. Two share a group exactly when they are not separated (stats/ties.h).
   std::vector<std::vector<size_t>> tie_groups;
   bool operator==(const Ranking&) const = default;
 };

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "stats/e_process.h"
 #include "stats/noise_testing.h"
 
 namespace bakeoff::stats {
@@ -26,7 +27,7 @@ PairTable race_of(const std::vector<double>& effects, int heats, uint64_t seed, 
 }
 
 TEST(Race, SeparatesWhatIsFarApart) {
-  const Race race = race_state(race_of({0.2, 0, 0.4, 0.005}, 12, 1), {});
+  const Race race = race_state(race_of({0.2, 0, 0.4, 0.012}, 12, 1), {});
   EXPECT_EQ(race.leader, 1);
   EXPECT_EQ(race.eliminated, (std::vector<size_t>{0, 2}));
   EXPECT_EQ(race.standings[0].verdict, Verdict::kMateriallySlower);
@@ -186,39 +187,81 @@ TEST(Ranking, ADominatedContenderIsNeverInTheLeadersGroup) {
   }
 }
 
-TEST(Race, TheFamilySetsTheLevel) {
-  const PairTable table = race_of({0, 0.02, 0.04, 0.01}, 15, 10);
-  const Race all = race_state(table, {});
-  const Race best = race_state(table, {.family = Family::kBest});
-  const Race halved = race_state(table, {.alpha = 0.005, .family = Family::kBest});
-  const Ranking ranking = rank(table, {.family = Family::kBest});
+// The intervals of a table by hand: the t e-process at a level of its own.
+Interval at_level(const PairTable& table, size_t a, size_t b, double alpha) {
+  return table.interval(a, b, critical_ratio(table.met(a, b), alpha));
+}
+
+TEST(Race, AlphaIsSharedAmongTheOpenOnes) {
+  const PairTable tied = race_of({0, 0.002, 0.001, 0.003}, 8, 10);
+  const Ranking equal = rank(tied, {});
+  ASSERT_TRUE(equal.race.eliminated.empty());
+  for (const PairGap& pair : equal.pairs)
+    EXPECT_EQ(pair.interval, at_level(tied, pair.a, pair.b, 0.01 / 6)) << pair.a << pair.b;
+
+  // Two far behind: what is between them and the others keeps the first level, the two that are left have
+  // all.
+  const PairTable table = race_of({0, 0.4, 0.002, 0.8}, 8, 10);
+  const Ranking ranking = rank(table, {});
+  EXPECT_EQ(ranking.race.eliminated, (std::vector<size_t>{1, 3}));
   for (const PairGap& pair : ranking.pairs) {
-    if (pair.a != *best.leader) continue;
-    EXPECT_EQ(pair.interval.mirrored(), all.standings[pair.b].interval);
-    EXPECT_LT(best.standings[pair.b].interval.width(), pair.interval.width());
-    EXPECT_EQ(halved.standings[pair.b].interval, pair.interval.mirrored());  // .005 / 3 = .01 / 6
+    const double level = pair.a == 0 && pair.b == 2 ? 0.01 : 0.01 / 6;
+    EXPECT_EQ(pair.interval, at_level(table, pair.a, pair.b, level)) << pair.a << pair.b;
   }
+  const size_t other = *ranking.race.leader == 0 ? 2 : 0;
+  const Interval whole = at_level(table, other, *ranking.race.leader, 0.01);
+  EXPECT_EQ(ranking.race.standings[other].interval, whole);
+}
+
+TEST(Race, StepsDownUntilNobodyLeaves) {
+  // d of 1 against 0 is enough for alpha and for alpha/1, not for alpha/3: it is out once 2 is.
+  std::vector<HeatResult> heats;
+  for (int h = 0; h < 6; ++h) heats.push_back({{0.0, 0.03 + 0.01 * (h % 2), 1.0}});
+  PairTable both(3), alone(2);
+  for (const HeatResult& heat : heats) {
+    ASSERT_TRUE(both.add(heat));
+    ASSERT_TRUE(alone.add({{heat.log_ms[0], heat.log_ms[1]}}));
+  }
+  double alpha = 0.5;  // the least at which two contenders are told apart, from above
+  while (!race_state(alone, {.alpha = alpha * 0.9}).eliminated.empty()) alpha *= 0.9;
+  const Race race = race_state(both, {.alpha = alpha});
+  EXPECT_EQ(race.eliminated, (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(race.winner, 0);
+  EXPECT_GT(race.standings[1].interval.low, 0) << "the interval that is shown is the one that decided";
+  for (HeatResult& heat : heats) heat.log_ms[2] = 0.0;  // a third one as fast as the first: nobody leaves
+  PairTable close(3);
+  for (const HeatResult& heat : heats) ASSERT_TRUE(close.add(heat));
+  EXPECT_TRUE(race_state(close, {.alpha = alpha}).eliminated.empty());
+}
+
+TEST(Race, WhoWasLeftOutTakesNoShare) {
+  PairTable three(3), two(2);
+  for (int h = 0; h < 6; ++h) {
+    ASSERT_TRUE(three.add({{0.0, 0.03 + 0.01 * (h % 2), std::nullopt}}));
+    ASSERT_TRUE(two.add({{0.0, 0.03 + 0.01 * (h % 2)}}));
+  }
+  const Interval alone = race_state(two, {}).standings[1].interval;
+  EXPECT_GT(race_state(three, {}).standings[1].interval.width(), alone.width());
+  three.leave_out(2);
+  EXPECT_EQ(race_state(three, {}).standings[1].interval, alone);
 }
 
 TEST(Ranking, ShowsAsSeparatedWhateverTheRaceSeparated) {
-  // Run only until eliminated at alpha/(K-1), which is too early for alpha/(K(K-1)/2).
   const std::vector<double> effects = {0, 0.05, 0.06, 0.07, 0.08, 0.09, 0.10, 0.11};
-  for (const Family family : {Family::kBest, Family::kAllPairs}) {
-    Machine machine(quiet(), effects, 11);
-    PairTable table(effects.size());
-    std::vector<size_t> alive(effects.size());
-    std::iota(alive.begin(), alive.end(), size_t{0});
-    while (alive.size() > 1 && table.heats(0) < 60) {
-      ASSERT_TRUE(table.add(machine.heat(alive)));
-      const Race race = race_state(table, {.family = family});
-      std::erase_if(alive, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
-    }
-    const Ranking ranking = rank(table, {.family = family});
-    EXPECT_EQ(ranking.race.winner, 0);
-    EXPECT_EQ(ranking.places[0], (Place{1, 1, "a"}));
-    EXPECT_EQ(ranking.tie_groups[0], (std::vector<size_t>{0}));
-    for (size_t i = 1; i < effects.size(); ++i) EXPECT_GE(ranking.places[i].best, 2);
+  Machine machine(quiet(), effects, 11);
+  PairTable table(effects.size());
+  std::vector<size_t> alive(effects.size());
+  std::iota(alive.begin(), alive.end(), size_t{0});
+  while (alive.size() > 1 && table.heats(0) < 60) {
+    ASSERT_TRUE(table.add(machine.heat(alive)));
+    const Race race = race_state(table, {});
+    std::erase_if(alive, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
   }
+  const Ranking ranking = rank(table, {});
+  EXPECT_EQ(ranking.race.winner, 0);
+  EXPECT_EQ(ranking.places[0], (Place{1, 1, "a"}));
+  EXPECT_EQ(ranking.tie_groups[0], (std::vector<size_t>{0}));
+  for (size_t i = 1; i < effects.size(); ++i) EXPECT_GE(ranking.places[i].best, 2);
 }
 
 // The claims of the header on races with a look after every heat. 300 races at alpha = 5% expect 15 failures
@@ -240,7 +283,7 @@ TEST(RankingErrors, AllTiedNamesNoWinnerAndSeparatesNobody) {
       for (const Standing& standing : ranking.race.standings) {
         verdict = verdict || (standing.verdict != Verdict::kUndecided && standing.verdict != Verdict::kSame);
       }
-      winner = winner || race_state(table, {.alpha = 0.05, .family = Family::kBest}).winner.has_value();
+      winner = winner || ranking.race.winner.has_value();
     }
     winners += winner;
     verdicts += verdict;
@@ -262,7 +305,7 @@ TEST(RankingErrors, TheFastestOfManyIsNotLost) {
     std::vector<size_t> alive = {0, 1, 2, 3, 4, 5};
     for (int heat = 0; heat < 60 && alive.size() > 1; ++heat) {  // as the race loop does: survivors only
       ASSERT_TRUE(table.add(machine.heat(alive)));
-      race = race_state(table, {.alpha = 0.05, .family = Family::kBest});
+      race = race_state(table, {.alpha = 0.05});
       std::erase_if(alive, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
     }
     lost += race.standings[2].eliminated_by.has_value();

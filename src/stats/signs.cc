@@ -1,0 +1,159 @@
+#include "stats/signs.h"
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <map>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "stats/trimmed.h"
+
+namespace bakeoff::stats {
+namespace {
+
+constexpr size_t kFewest = 6;          // heats, of correlation and slope
+constexpr size_t kFewestInAGroup = 2;  // heats
+constexpr size_t kMostGroups = 3;
+constexpr size_t kLargestTable = 48;  // of more heats, groups leave a larger share still
+constexpr int kDraws = 4000;
+
+struct Split {
+  double left = 1;               // share of the sum of squares
+  size_t first = 0, second = 0;  // where the second and third group begin in ascending order
+};
+
+// Sums over ascending values, to have the sum of squares about the mean of any stretch at once.
+class Stretches {
+ public:
+  explicit Stretches(std::span<const double> ascending) {
+    const double centre = mean(ascending);
+    for (const double value : ascending) {
+      sums_.push_back(sums_.back() + (value - centre));
+      squares_.push_back(squares_.back() + (value - centre) * (value - centre));
+    }
+  }
+  double spread(size_t from, size_t to) const {
+    const double sum = sums_[to] - sums_[from];
+    return std::max(0.0, squares_[to] - squares_[from] - sum * sum / static_cast<double>(to - from));
+  }
+
+ private:
+  std::vector<double> sums_ = {0};
+  std::vector<double> squares_ = {0};
+};
+
+// The best split of ascending values into so many groups.
+Split best_split(std::span<const double> ascending, size_t groups) {
+  const size_t n = ascending.size();
+  const Stretches stretches(ascending);
+  const double whole = stretches.spread(0, n);
+  Split best;
+  if (n < groups * kFewestInAGroup || !(whole > 0)) return best;
+  const auto consider = [&](double within, size_t first, size_t second) {
+    if (within < best.left * whole) best = {within / whole, first, second};
+  };
+  for (size_t i = kFewestInAGroup; i + kFewestInAGroup <= n; ++i) {
+    const double low = stretches.spread(0, i);
+    if (groups == 2) {
+      consider(low + stretches.spread(i, n), i, n);
+      continue;
+    }
+    for (size_t j = i + kFewestInAGroup; j + kFewestInAGroup <= n; ++j)
+      consider(low + stretches.spread(i, j) + stretches.spread(j, n), i, j);
+  }
+  return best;
+}
+
+// Below which normal values are left with probability kChanceOfASign by the best split.
+double critical_left(size_t n, size_t groups) {
+  n = std::min(n, kLargestTable);
+  thread_local std::map<std::pair<size_t, size_t>, double> found;
+  const auto at = found.find({n, groups});
+  if (at != found.end()) return at->second;
+  std::mt19937_64 random(1000 * n + groups);
+  std::normal_distribution<double> normal;
+  std::vector<double> lefts;
+  std::vector<double> values(n);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    for (double& value : values) value = normal(random);
+    std::sort(values.begin(), values.end());
+    lefts.push_back(best_split(values, groups).left);
+  }
+  return found[{n, groups}] = quantile(lefts, kChanceOfASign / 2);  // two numbers of groups are tried
+}
+
+std::optional<Modes> find_modes(std::span<const double> d) {
+  std::vector<double> ascending(d.begin(), d.end());
+  std::sort(ascending.begin(), ascending.end());
+  for (size_t groups = 2; groups <= kMostGroups; ++groups) {
+    if (d.size() < groups * kFewestInAGroup) break;
+    const Split split = best_split(ascending, groups);
+    if (split.left >= critical_left(d.size(), groups)) continue;
+    const std::span<const double> all(ascending);
+    const double low = mean(all.first(split.first));
+    const double middle = mean(all.subspan(split.first, split.second - split.first));
+    double apart = middle - low;
+    if (groups == 3) apart = std::min(apart, mean(all.subspan(split.second)) - middle);
+    return Modes{d.size(), groups, apart, split.left};
+  }
+  return std::nullopt;
+}
+
+std::optional<Correlation> find_correlation(std::span<const double> d) {
+  const auto n = static_cast<double>(d.size());
+  if (d.size() < kFewest) return std::nullopt;
+  const double centre = mean(d);
+  double products = 0, squares = 0;
+  for (size_t i = 0; i < d.size(); ++i) {
+    squares += (d[i] - centre) * (d[i] - centre);
+    if (i > 0) products += (d[i] - centre) * (d[i - 1] - centre);
+  }
+  if (!(squares > 0)) return std::nullopt;
+  const double lag1 = products / squares;
+  static const double kZ = boost::math::quantile(boost::math::normal(), 1 - kChanceOfASign);
+  if ((lag1 + 1 / n) * n * std::sqrt(n - 1) / (n - 2) < kZ) return std::nullopt;
+  return Correlation{d.size(), lag1};
+}
+
+std::optional<StealSlope> find_steal_slope(std::span<const double> d,
+                                           std::span<const std::optional<double>> steal) {
+  std::vector<double> x, y;
+  for (size_t i = 0; i < std::min(d.size(), steal.size()); ++i) {
+    if (!steal[i]) continue;
+    x.push_back(*steal[i]);
+    y.push_back(d[i]);
+  }
+  if (x.size() < kFewest) return std::nullopt;
+  const double x_mean = mean(x), y_mean = mean(y);
+  double xx = 0, xy = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    xx += (x[i] - x_mean) * (x[i] - x_mean);
+    xy += (x[i] - x_mean) * (y[i] - y_mean);
+    yy += (y[i] - y_mean) * (y[i] - y_mean);
+  }
+  if (!(xx > 0) || !(yy > 0)) return std::nullopt;
+  const double r = xy / std::sqrt(xx * yy);
+  const auto degrees = static_cast<double>(x.size() - 2);
+  const boost::math::students_t student(degrees);
+  const double t = std::abs(r) * std::sqrt(degrees / std::max(1e-12, 1 - r * r));
+  if (t < boost::math::quantile(student, 1 - kChanceOfASign / 2)) return std::nullopt;
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  return StealSlope{x.size(), xy / xx, r, *low, *high};
+}
+
+}  // namespace
+
+void Signs::update(const Signs& later) {
+  if (later.modes) modes = later.modes;
+  if (later.correlation) correlation = later.correlation;
+  if (later.steal) steal = later.steal;
+}
+
+Signs signs_of(std::span<const double> d, std::span<const std::optional<double>> steal) {
+  return {find_modes(d), find_correlation(d), find_steal_slope(d, steal)};
+}
+
+}  // namespace bakeoff::stats
