@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "lab/promise.h"
 #include "lab/warm_up.h"
 #include "stats/e_process.h"
 #include "stats/trimmed.h"
@@ -49,11 +50,13 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
                                   double tolerance) {
   stats::PairTable table(entrants.size());
   const std::set<std::string> out = out_of_race(trials, tolerance);
+  const std::set<int> quiet = quiet_heats(trials);
   std::map<int, stats::HeatResult> heats;
   for (const Trial& trial : trials) {
     if (trial.confirms) continue;
     stats::HeatResult& result = heats[trial.heat];
     result.log_ms.resize(entrants.size());
+    result.promised = quiet.contains(trial.heat);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
     if (at != entrants.end() && !out.contains(trial.contender))
       result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
@@ -62,12 +65,14 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
   return table;
 }
 
-stats::RacingOptions racing_options(const recipe::Recipe& recipe) {
+stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                                    const std::vector<std::string>& entrants) {
   stats::RacingOptions options = {.live = static_cast<size_t>(recipe.race.live),
                                   .confirm_heats = static_cast<size_t>(recipe.race.confirm_heats)};
   options.ranking.alpha = recipe.alpha;
   options.ranking.margin = recipe.margin;
-  options.ranking.ceiling = recipe.race.noise_ceiling;
+  options.ranking.ceiling = promise_of(recipe, trials, entrants).ceiling();
+  options.ranking.ceiling_from = kPromisedFrom;
   return options;
 }
 

@@ -32,12 +32,14 @@ std::set<std::string> out_of_race(const std::vector<Trial>& trials, double toler
 
 // The paired table of all heats of the race over `entrants` (contenders' ids; its indices are positions in
 // them), without those of out_of_race(). Heats that confirm the winner are not in it: what chose the winner
-// and what measures it are different heats.
+// and what measures it are different heats. A promised ceiling speaks of the quiet heats alone.
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
                                   double tolerance = 0.03);
 
 // How heats are planned, and by which evidence verdicts are given: the same for the race and for the report.
-stats::RacingOptions racing_options(const recipe::Recipe& recipe);
+// `entrants`: of one group, whose trials may contradict a promised ceiling (lab/promise.h).
+stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                                    const std::vector<std::string>& entrants);
 
 // What the policy knows of `entrants` from the trials; before the first one their gate's first step stands
 // for the cost of a heat.

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "lab/groups.h"
 #include "lab/host.h"
+#include "lab/host_watch.h"
 #include "lab/machine_use.h"
 #include "proc/interrupt.h"
 #include "stats/racing.h"
@@ -133,13 +134,18 @@ class Course {
   // The policy's word on the records as they are.
   Result<stats::Heat> decide() {
     TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
-    stats::RacingOptions options = racing_options(plan_.recipe);
+    stats::RacingOptions options = racing_options(plan_.recipe, trials_, entrants_);
     options.ranking.alpha = alpha_;
     if (const int64_t memory = available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
     state_ = stats::race_state(table, options.ranking);
     known_ = entrants_of(trials_, parities_, entrants_, plan_.recipe.margin);
     stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
+      // Everything is decided, but too few rounds tell whether the host was quiet.
+      options.confirm_heats = confirmed_heats(trials_) + 1;
+      next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    }
     if (next.members.empty()) next.members = lone_member();
     return next;
   }

@@ -269,6 +269,7 @@ TEST_F(RaceTest, WhatAKilledOneWithOurNumberLeftIsInNobodysWay) {
 // The machine sleeps during the first and the third round that are run.
 TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
+  plan.recipe.race.burst_seconds = 0.2;  // rounds that are judged by themselves
   int looks = 0;
   plan.host = [&] {
     sample::HostSnapshot snapshot = quiet();
@@ -446,7 +447,7 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(heats[heats.size() - 2], "(f)(s)");
   EXPECT_EQ(heats.back(), "(f)(s)");
   const auto table = tabulate(trials, {"s", "f"}).value();
-  EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe).ranking).winner, 1u);
+  EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe, trials, {"s", "f"}).ranking).winner, 1u);
   EXPECT_EQ(table.met(0, 1), heats.size() - 2) << "what confirms is no evidence";
   EXPECT_EQ(seen.back().stage, "confirmation");
   EXPECT_EQ(seen.back().leader, "f");
@@ -460,11 +461,55 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(plan.directory.trials()->size(), trials.size() + 2);
 }
 
-TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterOneHeat) {
+TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
   Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
   plan.recipe.race.confirm_heats = 0;
+  plan.recipe.race.noise_ceiling = 0.15;
+  plan.recipe.race.burst_seconds = 0.15;  // rounds of 0.3 s: each is judged
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), 2u);
+  EXPECT_EQ(plan.directory.trials()->size(), 4u);
+}
+
+TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.recipe.race.noise_ceiling = 0.15;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto trials = plan.directory.trials().value();
+  EXPECT_EQ(trials.size(), 8u) << "heats of less than a quarter of a second are judged once each";
+  EXPECT_EQ(tally(trials).judged, 4);
+  for (const Trial& trial : trials) {
+    ASSERT_EQ(trial.rounds.size(), 2u);
+    EXPECT_EQ(trial.rounds[0].stretch, trial.rounds[1].stretch);
+    EXPECT_TRUE(was_judged(trial.rounds[0]));
+  }
+  fs::remove_all(folder_ / "run");
+  plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = snapshot.steal_s = sample::Reading::absent("there is no /proc/stat");
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto blind = plan.directory.trials().value();
+  EXPECT_EQ(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2))) << "no heat more would tell";
+  EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
+}
+
+// A neighbour takes two fifths of both processors, by the counters.
+TEST_F(RaceTest, ABusyHostIsSeenHoweverShortTheRace) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "5"}}}, {"f", {{"step_ms", "1"}}}});
+  plan.recipe.race.burst_seconds = 0.005;
+  plan.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = 0.8 * static_cast<double>(snapshot.ns) / 1e9;
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const HostTally seen = tally(plan.directory.trials().value());
+  EXPECT_GE(seen.judged, HostTally::kLeastJudged);
+  EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("busy throughout"));
 }
 
 TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {

@@ -49,7 +49,7 @@ BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
 BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait)
-BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
+BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun, stretch)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
                referee_losses, first_step_cold_ns, effective, versions, proven, reused)

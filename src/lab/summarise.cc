@@ -55,9 +55,11 @@ class Summariser {
       std::vector<std::string> ids;
       for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
       TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
-      stats::RankingOptions options = racing_options(recipe_).ranking;
+      stats::RankingOptions options = racing_options(recipe_, trials_, ids).ranking;
       options.alpha = group.alpha;
-      fill_rows(s, stats::rank(table, options), group);
+      const stats::Ranking ranking = stats::rank(table, options);
+      note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
+      fill_rows(s, ranking, group);
     }
     fill_against_leader(s);
     fill_use(s);
@@ -233,6 +235,19 @@ class Summariser {
     }
   }
 
+  // Whether the verdicts of a group would be others without the promise.
+  static void note_promise(Summary& s, const Promise& promise, const stats::Ranking& ranking,
+                           const stats::PairTable& table, stats::RankingOptions options) {
+    if (promise.stated <= 0) return;
+    if (s.promise.withdrawn.empty()) s.promise = promise;
+    options.ceiling = 0;
+    const stats::Race without = stats::race_state(table, options);
+    for (size_t i = 0; i < without.standings.size(); ++i) {
+      s.rests_on_promise |= without.standings[i].verdict != ranking.race.standings[i].verdict ||
+                            without.leader != ranking.race.leader;
+    }
+  }
+
   // What needs the leader's own numbers.
   void fill_against_leader(Summary& s) const {
     for (auto from = s.ranked.begin(); from != s.ranked.end();) {  // a group after the other
@@ -300,11 +315,15 @@ class Summariser {
     s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
   }
 
-  // A host that disturbed most rounds, runs again or not, allows no verdict: nobody leads.
+  // A host that disturbed most rounds, runs again or not, or of which nobody can tell, allows no verdict:
+  // nobody leads.
   void judge_host(Summary& s) const {
     s.host = tally(trials_);
     const auto refusal = s.host.refusal(recipe_.race.host);
-    if (!refusal) return;
+    const bool nothing_said = std::all_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
+      return row.verdict == "leader" || row.verdict == "undecided";
+    });
+    if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
     s.refusal = *refusal;
     s.decided = false;
     s.sentence = fmt::format("No verdict: {}.", *refusal);

@@ -69,6 +69,8 @@ struct HandMade {
                       .warmup_ns = 20 * kMs,
                       .bursts = {{burst, 10}, {burst, 10}},
                       .step_ns = {burst / 10, burst / 10},
+                      .rounds = {{.wall_ns = burst, .seen = {{"others", 0.0}}},
+                                 {.wall_ns = burst, .seen = {{"others", 0.0}}}},
                       .last_loss = 1.0,
                       .peak_rss_bytes = int64_t{heat} << 20,
                       .effective = {{"threads", "2"}},
@@ -235,20 +237,23 @@ TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
 }
 
 TEST(Summarise, WhatRacingSparedIsCounted) {
-  HandMade run({"slow", "b", "a"});
-  run.race({{"slow", 400}, {"a", 4}, {"b", 4.5}}, 1);
+  HandMade run({"slow", "b", "a"}, "race.noise_ceiling = 0.15");
+  run.race({{"slow", 400}, {"a", 4}, {"b", 4.5}}, 2);
   run.race({{"a", 4}, {"b", 4.5}}, 20);
-  for (size_t i = 3; i < run.trials.size(); ++i) ++run.trials[i].heat;
+  for (size_t i = 6; i < run.trials.size(); ++i) run.trials[i].heat += 2;
   const Summary s = run.summary();
   EXPECT_TRUE(s.decided);
-  EXPECT_EQ(s.ranked[2].heats, 1);
+  EXPECT_EQ(s.ranked[2].heats, 2);
   EXPECT_EQ(s.ranked[2].verdict, "materially slower") << "by the promise about the noise";
   EXPECT_GT(s.ranked[2].ratio.low, 10);
   EXPECT_LT(s.ranked[2].ratio.high, 1000);
-  ASSERT_EQ(s.notes.size(), 1u);
-  // A heat takes slow 1.47 + 8 s, the others 1.47 + .08 and .09 s: 21 of both and one of slow, of 21 of all.
-  EXPECT_THAT(s.notes[0], HasSubstr("everybody in all 21 heats"));
-  EXPECT_THAT(s.notes[0], HasSubstr("(28% of that were needed)"));
+  EXPECT_TRUE(s.rests_on_promise);
+  EXPECT_THAT(s.sentence, HasSubstr("This rests on the recipe's own promise of at most 15% of noise"));
+  ASSERT_EQ(s.notes.size(), 2u);
+  EXPECT_THAT(s.notes[0], HasSubstr("Some verdicts rest on the promise of the recipe's own"));
+  // A heat takes slow 1.47 + 8 s, the others 1.47 + .08 and .09 s: 22 of both and two of slow, of 22 of all.
+  EXPECT_THAT(s.notes[1], HasSubstr("everybody in all 22 heats"));
+  EXPECT_THAT(s.notes[1], HasSubstr("(31% of that were needed)"));
 }
 
 TEST(Summarise, WhoeverWasDroppedHasItsReason) {

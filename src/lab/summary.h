@@ -12,6 +12,7 @@
 #include "lab/input_wait.h"
 #include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
+#include "lab/promise.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
 #include "lab/target_rows.h"
@@ -99,7 +100,9 @@ struct Summary {
   std::string sentence = {};  // the verdict in one or two plain sentences
   bool decided = false;       // every contender told apart from the leader or within the margin
   bool interrupted = false;
-  std::string refusal = {};  // why no verdict is given at all: the host was busy throughout
+  std::string refusal = {};  // why no verdict is given at all: the host was busy, or nobody can tell
+  Promise promise = {};      // of low noise
+  bool rests_on_promise = false;  // without it some verdict would be another
   HostTally host = {};       // how often it disturbed the race, and what was run again
   double margin = 0;         // 0.03
   double alpha = 0;          // error rate of all statements together

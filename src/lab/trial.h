@@ -63,6 +63,10 @@ struct HostRound {
   Texts absent = {};                        // the others: why there is no number
   std::string busy = {};                    // which rule was broken, in words; empty: none
   bool rerun = false;                       // its bursts do not count: the whole round was run again
+  // Rounds of a heat that are too short to be judged each share a number here, counted from 1, and were
+  // judged together; `seen`, `absent` and `busy` are those of all of them. 0: not recorded, a round of its
+  // own.
+  int64_t stretch = 0;
   bool operator==(const HostRound&) const = default;
 };
 

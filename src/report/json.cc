@@ -156,6 +156,14 @@ Json host_watch(const lab::Summary& s) {
           {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
 }
 
+Json promise(const lab::Summary& s) {
+  if (s.promise.stated <= 0) return nullptr;
+  return {{"noise_ceiling", number(s.promise.stated)},
+          {"by", s.promise.by_recipe ? "recipe" : "profile"},
+          {"withdrawn", s.promise.withdrawn.empty() ? Json(nullptr) : Json(s.promise.withdrawn)},
+          {"verdicts_rest_on_it", s.rests_on_promise}};
+}
+
 Json fairness(const lab::FairnessDiff& diff) {
   Json lines = Json::array();
   for (const lab::FairnessLine& line : diff.lines) {
@@ -265,6 +273,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
+  out["promise"] = promise(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   add_beside(s, out);
   out["notes"] = s.notes;

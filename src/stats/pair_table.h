@@ -25,6 +25,7 @@ namespace bakeoff::stats {
 // index = contender. Empty where a contender did not take part or its worker died: that pair is void.
 struct HeatResult {
   std::vector<std::optional<double>> log_ms;
+  bool promised = true;  // whether RankingOptions::ceiling speaks of this heat (stats/ranking.h)
   bool operator==(const HeatResult&) const = default;
 };
 
@@ -46,6 +47,9 @@ class PairTable {
   // interval with ratio = critical_ratio(met(a, b), alpha).
   size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
   double gap(size_t a, size_t b) const;
+  // The same of the heats alone that a promised ceiling speaks of.
+  size_t promised(size_t a, size_t b) const { return promised_[a < b ? slot(a, b) : slot(b, a)].count(); }
+  double promised_gap(size_t a, size_t b) const;
   Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
   // `d` of a against b as far as the backup confirms it at level alpha; `d` itself without a backup.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
@@ -65,6 +69,7 @@ class PairTable {
 
   std::vector<size_t> heats_;
   std::vector<EProcess> pairs_;           // slot(a, b), a < b: d = log(a / b)
+  std::vector<EProcess> promised_;        // the same slots: of promised heats
   std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
   std::vector<double> laplacian_;         // normal equations of effects(), contenders x contenders, row-major
   std::vector<double> right_;
