@@ -37,12 +37,27 @@ std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::s
   return ms;
 }
 
+std::map<std::string, double> hopeless(const std::vector<Trial>& trials) {
+  constexpr size_t kLooks = 2;
+  std::map<std::string, std::vector<double>> looks;
+  std::set<std::string> timed;
+  for (const Trial& trial : trials) {
+    if (!trial.dropped.empty() && trial.look_disturbed.empty())
+      looks[trial.contender].push_back(trial.behind_leader);
+    if (heat_value(trial)) timed.insert(trial.contender);
+  }
+  std::map<std::string, double> found;
+  for (const auto& [contender, behind] : looks) {
+    if (behind.size() >= kLooks && !timed.contains(contender))
+      found[contender] = *std::min_element(behind.begin(), behind.end());
+  }
+  return found;
+}
+
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
   std::set<std::string> out = failed_in(trials);
   for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);
-  for (const Trial& trial : trials) {
-    if (!trial.dropped.empty()) out.insert(trial.contender);
-  }
+  for (const auto& [contender, behind] : hopeless(trials)) out.insert(contender);
   return out;
 }
 

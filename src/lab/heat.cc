@@ -14,6 +14,7 @@
 #include "lab/host_watch.h"
 #include "lab/race.h"
 #include "lab/sensing.h"
+#include "lab/usage.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
 #include "stats/racing.h"
@@ -129,24 +130,55 @@ class Heat {
            step_s;
   }
 
-  // The faster of the first two steps counts: the first may have compiled.
+  // A step that is not known is no fast one.
+  static double fastest_step_s(const Member& member) {
+    const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
+    if (member.step_s <= 0 || first_s <= 0) return std::max(member.step_s, first_s);
+    return std::min(member.step_s, first_s);
+  }
+
   void drop_the_hopeless() {
+    double leader_step_s = options_.leader_step_s;
     for (const Member& member : members_) {
-      if (options_.leader_block_s > 0 || member.step_s <= 0) continue;
-      leader_block_s_ =
-          leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+      if (member.step_s <= 0) continue;
+      if (options_.leader_block_s <= 0) {
+        leader_block_s_ =
+            leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+      }
+      if (options_.leader_step_s <= 0) {
+        leader_step_s = leader_step_s > 0 ? std::min(leader_step_s, fastest_step_s(member))
+                                          : fastest_step_s(member);
+      }
     }
     leader_block_s_ = std::max(leader_block_s_, kLeastBlock);
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
       if (!member.worker || !member.worker->ok() || options_.timed.contains(lanes_[i])) continue;
-      const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
-      const auto reason = stats::drop_reason(std::min(first_s, member.step_s), leader_block_s_);
-      if (!reason) continue;
-      member.trial.dropped = *reason;
-      end_member(member);
-      member.worker.reset();
+      if (stats::looks_hopeless(fastest_step_s(member), leader_step_s)) look_again(member, leader_step_s);
     }
+  }
+
+  // A third step, with the host watched. The first one may have compiled, so that the fastest counts.
+  void look_again(Member& member, double leader_step_s) {
+    const double before_s = fastest_step_s(member);
+    const double used_s = tree_cpu_s(member.sensors.pid) + own_cpu_s();
+    const sample::HostSnapshot before = host_();
+    warm_up(member, sensing_, 1);
+    if (!member.worker->ok()) return;
+    const HostRound seen =
+        host_round(before, host_(), tree_cpu_s(member.sensors.pid) + own_cpu_s() - used_s,
+                   plan_.recipe.race.host);
+    const double fastest_s = std::min(before_s, fastest_step_s(member));
+    if (!stats::looks_hopeless(fastest_s, leader_step_s)) return;
+    member.trial.behind_leader = fastest_s / leader_step_s;
+    member.trial.dropped =
+        fmt::format("the fastest of its first 3 steps takes {:.3g} s, {:.3g} times the leader's step of {:.3g} s",
+                    fastest_s, member.trial.behind_leader, leader_step_s);
+    member.trial.look_disturbed = seen.busy;
+    if (!was_judged(seen) && plan_.recipe.race.host.max_busy < 1)
+      member.trial.look_disturbed = "it could not be told whether the host was quiet";
+    end_member(member);
+    member.worker.reset();
   }
 
   void finish_warm_up(Member& member) {

@@ -12,6 +12,7 @@
 #include "lab/host_watch.h"
 #include "lab/machine_use.h"
 #include "proc/interrupt.h"
+#include "roofline/measure.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
 
@@ -19,6 +20,7 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr size_t kLoneHeats = 3;
+constexpr int kMostLooks = 4;  // at one that looks hopeless beside a noisy host; then it is timed like anybody
 constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
@@ -86,8 +88,29 @@ namespace {
 std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
   std::string ignored;  // why limits are not used: the report says it
   const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+  const auto peak = run_peak(plan.directory.path(), plan.manifest.host);
   return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
-                   machine ? &*machine : nullptr);
+                   machine ? &*machine : nullptr, peak ? &*peak : nullptr);
+}
+
+// A limit of FLOP/s is always in force: a run without a machine report that can serve measures the peak of
+// the CPUs that it races on.
+Status measure_peak_of_run(const Plan& plan) {
+  std::string ignored;
+  const std::filesystem::path& run = plan.directory.path();
+  const auto machine = machine_of_run(run, plan.manifest.host, ignored);
+  if ((machine && machine->disturbed.empty()) || run_peak(run, plan.manifest.host)) return Done{};
+  std::set<int> cpus;
+  for (const Lane& lane : plan.lanes) cpus.insert(lane.entry.worker.cpus.begin(), lane.entry.worker.cpus.end());
+  const bool everywhere = std::any_of(plan.lanes.begin(), plan.lanes.end(),
+                                      [](const Lane& lane) { return lane.entry.worker.cpus.empty(); });
+  if (cpus.empty() || everywhere) {
+    for (const int cpu : allowed_cpus()) cpus.insert(cpu);
+  }
+  const std::vector<int> over(cpus.begin(), cpus.end());
+  return keep_run_peak(run, plan.manifest.host,
+                       plan.measure_peak ? plan.measure_peak(over)
+                                         : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
 }
 
 // The race of one group of contenders (lab/groups.h), between two heats.
@@ -173,6 +196,17 @@ class Course {
     return seconds;
   }
 
+  double leader_step_s() const {
+    return state_.leader ? stats::median(times_of(entrants_[*state_.leader])) / 1e3 : 0;
+  }
+
+  // Heats that ended at a contender's first steps.
+  int looks_at(const std::string& id) const {
+    return static_cast<int>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.contender == id && !trial.dropped.empty();
+    }));
+  }
+
   // Starting is mostly importing and compiling on one core: members start two at a time, except where some
   // contender runs for the first time, whose start-up is to be known.
   size_t starts_at_once(const std::vector<size_t>& members) const {
@@ -215,13 +249,14 @@ class Course {
     std::set<size_t> timed;
     for (const size_t m : next.members) {
       members.push_back(lanes_[m]);
-      if (!times_of(entrants_[m]).empty()) timed.insert(lanes_[m]);
+      if (!times_of(entrants_[m]).empty() || looks_at(entrants_[m]) >= kMostLooks) timed.insert(lanes_[m]);
     }
     const int64_t begin = monotonic_clock().now_ns();
     std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
                                         {.at_once = starts_at_once(next.members),
                                          .confirms = next.phase == stats::Phase::kConfirm,
                                          .leader_block_s = leader_block_s(),
+                                         .leader_step_s = leader_step_s(),
                                          .timed = timed},
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
@@ -256,6 +291,7 @@ class Course {
 
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const Watch& watch) {
+  CHECK_OK(measure_peak_of_run(plan));
   std::vector<Group> groups =
       groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
   double left_s = plan.recipe.budget.minutes * 60;

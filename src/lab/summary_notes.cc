@@ -55,12 +55,12 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
   }
   std::vector<std::string> again;
   for (const Row& row : s.ranked) {
-    if (row.confirmed > 0) again.push_back(row.contender.id);
+    if (row.confirmed > 0 && &row == &leader_of(s, row)) again.push_back(row.contender.id);
   }
   if (again.empty()) return;
   notes.push_back(
       fmt::format("Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
-                  "the times of {}.",
+                  "the time of {}. Every other time is the leader's times the ratio of the race.",
                   confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
@@ -168,6 +168,9 @@ std::string group_sentence(const std::vector<const Row*>& rows, const std::strin
   }
   if (tied.empty() && open.empty()) {
     const Row& next = *rows[1];
+    if (next.at_least)
+      return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
+                         next.contender.id, *next.at_least);
     return fmt::format(
         "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).", name,
         next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
@@ -197,7 +200,11 @@ std::string verdict_sentence(const Summary& s) {
     text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise in a heat.",
                         100 * s.promise.stated);
   return text +
-         fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
+         fmt::format(" All verdicts and ratios' intervals together are wrong with probability {:g}% at most{}.",
+                     100 * s.alpha,
+                     std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.at_least; })
+                         ? ", bounds of contenders that were not timed aside"
+                         : "");
 }
 
 std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
@@ -210,7 +217,9 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
     notes.push_back(
         fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-                    "machine would decide; `bakeoff run --resume` goes on.",
+                    "machine would decide; `bakeoff run --resume` goes on. The leader was not measured "
+                    "again: its time is of the heats that also made it the leader, and its luck in them is "
+                    "part of it.",
                     s.heats));
   }
   if (const auto reused =

@@ -84,6 +84,8 @@ struct Trial {
   std::optional<Failure> failure = {};                // absent: ok
   std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
   std::string dropped = {};                           // why it was not timed although it ran; empty: it was
+  double behind_leader = 0;         // of a dropped one: its fastest step over the leader's step
+  std::string look_disturbed = {};  // of a dropped one: why this look at it does not count; empty: it does
   int64_t start_ns = 0;                               // process start to hello
   int64_t import_ns = 0;                              // importing the framework
   int64_t build_ns = 0;                               // script, model, weights, data
