@@ -251,7 +251,8 @@ class Summariser {
       if (!leads && standing.eliminated_by && standing.eliminated_by != ranking.race.leader &&
           standing.interval.low <= 0) {
         row.verdict = "behind another";
-        row.behind = Behind{rows[*standing.eliminated_by].contender.id, std::exp(standing.behind)};
+        row.behind = Behind{manifest_.contenders[group.members[*standing.eliminated_by]].id,
+                            std::exp(standing.behind)};
       }
       row.ratio = leads ? Estimate{1, 1, 1}
                         : Estimate{std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
