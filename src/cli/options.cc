@@ -229,7 +229,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.footer(
       "Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml\n\n"
       "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input,\n"
-      "3 no verdict because the host was busy throughout, 130 Ctrl-C.");
+      "3 no verdict because the host was busy, or nobody can tell, 130 Ctrl-C.");
   app.require_subcommand(1);
   Targets targets;
   app.add_option("--config", targets.config,

@@ -19,6 +19,7 @@
 #include "lab/latency.h"
 #include "lab/plan.h"
 #include "lab/profile.h"
+#include "lab/promise.h"
 #include "lab/prove_all.h"
 #include "lab/race.h"
 #include "lab/summarise.h"
@@ -62,9 +63,9 @@ Result<lab::Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe
   for (const auto& [key, value] : lab::take_over(profile, recipe)) record["taken: race." + key] = value;
   const size_t cpus = lab::allowed_cpus().size();
   const auto ceiling = lab::promised_ceiling(profile, recipe, cpus);
-  if (ceiling && *ceiling < recipe.race.noise_ceiling && !recipe.race.stated.contains("noise_ceiling")) {
+  if (ceiling && !recipe.race.stated.contains("noise_ceiling")) {
     recipe.race.noise_ceiling = *ceiling;
-    record["taken: race.noise_ceiling"] = fmt::format("{:.3f}", *ceiling);
+    record[lab::kTakenCeiling] = fmt::format("{:.3f}", *ceiling);
   }
   if (const auto prediction = lab::predict(profile, recipe, cpus)) {
     CHECK_OK(lab::check_prediction(*prediction, recipe));

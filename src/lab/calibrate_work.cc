@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "emit/all/frameworks.h"
+#include "lab/profile.h"
 #include "lab/race.h"
 #include "recipe/recipe.h"
 
@@ -29,8 +30,8 @@ kind = "rmsprop"
 lr = 1e-4
 [race]
 warmup_steps = 2
-bursts = 8
-burst_seconds = 0.2
+bursts = {}
+burst_seconds = {}
 stage_seconds = 120
 )";
 
@@ -46,7 +47,7 @@ void double_lane(Plan& plan) {
 Result<Plan> framework_plan(const std::string& framework, const fs::path& folder,
                             const Interpreters& interpreters, const Progress& progress) {
   TRY(const recipe::Recipe recipe,
-      recipe::parse(fmt::format(fmt::runtime(kRecipe), framework), "calibrate.toml"));
+      recipe::parse(fmt::format(fmt::runtime(kRecipe), framework, kCalibrationBursts, kCalibrationBurst), "calibrate.toml"));
   TRY(Plan plan, make_plan(recipe, folder, interpreters, progress));
   if (plan.lanes[0].failure) {
     return Error{
@@ -61,8 +62,8 @@ Result<Plan> kernel_plan(const fs::path& folder) {
   TRY(RunDirectory directory, RunDirectory::create(folder));
   Plan plan{.recipe = {}, .directory = std::move(directory)};
   plan.recipe.race.warmup_steps = 3;
-  plan.recipe.race.bursts = 8;
-  plan.recipe.race.burst_seconds = 0.2;
+  plan.recipe.race.bursts = kCalibrationBursts;
+  plan.recipe.race.burst_seconds = kCalibrationBurst;
   const Contender contender{.id = kKernel, .framework = kKernel, .environment = kKernel, .script = "kernel"};
   plan.manifest.contenders.push_back(contender);
   plan.manifest.not_started.emplace_back();

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "lab/promise.h"
 #include "lab/warm_up.h"
 #include "stats/e_process.h"
 #include "stats/heat_value.h"
@@ -37,12 +38,27 @@ std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::s
   return ms;
 }
 
+std::map<std::string, double> hopeless(const std::vector<Trial>& trials) {
+  constexpr size_t kLooks = 2;
+  std::map<std::string, std::vector<double>> looks;
+  std::set<std::string> timed;
+  for (const Trial& trial : trials) {
+    if (!trial.dropped.empty() && trial.look_disturbed.empty())
+      looks[trial.contender].push_back(trial.behind_leader);
+    if (heat_value(trial)) timed.insert(trial.contender);
+  }
+  std::map<std::string, double> found;
+  for (const auto& [contender, behind] : looks) {
+    if (behind.size() >= kLooks && !timed.contains(contender))
+      found[contender] = *std::min_element(behind.begin(), behind.end());
+  }
+  return found;
+}
+
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
   std::set<std::string> out = failed_in(trials);
   for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);
-  for (const Trial& trial : trials) {
-    if (!trial.dropped.empty()) out.insert(trial.contender);
-  }
+  for (const auto& [contender, behind] : hopeless(trials)) out.insert(contender);
   return out;
 }
 
@@ -66,6 +82,7 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
                                   double tolerance) {
   stats::PairTable table(entrants.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
   const std::set<std::string> out = out_of_race(trials, tolerance);
+  const std::set<int> quiet = quiet_heats(trials);
   struct Heat {
     stats::HeatResult result;
     bool confirms = false;
@@ -76,6 +93,7 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
     confirms = trial.confirms;
     result.log_ms.resize(entrants.size());
     if (!result.steal) result.steal = steal_of(trial);
+    result.promised = quiet.contains(trial.heat);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
     if (at != entrants.end() && !out.contains(trial.contender))
       result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
@@ -91,12 +109,14 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
   return table;
 }
 
-stats::RacingOptions racing_options(const recipe::Recipe& recipe) {
+stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                                    const std::vector<std::string>& entrants) {
   stats::RacingOptions options = {.live = static_cast<size_t>(recipe.race.live),
                                   .confirm_heats = static_cast<size_t>(recipe.race.confirm_heats)};
   options.ranking.alpha = recipe.alpha;
   options.ranking.margin = recipe.margin;
-  options.ranking.ceiling = recipe.race.noise_ceiling;
+  options.ranking.ceiling = promise_of(recipe, trials, entrants).ceiling();
+  options.ranking.ceiling_from = kPromisedFrom;
   return options;
 }
 

@@ -3,6 +3,7 @@
 // What the trials of a race prove so far: a value a heat, the paired table, who is out and why, and what the
 // race cost. Pure functions of the records; the race loop, the report and the self-test share them.
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,8 +27,14 @@ std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::s
 // Contenders that failed, or broke a rule, in some heat: they are out, and none of their heats counts.
 std::set<std::string> failed_in(const std::vector<Trial>& trials);
 
-// These, those that never become steady (lab/warm_up.h), and those dropped for one step that is longer than
-// the leader's block: not ranked, and in no further heat. `tolerance`: the recipe's margin.
+// Contenders that looked hopeless (stats/racing.h) in two heats at least, each in a fresh process and while
+// nothing disturbed the host, and were timed in none; with the least that they were seen behind the leader,
+// 40: their fastest step took 40 times as long. One look decides nothing: a process or the machine may have
+// stood still.
+std::map<std::string, double> hopeless(const std::vector<Trial>& trials);
+
+// These, those that never become steady (lab/warm_up.h), and those that failed: in no further heat, and
+// without an interval. `tolerance`: the recipe's margin.
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance);
 
 // The paired table of all heats of the race over `entrants` (contenders' ids; its indices are positions in
@@ -35,12 +42,14 @@ std::set<std::string> out_of_race(const std::vector<Trial>& trials, double toler
 // winner and what measures it are different heats. But they too may show a sign. `tolerance`: the recipe's
 // margin; from the first heat on in which a pair's data show a sign that the t e-process may err
 // (stats/signs.h), the sign-flip backup has to agree. A contender that is out and never had a value takes no
-// share of alpha.
+// share of alpha. A promised ceiling speaks of the quiet heats alone.
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
                                   double tolerance = 0.03);
 
 // How heats are planned, and by which evidence verdicts are given: the same for the race and for the report.
-stats::RacingOptions racing_options(const recipe::Recipe& recipe);
+// `entrants`: of one group, whose trials may contradict a promised ceiling (lab/promise.h).
+stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                                    const std::vector<std::string>& entrants);
 
 // What the policy knows of `entrants` from the trials; before the first one their gate's first step stands
 // for the cost of a heat.

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <poll.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +16,7 @@
 #include "lab/host_watch.h"
 #include "lab/race.h"
 #include "lab/sensing.h"
+#include "lab/usage.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
 #include "stats/racing.h"
@@ -86,12 +88,13 @@ class Heat {
     });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
-      const HostRound seen = run_round();
-      const bool jumped = seen.busy.starts_with(kClockJump);
-      const bool again = !seen.busy.empty() && reruns-- > 0;
-      if (again) now_.total += static_cast<int>(order_.size());
+      const Stretch seen = run_stretch(plan_.recipe.race.bursts - round);
+      const auto rounds = static_cast<int64_t>(seen.rounds.size());
+      const bool jumped = !seen.rounds.empty() && seen.rounds.back().busy.starts_with(kClockJump);
+      const bool again = !seen.rounds.empty() && !seen.rounds.back().busy.empty() && reruns-- > 0;
+      if (again) now_.total += static_cast<int>(order_.size()) * static_cast<int>(rounds);
       settle(seen, again, again || jumped);
-      if (!again) ++round;
+      if (!again) round += rounds;
     }
   }
 
@@ -144,23 +147,31 @@ class Heat {
            step_s;
   }
 
-  // The faster of the first two steps counts: the first may have compiled.
+  // A step that is not known is no fast one.
+  static double fastest_step_s(const Member& member) {
+    const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
+    if (member.step_s <= 0 || first_s <= 0) return std::max(member.step_s, first_s);
+    return std::min(member.step_s, first_s);
+  }
+
   void drop_the_hopeless() {
+    double leader_step_s = options_.leader_step_s;
     for (const Member& member : members_) {
-      if (options_.leader_block_s > 0 || member.step_s <= 0) continue;
-      leader_block_s_ =
-          leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+      if (member.step_s <= 0) continue;
+      if (options_.leader_block_s <= 0) {
+        leader_block_s_ =
+            leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+      }
+      if (options_.leader_step_s <= 0) {
+        leader_step_s = leader_step_s > 0 ? std::min(leader_step_s, fastest_step_s(member))
+                                          : fastest_step_s(member);
+      }
     }
     leader_block_s_ = std::max(leader_block_s_, kLeastBlock);
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
       if (!member.worker || !member.worker->ok() || options_.timed.contains(lanes_[i])) continue;
-      const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
-      const auto reason = stats::drop_reason(std::min(first_s, member.step_s), leader_block_s_);
-      if (!reason) continue;
-      member.trial.dropped = *reason;
-      end_member(member);
-      member.worker.reset();
+      if (stats::looks_hopeless(fastest_step_s(member), leader_step_s)) look_again(member, leader_step_s);
     }
   }
 
@@ -168,6 +179,29 @@ class Heat {
     const recipe::Race& race = plan_.recipe.race;
     member.burst_steps =
         stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, kLongestBlock * leader_block_s_);
+  }
+
+  // A third step, with the host watched. The first one may have compiled, so that the fastest counts.
+  void look_again(Member& member, double leader_step_s) {
+    const double before_s = fastest_step_s(member);
+    const double used_s = tree_cpu_s(member.sensors.pid) + own_cpu_s();
+    const sample::HostSnapshot before = host_();
+    warm_up(member, sensing_, 1);
+    if (!member.worker->ok()) return;
+    const HostRound seen =
+        host_round(before, host_(), tree_cpu_s(member.sensors.pid) + own_cpu_s() - used_s,
+                   plan_.recipe.race.host);
+    const double fastest_s = std::min(before_s, fastest_step_s(member));
+    if (!stats::looks_hopeless(fastest_s, leader_step_s)) return;
+    member.trial.behind_leader = fastest_s / leader_step_s;
+    member.trial.dropped =
+        fmt::format("the fastest of its first 3 steps takes {:.3g} s, {:.3g} times the leader's step of {:.3g} s",
+                    fastest_s, member.trial.behind_leader, leader_step_s);
+    member.trial.look_disturbed = seen.busy;
+    if (!was_judged(seen) && plan_.recipe.race.host.max_busy < 1)
+      member.trial.look_disturbed = "it could not be told whether the host was quiet";
+    end_member(member);
+    member.worker.reset();
   }
 
   void finish_warm_up(Member& member) {
@@ -188,37 +222,86 @@ class Heat {
     }
   }
 
-  // One burst of everybody, with the host looked at before and after.
-  HostRound run_round() {
-    tensor::shuffle(order_, rng_);
+  // Rounds that are judged together: one, or as many short ones as the host's counters need. All of them
+  // have the same numbers but for their own time.
+  struct Stretch {
+    std::vector<HostRound> rounds;
+  };
+
+  // Rounds, `most` of them at most, with the host looked at before and after each.
+  Stretch run_stretch(int64_t most) {
     for (Member& member : members_) {
-      member.cpu_ns = member.jump_ns = 0;
       member.marks = member.trial.step_ns.size();
       member.bursts = member.trial.bursts.size();
     }
+    const double own_before_s = own_cpu_s();
     const sample::HostSnapshot before = host_();
+    sample::HostSnapshot last = before;
+    double cpu_s = 0;
+    std::vector<int64_t> wall_ns;
+    HostRound seen;
+    while (static_cast<int64_t>(wall_ns.size()) < most && !proc::interrupted()) {
+      const std::string jump = run_round(cpu_s);
+      const sample::HostSnapshot after = host_();
+      wall_ns.push_back(after.ns - last.ns);
+      last = after;
+      seen = host_round(before, last, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host);
+      if (!jump.empty()) seen.busy = jump;
+      if (!seen.busy.empty() || seconds_between(before, last) >= sample::kLeastWall) break;
+    }
+    const double short_of_s = sample::kLeastWall - seconds_between(before, last);
+    if (seen.busy.empty() && short_of_s > 0 && !proc::interrupted()) {
+      pause_for(short_of_s + 1e-3);
+      const sample::HostSnapshot after = host_();
+      seen = host_round(before, after, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host,
+                        seconds_between(last, after));
+    }
+    Stretch stretch;
+    seen.stretch = ++stretches_;
+    for (const int64_t ns : wall_ns) {
+      seen.wall_ns = ns;
+      stretch.rounds.push_back(seen);
+    }
+    return stretch;
+  }
+
+  static double seconds_between(const sample::HostSnapshot& before, const sample::HostSnapshot& after) {
+    return static_cast<double>(after.ns - before.ns) / kNsPerSecond;
+  }
+
+  // Of this process: its threads look at the host and at the workers' sensors.
+  static double own_cpu_s() {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kNsPerSecond;
+  }
+
+  // One burst of everybody; adds their processor time. In words a clock that jumped.
+  std::string run_round(double& cpu_s) {
+    tensor::shuffle(order_, rng_);
+    for (Member& member : members_) member.cpu_ns = member.jump_ns = 0;
     each("timing", [&](Member& member) {
       pause_for(plan_.recipe.race.cooldown_seconds);
       run_burst(plan_, member, sensing_, draw_probability());
     });
-    double cpu_s = 0;
-    for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
-    HostRound seen = host_round(before, host_(), cpu_s, plan_.recipe.race.host);
+    std::string jump;
     for (const Member& member : members_) {
+      cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
       if (member.jump_ns == 0) continue;
-      seen.busy = fmt::format("{}: a burst claims {:.3f} s more than went by", kClockJump,
-                              static_cast<double>(member.jump_ns) / kNsPerSecond);
+      jump = fmt::format("{}: a burst claims {:.3f} s more than went by", kClockJump,
+                         static_cast<double>(member.jump_ns) / kNsPerSecond);
     }
-    return seen;
+    return jump;
   }
 
-  // Records a round; all its bursts together are void, or count.
-  void settle(HostRound round, bool again, bool is_void) {
-    round.rerun = again;
+  // Records a stretch; all its bursts together are void, or count.
+  void settle(const Stretch& stretch, bool again, bool is_void) {
     for (Member& member : members_) {
       Trial& trial = member.trial;
-      if (member.bursts == trial.bursts.size()) continue;  // had no part in it
-      trial.rounds.push_back(round);
+      for (size_t i = member.bursts; i < trial.bursts.size(); ++i) {  // the rounds that it had a part in
+        trial.rounds.push_back(stretch.rounds[i - member.bursts]);
+        trial.rounds.back().rerun = again;
+      }
       if (!is_void) continue;
       trial.void_bursts.insert(trial.void_bursts.end(),
                                trial.bursts.begin() + static_cast<long>(member.bursts), trial.bursts.end());
@@ -258,6 +341,7 @@ class Heat {
   tensor::Rng rng_;
   std::vector<Member> members_;
   std::vector<size_t> order_;
+  int64_t stretches_ = 0;  // judged so far
   HostEye host_;
   int64_t begin_ = monotonic_clock().now_ns();
 };

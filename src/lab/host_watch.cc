@@ -12,7 +12,6 @@ using sample::HostChange;
 using sample::Reading;
 
 constexpr double kSlept = 0.1;  // /proc/uptime counts hundredths
-constexpr int kLeastJudged = 4;
 
 struct Named {
   const char* name;
@@ -90,9 +89,13 @@ std::string disturbance(const HostChange& change, const recipe::HostRule& rule) 
   return "";
 }
 
+bool was_judged(const HostRound& round) { return round.seen.contains("others") || !round.busy.empty(); }
+
 HostRound host_round(const sample::HostSnapshot& before, const sample::HostSnapshot& after, double own_cpu_s,
-                     const recipe::HostRule& rule) {
-  const HostChange change = sample::change(before, after, own_cpu_s);
+                     const recipe::HostRule& rule, double idle_s) {
+  HostChange change = sample::change(before, after, own_cpu_s);
+  if (change.throttled && idle_s > 0 && idle_s < change.wall_s)
+    change.throttled = *change.throttled * change.wall_s / (change.wall_s - idle_s);
   HostRound round{.wall_ns = after.ns - before.ns, .busy = disturbance(change, rule)};
   for (const Named& one : kNamed) {
     const Reading& reading = change.*one.reading;
@@ -126,7 +129,10 @@ HostTally tally(const std::vector<Trial>& trials) {
   std::map<std::string, std::string> absent;
   std::set<std::string> present;
   for (const auto& [heat, trial] : one_a_heat(trials)) {
+    int64_t stretch = 0;
     for (const HostRound& round : trial->rounds) {
+      if (round.stretch > 0 && round.stretch == stretch) continue;
+      stretch = round.stretch;
       for (const auto& [name, reason] : round.absent) absent[name] = reason;
       for (const auto& [name, value] : round.seen) present.insert(name);
       if (!round.busy.empty()) {
@@ -138,7 +144,7 @@ HostTally tally(const std::vector<Trial>& trials) {
         continue;
       }
       ++all.rounds;
-      all.judged += round.seen.contains("others") || !round.busy.empty();
+      all.judged += was_judged(round);
       all.busy += !round.busy.empty();
     }
   }
@@ -152,7 +158,13 @@ HostTally tally(const std::vector<Trial>& trials) {
 }
 
 std::optional<std::string> HostTally::refusal(const recipe::HostRule& rule) const {
-  if (judged < kLeastJudged || busy <= rule.max_busy * judged) return std::nullopt;
+  if (rule.max_busy >= 1) return std::nullopt;
+  if (judged < kLeastJudged) {
+    return fmt::format(
+        "it cannot be told whether this host was quiet: {} of {} rounds could be judged, and it takes {}{}",
+        judged, rounds, kLeastJudged, absent.empty() ? "" : " (" + absent.front() + ")");
+  }
+  if (!busy_throughout(rule)) return std::nullopt;
   return fmt::format("this host was busy throughout: {} of {} rounds were disturbed, for example {}", busy,
                      judged, worst);
 }

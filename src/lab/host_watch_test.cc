@@ -120,8 +120,45 @@ TEST(Refusal, NeedsMostOfFourJudgedRounds) {
             "this host was busy throughout: 3 of 4 rounds were disturbed, for example steal");
   EXPECT_EQ(seen.refusal({.max_busy = 1}), std::nullopt);
   EXPECT_NE(seen.refusal({.max_busy = 0}), std::nullopt);
-  seen = {.rounds = 3, .judged = 3, .busy = 3};
-  EXPECT_EQ(seen.refusal({}), std::nullopt) << "too few to say so";
+}
+
+TEST(Refusal, FewerJudgedRoundsThanItTakesTellNothingAndAllowNoVerdict) {
+  HostTally seen{.rounds = 3, .judged = 3};
+  EXPECT_EQ(*seen.refusal({}),
+            "it cannot be told whether this host was quiet: 3 of 3 rounds could be judged, and it takes 4");
+  EXPECT_TRUE(seen.needs_more({}));
+  EXPECT_EQ(seen.refusal({.max_busy = 1}), std::nullopt) << "asked for whatever the host did";
+  EXPECT_FALSE(seen.needs_more({.max_busy = 1}));
+  seen = {.rounds = 40, .judged = 0, .absent = {"others: there is no readable /proc/stat"}};
+  EXPECT_THAT(*seen.refusal({}), HasSubstr("0 of 40 rounds could be judged, and it takes 4 (others: there is "
+                                           "no readable /proc/stat)"));
+  EXPECT_FALSE(seen.needs_more({})) << "no further heat would help";
+}
+
+TEST(Tally, RoundsThatWereJudgedTogetherCountAsOne) {
+  std::vector<HostRound> rounds(5, round(""));
+  rounds[0].stretch = rounds[1].stretch = 1;
+  rounds[2].stretch = rounds[3].stretch = 2;
+  rounds[4].stretch = 3;
+  rounds[0].rerun = rounds[1].rerun = true;
+  rounds[2].busy = rounds[3].busy = "x used 30% (limit 10%)";
+  rounds.push_back(round(""));  // b's is one shorter
+  rounds.back().stretch = 3;
+  const HostTally seen = tally(heat(1, rounds));
+  EXPECT_EQ(seen.rounds, 2);
+  EXPECT_EQ(seen.judged, 2);
+  EXPECT_EQ(seen.busy, 1);
+  EXPECT_EQ(seen.reruns, 1);
+}
+
+TEST(HostRound, AQuotaTakesNothingFromWhoDoesNotRun) {
+  sample::HostSnapshot before, after;
+  after.ns = 250'000'000;
+  before.cpus = after.cpus = 2;
+  before.throttled_s = 1.0;
+  after.throttled_s = 1.02;
+  EXPECT_EQ(host_round(before, after, 0, {}).busy, "") << "4% of all";
+  EXPECT_THAT(host_round(before, after, 0, {}, 0.2).busy, HasSubstr("a CPU quota took 20%"));
 }
 
 TEST(Tally, RoundsThatWereTooShortAreNotJudged) {

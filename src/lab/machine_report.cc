@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/clock.h"
 #include "base/files.h"
+#include "base/version.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -21,6 +23,7 @@ std::string file_name(const std::string& host) {
 }
 
 constexpr const char* kInRun = "machine.json";
+constexpr const char* kPeak = "peak.json";
 
 // Files of `folder` and the folders in it, `depth` levels deep, whose names begin with one of `prefixes`.
 void find_files(const fs::path& folder, int depth, const std::vector<std::string>& prefixes,
@@ -96,6 +99,18 @@ std::optional<MachineReport> machine_of_run(const fs::path& run, const Host& hos
     note = "The machine's limits are not used: " + why + ".";
     return std::nullopt;
   }
+  return *report;
+}
+
+Status keep_run_peak(const fs::path& run, const Host& host, const roofline::Limits& limits) {
+  const MachineReport report{
+      .bakeoff_version = kVersion, .measured = utc_now(), .host = host, .limits = limits};
+  return write_file(run / kPeak, to_json(report));
+}
+
+std::optional<MachineReport> run_peak(const fs::path& run, const Host& host) {
+  const auto report = read_machine(run / kPeak);
+  if (!report || !stale(*report, host).empty()) return std::nullopt;
   return *report;
 }
 

@@ -55,6 +55,12 @@ Status keep_machine(const std::filesystem::path& home, const Host& host, const s
 std::optional<MachineReport> machine_of_run(const std::filesystem::path& run, const Host& host,
                                             std::string& note);
 
+// What a run holds its contenders' FLOP/s against where it has no machine report that was undisturbed: peaks
+// measured at its own start, on the CPUs of its race (roofline::measure_bounds). Kept in RUN/peak.json, so
+// that a report is recomputed from it.
+Status keep_run_peak(const std::filesystem::path& run, const Host& host, const roofline::Limits& limits);
+std::optional<MachineReport> run_peak(const std::filesystem::path& run, const Host& host);
+
 // What shapes a number, from ROOT/proc, ROOT/sys, ROOT/etc and the environment variables that `variable`
 // gives. What cannot be read is absent with its reason: "not visible".
 Texts read_facts(const std::filesystem::path& root, const std::function<const char*(const char*)>& variable);

@@ -179,14 +179,14 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
 
 std::map<std::string, TrialBounds> bounds_of(const Manifest& manifest, const std::vector<Parity>& parities,
                                              const ir::Workload& workload, const ir::Training& training,
-                                             const MachineReport* machine) {
+                                             const MachineReport* machine, const MachineReport* peak) {
   std::map<std::string, TrialBounds> bounds;
-  const bool usable = machine != nullptr && machine->disturbed.empty();
+  const MachineReport* usable = machine != nullptr && machine->disturbed.empty() ? machine : peak;
   for (const Contender& contender : manifest.contenders) {
     const auto proof = std::find_if(parities.begin(), parities.end(),
                                     [&](const Parity& p) { return p.contender == contender.id; });
     bounds[contender.id] = trial_bounds(contender, proof == parities.end() ? nullptr : &*proof, workload,
-                                        training, manifest.host.cpus, usable ? &machine->limits : nullptr);
+                                        training, manifest.host.cpus, usable != nullptr ? &usable->limits : nullptr);
   }
   return bounds;
 }

@@ -35,9 +35,11 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
                          const ir::Training& training, int cores, const roofline::Limits* limits);
 
 // The same for every contender of a run, by its id. `machine` may be null; limits that were measured beside
-// other work are too low to hold anybody against.
+// other work are too low to hold anybody against. Then those of `peak`, which the run measured for itself
+// (run_peak() of lab/machine_report.h), stand in; null: nothing was measured.
 std::map<std::string, TrialBounds> bounds_of(const Manifest& manifest, const std::vector<Parity>& parities,
                                              const ir::Workload& workload, const ir::Training& training,
-                                             const MachineReport* machine);
+                                             const MachineReport* machine,
+                                             const MachineReport* peak = nullptr);
 
 }  // namespace bakeoff::lab

@@ -21,6 +21,8 @@
 #include "lab/host.h"
 #include "lab/machine_report.h"
 #include "lab/plan_scripts.h"
+#include "lab/profile.h"
+#include "lab/promise.h"
 #include "lab/published.h"
 #include "lab/runner_files.h"
 #include "lab/shuffle.h"
@@ -125,7 +127,9 @@ void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
       set(found->second.c_str());
   };
   recorded("bursts", [&](const char* text) { recipe.race.bursts = std::atoll(text); });
-  recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
+  // Older records hold a ceiling that nobody measured; without a profile only the recipe's own counts.
+  if (manifest.calibration.contains(kTakenCeiling))
+    recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
 }
 
 namespace {
@@ -346,6 +350,11 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
                  .remedy = "the run directory is damaged: start a new run"};
   }
   CHECK_OK(check_unchanged(recipe, manifest, directory.scripts() / kData));
+  if (const std::string other = other_machine(manifest.host, read_host());
+      !other.empty() && manifest.calibration.erase(kTakenCeiling) > 0) {
+    manifest.notes.push_back("Resumed on another machine, of which the profile's promise of low noise does "
+                             "not speak: it is dropped (the profile is " + other + ").");
+  }
   for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
     Failure& failure = manifest.not_started[i];
     if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};

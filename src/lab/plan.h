@@ -4,6 +4,7 @@
 // contender what its worker needs.
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@
 #include "lab/records.h"
 #include "lab/trial.h"
 #include "recipe/recipe.h"
+#include "roofline/limits.h"
 
 namespace bakeoff::lab {
 
@@ -32,6 +34,8 @@ struct Plan {
   Manifest manifest = {};
   GateJob gate = {};
   std::vector<Lane> lanes = {};         // in the recipe's order
+  // Limits of these CPUs, where the run has no machine report; empty: roofline::measure_bounds.
+  std::function<roofline::Limits(const std::vector<int>& cpus)> measure_peak = {};
   HostEye host = {};                    // what is looked at around every round; empty: this machine
   std::filesystem::path sensors = "/";  // below it lie the /proc and /sys of lab/usage.h
   std::filesystem::path gpu_library =

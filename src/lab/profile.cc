@@ -156,20 +156,23 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
 
 fs::path profile_file(const fs::path& home) { return home / "profile.json"; }
 
+std::string other_machine(const Host& then, const Host& here) {
+  if (then.cpu != here.cpu)
+    return fmt::format("of another machine: its processor is '{}', this one's '{}'", then.cpu, here.cpu);
+  if (then.name != here.name)
+    return fmt::format("of another machine: '{}', this one is '{}'", then.name, here.name);
+  if (then.cpus != here.cpus)
+    return fmt::format("of {} CPUs, now there are {} to run on", then.cpus, here.cpus);
+  if (then.kernel != here.kernel)
+    return fmt::format("of another kernel: {}, now it is {}", then.kernel, here.kernel);
+  return "";
+}
+
 Result<Profile> load_profile(const fs::path& file, const Host& here) {
   auto text = read_file(file);
   if (!text) return Error{.message = text.error().message, .where = {}, .remedy = kRemedy};
   TRY(Profile profile, profile_from_json(*text, file.string()));
-  const Host& then = profile.host;
-  std::string other;
-  if (then.cpu != here.cpu)
-    other = fmt::format("of another machine: its processor is '{}', this one's '{}'", then.cpu, here.cpu);
-  else if (then.name != here.name)
-    other = fmt::format("of another machine: '{}', this one is '{}'", then.name, here.name);
-  else if (then.cpus != here.cpus)
-    other = fmt::format("of {} CPUs, now there are {} to run on", then.cpus, here.cpus);
-  else if (then.kernel != here.kernel)
-    other = fmt::format("of another kernel: {}, now it is {}", then.kernel, here.kernel);
+  const std::string other = other_machine(profile.host, here);
   if (other.empty()) return profile;
   return Error{.message = "this machine profile is " + other, .where = file.string(), .remedy = kRemedy};
 }

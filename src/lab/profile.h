@@ -56,6 +56,9 @@ std::string to_json(const Profile& profile);
 Result<Profile> profile_from_json(std::string_view text, const std::string& file);
 
 std::filesystem::path profile_file(const std::filesystem::path& home);
+// In what the machine that a profile is of differs from `here`, in words that follow "the profile is"; empty:
+// it is this machine, with the same processors and the same kernel.
+std::string other_machine(const Host& then, const Host& here);
 // A file that is there, whole, of this machine and of this kernel. Errors name file and remedy.
 Result<Profile> load_profile(const std::filesystem::path& file, const Host& here);
 
@@ -63,9 +66,15 @@ Result<Profile> load_profile(const std::filesystem::path& file, const Host& here
 // tracks the number of bursts that costs least. Gives what was taken, for the record: empty values left out.
 Texts take_over(const Profile& profile, recipe::Recipe& recipe);
 
+// One worker's bursts of a block of calibration.
+inline constexpr int64_t kCalibrationBursts = 8;
+inline constexpr double kCalibrationBurst = 0.2;  // seconds
+
 // The noise that a race on this machine may be promised not to exceed (race.noise_ceiling): twice the
-// upper 95% bound of the spread of identical workers under the recipe's controls, 5% at least. Nothing where
-// the profile has no measurement with the recipe's thread count.
+// upper 95% bound of the spread of identical workers under the recipe's controls, 5% at least, and more by
+// the square root of how much shorter the race's blocks are than those of calibration. Nothing where the
+// profile has no measurement under exactly these controls, or where the built-in kernel stood in for a
+// framework: what starting a framework again changes was not measured then.
 std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed);
 
 // What the profile says about a race before it starts.

@@ -83,9 +83,13 @@ Texts take_over(const Profile& profile, recipe::Recipe& recipe) {
 }
 
 std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {
-  const Measured* found = nearest_measurement(profile, control_set(recipe, {}, allowed));
-  if (found == nullptr) return std::nullopt;
-  return std::max(kLeastCeiling, kCeilingFactor * found->spread().interval.high);
+  const Controls wanted = control_set(recipe, {}, allowed);
+  const Measured* found = nearest_measurement(profile, wanted);
+  if (found == nullptr || found->controls != wanted || profile.framework == "kernel") return std::nullopt;
+  const double block_s = static_cast<double>(recipe.race.bursts) * recipe.race.burst_seconds;
+  const double shorter =
+      std::max(1.0, static_cast<double>(kCalibrationBursts) * kCalibrationBurst / std::max(block_s, 1e-6));
+  return std::max(kLeastCeiling, kCeilingFactor * std::sqrt(shorter) * found->spread().interval.high);
 }
 
 std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {

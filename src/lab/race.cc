@@ -9,8 +9,10 @@
 #include "base/clock.h"
 #include "lab/groups.h"
 #include "lab/host.h"
+#include "lab/host_watch.h"
 #include "lab/machine_use.h"
 #include "proc/interrupt.h"
+#include "roofline/measure.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
 
@@ -18,6 +20,7 @@ namespace bakeoff::lab {
 namespace {
 
 constexpr size_t kLoneHeats = 3;
+constexpr int kMostLooks = 4;  // at one that looks hopeless beside a noisy host; then it is timed like anybody
 constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
@@ -85,8 +88,29 @@ namespace {
 std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
   std::string ignored;  // why limits are not used: the report says it
   const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+  const auto peak = run_peak(plan.directory.path(), plan.manifest.host);
   return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
-                   machine ? &*machine : nullptr);
+                   machine ? &*machine : nullptr, peak ? &*peak : nullptr);
+}
+
+// A limit of FLOP/s is always in force: a run without a machine report that can serve measures the peak of
+// the CPUs that it races on.
+Status measure_peak_of_run(const Plan& plan) {
+  std::string ignored;
+  const std::filesystem::path& run = plan.directory.path();
+  const auto machine = machine_of_run(run, plan.manifest.host, ignored);
+  if ((machine && machine->disturbed.empty()) || run_peak(run, plan.manifest.host)) return Done{};
+  std::set<int> cpus;
+  for (const Lane& lane : plan.lanes) cpus.insert(lane.entry.worker.cpus.begin(), lane.entry.worker.cpus.end());
+  const bool everywhere = std::any_of(plan.lanes.begin(), plan.lanes.end(),
+                                      [](const Lane& lane) { return lane.entry.worker.cpus.empty(); });
+  if (cpus.empty() || everywhere) {
+    for (const int cpu : allowed_cpus()) cpus.insert(cpu);
+  }
+  const std::vector<int> over(cpus.begin(), cpus.end());
+  return keep_run_peak(run, plan.manifest.host,
+                       plan.measure_peak ? plan.measure_peak(over)
+                                         : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
 }
 
 // The race of one group of contenders (lab/groups.h), between two heats.
@@ -134,13 +158,18 @@ class Course {
   // The policy's word on the records as they are.
   Result<stats::Heat> decide() {
     TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
-    stats::RacingOptions options = racing_options(plan_.recipe);
+    stats::RacingOptions options = racing_options(plan_.recipe, trials_, entrants_);
     options.ranking.alpha = alpha_;
     if (const int64_t memory = available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
     state_ = stats::race_state(table, options.ranking);
     known_ = entrants_of(trials_, parities_, entrants_, plan_.recipe.margin);
     stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
+      // Everything is decided, but too few rounds tell whether the host was quiet.
+      options.confirm_heats = confirmed_heats(trials_) + 1;
+      next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    }
     if (next.members.empty()) next.members = lone_member();
     return next;
   }
@@ -166,6 +195,17 @@ class Course {
       for (const Burst& burst : trial.bursts) seconds += static_cast<double>(burst.ns) / 1e9;
     }
     return seconds;
+  }
+
+  double leader_step_s() const {
+    return state_.leader ? stats::median(times_of(entrants_[*state_.leader])) / 1e3 : 0;
+  }
+
+  // Heats that ended at a contender's first steps.
+  int looks_at(const std::string& id) const {
+    return static_cast<int>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.contender == id && !trial.dropped.empty();
+    }));
   }
 
   // Starting is mostly importing and compiling on one core: members start two at a time, except where some
@@ -210,13 +250,14 @@ class Course {
     std::set<size_t> timed;
     for (const size_t m : next.members) {
       members.push_back(lanes_[m]);
-      if (!times_of(entrants_[m]).empty()) timed.insert(lanes_[m]);
+      if (!times_of(entrants_[m]).empty() || looks_at(entrants_[m]) >= kMostLooks) timed.insert(lanes_[m]);
     }
     const int64_t begin = monotonic_clock().now_ns();
     std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
                                         {.at_once = starts_at_once(next.members),
                                          .confirms = next.phase == stats::Phase::kConfirm,
                                          .leader_block_s = leader_block_s(),
+                                         .leader_step_s = leader_step_s(),
                                          .timed = timed,
                                          .audit = audit_},
                                         watch, happening(next));
@@ -253,6 +294,7 @@ class Course {
 
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const Watch& watch) {
+  CHECK_OK(measure_peak_of_run(plan));
   std::vector<Group> groups =
       groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
   double left_s = plan.recipe.budget.minutes * 60;

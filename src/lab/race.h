@@ -41,10 +41,12 @@ struct HeatOptions {
   size_t at_once = 1;
   bool confirms = false;  // it measures the winner again (stats/racing.h)
   // Seconds of a block of the leader, bursts without start; 0: not known yet, and the shortest block of the
-  // heat's members stands for it; one second at least, as a shorter one tells nothing. A newcomer of which
-  // one step takes longer is dropped after two steps; nobody's block takes more than four times as long.
+  // heat's members stands for it; one second at least. Nobody's block takes more than four times as long.
   double leader_block_s = 0;
-  std::set<size_t> timed = {};  // lanes that were timed in a heat before: no newcomers
+  // The leader's step; 0: not known yet, and the fastest of the heat's members stands for it. A newcomer that
+  // looks hopeless beside it (stats/racing.h) by the fastest of its first three steps is not timed further.
+  double leader_step_s = 0;
+  std::set<size_t> timed = {};  // lanes that were timed in a heat before, or looked at often enough
   const AuditGround* audit = nullptr;  // of audits (lab/audit.h); none: there are none
 };
 

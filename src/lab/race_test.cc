@@ -10,10 +10,12 @@
 #include <thread>
 
 #include "lab/controls.h"
+#include "lab/machine_report.h"
 #include "lab/prove_all.h"
 #include "lab/testing.h"
 #include "lab/warm_up.h"
 #include "proc/interrupt.h"
+#include "zoo/zoo.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -50,6 +52,7 @@ Plan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::strin
   plan.recipe.race.bursts = 2;
   plan.recipe.race.burst_seconds = 0.03;
   plan.host = quiet;
+  plan.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
   for (const auto& [id, options] : lanes) {
     const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
     plan.manifest.contenders.push_back(contender);
@@ -306,6 +309,7 @@ TEST_F(RaceTest, WhatAKilledOneWithOurNumberLeftIsInNobodysWay) {
 // The machine sleeps during the first and the third round that are run.
 TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
+  plan.recipe.race.burst_seconds = 0.6;  // rounds that are judged by themselves, also beside other work
   int looks = 0;
   plan.host = [&] {
     sample::HostSnapshot snapshot = quiet();
@@ -483,7 +487,7 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(heats[heats.size() - 2], "(f)(s)");
   EXPECT_EQ(heats.back(), "(f)(s)");
   const auto table = tabulate(trials, {"s", "f"}).value();
-  EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe).ranking).winner, 1u);
+  EXPECT_EQ(stats::race_state(table, racing_options(plan.recipe, trials, {"s", "f"}).ranking).winner, 1u);
   EXPECT_EQ(table.met(0, 1), heats.size() - 2) << "what confirms is no evidence";
   EXPECT_EQ(seen.back().stage, "confirmation");
   EXPECT_EQ(seen.back().leader, "f");
@@ -497,11 +501,55 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(plan.directory.trials()->size(), trials.size() + 2);
 }
 
-TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterOneHeat) {
+TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
   Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
   plan.recipe.race.confirm_heats = 0;
+  plan.recipe.race.noise_ceiling = 0.15;
+  plan.recipe.race.burst_seconds = 0.15;  // rounds of 0.3 s: each is judged
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), 2u);
+  EXPECT_EQ(plan.directory.trials()->size(), 4u);
+}
+
+TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.recipe.race.noise_ceiling = 0.15;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto trials = plan.directory.trials().value();
+  EXPECT_EQ(trials.size(), 8u) << "heats of less than a quarter of a second are judged once each";
+  EXPECT_EQ(tally(trials).judged, 4);
+  for (const Trial& trial : trials) {
+    ASSERT_EQ(trial.rounds.size(), 2u);
+    EXPECT_EQ(trial.rounds[0].stretch, trial.rounds[1].stretch);
+    EXPECT_TRUE(was_judged(trial.rounds[0]));
+  }
+  fs::remove_all(folder_ / "run");
+  plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = snapshot.steal_s = sample::Reading::absent("there is no /proc/stat");
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto blind = plan.directory.trials().value();
+  EXPECT_EQ(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2))) << "no heat more would tell";
+  EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
+}
+
+// A neighbour takes two fifths of both processors, by the counters.
+TEST_F(RaceTest, ABusyHostIsSeenHoweverShortTheRace) {
+  Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "5"}}}, {"f", {{"step_ms", "1"}}}});
+  plan.recipe.race.burst_seconds = 0.005;
+  plan.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = 0.8 * static_cast<double>(snapshot.ns) / 1e9;
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const HostTally seen = tally(plan.directory.trials().value());
+  EXPECT_GE(seen.judged, HostTally::kLeastJudged);
+  EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("busy throughout"));
 }
 
 TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
@@ -534,7 +582,8 @@ TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
   EXPECT_LT(cost.raced_s, cost.uniform_s);
 }
 
-TEST_F(RaceTest, OneStepLongerThanTheLeadersBlockIsEnough) {
+// Fast, slow by ten times, and far slower with steps that cost more than a second.
+TEST_F(RaceTest, ALookAtItsFirstStepsEndsTheHeatOfWhoeverIsFarTooSlow) {
   Plan plan = make_plan_of(
       folder_ / "run",
       {{"fast", {{"step_ms", "2"}}}, {"slow", {{"step_ms", "20"}}}, {"hopeless", {{"step_ms", "1200"}}}});
@@ -542,16 +591,58 @@ TEST_F(RaceTest, OneStepLongerThanTheLeadersBlockIsEnough) {
   EXPECT_EQ(trials[0].dropped, "");
   EXPECT_EQ(trials[1].dropped, "");
   EXPECT_EQ(trials[1].bursts.size(), 2u);
-  EXPECT_THAT(trials[2].dropped, HasSubstr("one step takes 1.2"));
+  EXPECT_THAT(trials[2].dropped, HasSubstr("the fastest of its first 3 steps takes 1.2"));
+  EXPECT_GT(trials[2].behind_leader, 100);
+  EXPECT_EQ(trials[2].look_disturbed, "");
+  EXPECT_EQ(trials[2].warmup_step_ns.size() + trials[2].bursts.size(), 0u) << "single steps leave no marks";
   EXPECT_THAT(trials[2].bursts, IsEmpty());
   EXPECT_FALSE(trials[2].failure);
   EXPECT_EQ(heat_value(trials[2]), std::nullopt);
-  EXPECT_EQ(out_of_race(trials, 0.03), std::set<std::string>{"hopeless"});
-  // Whoever was timed before is not dropped; four times the leader's block is the most that it gets.
+  EXPECT_THAT(out_of_race(trials, 0.03), IsEmpty()) << "one process may have stood still";
+  // Whoever was timed before is timed again; four times the leader's block is the most that it gets.
   const auto known = run_heat(plan, {2}, 2, {.leader_block_s = 0.01, .timed = {2}}, kNobody, {});
   EXPECT_EQ(known[0].dropped, "");
   ASSERT_EQ(known[0].bursts.size(), 2u);
   EXPECT_EQ(known[0].bursts[0].steps, 1);
+}
+
+TEST_F(RaceTest, WhoeverLooksHopelessIsLookedAtAgainInAFreshProcess) {
+  Plan plan = make_plan_of(folder_ / "run", {{"fast", {{"step_ms", "2"}}},
+                                             {"slow", {{"step_ms", "20"}}},
+                                             {"hopeless", {{"step_ms", "1200"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  auto trials = plan.directory.trials().value();
+  const auto looks = [&] {
+    return std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return !t.dropped.empty(); });
+  };
+  EXPECT_EQ(looks(), 2);
+  EXPECT_EQ(out_of_race(trials, 0.03), std::set<std::string>{"hopeless"});
+  EXPECT_GT(hopeless(trials).at("hopeless"), 100);
+  // A look beside other work is none: after four it is timed like anybody else.
+  fs::remove_all(folder_ / "run");
+  plan = make_plan_of(folder_ / "run", {{"fast", {{"step_ms", "2"}}}, {"hopeless", {{"step_ms", "1100"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.recipe.budget.heats = 5;
+  plan.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = 0.8 * static_cast<double>(snapshot.ns) / 1e9;
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  trials = plan.directory.trials().value();
+  EXPECT_EQ(looks(), 4);
+  EXPECT_THAT(trials[1].look_disturbed, HasSubstr("other processes used 40%"));
+  EXPECT_THAT(hopeless(trials), IsEmpty());
+  EXPECT_TRUE(heat_value(trials.back()) && heat_value(trials[trials.size() - 2]));
+}
+
+TEST_F(RaceTest, AStallAtItsFirstStepsCostsNobodyItsPlace) {
+  std::vector<Trial> trials = {sound("a", 1, 4), sound("b", 2, 5), sound("a", 2, 4)};
+  trials.push_back({.contender = "b", .heat = 1, .dropped = "too slow", .behind_leader = 300});
+  trials.push_back({.contender = "b", .heat = 3, .dropped = "too slow", .behind_leader = 300});
+  EXPECT_THAT(hopeless(trials), IsEmpty()) << "it was timed once";
+  EXPECT_EQ(tabulate(trials, {"a", "b"})->met(0, 1), 1u);
 }
 
 TEST_F(RaceTest, AnEvenHeatStartsInTheReverseOrderOfTheOneBefore) {
@@ -586,6 +677,29 @@ TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
     EXPECT_EQ(trial.contender, "alone");
     EXPECT_TRUE(heat_value(trial));
   }
+}
+
+TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybodyAgainstIt) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
+  plan.recipe.workload = zoo::build("mlp_small").value();
+  plan.recipe.budget.heats = 1;
+  int measured = 0;
+  double peak = 1e12;
+  plan.measure_peak = [&](const std::vector<int>& cpus) {
+    ++measured;
+    EXPECT_FALSE(cpus.empty());
+    return roofline::Limits{.peaks = {{.dtype = "f32", .isa = "avx2", .ops = {peak, peak}}}};
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_FALSE(plan.directory.trials()->front().invalid);
+  EXPECT_EQ(run_peak(plan.directory.path(), plan.manifest.host)->limits.peak("f32")->ops.one, 1e12);
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_EQ(measured, 1) << "a run that goes on keeps its own";
+  fs::remove(plan.directory.path() / "peak.json");
+  peak = 1e6;  // a step of mlp_small is some 20 million operations
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_EQ(measured, 2);
+  EXPECT_THAT(plan.directory.trials()->back().invalid.value_or(""), HasSubstr("FLOP/s <= measured peak"));
 }
 
 TEST_F(RaceTest, TimeIsABudgetToo) {

@@ -52,7 +52,7 @@ std::optional<Broken> check_row(const Row& row, int64_t batch, int64_t rows) {
 
 void take_out_broken(Summary& summary, int64_t rows) {
   for (auto at = summary.ranked.begin(); at != summary.ranked.end();) {
-    const auto broken = check_row(*at, summary.batch, rows);
+    const auto broken = at->at_least ? std::nullopt : check_row(*at, summary.batch, rows);
     if (!broken) {
       ++at;
       continue;

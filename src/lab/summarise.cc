@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -25,6 +26,7 @@
 #include "lab/warm_up.h"
 #include "recipe/recipe.h"
 #include "stats/planning.h"
+#include "stats/racing.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::lab {
@@ -57,9 +59,11 @@ class Summariser {
       std::vector<std::string> ids;
       for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
       TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
-      stats::RankingOptions options = racing_options(recipe_).ranking;
+      stats::RankingOptions options = racing_options(recipe_, trials_, ids).ranking;
       options.alpha = group.alpha;
-      fill_rows(s, stats::rank(table, options), group);
+      const stats::Ranking ranking = stats::rank(table, options);
+      note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
+      fill_rows(s, ranking, group);
       for (std::string& note : sign_notes(table, ids)) signs.push_back(std::move(note));
     }
     fill_against_leader(s);
@@ -71,7 +75,9 @@ class Summariser {
     if (!manifest_.published_text.empty()) {
       TRY(s.published, parse_published(manifest_.published_text, "run.json"));
       std::vector<std::pair<std::string, double>> measured;
-      for (const Row& row : s.ranked) measured.emplace_back(row.contender.id, row.ms_per_step.value);
+      for (const Row& row : s.ranked) {
+        if (!row.at_least) measured.emplace_back(row.contender.id, row.ms_per_step.value);
+      }
       compare_with(*s.published, measured);
     }
     judge_host(s);
@@ -187,14 +193,28 @@ class Summariser {
     for (const Trial* t : trials_of(row.contender.id, false)) {
       if (t->failure) return t->failure;
       if (t->invalid) return Failure{"run", *t->invalid, {}};
-      if (!t->dropped.empty()) return Failure{"run", "dropped: " + t->dropped, {}};
     }
+    if (hopeless_.contains(row.contender.id)) return std::nullopt;
     if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
       return Failure{"warmup", unsteady->second.text(), {}};
     if (!row.proof) return Failure{"environment", "was not run: the run ended before its turn", {}};
+    if (const std::string look = looked_hopeless(row.contender.id); row.heats == 0 && !look.empty())
+      return Failure{"run", look, {}};
     if (row.heats == 0)
       return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
     return std::nullopt;
+  }
+
+  // Of one that was seen at its first steps alone, and not often enough to be ranked by that.
+  std::string looked_hopeless(const std::string& id) const {
+    std::string look;
+    for (const Trial* t : trials_of(id, false)) {
+      if (t->dropped.empty()) continue;
+      look = fmt::format("looked too slow to be timed ({}), and the run ended before it was looked at again "
+                         "on a quiet host",
+                         t->dropped);
+    }
+    return look;
   }
 
   void fill_unranked(Summary& s) const {
@@ -211,8 +231,9 @@ class Summariser {
     for (size_t e = 0; e < rows.size(); ++e) {
       const size_t i = group.members[e];
       rows[e] = base_row(manifest_.contenders[i]);
-      ranked[e] = !why_not(i, rows[e]);
+      ranked[e] = !why_not(i, rows[e]) && !hopeless_.contains(rows[e].contender.id);
     }
+    const size_t first = s.ranked.size();
     std::vector<size_t> order;
     for (const size_t e : ranking.order) {
       if (ranked[e]) order.push_back(e);
@@ -230,10 +251,70 @@ class Summariser {
       row.ties = place.letters;
       const bool leads = ranking.race.leader == e || order.size() == 1;
       row.verdict = leads ? "leader" : verdict_word(standing.verdict);
+      // Out by its comparison with a third: its own interval does not say that it is slower than the leader.
+      if (!leads && standing.eliminated_by && standing.eliminated_by != ranking.race.leader &&
+          standing.interval.low <= 0) {
+        row.verdict = "behind another";
+        row.behind = Behind{manifest_.contenders[group.members[*standing.eliminated_by]].id,
+                            std::exp(standing.behind)};
+      }
       row.ratio = leads ? Estimate{1, 1, 1}
                         : Estimate{std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
                                    std::exp(standing.interval.low), std::exp(standing.interval.high)};
       s.ranked.push_back(std::move(row));
+    }
+    std::vector<Row> last;
+    for (Row& row : rows) {
+      if (hopeless_.contains(row.contender.id)) last.push_back(std::move(row));
+    }
+    rank_last(s, first, std::move(last));
+  }
+
+  // Those that looked hopeless, behind the ranked ones of their group, which begin at `first`: slowest last.
+  void rank_last(Summary& s, size_t first, std::vector<Row> rows) const {
+    const auto seen = [&](const Row& row) { return hopeless_.at(row.contender.id); };
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return seen(a) < seen(b); });
+    const size_t timed = s.ranked.size() - first;
+    if (timed == 0) {
+      for (Row& row : rows) {
+        row.failure = Failure{"run", "looked too slow to be timed twice, and nobody is left to rank it behind", {}};
+        s.unranked.push_back(std::move(row));
+      }
+      return;
+    }
+    size_t ahead = 0;
+    for (size_t i = first; i < first + timed; ++i) {
+      if (s.ranked[i].ratio.high <= stats::kBoundOfHopeless)
+        ++ahead;
+      else
+        s.ranked[i].rank_worst += static_cast<int>(rows.size());
+    }
+    if (timed == 1 && !rows.empty())  // it met nobody that was timed, and is ahead of these all the same
+      s.ranked[first].rank_best = s.ranked[first].rank_worst = 1, ahead = 1;
+    for (Row& row : rows) {
+      row.at_least = stats::kBoundOfHopeless;
+      row.rank_best = static_cast<int>(ahead + 1);
+      row.rank_worst = static_cast<int>(timed + rows.size());
+      row.verdict = fmt::format("at least {:g} times slower", *row.at_least);
+      row.ratio = {*row.at_least, *row.at_least, std::numeric_limits<double>::infinity()};
+      row.remarks.push_back(
+          fmt::format("its fastest step in {} fresh processes took {:.3g} times as long as the leader's; it was "
+                      "not timed further, and the bound of {:g} leaves room for noise",
+                      trials_of(row.contender.id, false).size(), seen(row), *row.at_least));
+      s.ranked.push_back(std::move(row));
+    }
+  }
+
+  // Whether the verdicts of a group would be others without the promise.
+  static void note_promise(Summary& s, const Promise& promise, const stats::Ranking& ranking,
+                           const stats::PairTable& table, stats::RankingOptions options) {
+    if (promise.stated <= 0) return;
+    if (s.promise.withdrawn.empty()) s.promise = promise;
+    options.ceiling = 0;
+    const stats::Race without = stats::race_state(table, options);
+    for (size_t i = 0; i < without.standings.size(); ++i) {
+      s.rests_on_promise |= without.standings[i].verdict != ranking.race.standings[i].verdict ||
+                            without.leader != ranking.race.leader;
     }
   }
 
@@ -248,16 +329,34 @@ class Summariser {
     }
   }
 
+  static std::vector<double> logs_of(const std::vector<double>& values) {
+    std::vector<double> logs;
+    for (const double value : values) logs.push_back(std::log(value));
+    return logs;
+  }
+
+  // Of the mean log of a row's heats, at 99%.
+  static double half_width_of_log(const std::vector<double>& heat_ms) {
+    if (heat_ms.size() < 2) return std::numeric_limits<double>::infinity();
+    const auto n = static_cast<double>(heat_ms.size());
+    const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.995);
+    return t * std::sqrt(stats::variance(logs_of(heat_ms)) / n);
+  }
+
   void fill_against_leader(std::vector<Row>::iterator from, std::vector<Row>::iterator to) const {
     const Row& leader = *from;
+    const double leader_ms = std::exp(stats::mean(logs_of(leader.heat_ms)));
     for (auto at = from; at != to; ++at) {
       Row& row = *at;
-      const double t = static_cast<double>(row.heat_ms.size());
-      const double centre = stats::median(row.heat_ms);
-      // Heats differ by the machine's state too, so this interval is wider than that of a ratio; for display.
-      const double half = row.heat_ms.size() < 2 ? std::numeric_limits<double>::infinity()
-                                                 : 2.58 * std::sqrt(stats::variance(row.heat_ms) / t);
-      row.ms_per_step = {centre, centre - half, centre + half};
+      if (row.at_least) {
+        const double bound = *row.at_least * leader.ms_per_step.value;
+        row.ms_per_step = {bound, bound, std::numeric_limits<double>::infinity()};
+        continue;
+      }
+      const double centre = leader_ms * row.ratio.value;
+      // Heats differ by the machine's state too, so this interval is wider than that of a ratio.
+      const double half = half_width_of_log(row.heat_ms);
+      row.ms_per_step = {centre, centre * std::exp(-half), centre * std::exp(half)};
       row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
       row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
       row.epoch =
@@ -278,7 +377,7 @@ class Summariser {
     std::set<int> threads;
     for (Row& row : s.ranked) {
       row.threads = threads_of(row.effective, manifest_.host.cpus);
-      if (row.gpu.on_gpu) continue;  // the roofs are the processors'
+      if (row.gpu.on_gpu || row.at_least) continue;  // the roofs are the processors'
       threads.insert(row.threads);
       if (!roofs_over_ || !row.contender.own_script.empty()) continue;
       const auto roofs = roofs_over_(row.threads);
@@ -297,18 +396,22 @@ class Summariser {
   void add_variance(Summary& s) const {
     std::vector<std::string> ids;
     for (const Row& row : s.ranked) {
-      if (row.group == s.ranked.front().group) ids.push_back(row.contender.id);
+      if (row.group == s.ranked.front().group && !row.at_least) ids.push_back(row.contender.id);
     }
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
     s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
   }
 
-  // A host that disturbed most rounds, runs again or not, allows no verdict: nobody leads.
+  // A host that disturbed most rounds, runs again or not, or of which nobody can tell, allows no verdict:
+  // nobody leads.
   void judge_host(Summary& s) const {
     s.host = tally(trials_);
     const auto refusal = s.host.refusal(recipe_.race.host);
-    if (!refusal) return;
+    const bool nothing_said = std::all_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
+      return row.verdict == "leader" || row.verdict == "undecided";
+    });
+    if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
     s.refusal = *refusal;
     s.decided = false;
     s.sentence = fmt::format("No verdict: {}.", *refusal);
@@ -325,6 +428,7 @@ class Summariser {
   const std::vector<Trial>& trials_;
   recipe::Recipe recipe_;
   ir::Cost cost_;
+  std::map<std::string, double> hopeless_ = hopeless(trials_);
   std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
   RoofsOver roofs_over_;
 };
@@ -333,13 +437,13 @@ class Summariser {
 
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
                           const std::vector<Trial>& trials, std::vector<Source> sources,
-                          const MachineReport* machine) {
+                          const MachineReport* machine, const MachineReport* peak) {
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   take_recorded(manifest, recipe);
   TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
   TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
   const std::vector<Trial> checked =
-      mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine));
+      mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine, peak));
   RoofsOver roofs_over;
   if (machine != nullptr) {
     roofs_over = [machine, workload = recipe.workload, training = recipe.training](int threads) {
@@ -365,8 +469,10 @@ Result<Summary> summarise(const RunDirectory& directory) {
   }
   std::string note;
   const auto machine = machine_of_run(directory.path(), manifest.host, note);
+  const auto peak = run_peak(directory.path(), manifest.host);
   TRY(Summary summary,
-      summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr));
+      summarise(manifest, parities, trials, std::move(sources), machine ? &*machine : nullptr,
+                peak ? &*peak : nullptr));
   CHECK_OK(add_beside(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;

@@ -18,7 +18,9 @@ void add_fits(const std::vector<FitTrial>& fits, const recipe::Recipe& recipe, S
   const int64_t held = held_rows(recipe);
   const int64_t rows = s.manifest.data_rows - (recipe.data.kind == "mnist" ? 0 : held);
   std::vector<FitEntrant> entrants;
-  for (const Row& row : s.ranked) entrants.push_back({row.contender.id, row.group, row.ms_per_step.value});
+  for (const Row& row : s.ranked)
+    entrants.push_back({row.contender.id, row.group,
+                        row.at_least ? std::nullopt : std::optional(row.ms_per_step.value)});
   for (const Row& row : s.unranked) entrants.push_back({row.contender.id, row.group, {}});
   const double untrained = s.manifest.referee_losses.empty() ? 0 : s.manifest.referee_losses.front();
   s.fit =

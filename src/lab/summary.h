@@ -12,6 +12,7 @@
 #include "lab/input_wait.h"
 #include "lab/largest_rows.h"
 #include "lab/latency_summary.h"
+#include "lab/promise.h"
 #include "lab/published.h"
 #include "lab/roofline.h"
 #include "lab/target_rows.h"
@@ -41,6 +42,13 @@ struct StartUp {     // milliseconds, medians over the heats
   bool operator==(const StartUp&) const = default;
 };
 
+// Whom a contender is slower than, and how far behind it at least: 1.12 = 12%.
+struct Behind {
+  std::string contender = {};
+  double at_least = 1;
+  bool operator==(const Behind&) const = default;
+};
+
 struct Row {
   Contender contender = {};
   // What it computes in; rows are ranked, and held against a leader, within their group alone.
@@ -52,9 +60,15 @@ struct Row {
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
   std::string ties = {};     // letters; contenders sharing one are not told apart
-  std::string verdict = {};  // against the leader: "leader", "slower", "same", "undecided", ...
-  Estimate ms_per_step = {};
+  // Against the leader: "leader", "slower", "same", "undecided", ... "behind another": surely slower than
+  // `behind`, hence not the fastest, while its own interval does not tell it from the leader.
+  std::string verdict = {};
+  std::optional<Behind> behind = {};
+  Estimate ms_per_step = {};  // the leader's times the ratio (lab/summarise.h)
   Estimate ratio = {};  // to the leader; 1 for the leader itself
+  // It looked hopeless twice and was not timed: it is at least so many times slower than the leader. Its
+  // times are these bounds then, in `value` and `low`, and `high` is infinite.
+  std::optional<double> at_least = {};
   double samples_per_second = 0;
   double gflops = 0;  // model FLOPs of a step / time
   int threads = 0;    // that it computes with: its effective settings, at most its CPUs
@@ -74,13 +88,13 @@ struct Row {
   std::optional<double> break_even_step = {};
   int64_t peak_rss_bytes = 0;
   int heats = 0;      // in which it took part
-  int confirmed = 0;  // of them, after the decision; where there are any, its times are those of them alone
+  int confirmed = 0;  // of them, after the decision; where there are any, heat_ms and step_ms are theirs alone
   ParityState parity = ParityState::kNotRun;
   std::optional<Parity> proof = {};
   std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason
   std::optional<double> drift = {};     // it never became steady: 0.1 = a heat's second half takes 10% longer
   std::vector<double> step_ms = {};     // pooled steps of all heats, for the picture only
-  std::vector<double> heat_ms = {};     // one a heat: the values that the verdict rests on
+  std::vector<double> heat_ms = {};     // one a heat
   Texts effective = {};
   Texts versions = {};
   bool operator==(const Row&) const = default;
@@ -99,7 +113,9 @@ struct Summary {
   std::string sentence = {};  // the verdict in one or two plain sentences
   bool decided = false;       // every contender told apart from the leader or within the margin
   bool interrupted = false;
-  std::string refusal = {};  // why no verdict is given at all: the host was busy throughout
+  std::string refusal = {};  // why no verdict is given at all: the host was busy, or nobody can tell
+  Promise promise = {};      // of low noise
+  bool rests_on_promise = false;  // without it some verdict would be another
   HostTally host = {};       // how often it disturbed the race, and what was run again
   double margin = 0;         // 0.03
   double alpha = 0;          // error rate of all statements together

@@ -55,12 +55,12 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
   }
   std::vector<std::string> again;
   for (const Row& row : s.ranked) {
-    if (row.confirmed > 0) again.push_back(row.contender.id);
+    if (row.confirmed > 0 && &row == &leader_of(s, row)) again.push_back(row.contender.id);
   }
   if (again.empty()) return;
   notes.push_back(
       fmt::format("Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
-                  "the times of {}.",
+                  "the time of {}. Every other time is the leader's times the ratio of the race.",
                   confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
@@ -102,9 +102,31 @@ void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
   notes.insert(notes.end(), said.begin(), said.end());
 }
 
+// What the verdicts owe to a promise of low noise.
+void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
+  if (s.promise.stated <= 0) return;
+  const std::string promise =
+      fmt::format("{} that one heat's noise in a ratio is at most {:.2g}% (standard deviation)",
+                  s.promise.by_recipe ? "the promise of the recipe's own (race.noise_ceiling)"
+                                      : "the promise taken from this machine's profile",
+                  100 * s.promise.stated);
+  if (!s.promise.withdrawn.empty()) {
+    notes.push_back(fmt::format("The race's own data contradict {}: {}. No verdict rests on it.", promise,
+                                s.promise.withdrawn));
+  } else if (s.rests_on_promise) {
+    notes.push_back(fmt::format("Some verdicts rest on {}; without it they would need more heats. It is "
+                                "used in heats alone that nothing disturbed, and from the second on.",
+                                promise));
+  }
+}
+
 void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
-  if (!s.refusal.empty()) {
+  if (!s.refusal.empty() && host.judged < HostTally::kLeastJudged) {
+    notes.push_back(
+        "Nothing tells whether other work ran beside the race, so no verdict is given. Race for longer, or "
+        "where /proc/stat counts; race.max_busy = 1 in the recipe asks for a verdict all the same.");
+  } else if (!s.refusal.empty()) {
     notes.push_back(
         "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
         "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
@@ -146,6 +168,9 @@ std::string group_sentence(const std::vector<const Row*>& rows, const std::strin
   }
   if (tied.empty() && open.empty()) {
     const Row& next = *rows[1];
+    if (next.at_least)
+      return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
+                         next.contender.id, *next.at_least);
     return fmt::format(
         "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).", name,
         next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
@@ -171,20 +196,30 @@ std::string verdict_sentence(const Summary& s) {
     if (!text.empty()) text += ' ';
     text += group_sentence(rows, groups.size() > 1 ? "In " + group + ", " : "", s.margin);
   }
+  if (s.rests_on_promise && s.promise.by_recipe)
+    text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise in a heat.",
+                        100 * s.promise.stated);
   return text +
-         fmt::format(" All statements together are wrong with probability {:g}% at most.", 100 * s.alpha);
+         fmt::format(" All verdicts and ratios' intervals together are wrong with probability {:g}% at most{}.",
+                     100 * s.alpha,
+                     std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.at_least; })
+                         ? ", bounds of contenders that were not timed aside"
+                         : "");
 }
 
 std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
                                   const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
   std::vector<std::string> notes;
   add_host_notes(s, notes);
+  add_promise_notes(s, notes);
   add_remarks(s, notes);
   add_race_notes(s, trials, notes);
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
     notes.push_back(
         fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-                    "machine would decide; `bakeoff run --resume` goes on.",
+                    "machine would decide; `bakeoff run --resume` goes on. The leader was not measured "
+                    "again: its time is of the heats that also made it the leader, and its luck in them is "
+                    "part of it.",
                     s.heats));
   }
   if (const auto reused =

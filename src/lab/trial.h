@@ -86,6 +86,10 @@ struct HostRound {
   Texts absent = {};                        // the others: why there is no number
   std::string busy = {};                    // which rule was broken, in words; empty: none
   bool rerun = false;                       // its bursts do not count: the whole round was run again
+  // Rounds of a heat that are too short to be judged each share a number here, counted from 1, and were
+  // judged together; `seen`, `absent` and `busy` are those of all of them. 0: not recorded, a round of its
+  // own.
+  int64_t stretch = 0;
   bool operator==(const HostRound&) const = default;
 };
 
@@ -103,6 +107,8 @@ struct Trial {
   std::optional<Failure> failure = {};                // absent: ok
   std::optional<std::string> invalid = std::nullopt;  // a broken rule, e.g. "loss is not finite"
   std::string dropped = {};                           // why it was not timed although it ran; empty: it was
+  double behind_leader = 0;         // of a dropped one: its fastest step over the leader's step
+  std::string look_disturbed = {};  // of a dropped one: why this look at it does not count; empty: it does
   int64_t start_ns = 0;                               // process start to hello
   int64_t import_ns = 0;                              // importing the framework
   int64_t build_ns = 0;                               // script, model, weights, data

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "lab/evidence.h"
@@ -49,6 +51,59 @@ stats::ProcessRecord record_of(const Trial& trial, size_t contender) {
 std::string percent(double fraction) {
   const double p = 100 * fraction;
   return p >= 10 ? fmt::format("{:.0f}%", p) : p >= 1 ? fmt::format("{:.1f}%", p) : fmt::format("{:.2f}%", p);
+}
+
+// "3.1%"; "at most 2.0%" where nothing was seen of it.
+std::string percent(double sd, const std::optional<double>& high) {
+  return sd < 0.00005 && high ? "at most " + percent(*high) : percent(sd);
+}
+
+// The upper 95% bound of a variance that was seen with so many degrees of freedom.
+double upper(double seen, double degrees) {
+  return seen * degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.05);
+}
+
+double mean_log(const stats::ProcessRecord& process) {
+  double sum = 0;
+  for (const stats::BurstRecord& burst : process.bursts) sum += burst.log_ms;
+  return sum / static_cast<double>(process.bursts.size());
+}
+
+// What the machine's state changes: no more than all that heats of one contender differ by, of the one that
+// says most. The heats are the same for all contenders, so that more of them are no more degrees of freedom.
+std::optional<double> heats_high(const std::vector<stats::ProcessRecord>& records) {
+  std::map<size_t, std::vector<double>> of;
+  for (const auto& record : records) of[record.contender].push_back(mean_log(record));
+  std::optional<double> most;
+  for (const auto& [contender, values] : of) {
+    if (values.size() < 2) continue;
+    const double high =
+        std::sqrt(upper(stats::variance(values), static_cast<double>(values.size() - 1)));
+    most = std::max(most.value_or(0), high);
+  }
+  return most;
+}
+
+// What bursts of one process differ by, steps and all.
+std::optional<double> bursts_high(const std::vector<stats::ProcessRecord>& records) {
+  double squares = 0, degrees = 0;
+  for (const auto& record : records) {
+    if (record.bursts.size() < 2) continue;
+    const double mean = mean_log(record);
+    for (const auto& burst : record.bursts) squares += (burst.log_ms - mean) * (burst.log_ms - mean);
+    degrees += static_cast<double>(record.bursts.size() - 1);
+  }
+  if (degrees < 1) return std::nullopt;
+  return std::sqrt(upper(squares / degrees, degrees));
+}
+
+// Of what starting again changes: the variance of a process's mean at its upper bound, less what bursts and
+// steps account for of it.
+std::optional<double> processes_high(const stats::Components& found) {
+  const auto pair = found.pair_variance(found.bursts);
+  if (!pair || !found.process || found.process_degrees < 1) return std::nullopt;
+  const double own = *pair / 2 - *found.process;
+  return std::sqrt(std::max(*found.process, upper(*pair / 2, static_cast<double>(found.process_degrees)) - own));
 }
 
 std::string processes(int64_t n) { return fmt::format("{} more process{} each", n, n == 1 ? "" : "es"); }
@@ -120,7 +175,10 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
   Variance v{.heats = root(found.heat),
              .processes = root(found.process),
              .bursts = root(found.burst),
-             .steps = root(found.step)};
+             .steps = root(found.step),
+             .heats_high = heats_high(records),
+             .processes_high = processes_high(found),
+             .bursts_high = bursts_high(records)};
   const ProcessCost cost = process_cost(trials);
   if (cost.start_s > 0 && cost.burst_s > 0)
     v.cheapest_bursts = stats::cheapest_bursts(found, cost.start_s, cost.burst_s);
@@ -130,7 +188,8 @@ std::optional<Variance> variance_of(const std::vector<Trial>& trials,
   constexpr size_t kFewHeats = 6;
   v.sentence =
       fmt::format("Restarting the process changes the result by {}, repeating a {} by {}: {}.",
-                  percent(*v.processes), v.steps ? "step" : "burst", percent(v.steps.value_or(*v.bursts)),
+                  percent(*v.processes, v.processes_high), v.steps ? "step" : "burst",
+                  v.steps ? percent(*v.steps) : percent(*v.bursts, v.bursts_high),
                   advice(found, static_cast<int64_t>(heats.size()), undecided, margin, alpha));
   if (heats.size() < kFewHeats)
     v.sentence += fmt::format(" A rough estimate: it rests on {} heats.", heats.size());

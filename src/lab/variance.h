@@ -29,6 +29,8 @@ struct Variance {
   std::optional<double> processes = {};
   std::optional<double> bursts = {};
   std::optional<double> steps = {};
+  // Upper 95% bounds of the first three: what is estimated as nothing may be as large.
+  std::optional<double> heats_high = {}, processes_high = {}, bursts_high = {};
   std::optional<int64_t> cheapest_bursts = {};
   std::string sentence = {};
   bool operator==(const Variance&) const = default;

@@ -57,6 +57,12 @@ bool usable(const Trial& trial) {
                      [](const Burst& b) { return b.ns > 0 && b.steps > 0; });
 }
 
+// Whatever a contender did beside other work, it is no drift of its own.
+bool disturbed(const Trial& trial) {
+  return std::any_of(trial.rounds.begin(), trial.rounds.end(),
+                     [](const HostRound& round) { return !round.rerun && !round.busy.empty(); });
+}
+
 // -1, 0, 1: faster and faster, no drift, slower and slower.
 int direction(const Trial& trial, double tolerance) {
   if (!usable(trial) || trial.steadiness != name(stats::Steadiness::kDrifting)) return 0;
@@ -148,7 +154,7 @@ std::map<std::string, NotSteady> not_steady(const std::vector<Trial>& trials, do
   tolerance = std::max(tolerance, kLeastTolerance);
   std::map<std::string, Seen> seen;
   for (const Trial& trial : trials) {
-    if (!usable(trial)) continue;
+    if (!usable(trial) || disturbed(trial)) continue;
     Seen& mine = seen[trial.contender];
     ++mine.heats;
     if (trial.steadiness == name(stats::Steadiness::kTooShort)) mine.brief.push_back(&trial);

@@ -33,7 +33,7 @@ struct NotSteady {
 
 // Those whose steps drift (find_steady's tests) in the same direction by more than `tolerance`, 2% at least,
 // in more than half of their heats, three at least. A heat in which at least half of the other members drift
-// likewise speaks of the machine and counts for nobody. Where a contender has too few marked steps for that,
+// likewise speaks of the machine and counts for nobody; nor does a heat that the host disturbed. Where a contender has too few marked steps for that,
 // the drifts of its bursts over all heats must lie beyond the tolerance: interval of 99.5%, valid at every
 // look (stats/e_process.h), hence four heats at least.
 std::map<std::string, NotSteady> not_steady(const std::vector<Trial>& trials, double tolerance);

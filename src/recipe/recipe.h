@@ -72,7 +72,7 @@ struct Race {
   bool nvtx = false;                  // ranges for NVIDIA's profilers
   std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
   int64_t confirm_heats = 3;          // that measure the winner again once it stands
-  double noise_ceiling = 0.15;        // promise about the noise of a heat (stats/ranking.h); 0: none
+  double noise_ceiling = 0;           // promise about the noise of a heat (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};

@@ -62,6 +62,10 @@ Cells cells(const lab::Summary& summary, const lab::Row& row) {
     c.distance = fmt::format("{} · {}", error_size(*row.loss_distance), error_size(*row.gradient_distance));
   c.ties = row.ties;
   c.verdict = lower(one_line(row.verdict));
+  if (row.behind) {
+    c.verdict = fmt::format("behind {} by at least {}", one_line(row.behind->contender),
+                            percent(row.behind->at_least - 1));
+  }
   c.ms = milliseconds(row.ms_per_step.value);
   c.ms_interval = interval(row.ms_per_step, milliseconds);
   c.ratio = ratio(row.ratio.value);
@@ -78,6 +82,11 @@ Cells cells(const lab::Summary& summary, const lab::Row& row) {
   c.memory = positive(static_cast<double>(row.peak_rss_bytes), bytes);
   c.parity = parity_mark(row.parity) + ' ' + parity_word(row.parity);
   c.heats = fmt::format("{}", row.heats);
+  if (row.at_least) {
+    c.ms = "≥ " + c.ms;
+    c.ratio = "≥ " + ratio(*row.at_least);
+    c.ms_interval = c.ratio_interval = c.start = c.first_step = c.first_step_cold = kNone;
+  }
   return c;
 }
 
@@ -240,12 +249,18 @@ std::string headline(const lab::Summary& s) {
 
 std::vector<VariancePart> variance_parts(const lab::Variance& variance) {
   std::vector<VariancePart> parts;
-  const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning) {
-    if (sd) parts.push_back({what, fmt::format("{:.2f}%", 100 * *sd), meaning});
+  // What is estimated as nothing has its upper 95% bound.
+  const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning,
+                       const std::optional<double>& high = std::nullopt) {
+    if (!sd) return;
+    const bool nothing = *sd < 0.00005 && high;
+    parts.push_back({what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)),
+                     meaning});
   };
-  add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels");
-  add("processes", variance.processes, "starting the worker again");
-  add("bursts", variance.bursts, "another burst of the same process");
+  add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels",
+      variance.heats_high);
+  add("processes", variance.processes, "starting the worker again", variance.processes_high);
+  add("bursts", variance.bursts, "another burst of the same process", variance.bursts_high);
   add("steps", variance.steps, "another step of the same burst");
   if (variance.cheapest_bursts) {
     parts.push_back({"bursts that cost least", std::to_string(*variance.cheapest_bursts),
@@ -286,8 +301,8 @@ std::string roofline_statement(const lab::Roofline& r) {
 }
 
 std::string error_statement(const lab::Summary& s) {
-  return fmt::format("error rate {} over all statements together, margin {}", percent(s.alpha),
-                     percent(s.margin));
+  return fmt::format("error rate {} over all verdicts and intervals of ratios together, margin {}",
+                     percent(s.alpha), percent(s.margin));
 }
 
 }  // namespace bakeoff::report

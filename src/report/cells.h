@@ -93,7 +93,7 @@ inline constexpr const char* kTieLegend =
 // "Of peak: model FLOPs over the measured 190 GFLOP/s (f32, avx2) ...": what the two shares are of.
 std::string roofline_statement(const lab::Roofline& roofline);
 
-// "error rate 1% over all statements together, margin 3%".
+// "error rate 1% over all verdicts and intervals of ratios together, margin 3%".
 std::string error_statement(const lab::Summary& summary);
 
 }  // namespace bakeoff::report

@@ -80,7 +80,7 @@ std::string interval_chart(const lab::Summary& s, double width) {
   for (const lab::Row& row : s.ranked) {
     const Cells c = cells(s, row);
     labels.push_back(c.name);
-    values.push_back(&row == &lab::leader_of(s, row) ? "leader" : c.ratio + "  " + c.ratio_interval);
+    values.push_back(&row == &lab::leader_of(s, row) ? "leader" : c.ratio + (row.at_least ? "" : "  " + c.ratio_interval));
   }
   const RowFrame f = row_frame(width, labels, values, 34);
   const Axis axis = ratio_axis(s, f.left, f.right);
@@ -100,7 +100,7 @@ std::string interval_chart(const lab::Summary& s, double width) {
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
     draw_row_text(svg, f, i, labels[i], values[i]);
     if (&row != &lab::leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
-    svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
+    if (!row.at_least) svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
     svg.end();
   }
   return std::move(svg).finish();

@@ -65,7 +65,7 @@ std::string start_up_chart(const lab::Summary& s, double width) {
     bars.push_back(bar_of(row.start_up));
     labels.push_back(cells(s, row).name);
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
-    values.push_back(duration(bars.back().warm()) +
+    values.push_back(row.at_least ? "" : duration(bars.back().warm()) +
                      (cold ? ", cold " + duration(bars.back().warm() + bars.back().cold) : ""));
   }
   const double end = axis_end(bars);

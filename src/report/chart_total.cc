@@ -14,7 +14,7 @@ constexpr int kPlaces = 64;
 constexpr double kLeft = 66, kRight = 30;  // margins
 
 bool drawable(const lab::Row& row) {
-  return std::isfinite(row.ms_per_step.value) && row.ms_per_step.value > 0 &&
+  return !row.at_least && std::isfinite(row.ms_per_step.value) && row.ms_per_step.value > 0 &&
          std::isfinite(row.start_up.total());
 }
 

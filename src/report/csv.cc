@@ -49,6 +49,7 @@ std::vector<std::string> with_more(std::vector<std::string> record, const lab::S
 
 std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
   const auto if_ranked = [&](const std::string& text) { return ranked ? text : std::string(); };
+  const auto if_timed = [&](double value) { return ranked && !row.at_least ? plain(value) : std::string(); };
   const auto low = [](const lab::Estimate& e) { return bounded_below(e) ? plain(e.low) : ""; };
   const auto high = [](const lab::Estimate& e) { return bounded_above(e) ? plain(e.high) : ""; };
   return {s.title,
@@ -63,15 +64,15 @@ std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool
           if_ranked(fmt::format("{}", row.rank_best)),
           if_ranked(fmt::format("{}", row.rank_worst)),
           row.ties,
-          row.verdict,
-          if_ranked(plain(row.ms_per_step.value)),
+          row.behind ? "behind " + row.behind->contender : row.verdict,
+          if_timed(row.ms_per_step.value),
           if_ranked(low(row.ms_per_step)),
           if_ranked(high(row.ms_per_step)),
-          if_ranked(plain(row.ratio.value)),
+          if_timed(row.ratio.value),
           if_ranked(low(row.ratio)),
           if_ranked(high(row.ratio)),
-          if_ranked(plain(row.samples_per_second)),
-          if_ranked(plain(row.gflops)),
+          if_timed(row.samples_per_second),
+          if_timed(row.gflops),
           if_ranked(plain(row.flop_use)),
           if_ranked(plain(row.byte_use)),
           plain(row.usage.cores),

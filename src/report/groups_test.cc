@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "report/beside.h"
@@ -170,6 +171,50 @@ TEST(Wait, StandsInMarkdownWhereAnybodyCanTell) {
   const std::string markdown = render_markdown(s, {});
   EXPECT_THAT(markdown, HasSubstr("| samples/s | wait | first step |"));
   EXPECT_THAT(markdown, HasSubstr("| 20% |"));
+}
+
+// The last row was never timed; the one before it is out by its comparison with the third.
+lab::Summary bounded_summary() {
+  lab::Summary s = sample_summary(5);
+  lab::Row& last = s.ranked.back();
+  last.at_least = 10;
+  last.verdict = "at least 10 times slower";
+  last.ratio = {10, 10, std::numeric_limits<double>::infinity()};
+  last.ms_per_step = {756, 756, std::numeric_limits<double>::infinity()};
+  last.samples_per_second = last.gflops = 0;
+  last.heat_ms.clear();
+  last.step_ms.clear();
+  lab::Row& out = s.ranked[3];
+  out.verdict = "behind another";
+  out.behind = lab::Behind{"third", 1.12};
+  out.ratio = {1.2, 0.9, 1.6};
+  return s;
+}
+
+TEST(Bounds, AContenderThatWasNotTimedIsShownByItsBoundAlone) {
+  const lab::Summary s = bounded_summary();
+  const Cells c = cells(s, s.ranked.back());
+  EXPECT_EQ(c.ratio, "≥ 10.0");
+  EXPECT_THAT(c.ms, ::testing::StartsWith("≥ "));
+  EXPECT_EQ(c.ratio_interval, "–");
+  EXPECT_EQ(c.verdict, "at least 10 times slower");
+  EXPECT_THAT(render_terminal(s, {.width = 200}), AllOf(HasSubstr("≥ 10.0"), HasSubstr("at least 10 times")));
+  EXPECT_THAT(render_markdown(s), HasSubstr("≥ 10.0"));
+  EXPECT_THAT(render_html(s), HasSubstr("≥ 10.0"));
+  const auto json = nlohmann::json::parse(render_json(s));
+  const auto& row = json["ranked"].back();
+  EXPECT_EQ(row["at_least_times_slower"], 10);
+  EXPECT_TRUE(row["ratio"]["value"].is_null());
+  EXPECT_EQ(row["ratio"]["low"], 10);
+  EXPECT_TRUE(row["samples_per_second"].is_null());
+  EXPECT_THAT(render_csv(s), HasSubstr("at least 10 times slower"));
+}
+
+TEST(Bounds, WhoeverIsOutByAThirdIsNotCalledSlowerThanTheLeader) {
+  const lab::Summary s = bounded_summary();
+  EXPECT_EQ(cells(s, s.ranked[3]).verdict, "behind third by at least 12%");
+  EXPECT_EQ(nlohmann::json::parse(render_json(s))["ranked"][3]["behind"]["contender"], "third");
+  EXPECT_THAT(render_csv(s), HasSubstr("behind third"));
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ std::vector<View> tiles(const lab::Summary& s) {
   out.push_back(
       tile(fmt::format("{}", s.heats), s.heats == 1 ? "heat" : "heats",
            s.elapsed_s > 0 ? "of fresh processes, in " + duration(s.elapsed_s * 1e3) : "of fresh processes"));
-  out.push_back(tile(percent(s.alpha), "", "error rate of all statements together"));
+  out.push_back(tile(percent(s.alpha), "", "error rate of all verdicts and ratios together"));
   return out;
 }
 

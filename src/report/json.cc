@@ -95,10 +95,15 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["rank"] = ranked ? Json::array({r.rank_best, r.rank_worst}) : Json(nullptr);
   out["ties"] = r.ties;
   out["verdict"] = r.verdict;
+  out["behind"] = r.behind ? Json{{"contender", r.behind->contender}, {"at_least", number(r.behind->at_least)}}
+                           : Json(nullptr);
   out["ms_per_step"] = ranked ? estimate(r.ms_per_step) : Json(nullptr);
   out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
-  out["samples_per_second"] = ranked ? number(r.samples_per_second) : Json(nullptr);
-  out["gflops"] = ranked ? number(r.gflops) : Json(nullptr);
+  out["at_least_times_slower"] = number(r.at_least);
+  if (r.at_least) out["ms_per_step"]["value"] = out["ratio"]["value"] = nullptr;  // bounds alone are known
+  const bool timed = ranked && !r.at_least;
+  out["samples_per_second"] = timed ? number(r.samples_per_second) : Json(nullptr);
+  out["gflops"] = timed ? number(r.gflops) : Json(nullptr);
   out["threads"] = ranked && r.threads > 0 ? Json(r.threads) : Json(nullptr);
   out["share_of_peak"] = ranked ? number(r.flop_use) : Json(nullptr);
   out["share_of_bandwidth"] = ranked ? number(r.byte_use) : Json(nullptr);
@@ -156,6 +161,14 @@ Json host_watch(const lab::Summary& s) {
           {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
 }
 
+Json promise(const lab::Summary& s) {
+  if (s.promise.stated <= 0) return nullptr;
+  return {{"noise_ceiling", number(s.promise.stated)},
+          {"by", s.promise.by_recipe ? "recipe" : "profile"},
+          {"withdrawn", s.promise.withdrawn.empty() ? Json(nullptr) : Json(s.promise.withdrawn)},
+          {"verdicts_rest_on_it", s.rests_on_promise}};
+}
+
 Json fairness(const lab::FairnessDiff& diff) {
   Json lines = Json::array();
   for (const lab::FairnessLine& line : diff.lines) {
@@ -195,6 +208,9 @@ Json variance(const lab::Variance& v) {
           {"heats_sd", number(v.heats)},
           {"processes_sd", number(v.processes)},
           {"bursts_sd", number(v.bursts)},
+          {"heats_sd_high", number(v.heats_high)},
+          {"processes_sd_high", number(v.processes_high)},
+          {"bursts_sd_high", number(v.bursts_high)},
           {"steps_sd", number(v.steps)},
           {"cheapest_bursts", v.cheapest_bursts ? Json(*v.cheapest_bursts) : Json(nullptr)}};
 }
@@ -265,6 +281,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
   for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
+  out["promise"] = promise(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
   add_beside(s, out);
   out["notes"] = s.notes;

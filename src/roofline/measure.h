@@ -39,6 +39,13 @@ struct MeasureOptions {
 // What could not be measured stands in Limits::absent. After a stop the limits are incomplete and of no use.
 Limits measure(const MeasureOptions& options);
 
+// The peaks of arithmetic in f32 and bf16 alone, in about two seconds, such that no program here can exceed
+// them, whatever else runs meanwhile: the best of very many windows of a millisecond, all CPUs reckoned as so
+// many times one, and for f32 no less than the width of the vectors x units x the fastest clock that was seen
+// (two units where the processor's number of them is not known). A peak that is measured beside other work is
+// too low by as much for bf16 as for f32, and is corrected by that.
+Limits measure_bounds(const MeasureOptions& options);
+
 // Its parts; each adds to `limits`.
 void measure_peaks(const MeasureOptions& options, Limits& limits);
 void measure_levels(const MeasureOptions& options, Limits& limits);

@@ -92,7 +92,57 @@ void state_absent(Limits& limits) {
         {"int8 peak", "the processor has neither VNNI nor AMX (or the system hides them)"});
 }
 
+// The fastest clock that short looks see, of several: others may hold the processor between two looks, and
+// seldom during all.
+double fastest_hz(int cpu) {
+  constexpr int kManyLooks = 2000;
+  double fastest = 0;
+  on_cpu(cpu, [&] {
+    for (int i = 0; i < kManyLooks; ++i) fastest = std::max(fastest, chain_hz(kLook));
+  });
+  return fastest;
+}
+
+// Operations per second that no core exceeds: its width at that clock.
+double nominal(const KernelSet& set, const FmaKernel& kernel, double hz) {
+  const int units = fma_units(this_processor(), std::string_view(set.isa) == "avx512" ? 512 : 256);
+  return 2.0 * static_cast<double>(kernel.lanes) * (units > 0 ? units : 2) * hz;
+}
+
 }  // namespace
+
+Limits measure_bounds(const MeasureOptions& options) {
+  constexpr int kWindows = 150;
+  constexpr double kBrief = 0.001;
+  Limits limits{.cpus = static_cast<int>(options.cpus.size())};
+  const double begin = now_s();
+  const auto cpus = static_cast<double>(options.cpus.size());
+  const double hz = fastest_hz(options.cpus.front());
+  double too_low = 1;  // the peak that was seen in f32, below the nominal one
+  const Stopwatch watch{.windows = kWindows, .window_s = kBrief * options.effort, .stop = options.stop};
+  for (const char* dtype : {"f32", "bf16"}) {
+    for (const KernelSet* set : supported_kernels()) {
+      for (const FmaKernel* kernel = set->fma; kernel->dtype != nullptr && !stopped(options); ++kernel) {
+        if (std::string_view(kernel->dtype) != dtype) continue;
+        Peak peak{.dtype = dtype, .isa = set->isa, .lanes = kernel->lanes, .clock_hz = hz};
+        const auto work = [&](size_t, int64_t times) { kernel->run(times); };
+        peak.ops.one = watch.best({options.cpus.front()}, static_cast<double>(kernel->operations()), work);
+        if (peak.ops.one <= 0) continue;
+        if (peak.dtype == "f32") {
+          const double width = nominal(*set, *kernel, hz);
+          too_low = std::max(1.0, width / peak.ops.one);
+          peak.ops.one = std::max(peak.ops.one, width);
+        } else {
+          peak.ops.one *= too_low;
+        }
+        peak.ops.all = cpus * peak.ops.one;
+        limits.peaks.push_back(std::move(peak));
+      }
+    }
+  }
+  limits.seconds = now_s() - begin;
+  return limits;
+}
 
 void measure_peaks(const MeasureOptions& options, Limits& limits) {
   tell(options, "clock");

@@ -65,6 +65,17 @@ TEST(MeasurePeaks, WidthsUnitsAndClockAreConsistent) {
   }
 }
 
+TEST(MeasureBounds, AreNoLowerThanWhatTheSameLoopsReach) {
+  const Limits bounds = measure_bounds({.cpus = cpus()});
+  ASSERT_NE(bounds.peak("f32"), nullptr);
+  EXPECT_GE(bounds.peak("f32")->ops.all, bounds.peak("f32")->ops.one);
+  Limits seen;
+  measure_peaks({.cpus = cpus(), .effort = 0.2}, seen);
+  // 5% are what check_flops() allows.
+  EXPECT_LE(seen.peak("f32")->ops.one, 1.05 * bounds.peak("f32")->ops.one);
+  EXPECT_LE(seen.peak("f32")->ops.all, 1.05 * bounds.peak("f32")->ops.all);
+}
+
 TEST(MeasureLevels, AbsenceHasItsReason) {
   Limits limits;
   measure_levels({.cpus = cpus(), .root = "/nonexistent", .memory_bytes = 1 << 20, .effort = 0.05}, limits);

@@ -79,7 +79,9 @@ TEST_F(HostSamplerTest, SharesOfWhatHappenedBetween) {
   EXPECT_EQ(*seen.run_queue, 4);
   EXPECT_EQ(*seen.load, 3.5);
   EXPECT_DOUBLE_EQ(*seen.slept_s, 0);
-  EXPECT_DOUBLE_EQ(*change(before, take(), 9).others, 0) << "more than the coarse ticks saw";
+  EXPECT_DOUBLE_EQ(*change(before, take(), 2.1).others, 0) << "more than the coarse ticks saw";
+  EXPECT_THAT(change(before, take(), 9).others.reason(),
+              HasSubstr("/proc/stat does not count here: we used 9.00 s of the processors, it says 2.00 s"));
 }
 
 TEST_F(HostSamplerTest, OnlyTheProcessorsInUseCount) {

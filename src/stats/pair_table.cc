@@ -66,6 +66,7 @@ std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const 
 PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup backup)
     : heats_(contenders, 0),
       pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
+      promised_(pairs_.size()),
       backups_(epsilon ? pairs_.size() : 0, SymmetricBackup(epsilon.value_or(0))),
       watched_(epsilon && backup == Backup::kOnSigns ? pairs_.size() : 0),
       left_out_(contenders, false),
@@ -115,6 +116,7 @@ Status PairTable::add(const HeatResult& heat) {
       if (a == b) continue;
       const double d = *heat.log_ms[a] - *heat.log_ms[b];
       if (a < b) pairs_[slot(a, b)].add(d);
+      if (a < b && heat.promised) promised_[slot(a, b)].add(d);
       if (a < b && !backups_.empty()) backups_[slot(a, b)].add(d);
       if (a < b) look_for_signs(heat, a, b);
       right_[a] += share * d;
@@ -127,6 +129,10 @@ Status PairTable::add(const HeatResult& heat) {
 
 double PairTable::gap(size_t a, size_t b) const {
   return a < b ? evidence(a, b).mean() : -evidence(a, b).mean();
+}
+
+double PairTable::promised_gap(size_t a, size_t b) const {
+  return a < b ? promised_[slot(a, b)].mean() : -promised_[slot(b, a)].mean();
 }
 
 Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution) const {

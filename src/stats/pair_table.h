@@ -28,6 +28,7 @@ struct HeatResult {
   std::vector<std::optional<double>> log_ms;
   // Share of processor time, 0 to 1, that the hypervisor took while the heat's bursts ran; empty: not read.
   std::optional<double> steal = {};
+  bool promised = true;  // whether RankingOptions::ceiling speaks of this heat (stats/ranking.h)
   bool operator==(const HeatResult&) const = default;
 };
 
@@ -65,6 +66,9 @@ class PairTable {
   // interval with ratio = critical_ratio(met(a, b), alpha).
   size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
   double gap(size_t a, size_t b) const;
+  // The same of the heats alone that a promised ceiling speaks of.
+  size_t promised(size_t a, size_t b) const { return promised_[a < b ? slot(a, b) : slot(b, a)].count(); }
+  double promised_gap(size_t a, size_t b) const;
   Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
   // `d` of a against b as far as the backup confirms it at level alpha; `d` itself where it need not.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
@@ -99,6 +103,7 @@ class PairTable {
 
   std::vector<size_t> heats_;
   std::vector<EProcess> pairs_;           // slot(a, b), a < b: d = log(a / b)
+  std::vector<EProcess> promised_;        // the same slots: of promised heats
   std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
   std::vector<Watched> watched_;          // the same slots; empty: the backup always has to agree
   std::vector<bool> left_out_;

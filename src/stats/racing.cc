@@ -1,7 +1,5 @@
 #include "stats/racing.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -77,9 +75,10 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entra
   return confirmation(race, entrants, confirmed, options, std::move(heat));
 }
 
-std::optional<std::string> drop_reason(double step_s, double leader_block_s) {
-  if (leader_block_s <= 0 || step_s <= leader_block_s) return std::nullopt;
-  return fmt::format("one step takes {:.3g} s, the leader's whole block {:.3g} s", step_s, leader_block_s);
+bool looks_hopeless(double fastest_step_s, double leader_step_s) {
+  constexpr double kCostly = 1;  // seconds: shorter steps cost little to time properly
+  return leader_step_s > 0 && fastest_step_s >= kCostly &&
+         fastest_step_s >= 2 * kBoundOfHopeless * leader_step_s;
 }
 
 int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s) {

@@ -20,8 +20,8 @@
 //   `confirm_heats` heats more, from which alone their times are reported. The verdicts stay those of the
 //   race.
 //
-// A contender's first heat ends at its first steps when one of these alone takes longer than a whole block of
-// the leader (drop_reason); it is out then.
+// A contender that looks hopeless at its first steps (looks_hopeless) ends its heat there. It is looked at
+// again, in another heat and a fresh process; looking so twice it is out, and ranked last with a bound.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,10 +61,12 @@ struct Heat {
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
                size_t confirmed, const RacingOptions& options);
 
-// Why a contender needs no heat: one step of it takes longer than the leader's whole block, bursts without
-// start, in seconds; 0: not known. Nothing: it may run. A block averages many steps, so no noise that leaves
-// a verdict possible makes up for that.
-std::optional<std::string> drop_reason(double step_s, double leader_block_s);
+// What is said of a contender that looked hopeless twice: it is at least so many times slower.
+inline constexpr double kBoundOfHopeless = 10;
+// Whether a contender is too slow for its times to be worth what they cost: the fastest of its first steps
+// takes a second or more, and twice kBoundOfHopeless times the leader's step or more, so that noise may
+// double one of the two and the bound still holds. leader_step_s 0: not known.
+bool looks_hopeless(double fastest_step_s, double leader_step_s);
 
 // Steps of a burst: what fills `burst_s`, at least 2, but not so many that `bursts` of them pass `cap_s` (the
 // block's cap in seconds, 0: none); 1 when even two steps each would.

@@ -21,17 +21,19 @@ class Level {
         alpha_(options.ceiling > 0 ? (1 - kCeilingShare) * alpha : alpha),
         ceiling_alpha_(kCeilingShare * alpha),
         ceiling_(options.ceiling),
+        ceiling_from_(std::max<size_t>(options.ceiling_from, 1)),
         resolution_(options.resolution) {}
 
   // What both kinds of evidence leave of d = log(a / b).
   Interval of(size_t a, size_t b) {
     const Interval measured = by_t(a, b);
-    const size_t n = table_.met(a, b);
-    if (ceiling_ <= 0 || n == 0) return measured;
+    const size_t n = table_.promised(a, b);
+    if (ceiling_ <= 0 || n < ceiling_from_) return measured;
     if (n >= halves_.size()) halves_.resize(n + 1);
     if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
-    const Interval both = {std::max(measured.low, table_.gap(a, b) - *halves_[n]),
-                           std::min(measured.high, table_.gap(a, b) + *halves_[n])};
+    const double gap = table_.promised_gap(a, b);
+    const Interval both = {std::max(measured.low, gap - *halves_[n]),
+                           std::min(measured.high, gap + *halves_[n])};
     return both.low <= both.high ? both : measured;  // at odds: of probability below alpha
   }
 
@@ -48,6 +50,7 @@ class Level {
   double alpha_;
   double ceiling_alpha_;
   double ceiling_;
+  size_t ceiling_from_;
   double resolution_;
   std::vector<std::optional<double>> ratios_;  // index = heats
   std::vector<std::optional<double>> halves_;  // the same

@@ -57,6 +57,7 @@ struct RankingOptions {
   // of the 4 to 8 that an unknown variance asks for.
   // Promise several times what A/A blocks show: .1 where the worst of them differ by .075.
   double ceiling = 0;
+  size_t ceiling_from = 1;  // heats of a pair that the promise speaks of, before it decides anything
   // Relative. The leader is whoever ran in most heats among those not eliminated whose effect lies within
   // this of the least, and not simply the least: so the lead among equals does not change from heat to heat,
   // and evidence against one leader adds up. 0: the least.

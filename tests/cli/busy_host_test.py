@@ -54,6 +54,18 @@ class BusyHost(unittest.TestCase):
         again = self.place.run("report", "run")
         self.assertIn("No verdict: this host was busy throughout", again.out)
 
+    def test_a_race_of_short_bursts_is_refused_too(self) -> None:
+        self.place.write(
+            "brief.toml",
+            recipe()
+            .replace("burst_seconds = 0.5", "burst_seconds = 0.01")
+            .replace("heats = 3", "heats = 6"),
+        )
+        outcome = self.place.run("run", "brief.toml", "--out", "brief", "--format", "json")
+        self.assertEqual(outcome.code, 3, outcome.err)
+        self.assertIn("no verdict: this host was busy throughout", outcome.err)
+        self.assertEqual({row["verdict"] for row in outcome.json()["ranked"]}, {"refused"})
+
 
 if __name__ == "__main__":
     support.main()

@@ -10,6 +10,8 @@ serve or close; faults happen at the start of their stage):
 =================  ==================================================================
 ``step_ms``        milliseconds per step (default 0: as fast as the loop goes)
 ``busy``           "1": steps burn processor time instead of sleeping
+``work``           units of real work a step, some 50 microseconds each: a loop of
+                   arithmetic, and a copy of 256 KiB
 ``drift``          each step takes this fraction longer than the last, e.g. "0.01"
 ``nan_step``       from this step on (1 = first after build) losses are NaN
 ``offset``         added to every loss and gradient: a parity gate must notice
@@ -75,7 +77,7 @@ _OPTIONS = frozenset(
     "step_ms busy drift nan_step offset crash_at crash_step crash_how hang_at "
     "hang_step ignore_sigterm flood_mb flood_at grandchild garbage_at garbage "
     "eat_memory_at spin load_script barrier pool_spin_ms jump_step jump_ms "
-    "lie device transfer_us allocator_mb hold_mb hold_shared".split()
+    "work lie device transfer_us allocator_mb hold_mb hold_shared".split()
 )
 
 
@@ -224,6 +226,8 @@ class FakeAdapter(Adapter):
         return 0.5 * error * error + self._number("offset")
 
     def _take_time(self) -> None:
+        for _ in range(int(self._options.get("work", "0"))):
+            _unit_of_work()
         growth: float = (1.0 + self._number("drift")) ** (self._step - 1)
         seconds = self._number("step_ms") / 1e3 * growth
         if seconds <= 0.0:
@@ -272,6 +276,14 @@ class FakeAdapter(Adapter):
 
 def make() -> Adapter:
     return FakeAdapter()
+
+
+_BLOCK = bytes(1 << 18)
+
+
+def _unit_of_work() -> None:
+    sum(range(2000))
+    bytearray(_BLOCK)
 
 
 def _hang() -> NoReturn:
