@@ -77,14 +77,21 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from, std::span<
   return path;
 }
 
-// By parameter: how far gradients are moved by rounding every value on the way to float32, of their norm.
+// How far rounding every value on the way to float32 moves prediction and gradients, with every ReLU that lies
+// on an edge open, and closed: an honest framework is on some of their sides.
 Status note_rounding(const GateJob& job, const referee::Weights& initial, Reference& r) {
-  TRY(const auto rounded, referee::evaluate(job.workload, initial, r.batch, {.round_to_float32 = true}));
-  r.rounding.prediction = tensor::relative_distance(rounded.prediction, r.at32.prediction);
-  for (size_t p = 0; p < rounded.gradients.size(); ++p) {
-    const auto& exact = r.at32.gradients[p];
-    const bool trained = !exact.data.empty();
-    r.rounding.gradients.push_back(trained ? tensor::relative_distance(rounded.gradients[p], exact) : 0);
+  r.rounding.gradients.assign(initial.size(), 0);
+  for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed}) {
+    TRY(const auto rounded,
+        referee::evaluate(job.workload, initial, r.batch, {.round_to_float32 = true, .edges = edges}));
+    r.rounding.prediction =
+        std::max(r.rounding.prediction, tensor::relative_distance(rounded.prediction, r.at32.prediction));
+    for (size_t p = 0; p < rounded.gradients.size(); ++p) {
+      const auto& exact = r.at32.gradients[p];
+      if (!exact.data.empty())
+        r.rounding.gradients[p] =
+            std::max(r.rounding.gradients[p], tensor::relative_distance(rounded.gradients[p], exact));
+    }
   }
   return Done{};
 }

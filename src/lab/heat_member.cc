@@ -29,17 +29,6 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
   if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
 }
 
-// A name that nobody uses: one who was killed while a worker started, and had our number, may have left his.
-fs::path new_ring_file(const Plan& plan) {
-  static std::atomic<int> rings{0};
-  const fs::path folder = fs::is_directory("/dev/shm") ? "/dev/shm" : plan.directory.path();
-  fs::path file;
-  do {
-    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
-  } while (fs::exists(file));
-  return file;
-}
-
 }  // namespace
 
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
@@ -49,7 +38,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
-  spec.ring_file = new_ring_file(plan);
+  spec.ring_file = new_ring_file(plan.directory.path());
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();

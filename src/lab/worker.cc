@@ -1,7 +1,9 @@
 #include "lab/worker.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -151,6 +153,16 @@ std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, cons
 }
 
 }  // namespace
+
+std::filesystem::path new_ring_file(const std::filesystem::path& otherwise) {
+  static std::atomic<int> rings{0};
+  const std::filesystem::path folder = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : otherwise;
+  std::filesystem::path file;
+  do {
+    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
+  } while (std::filesystem::exists(file));
+  return file;
+}
 
 std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   std::unique_ptr<Worker> worker(new Worker());

@@ -130,6 +130,10 @@ class Worker {
   int64_t start_ns_ = 0;
 };
 
+// Where the next worker's ring may lie: in shared memory, else in `otherwise`. A name that nobody uses: one who
+// was killed while a worker started, and had our number, may have left his.
+std::filesystem::path new_ring_file(const std::filesystem::path& otherwise);
+
 // The last `lines` lines of a log, at most 4 KiB.
 std::string last_lines(const std::string& text, size_t lines);
 

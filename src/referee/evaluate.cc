@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "ir/bounds.h"
 #include "ir/op_table.h"
@@ -54,6 +56,16 @@ Status check_batch_statistics(const ir::Workload& workload, const std::vector<ir
   }
   return Done{};
 }
+
+}  // namespace
+
+double NodeContext::edge() const {
+  if (options.edges == Edges::kExact) return 0;
+  const Tensor& x = input(0);
+  return kEdge * tensor::norm(x) / std::sqrt(static_cast<double>(std::max<size_t>(1, x.data.size())));
+}
+
+namespace {
 
 void round_to_float32(Tensor& tensor) {
   for (double& x : tensor.data) x = static_cast<double>(static_cast<float>(x));

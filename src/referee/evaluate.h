@@ -34,6 +34,16 @@ struct Deviations {
   double attention_scale = 1;  // of the products of queries and keys, beside 1 / sqrt D
 };
 
+// A ReLU's input so near to zero, or two values of a maximum so near to each other, that rounding in float32
+// decides which way the gradient goes.
+enum class Edges {
+  kExact,
+  kOpen,    // such a ReLU lets the gradient through, such a maximum is the first value
+  kClosed,  // it does not; it is the last one
+};
+// Within this share of the root mean square of the input.
+inline constexpr double kEdge = 2e-5;
+
 struct EvalOptions {
   bool train = true;  // batch statistics in batch_norm, dropout if masks are given
   bool gradients = true;
@@ -42,6 +52,7 @@ struct EvalOptions {
   // Rounds every value and every gradient of a value to float32 once it is complete: about what a computation
   // in float32 loses at least.
   bool round_to_float32 = false;
+  Edges edges = Edges::kExact;
   Deviations deviations = {};
   int threads = 2;
 };
