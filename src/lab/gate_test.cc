@@ -498,8 +498,8 @@ TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
   const auto coarse = [](tensor::Tensor tensor, double bits) {
     for (double& x : tensor.data) {
       int exponent = 0;
-      x = std::ldexp(std::round(std::ldexp(std::frexp(x, &exponent), static_cast<int>(bits))),
-                     exponent - static_cast<int>(bits));
+      const double mantissa = std::frexp(x, &exponent);
+      x = std::ldexp(std::round(std::ldexp(mantissa, static_cast<int>(bits))), exponent - static_cast<int>(bits));
     }
     return tensor;
   };
