@@ -442,6 +442,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                                 : explain(job, reference, answer, contender.unbiased_running_var);
   if (parity.explanation.empty() && !model && !predicts)
     parity.explanation = gradients_say(job, reference, answer, tolerances);
+  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces all that was seen";
 }
 
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
