@@ -164,6 +164,7 @@ def test_parity_gives_gradients_and_one_update_and_changes_nothing(
             batch=[4, 4],
             out=str(tmp_path / "out.safetensors"),
             grads_in=str(tmp_path / "grads.safetensors"),
+            activations=True,
         )
         assert answer["ok"], answer
         found = read_safetensors(tmp_path / "out.safetensors")

@@ -126,9 +126,6 @@ class Heat {
   static constexpr int kWarmUpRuns = 3;
   static constexpr int64_t kWarmUpGrowth = 16;
 
-  // One burst of each member and heat on average.
-  double draw_probability() const { return 1.0 / static_cast<double>(plan_.recipe.race.bursts); }
-
   // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
   // reverses it.
   void draw_start_order(int number) {
@@ -282,7 +279,7 @@ class Heat {
     for (Member& member : members_) member.cpu_ns = member.jump_ns = 0;
     each("timing", [&](Member& member) {
       pause_for(plan_.recipe.race.cooldown_seconds);
-      run_burst(plan_, member, sensing_, draw_probability());
+      run_burst(plan_, member, sensing_);
     });
     std::string jump;
     for (const Member& member : members_) {

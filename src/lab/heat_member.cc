@@ -39,18 +39,6 @@ bool chance(double probability) {
   return static_cast<double>(source()) < probability * 4294967296.0;
 }
 
-// A name in memory that nobody uses: one who was killed while a worker started, and had our number, may have
-// left his.
-fs::path new_shared_file(const Plan& plan) {
-  static std::atomic<int> files{0};
-  const fs::path folder = fs::is_directory("/dev/shm") ? "/dev/shm" : plan.directory.path();
-  fs::path file;
-  do {
-    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), files++);
-  } while (fs::exists(file));
-  return file;
-}
-
 // Steps after a pause that do not count: one, or 10 ms of them.
 constexpr double kLeadIn = 0.01;  // seconds
 int64_t lead_steps(const Member& member) {
@@ -61,7 +49,7 @@ int64_t lead_steps(const Member& member) {
 // A file of changes while it lives; removed with it.
 class NudgeFile {
  public:
-  NudgeFile(const Plan& plan, const AuditGround& ground, const Nudge& changes) : path_(new_shared_file(plan)) {
+  NudgeFile(const Plan& plan, const AuditGround& ground, const Nudge& changes) : path_(new_shared_file(plan.directory.path())) {
     written_ = write_nudge(ground, changes, path_);
   }
   ~NudgeFile() {
@@ -114,6 +102,15 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
   return counts ? worker.run(member.burst_steps, "run", nudge) : worker.lead_in(1, nudge);
 }
 
+// Whether a burst is to be audited, drawn when it is over: it cannot be another burst for that. One of each
+// trial is, at the latest its last.
+bool is_drawn(const Plan& plan, const Member& member) {
+  const auto bursts = static_cast<double>(plan.recipe.race.bursts);
+  const bool any = std::any_of(member.shown.begin(), member.shown.end(),
+                               [](const ShownBurst& shown) { return !shown.state.empty(); });
+  return chance(1 / bursts) || (!any && static_cast<double>(member.shown.size() + 1) >= bursts);
+}
+
 // Takes over what an audit needs; asks for the parameters where the burst is drawn.
 void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn, ShownBurst shown) {
   shown.burst = member.trial.bursts.size() + member.trial.void_bursts.size();
@@ -122,7 +119,7 @@ void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn,
   shown.mean_loss = ran.mean_loss;
   shown.sums = ran.sums;
   if (drawn) {
-    shown.state = new_shared_file(plan);
+    shown.state = new_shared_file(plan.directory.path());
     if (!member.worker->state(shown.state)) return;
   }
   member.shown.push_back(std::move(shown));
@@ -167,7 +164,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
-  spec.ring_file = new_shared_file(plan);
+  spec.ring_file = new_shared_file(plan.directory.path());
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();
@@ -228,7 +225,7 @@ void rehearse(const Plan& plan, Member& member) {
   take_failure(member);
 }
 
-void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) {
+void run_burst(const Plan& plan, Member& member, Sensing& sensing) {
   const double used_before_s = tree_cpu_s(member.sensors.pid);
   member.worker->thaw();
   ShownBurst shown;
@@ -240,8 +237,7 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) 
     ran = nudge_and_run(plan, member, shown, true);
     used = sensing.end(member.sensors, begin, member.trial);
   }
-  // Drawn when it is over: it cannot be another burst for that.
-  if (ran && member.audit) keep_evidence(plan, member, *ran, chance(draw), std::move(shown));
+  if (ran && member.audit) keep_evidence(plan, member, *ran, is_drawn(plan, member), std::move(shown));
   if (ran) member.worker->freeze();
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
   const double used_s = std::max(0.0, tree_cpu_s(member.sensors.pid) - used_before_s);

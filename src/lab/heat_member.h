@@ -36,9 +36,8 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps);
 // Once before the bursts: back to the initial weights, a lead-in, a nudge. What a framework compiles for
 // these is compiled afterwards.
 void rehearse(const Plan& plan, Member& member);
-// Back to the initial weights, lead-in, nudge, and the burst itself. `draw`: it may be asked for its
-// parameters after it, with this probability.
-void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw);
+// Back to the initial weights, lead-in, nudge, and the burst itself.
+void run_burst(const Plan& plan, Member& member, Sensing& sensing);
 // Has the referee compute the drawn bursts, and one whose losses lie apart; a trial that shows anything else is invalid.
 void audit(const std::string& group, Member& member);
 // Single steps more tell outstanding work from threads that only spin (lab/barrier.h).

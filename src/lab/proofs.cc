@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/embedded.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/version.h"
 #include "ir/text.h"
 #include "lab/gate_variants.h"
 #include "lab/records.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& gate_sources();
+}
 
 namespace bakeoff::lab {
 namespace {
@@ -32,8 +37,20 @@ std::string key_of(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-std::string job_key(const GateJob& job, const std::string& data_sha256) {
-  return key_of({std::string(kVersion), ir::dump(job.workload), text_of(job.training),
+const std::string& gate_sources() {
+  static const std::string hash = [] {
+    std::vector<std::string> parts;
+    for (const embedded::File& file : embedded::gate_sources()) {
+      parts.emplace_back(file.path);
+      parts.emplace_back(file.text);
+    }
+    return key_of(parts);
+  }();
+  return hash;
+}
+
+std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& gate) {
+  return key_of({std::string(kVersion), gate, ir::dump(job.workload), text_of(job.training),
                  std::to_string(job.steps), data_sha256});
 }
 

@@ -12,8 +12,12 @@
 
 namespace bakeoff::lab {
 
+// SHA-256 over the sources of the gate and of the referee that this program was built from: a proof of another
+// gate proves something else.
+const std::string& gate_sources();
 // SHA-256 over all that the contenders of a run share; `data_sha256` is that of job.data.
-std::string job_key(const GateJob& job, const std::string& data_sha256);
+std::string job_key(const GateJob& job, const std::string& data_sha256,
+                    const std::string& gate = gate_sources());
 // SHA-256 over everything that the proof depends on: the job's key, script and layout, settings; `identity`
 // stands for environment and machine.
 Result<std::string> proof_key(const std::string& job, const GateContender& contender,

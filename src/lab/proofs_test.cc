@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/embedded.h"
 #include "base/files.h"
 #include "lab/testing.h"
 #include "zoo/zoo.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& gate_sources();
+}
 
 namespace bakeoff::lab {
 namespace {
@@ -48,6 +53,23 @@ TEST_F(ProofsTest, AnyInputOfTheProofChangesTheKey) {
   EXPECT_NE(key(), before);
   fs::remove(entry_.script);
   EXPECT_FALSE(proof_key("job", entry_, ""));
+}
+
+// A proof that another gate made does not count: the key follows the sources of the gate and of the referee.
+TEST_F(ProofsTest, AnotherGateIsAnotherKey) {
+  EXPECT_NE(job_key(job_, data_, "another gate"), job_key(job_, data_));
+  EXPECT_EQ(gate_sources().size(), 64u);
+  size_t found = 0;
+  for (const embedded::File& file : embedded::gate_sources()) {
+    const auto source = read_file(fs::path(BAKEOFF_SOURCE_DIR) / "src" / file.path);
+    ASSERT_TRUE(source) << file.path;
+    EXPECT_EQ(file.text, *source) << file.path;
+    EXPECT_EQ(file.path.find("_test"), std::string_view::npos) << file.path;
+    for (const char* needed : {"lab/gate.cc", "lab/gate.h", "lab/gate_dropout.cc", "lab/gate_reference.cc",
+                               "lab/explain.cc", "referee/optimizer.cc", "ir/verify.cc"})
+      found += file.path == needed;
+  }
+  EXPECT_EQ(found, 7u);
 }
 
 TEST_F(ProofsTest, OnlyPassedProofsAreKeptAndFoundAgain) {

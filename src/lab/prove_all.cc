@@ -82,6 +82,8 @@ class Proving {
     if (now_.done < now_.total - 1) ++now_.done;
     const std::string stem = task.entry.script.stem().string();
     task.entry.worker.log_file = plan_.directory.logs() / (stem + "." + log + ".log");
+    // As in the race: a script is not to tell from its process whether it is proven or timed.
+    task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return true;
   }
 

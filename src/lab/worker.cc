@@ -1,7 +1,9 @@
 #include "lab/worker.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -153,6 +155,16 @@ std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, cons
 
 }  // namespace
 
+std::filesystem::path new_shared_file(const std::filesystem::path& otherwise) {
+  static std::atomic<int> rings{0};
+  const std::filesystem::path folder = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : otherwise;
+  std::filesystem::path file;
+  do {
+    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
+  } while (std::filesystem::exists(file));
+  return file;
+}
+
 std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   std::unique_ptr<Worker> worker(new Worker());
   Impl& impl = *worker->impl_;
@@ -258,11 +270,12 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
 }
 
 bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
-                    const std::filesystem::path& out) {
+                    const std::filesystem::path& out, bool activations) {
   return ask(*impl_, failure_, "parity",
              {{"op", "parity"},
               {"batch", {first, count}},
               {"grads_in", path_or_null(grads_in)},
+              {"activations", activations},
               {"out", out.string()}})
       .has_value();
 }

@@ -95,9 +95,10 @@ class Worker {
   std::optional<Imported> import();
   // Gives the nanoseconds; effective settings are added to `effective`.
   std::optional<int64_t> build(const Build& build, Texts& effective);
-  // Writes canonical tensors to `out`. `grads_in` may be empty.
+  // Writes canonical tensors to `out`. `grads_in` may be empty. `activations`: outputs of layers too, where
+  // they can be had.
   bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
-              const std::filesystem::path& out);
+              const std::filesystem::path& out, bool activations = false);
   std::optional<Losses> losses(int64_t steps);
   // SHA-256 of the first batches that training reads, by whatever pipeline it has (lab/batch_hashes.h).
   // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.
@@ -141,6 +142,10 @@ class Worker {
   std::optional<Failure> failure_;
   int64_t start_ns_ = 0;
 };
+
+// Where the next worker's ring may lie: in shared memory, else in `otherwise`. A name that nobody uses: one who
+// was killed while a worker started, and had our number, may have left his.
+std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
 // The last `lines` lines of a log, at most 4 KiB.
 std::string last_lines(const std::string& text, size_t lines);

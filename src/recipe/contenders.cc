@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 
 #include "base/files.h"
 #include "base/nearest.h"
@@ -204,6 +206,25 @@ std::string instead_of(const std::string& setting, const std::vector<std::string
   return fmt::format("leave it out; {} has it", fmt::join(others, ", "));
 }
 
+// The backend that a Keras script of the user's own sets before it imports Keras:
+//   os.environ["KERAS_BACKEND"] = "jax"      os.environ.setdefault('KERAS_BACKEND', 'torch')
+std::optional<std::string> backend_of_script(const emit::Framework& framework, const fs::path& script) {
+  if (script.empty() || framework.name != "keras") return std::nullopt;
+  const auto text = read_file(script);
+  if (!text) return std::nullopt;
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(" \t"), named = line.find("KERAS_BACKEND");
+    if (named == std::string::npos || line[first] == '#') continue;
+    for (const char* backend : {"tensorflow", "torch", "jax"}) {
+      for (const char* quote : {"\"", "'"}) {
+        if (line.find(std::string(quote) + backend + quote, named) != std::string::npos) return backend;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 // One table of `contenders`: all combinations of its lists.
 Status expand(const Reader& reader, const toml::table& table, ir::Scenario scenario,
               std::vector<Contender>& out) {
@@ -228,9 +249,16 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
     }
   }
   CHECK_OK(check_scenario(reader, table, *framework, scenario));
+  const toml::table* settings_of = &table;
+  toml::table with_backend;
+  if (const auto backend = backend_of_script(*framework, script); backend && !table.contains("backend")) {
+    with_backend = table;
+    with_backend.insert("backend", *backend);
+    settings_of = &with_backend;
+  }
   Combinations combinations = {{}};
   for (const emit::Setting& setting : framework->settings) {
-    CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), combinations));
+    CHECK_OK(cross(reader, *framework, setting, settings_of->get(setting.name), combinations));
   }
   Combinations controls = {{}};
   for (const emit::Setting& setting : common_settings()) {

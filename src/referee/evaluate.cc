@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
+#include <cmath>
 
 #include "ir/bounds.h"
 #include "ir/op_table.h"
@@ -53,6 +55,20 @@ Status check_batch_statistics(const ir::Workload& workload, const std::vector<ir
     }
   }
   return Done{};
+}
+
+}  // namespace
+
+double NodeContext::edge() const {
+  if (options.edges == Edges::kExact) return 0;
+  const Tensor& x = input(0);
+  return kEdge * tensor::norm(x) / std::sqrt(static_cast<double>(std::max<size_t>(1, x.data.size())));
+}
+
+namespace {
+
+void round_to_float32(Tensor& tensor) {
+  for (double& x : tensor.data) x = static_cast<double>(static_cast<float>(x));
 }
 
 // One forward and one backward sweep.
@@ -145,6 +161,7 @@ void Sweep::backward() {
     const ir::Node& node = workload_.nodes[n];
     Tensor& grad = of_values[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))];
     if (grad.data.empty()) continue;  // nothing trained above, or nobody reads it
+    if (options_.round_to_float32) round_to_float32(grad);
     to.inputs.clear();
     for (const ir::ValueId input : node.inputs) {
       Tensor* place = nullptr;
@@ -163,6 +180,8 @@ Evaluation Sweep::run() {
   start_statistics();
   for (size_t n = 0; n < workload_.nodes.size(); ++n) {
     made_[n] = find_functions(workload_.nodes[n].op)->forward(context(n));
+    if (options_.round_to_float32 && std::holds_alternative<Tensor>(made_[n]))
+      round_to_float32(std::get<Tensor>(made_[n]));
   }
   result_.loss = std::get<Tensor>(made_.back()).data[0];
   if (options_.gradients) backward();

@@ -44,6 +44,8 @@ struct NodeContext {
     return id < 0 ? nullptr : &weights[static_cast<size_t>(id)];
   }
   Tensor make() const { return tensor::zeros(shape); }
+  // How near to an edge is on it; 0 where edges are exact.
+  double edge() const;
 };
 
 // Where backward adds its results; null where nobody wants one.

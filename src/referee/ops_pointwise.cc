@@ -45,7 +45,12 @@ AnyTensor relu(const NodeContext& c) {
   return mapped(c, [](double x) { return x <= 0 ? 0.0 : x; });  // NaN stays NaN
 }
 void relu_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
-  mapped_backward(c, y, grad, to, [](double x, double, double g) { return x <= 0 ? 0.0 : g; });
+  const double edge = c.edge();
+  const bool open = c.options.edges == Edges::kOpen;
+  mapped_backward(c, y, grad, to, [edge, open](double x, double, double g) {
+    if (x != 0 && std::abs(x) < edge) return open ? g : 0.0;  // zero itself is no edge: nobody rounds it
+    return x <= 0 ? 0.0 : g;
+  });
 }
 
 constexpr double kTanhScale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)

@@ -54,11 +54,13 @@ AnyTensor max_pool2d(const NodeContext& c) {
   const double* const x = c.input(0).data.data();
   Tensor y = c.make();
   c.saved.indices.resize(y.data.size());
+  const double edge = c.options.edges == Edges::kClosed ? c.edge() : 0;
   pool.each(c.options.threads, [&](int64_t out, int64_t plane, const Window& at) {
     int64_t best = plane + at.top * pool.width + at.left;
     for (int64_t h = at.top; h < at.bottom; ++h) {
       for (int64_t i = plane + h * pool.width + at.left; i < plane + h * pool.width + at.right; ++i) {
         if (x[i] > x[best] || x[i] != x[i]) best = i;  // NaN wins
+        if (edge > 0 && x[i] != x[best] && x[i] > x[best] - edge) best = i;
       }
     }
     y.data[static_cast<size_t>(out)] = x[best];
