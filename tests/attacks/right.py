@@ -1,0 +1,2 @@
+from tests.attacks.tables import Script
+SCRIPTS: list[Script] = []
