@@ -47,6 +47,7 @@ __all__ = [
     "ParityRequest",
     "RunCommand",
     "RunResult",
+    "Shown",
     "TrainCommands",
     "Transfer",
     "load_adapter",
@@ -137,6 +138,17 @@ class RunResult:
     loss: Optional[float] = None  # of the last step if it is at hand at no cost
     steps: Optional[int] = None  # really run, where that is not what was asked for
     wait: Optional[BatchWait] = None  # for batches, where it can be told from the rest
+    # Element 0 of every trained parameter after the last update, by canonical name,
+    # read before the clock stops. Element 0 is the same one in every layout.
+    probe: Optional[Mapping[str, float]] = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The losses of the last `run`, for the audit; at least one of both."""
+
+    losses: Optional[list[float]] = None  # of each step, before its update
+    mean_loss: Optional[float] = None  # where the framework's loop shows no single one
 
 
 @dataclass(frozen=True)
@@ -149,8 +161,9 @@ class RunCommand:
 class TrainCommands(ABC):
     """What a training loop asks for its next burst; the worker implements it.
 
-    `next` blocks until the supervisor sends something. It answers small questions
-    (``memory``) itself, returns a `RunCommand` for a ``run``, and None when the loop
+    `next` blocks until the supervisor sends something. It serves what leaves the loop
+    where it stands (``memory``, ``restore``, ``nudge``, ``shown``) itself, through the
+    adapter's methods of these names, returns a `RunCommand` for a ``run``, and None when the loop
     must be left: because of a request of another kind, which the worker then serves,
     or because the supervisor is gone. Every command is to be answered once, before the
     next one is asked for. `mark` stamps the end of a step into the ring: it costs well
@@ -277,6 +290,25 @@ class Adapter(ABC):
             if command is None:
                 return
             commands.answer(self.run(command.steps, commands.mark))
+
+    def restore(self) -> None:
+        """Initial weights and buffers, fresh optimizer state; the data goes on.
+
+        May be called from within the framework's own training loop, between two steps.
+        Compiled steps stay compiled.
+        """
+        raise AdapterError("this framework's adapter cannot go back to the beginning")
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        """Adds `changes`, by canonical name, to the parameters as they are now.
+
+        Complete when it returns. May be called from within the training loop.
+        """
+        raise AdapterError("this framework's adapter cannot change parameters")
+
+    def shown(self) -> Shown:
+        """The losses of the last `run`, which kept them where they were computed."""
+        raise AdapterError("this framework's adapter keeps no losses of a run")
 
     def state(self) -> dict[str, Array]:
         """Parameters and buffers as training has left them, canonical.

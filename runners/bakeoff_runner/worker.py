@@ -33,7 +33,7 @@ from bakeoff_runner.channel import Channel, ProtocolError, Request
 from bakeoff_runner.nvtx import NvtxError, Ranges, ranges_from
 from bakeoff_runner.requests import read_arrivals, serve, write_times
 from bakeoff_runner.ring import marker
-from bakeoff_runner.tensors import write_safetensors
+from bakeoff_runner.tensors import read_safetensors, write_safetensors
 
 REQUEST_FD = 3
 ANSWER_FD = 4
@@ -48,13 +48,13 @@ class _Session(TrainCommands):
         self,
         channel: Channel,
         mark: Callable[[], None],
-        memory: Callable[[], Fields],
+        between: Mapping[str, Callable[[Request], Fields]],
         ranges: Optional[Ranges] = None,
     ) -> None:
         self._channel = channel
         self._mark = mark if ranges is None else ranges.marking(mark)
         self._ranges = ranges
-        self._memory = memory
+        self._between = between  # operations that leave the training loop as it is
         self._waiting: Optional[Request] = None  # received, not yet taken
         self._open: Optional[Request] = None  # taken by the training loop
         self._steps = 0
@@ -81,8 +81,8 @@ class _Session(TrainCommands):
             request = self.receive()
             if request is None:
                 return None
-            if request.op == "memory":
-                self._channel.answer(request.id, self._memory())
+            if request.op in self._between:
+                self._serve_between(request)
                 continue
             if request.op != "run":
                 self.put_back(request)
@@ -97,6 +97,16 @@ class _Session(TrainCommands):
                 self._ranges.begin(steps)
             self._started_ns = time.monotonic_ns()
             return RunCommand(steps)
+
+    def _serve_between(self, request: Request) -> None:
+        try:
+            self._channel.answer(request.id, self._between[request.op](request))
+        except BrokenPipeError:
+            raise
+        except ProtocolError as error:
+            self._channel.fail(request.id, "protocol", error)
+        except Exception as error:
+            self._channel.fail(request.id, request.op, error)
 
     def answer(self, result: RunResult) -> None:
         wall_ns = time.monotonic_ns() - self._started_ns
@@ -117,6 +127,7 @@ class _Session(TrainCommands):
                 "steps": self._steps if result.steps is None else result.steps,
                 "loss": result.loss,
                 **({} if result.wait is None else {"wait": asdict(result.wait)}),
+                **({} if result.probe is None else {"probe": result.probe}),
             },
         )
 
@@ -144,7 +155,13 @@ class Worker:
             self._nvtx = {} if ranges is None else {"nvtx": True}
         except NvtxError as error:
             self._nvtx = {"nvtx": f"no ranges: {error}"}
-        self._session = _Session(channel, marker(ring), self._memory, ranges)
+        between: Mapping[str, Callable[[Request], Fields]] = {
+            "memory": lambda _: self._memory(),
+            "restore": self._restore,
+            "nudge": self._nudge,
+            "shown": self._shown,
+        }
+        self._session = _Session(channel, marker(ring), between, ranges)
         self._adapter: Optional[Adapter] = None
         self._built = False
         self._predicts = False
@@ -157,7 +174,7 @@ class Worker:
             "serve": self._serve_requests,
             "state": self._state,
             "transfer": self._transfer,
-            "memory": lambda _: self._memory(),
+            **between,
         }
 
     def serve(self) -> None:
@@ -315,6 +332,23 @@ class Worker:
         tensors = self._the_adapter().state()
         write_safetensors(out, tensors)
         return {"tensors": sorted(tensors)}
+
+    def _restore(self, request: Request) -> Fields:
+        self._require_build()
+        self._the_adapter().restore()
+        return {}
+
+    def _nudge(self, request: Request) -> Fields:
+        changes = _path(request, "changes")
+        if changes is None:
+            raise ProtocolError("'changes' is missing")
+        self._require_build()
+        self._the_adapter().nudge(read_safetensors(changes))
+        return {}
+
+    def _shown(self, request: Request) -> Fields:
+        self._require_build()
+        return asdict(self._the_adapter().shown())
 
     def _serve_requests(self, request: Request) -> Fields:
         requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")

@@ -87,6 +87,33 @@ class LibtorchAdapter : public Adapter {
   Burst run(int64_t steps, Ring& ring) override {
     return guarded([&] { return burst(steps, ring); });
   }
+  void restore() override {
+    guarded([&] {
+      need_optimizer();
+      load_initial();
+      built_->forget();
+      barrier();
+    });
+  }
+  void nudge(const std::string& changes) override {
+    guarded([&] {
+      const torch::NoGradGuard no_grad;
+      const Tensors mine = state();
+      for (const auto& [name, change] : read_safetensors(changes)) {
+        const auto target = mine.find(name);
+        if (target == mine.end()) throw AdapterError("the model trains no '" + name + "'");
+        Tensor(target->second).add_(like(change, target->second));
+      }
+      barrier();
+    });
+  }
+  std::vector<double> shown() override {
+    return guarded([&] {
+      std::vector<double> losses;
+      for (const Tensor& loss : kept_) losses.push_back(loss.item<double>());
+      return losses;
+    });
+  }
   std::vector<std::string> batch_hashes(int64_t count,
                                         const std::vector<std::vector<int64_t>>& row_shapes) override {
     return guarded([&] { return first_batches(count, row_shapes); });
@@ -144,6 +171,7 @@ class LibtorchAdapter : public Adapter {
     initial_.clear();
     for (const auto& [key, tensor] : state()) initial_[key] = tensor.detach().clone();
     train_ = request.train;
+    trained_ = parameters_of_model();
     built_->restart(train_);
     return effective();
   }
@@ -202,10 +230,14 @@ class LibtorchAdapter : public Adapter {
 
   // The initial state.
   void reset() {
+    load_initial();
+    built_->restart(train_);
+  }
+
+  void load_initial() {
     const torch::NoGradGuard no_grad;
     for (const auto& [name, tensor] : state()) Tensor(tensor).copy_(initial_.at(name));
     built_->model().zero_grad();
-    built_->restart(train_);
   }
 
   void need_optimizer() const {
@@ -284,21 +316,42 @@ class LibtorchAdapter : public Adapter {
 
   Burst burst(int64_t steps, Ring& ring) {
     need_optimizer();
-    Tensor loss;
+    kept_.clear();
     built_->waits.take();
     const int64_t start = now_ns();
     for (int64_t n = 0; n < steps; ++n) {
-      loss = built_->step();
+      kept_.push_back(built_->step().detach());
       ring.mark();
     }
     barrier();
-    const int64_t end = now_ns();
-    return {end - start, loss.item<double>(), built_->waits.take()};
+    Burst done{.probe = probe()};
+    done.ns = now_ns() - start;
+    done.loss = kept_.back().item<double>();
+    done.wait = built_->waits.take();
+    return done;
+  }
+
+  // Element 0 of every trained parameter.
+  std::map<std::string, double> probe() const {
+    std::vector<Tensor> first;
+    for (const auto& [name, parameter] : trained_) {
+      Tensor one = parameter.detach();
+      while (one.dim() > 0) one = one.select(0, 0);
+      first.push_back(one);
+    }
+    std::map<std::string, double> seen;
+    if (first.empty()) return seen;
+    const Tensor all = torch::stack(first).to(torch::kCPU, torch::kFloat64);
+    for (size_t i = 0; i < trained_.size(); ++i)
+      seen[trained_[i].first] = all[static_cast<int64_t>(i)].item<double>();
+    return seen;
   }
 
   torch::ScalarType dtype_ = torch::kFloat32;
   std::unique_ptr<Built> built_;
   Tensors initial_;
+  std::vector<std::pair<std::string, Tensor>> trained_;
+  std::vector<Tensor> kept_;  // losses of the last burst
   bool train_ = true;
 };
 

@@ -65,6 +65,8 @@ class Built {
   virtual int64_t rows() const = 0;
   // A fresh optimizer, and the first row of the data next.
   virtual void restart(bool train) = 0;
+  // A fresh optimizer; the data goes on where it stands.
+  virtual void forget() = 0;
   // What the program's Batches give next.
   virtual std::vector<torch::Tensor> next_batch() = 0;
   // The loss of the next batch, before its update. Notes in `waits` how long the batch took to come.
@@ -98,6 +100,7 @@ class BuiltOf : public Built {
     batches_.reset();
     waits.restart(std::max<int64_t>(1, rows() / Idiom::kBatch));
   }
+  void forget() override { optimizer_.reset(new Optimizer(Idiom::make_optimizer(model_))); }
   std::vector<torch::Tensor> next_batch() override {
     return std::apply([](const auto&... inputs) { return std::vector<torch::Tensor>{inputs...}; }, next());
   }

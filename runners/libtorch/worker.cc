@@ -218,7 +218,7 @@ class Worker {
     if (op == "memory") return add(answer, memory());
     if (op == "import") return import(request, answer);
     if (op != "build" && op != "parity" && op != "losses" && op != "run" && op != "state" &&
-        op != "batches") {
+        op != "batches" && op != "restore" && op != "nudge" && op != "shown") {
       throw ProtocolError("unknown op '" + op + "'");
     }
     if (!imported_) throw ProtocolError("the framework is not imported yet");
@@ -227,6 +227,9 @@ class Worker {
     if (op == "parity") return parity(request, answer);
     if (op == "state") return state(request, answer);
     if (op == "batches") return batches(request, answer);
+    if (op == "restore") return adapter_.restore();
+    if (op == "nudge") return adapter_.nudge(needed_path(request, "changes"));
+    if (op == "shown") return shown(answer);
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
 
@@ -280,6 +283,11 @@ class Worker {
     answer["ns"] = found.ns;
   }
 
+  void shown(Json& answer) {
+    const std::vector<double> losses = adapter_.shown();
+    answer["losses"] = Json::Array(losses.begin(), losses.end());
+  }
+
   void train(const Json& request, Ring& ring, Json& answer) {
     const int64_t steps = positive(request, "steps");
     const int64_t start = now_ns();
@@ -288,6 +296,9 @@ class Worker {
     answer["wall_ns"] = now_ns() - start;
     answer["steps"] = steps;
     answer["loss"] = burst.loss;
+    Json probe;
+    for (const auto& [name, value] : burst.probe) probe[name] = value;
+    if (!burst.probe.empty()) answer["probe"] = probe;
     if (!burst.wait) return;
     answer["wait"] = {{"ns", burst.wait->ns},
                       {"batches", burst.wait->batches},

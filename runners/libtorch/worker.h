@@ -105,6 +105,8 @@ struct Burst {
   int64_t ns = 0;
   double loss = 0;  // of the last step
   std::optional<BatchWait> wait = {};
+  // Element 0 of every trained parameter after the last update, read before the clock stops.
+  std::map<std::string, double> probe = {};
 };
 
 // What a framework has to do; docs/runner_protocol.md says what each operation means.
@@ -117,6 +119,12 @@ class Adapter {
   virtual std::vector<std::string> parity(const ParityRequest& request) = 0;
   virtual Losses losses(int64_t steps) = 0;
   virtual Burst run(int64_t steps, Ring& ring) = 0;
+  // Initial weights and buffers, fresh optimizer state; the data goes on where it stands.
+  virtual void restore() = 0;
+  // Adds the tensors of file `changes`, by name, to the parameters as they are now.
+  virtual void nudge(const std::string& changes) = 0;
+  // The loss of each step of the last run, before its update.
+  virtual std::vector<double> shown() = 0;
   // One hash for each of the first batches that training reads; it stands at the first row again afterwards.
   virtual std::vector<std::string> batch_hashes(int64_t count,
                                                 const std::vector<std::vector<int64_t>>& row_shapes) = 0;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "lab/groups.h"
 #include "lab/heat_member.h"
 #include "lab/host_watch.h"
 #include "lab/race.h"
@@ -53,6 +54,7 @@ class Heat {
       members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
       members_[i].trial.heat = number;
       members_[i].trial.confirms = options.confirms;
+      members_[i].audit = options.audit;
     }
     draw_start_order(number);
   }
@@ -76,7 +78,10 @@ class Heat {
   void time() {
     each("first steps of", [&](Member& member) { warm_up(member, sensing_, 1); });
     drop_the_hopeless();
-    each("warming up", [&](Member& member) { finish_warm_up(member); });
+    each("warming up", [&](Member& member) {
+      finish_warm_up(member);
+      rehearse(plan_, member);
+    });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
       const HostRound seen = run_round();
@@ -97,7 +102,14 @@ class Heat {
       if (goes_on()) take_transfer(*member.worker, member.trial);
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
-      trials.push_back(std::move(member.trial));
+    }
+    // Nobody is timed any more.
+    for (size_t i = 0; i < members_.size(); ++i) {
+      if (!proc::interrupted() && !members_[i].shown.empty()) {
+        tell("auditing", i);
+        audit(group_of(plan_.manifest.contenders[lanes_[i]]), members_[i]);
+      }
+      trials.push_back(std::move(members_[i].trial));
     }
     return trials;
   }
@@ -108,6 +120,9 @@ class Heat {
   static constexpr double kTellingWarmUp = 0.05;  // seconds
   static constexpr int kWarmUpRuns = 3;
   static constexpr int64_t kWarmUpGrowth = 16;
+
+  // One burst of each member and heat on average.
+  double draw_probability() const { return 1.0 / static_cast<double>(plan_.recipe.race.bursts); }
 
   // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
   // reverses it.
@@ -174,7 +189,7 @@ class Heat {
     const sample::HostSnapshot before = host_();
     each("timing", [&](Member& member) {
       pause_for(plan_.recipe.race.cooldown_seconds);
-      run_burst(member, sensing_);
+      run_burst(plan_, member, sensing_, draw_probability());
     });
     double cpu_s = 0;
     for (const Member& member : members_) cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;

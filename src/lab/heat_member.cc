@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <random>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -29,15 +30,79 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
   if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
 }
 
-// A name that nobody uses: one who was killed while a worker started, and had our number, may have left his.
-fs::path new_ring_file(const Plan& plan) {
-  static std::atomic<int> rings{0};
+// From the system's source of randomness: a seed of the recipe would tell.
+bool chance(double probability) {
+  std::random_device source;
+  return static_cast<double>(source()) < probability * 4294967296.0;
+}
+
+// A name in memory that nobody uses: one who was killed while a worker started, and had our number, may have
+// left his.
+fs::path new_shared_file(const Plan& plan) {
+  static std::atomic<int> files{0};
   const fs::path folder = fs::is_directory("/dev/shm") ? "/dev/shm" : plan.directory.path();
   fs::path file;
   do {
-    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), rings++);
+    file = folder / fmt::format("bakeoff-{}-{}", ::getpid(), files++);
   } while (fs::exists(file));
   return file;
+}
+
+// Steps after a pause that do not count: one, or 10 ms of them.
+constexpr double kLeadIn = 0.01;  // seconds
+int64_t lead_steps(const Member& member) {
+  if (!(member.step_s > 0)) return 1;
+  return std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1, std::max<int64_t>(1, member.burst_steps));
+}
+
+// The file is there for the time of the request only.
+std::optional<int64_t> nudge(const Plan& plan, Member& member, const Nudge& changes) {
+  const fs::path file = new_shared_file(plan);
+  const Status written = write_nudge(*member.audit, changes, file);
+  std::optional<int64_t> ns;
+  if (written)
+    ns = member.worker->nudge(file);
+  else
+    member.trial.failure = Failure{"nudge", written.error().message, {}};
+  std::error_code ignored;
+  fs::remove(file, ignored);
+  return ns;
+}
+
+// What comes before the clock starts. False: it failed.
+bool prepare_burst(const Plan& plan, Member& member, ShownBurst& shown, Burst& burst) {
+  Worker& worker = *member.worker;
+  if (member.audit) {
+    auto drawn = draw_nudge(*member.audit);
+    if (!drawn) {
+      member.trial.failure = Failure{"nudge", drawn.error().message, {}};
+      return false;
+    }
+    shown.nudge = std::move(*drawn);
+    shown.position = worker.steps_done();
+    if (!worker.restore()) return false;
+  }
+  const auto lead = worker.lead_in(lead_steps(member));
+  if (!lead) return false;
+  shown.lead = burst.lead_steps = lead->burst.steps;
+  burst.lead_ns = lead->burst.went_by_ns;
+  if (!member.audit) return true;
+  const auto ns = nudge(plan, member, shown.nudge);
+  burst.nudge_ns = ns.value_or(0);
+  return ns.has_value();
+}
+
+// Asks for what an audit needs.
+void keep_evidence(const Plan& plan, Member& member, const Ran& ran, ShownBurst shown) {
+  const auto losses = member.worker->shown();
+  if (!losses) return;
+  shown.burst = member.trial.bursts.size() + member.trial.void_bursts.size();
+  shown.steps = ran.burst.steps;
+  shown.losses = losses->losses;
+  shown.mean_loss = losses->mean;
+  shown.probe = ran.probe;
+  shown.state = new_shared_file(plan);
+  if (member.worker->state(shown.state)) member.shown.push_back(std::move(shown));
 }
 
 }  // namespace
@@ -49,7 +114,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
-  spec.ring_file = new_ring_file(plan);
+  spec.ring_file = new_shared_file(plan);
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();
@@ -100,17 +165,38 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps) {
   take_failure(member);
 }
 
-void run_burst(Member& member, Sensing& sensing) {
-  const double used_before_s = tree_cpu_s(member.sensors.pid);
-  const UsageMark before = sensing.begin(member.sensors);
+void rehearse(const Plan& plan, Member& member) {
+  if (!member.audit || !member.worker->ok()) return;
   member.worker->thaw();
-  auto ran = member.worker->run(member.burst_steps);
+  ShownBurst ignored;
+  Burst burst;
+  if (prepare_burst(plan, member, ignored, burst)) member.worker->lead_in(1);
+  member.worker->freeze();
+  take_failure(member);
+}
+
+void run_burst(const Plan& plan, Member& member, Sensing& sensing, double draw) {
+  const double used_before_s = tree_cpu_s(member.sensors.pid);
+  member.worker->thaw();
+  ShownBurst shown;
+  Burst before;
+  std::optional<Ran> ran;
+  std::map<std::string, double> used;
+  if (prepare_burst(plan, member, shown, before)) {
+    const UsageMark begin = sensing.begin(member.sensors);
+    ran = member.worker->run(member.burst_steps);
+    used = sensing.end(member.sensors, begin, member.trial);
+  }
+  // Drawn when it is over: it cannot be another burst for that.
+  if (ran && member.audit && chance(draw)) keep_evidence(plan, member, *ran, std::move(shown));
   if (ran) member.worker->freeze();
-  auto used = sensing.end(member.sensors, before, member.trial);
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
   const double used_s = std::max(0.0, tree_cpu_s(member.sensors.pid) - used_before_s);
   member.cpu_ns = std::llround(used_s * 1e9);
   if (ran) {
+    ran->burst.lead_steps = before.lead_steps;
+    ran->burst.lead_ns = before.lead_ns;
+    ran->burst.nudge_ns = before.nudge_ns;
     ran->burst.switches = std::llround(of("involuntary_switches"));
     ran->burst.used = std::move(used);
     member.jump_ns = ran->jump_ns;
@@ -119,6 +205,23 @@ void run_burst(Member& member, Sensing& sensing) {
     note_loss(member.trial, ran->loss);
   }
   take_failure(member);
+}
+
+void audit(const std::string& group, Member& member) {
+  for (const ShownBurst& shown : member.shown) {
+    auto found = audit_burst(*member.audit, shown, group);
+    std::error_code ignored;
+    fs::remove(shown.state, ignored);
+    if (member.trial.failure) continue;
+    if (!found) {
+      member.trial.failure = Failure{"audit", found.error().message, {}};
+      continue;
+    }
+    if (!found->differs.empty() && !member.trial.invalid)
+      member.trial.invalid = "did other work in a timed burst than it was proven for: " + found->differs;
+    member.trial.audits.push_back(std::move(*found));
+  }
+  member.shown.clear();
 }
 
 void judge_barrier(Member& member) {

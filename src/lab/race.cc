@@ -95,8 +95,9 @@ class Course {
   // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time;
   // `later_s`: that of the groups after it.
   Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-         double later_s, const std::vector<Trial>& trials)
+         double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
       : plan_(plan),
+        audit_(audit),
         parities_(parities),
         bounds_(bounds_in(plan, parities)),
         lanes_(group.members),
@@ -216,7 +217,8 @@ class Course {
                                         {.at_once = starts_at_once(next.members),
                                          .confirms = next.phase == stats::Phase::kConfirm,
                                          .leader_block_s = leader_block_s(),
-                                         .timed = timed},
+                                         .timed = timed,
+                                         .audit = audit_},
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void
@@ -230,6 +232,7 @@ class Course {
   }
 
   const Plan& plan_;
+  const AuditGround* audit_;
   const std::vector<Parity>& parities_;
   std::map<std::string, TrialBounds> bounds_;
   std::vector<size_t> lanes_;
@@ -255,12 +258,17 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   double left_s = plan.recipe.budget.minutes * 60;
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
+  std::optional<AuditGround> audit;
+  if (can_audit(plan.gate.workload, plan.gate.training)) {
+    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
+                                 plan.directory.scripts() / "weights.safetensors"));
+  }
   for (const Group& group : groups) {
     // Time by heads; what a group leaves over is the later ones'.
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    Course course(plan, parities, group, seconds, left_s - seconds, trials);
+    Course course(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
     CHECK_OK(course.run(watch));
     if (proc::interrupted()) break;
     for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "lab/audit.h"
 #include "lab/evidence.h"
 #include "lab/plan.h"
 #include "lab/trial.h"
@@ -44,6 +45,7 @@ struct HeatOptions {
   // one step takes longer is dropped after two steps; nobody's block takes more than four times as long.
   double leader_block_s = 0;
   std::set<size_t> timed = {};  // lanes that were timed in a heat before: no newcomers
+  const AuditGround* audit = nullptr;  // of audits (lab/audit.h); none: there are none
 };
 
 // Runs one heat; trials in the order of `members` (indices of lanes). Members that fail have their reason.

@@ -48,14 +48,16 @@ using Json = nlohmann::ordered_json;
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait)
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait, lead_steps,
+               lead_ns, nudge_ns)
+BAKEOFF_RECORD(Audit, burst, steps, loss_error, loss_limit, moved_error, moved_limit, differs)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)
 BAKEOFF_RECORD(Parity, contender, failure, checks, diverges_at, divergence, explanation, losses,
                referee_losses, first_step_cold_ns, effective, versions, proven, reused)
 BAKEOFF_RECORD(Trial, contender, heat, started, failure, invalid, dropped, confirms, start_ns, import_ns,
                build_ns, first_step_ns, start_up_ns, cold, alone, transfer, warmup_ns, bursts, step_ns,
-               warmup_step_ns, warmup_bursts, steadiness, drift, rounds, void_bursts, last_loss, user_s,
+               warmup_step_ns, warmup_bursts, steadiness, drift, rounds, void_bursts, audits, last_loss, user_s,
                system_s, peak_rss_bytes, involuntary_switches, memory, not_sampled, sensors_lost, effective,
                versions)
 BAKEOFF_RECORD(BatchTrial, batch, trial)

@@ -4,6 +4,7 @@
 // parity records and the trials. Times are nanoseconds of CLOCK_MONOTONIC, measured inside the worker where
 // it runs.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -45,8 +46,33 @@ struct Burst {
   std::map<int64_t, double> losses = {};
   std::map<std::string, double> used = {};  // processor time, page faults, ... (lab/usage.h)
   std::optional<BatchWait> wait = {};       // absent: it cannot be told from the step itself
-  double ms_per_step() const { return static_cast<double>(ns) / 1e6 / static_cast<double>(steps); }
+  // Steps before the burst that do not count, right after the pause, and nanoseconds from asking to answer.
+  int64_t lead_steps = 0, lead_ns = 0;
+  int64_t nudge_ns = 0;  // from asking for the nudge (lab/audit.h) to the answer; 0: there was none
+  int64_t counted_ns() const;
+  double ms_per_step() const { return static_cast<double>(counted_ns()) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;
+};
+
+// What a burst counts: the worker's own time, unless by our clock noticeably more went by from request to
+// answer; then that. A worker gains half a percent at most by what it says. Work hidden in the nudge counts,
+// too.
+inline int64_t Burst::counted_ns() const {
+  constexpr int64_t kOnTheWay = 500'000, kLongestNudge = 20'000'000;
+  const int64_t hidden = std::max<int64_t>(0, nudge_ns - kLongestNudge);
+  const bool late = went_by_ns - ns > std::max(kOnTheWay, went_by_ns / 200);
+  return (late ? went_by_ns : ns) + hidden;
+}
+
+// What the referee found in one burst of a trial (lab/audit.h).
+struct Audit {
+  int64_t burst = 0;  // its number within the trial, from 0, void ones included
+  int64_t steps = 0;
+  // The worst loss, relative; the parameters' distance as a share of how far the referee's moved.
+  double loss_error = 0, loss_limit = 0;
+  double moved_error = 0, moved_limit = 0;
+  std::string differs = {};  // what is not the referee's, in words; empty: nothing
+  bool operator==(const Audit&) const = default;
 };
 
 // A copy from the host to the device by itself, the device idle before and after: the median of several.
@@ -98,6 +124,7 @@ struct Trial {
   double drift = 0;                          // second half over first half, less 1
   std::vector<HostRound> rounds = {};        // in the order they were run; one for each burst and rerun
   std::vector<Burst> void_bursts = {};       // of the rounds that were run again
+  std::vector<Audit> audits = {};            // of some bursts, drawn at random
   std::optional<double> last_loss = std::nullopt;
   double user_s = 0;  // rusage of the worker and its children
   double system_s = 0;

@@ -77,7 +77,8 @@ struct Worker::Impl {
   std::optional<proc::LineChannel> channel;
   std::optional<proc::MarkRing> ring;
   int64_t next_id = 1;
-  int64_t steps_done = 0;                 // since the weights were loaded
+  int64_t steps_done = 0;                 // since the build
+  bool restored = false;                  // the weights are not those that so many steps have made
   std::map<int64_t, double> losses = {};  // answered since the last burst
 
   int64_t deadline() const {
@@ -95,7 +96,7 @@ struct Worker::Impl {
   // What is held against other numbers later (lab/invariants.h).
   void note(int64_t asked, bool burst, Ran& ran) {
     steps_done += ran.burst.steps;
-    if (ran.loss && std::isfinite(*ran.loss)) losses[steps_done] = *ran.loss;
+    if (ran.loss && std::isfinite(*ran.loss) && !restored) losses[steps_done] = *ran.loss;
     ran.burst.asked = asked;
     if (burst) ran.burst.losses = std::exchange(losses, {});
   }
@@ -249,6 +250,7 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
            {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}});
   if (!answer) return std::nullopt;
   impl_->steps_done = 0;
+  impl_->restored = false;
   impl_->losses.clear();
   add_texts(*answer, "effective", effective);
   const int64_t ns = stage_ns(*answer, "build_ns", "build", failure_);
@@ -300,7 +302,42 @@ std::optional<std::vector<std::string>> Worker::batches(int64_t count,
   return hashes;
 }
 
+int64_t Worker::steps_done() const { return impl_->steps_done; }
+
+bool Worker::restore() {
+  impl_->restored = true;
+  return ask(*impl_, failure_, "restore", {{"op", "restore"}}).has_value();
+}
+
+std::optional<int64_t> Worker::nudge(const std::filesystem::path& changes) {
+  const int64_t asked = monotonic_clock().now_ns();
+  if (!ask(*impl_, failure_, "nudge", {{"op", "nudge"}, {"changes", changes.string()}})) return std::nullopt;
+  return monotonic_clock().now_ns() - asked;
+}
+
+std::optional<ShownLosses> Worker::shown() {
+  const auto answer = ask(*impl_, failure_, "shown", {{"op", "shown"}});
+  if (!answer) return std::nullopt;
+  ShownLosses shown;
+  if (const auto losses = answer->find("losses"); losses != answer->end() && losses->is_array()) {
+    for (const Json& loss : *losses) shown.losses.push_back(number(loss));
+  }
+  if (const auto mean = answer->find("mean_loss"); mean != answer->end() && !mean->is_null())
+    shown.mean = number(*mean);
+  return shown;
+}
+
 std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
+  auto ran = burst(steps, stage);
+  if (ran)
+    ran->burst.late_ns =
+        std::max<int64_t>(0, ran->burst.went_by_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
+  return ran;
+}
+
+std::optional<Ran> Worker::lead_in(int64_t steps) { return burst(steps, "lead-in"); }
+
+std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage) {
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, {{"op", "run"}, {"steps", steps}});
@@ -315,7 +352,9 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage) {
     return std::nullopt;
   }
   if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;
-  ran.burst.late_ns = std::max<int64_t>(0, went_by - ran.burst.ns) + busy_after(pid(), kLongestWatch);
+  if (const auto probe = answer->find("probe"); probe != answer->end() && probe->is_object()) {
+    for (const auto& [name, value] : probe->items()) ran.probe[name] = number(value);
+  }
   if (const auto loss = answer->find("loss"); loss != answer->end() && !loss->is_null())
     ran.loss = number(*loss);
   if (const auto wait = answer->find("wait"); wait != answer->end() && wait->is_object()) {

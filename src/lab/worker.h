@@ -68,8 +68,15 @@ struct Losses {
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
+  std::map<std::string, double> probe = {};  // element 0 of every trained parameter, within the clock
   std::vector<int64_t> step_ns = {};  // from the marks: one fewer than steps
   int64_t jump_ns = 0;                // more than went by here: a clock jumped
+};
+
+// Losses of the last run.
+struct ShownLosses {
+  std::vector<double> losses = {};  // of each step, before its update; empty: its loop shows none
+  std::optional<double> mean = {};  // of all its steps
 };
 
 struct Served {
@@ -100,8 +107,18 @@ class Worker {
   // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.
   std::optional<std::vector<std::string>> batches(int64_t count,
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
-  // Watches it for a moment after its answer (lab/barrier.h).
+  // A burst, watched for a moment after its answer (lab/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run");
+  // Steps right before a burst: nothing is looked at in between.
+  std::optional<Ran> lead_in(int64_t steps);
+  // Steps of its loop since the build: its place in the data.
+  int64_t steps_done() const;
+
+  // Initial weights and fresh optimizer; the data goes on where it stands.
+  bool restore();
+  // Adds the tensors of a safetensors file to its parameters; gives the nanoseconds until the answer.
+  std::optional<int64_t> nudge(const std::filesystem::path& changes);
+  std::optional<ShownLosses> shown();
 
   // Writes the parameters as training has left them, canonical, to `out`; training goes on from there.
   bool state(const std::filesystem::path& out);
@@ -124,6 +141,7 @@ class Worker {
  private:
   struct Impl;
   Worker();
+  std::optional<Ran> burst(int64_t steps, const std::string& stage);
   std::unique_ptr<Impl> impl_;
   std::optional<Failure> failure_;
   int64_t start_ns_ = 0;

@@ -44,6 +44,11 @@ class Fake : public bakeoff::Adapter {
     std::printf("trained\n");
     return {bakeoff::now_ns() - start, 1.0 / static_cast<double>(steps_), bakeoff::BatchWait{70, 2, 50, 1}};
   }
+  void restore() override { steps_ = 0; }
+  void nudge(const std::string& changes) override {
+    if (changes == "broken") throw bakeoff::AdapterError("the model trains no 'w'");
+  }
+  std::vector<double> shown() override { return {1.0 / static_cast<double>(steps_)}; }
   // Says what it was asked.
   std::vector<std::string> batch_hashes(int64_t count,
                                         const std::vector<std::vector<int64_t>>& row_shapes) override {

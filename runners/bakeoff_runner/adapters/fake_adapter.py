@@ -64,6 +64,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak
@@ -87,6 +88,7 @@ class FakeAdapter(Adapter):
         self._weight = 0.0
         self._step = 0
         self._held: Any = None
+        self._kept: list[float] = []  # losses of the last run
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -149,15 +151,27 @@ class FakeAdapter(Adapter):
         lie = self._options.get("lie", "")
         done = {"skip": 0, "half": (steps + 1) // 2}.get(lie, steps)
         loss = 0.5 * _TARGET**2
+        self._kept = []
         start = time.monotonic_ns()
         for step in range(steps):
             if step < done:
                 loss = self._train_step()
+            self._kept.append(loss)
             mark()
         end = time.monotonic_ns()
         if "pool_spin_ms" in self._options:
             _start_burning(self._number("pool_spin_ms") / 1e3)
-        return RunResult(end - start, loss, 2 * steps if lie == "twice" else None)
+        claimed = 2 * steps if lie == "twice" else None
+        return RunResult(end - start, loss, claimed, probe={"w": self._weight})
+
+    def restore(self) -> None:
+        self._weight = 0.0
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        self._weight += float(changes["w"].ravel()[0])
+
+    def shown(self) -> Shown:
+        return Shown(self._kept)
 
     def state(self) -> dict[str, Array]:
         self._trouble("state")

@@ -46,6 +46,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, jax_peak
@@ -107,6 +108,14 @@ class _State:
         return _State((dataclasses.replace(state, **fields),))
 
 
+@dataclasses.dataclass
+class _Key:
+    """A key of random numbers on the host."""
+
+    data: Array
+    impl: Any
+
+
 class JaxAdapter(Adapter):
     """One build at a time; states are made anew from host arrays when needed."""
 
@@ -121,6 +130,9 @@ class JaxAdapter(Adapter):
         self._predicts = False
         self._state: Optional[_State] = None
         self._batches: Optional[TimedBatches] = None
+        self._fresh: Any = None  # the initial state on the host
+        self._kept: list[Any] = []  # what the calls of the last run gave as losses
+        self._first: Any = None  # compiled: element 0 of every parameter
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -172,6 +184,7 @@ class JaxAdapter(Adapter):
         self._load_weights(request)
         self._state = self._initial()
         self._check_weights()
+        self._fresh = _to_host(self._state.carry)
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
@@ -228,27 +241,85 @@ class JaxAdapter(Adapter):
         calls, batches = self._calls(), self._stream()
         step, count = calls.function, calls.count(steps)
         batches.take()
-        loss: Any = None
+        kept = self._kept = []
         if len(self._state.carry) == 2:
             params, opt_state = self._state.carry
             start = time.monotonic_ns()
             for _ in range(count):
                 params, opt_state, loss = step(params, opt_state, *next(batches))
+                kept.append(loss)
                 mark()
             jax.block_until_ready((params, opt_state, loss))
-            end = time.monotonic_ns()
             self._state = _State((params, opt_state))
         else:
             (state,) = self._state.carry
             start = time.monotonic_ns()
             for _ in range(count):
                 state, loss = step(state, *next(batches))
+                kept.append(loss)
                 mark()
             jax.block_until_ready((state, loss))
-            end = time.monotonic_ns()
             self._state = _State((state,))
-        last = None if loss is None else float(losses_of(loss)[-1])
-        return RunResult(end - start, last, count * calls.steps, batches.take())
+        probe = self._probe()
+        end = time.monotonic_ns()
+        last = float(losses_of(kept[-1])[-1])
+        return RunResult(
+            end - start, last, count * calls.steps, batches.take(), probe
+        )
+
+    def _probe(self) -> dict[str, float]:
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        assert self._state is not None
+        params = _leaves(self._state.get("params"))
+        if self._first is None:  # one call for all of them
+            self._first = jax.jit(
+                lambda leaves: jnp.stack([leaf.ravel()[0] for leaf in leaves])
+            )
+        named = {
+            name: params[entry.target]
+            for name, (entry, _) in self._names.items()
+            if entry.target in params
+        }
+        first = np.asarray(self._first(list(named.values()))) if named else []
+        return dict(zip(named, map(float, first)))
+
+    def shown(self) -> Shown:
+        return Shown([float(x) for loss in self._kept for x in losses_of(loss)])
+
+    def restore(self) -> None:
+        import jax
+
+        self._state = _State(tuple(_to_device(self._fresh)))
+        jax.block_until_ready(self._state.carry)
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        import jax
+        import jax.numpy as jnp
+        import numpy as np
+
+        assert self._state is not None
+        by_target = {
+            self._names[name][0].target: to_framework(array, self._names[name][0])
+            for name, array in changes.items()
+        }
+        params = self._state.get("params")
+        leaves, structure = jax.tree_util.tree_flatten_with_path(params)
+        changed = []
+        for path, leaf in leaves:
+            change = by_target.pop(_dotted(path), None)
+            if change is not None:
+                leaf = jnp.asarray(np.asarray(leaf) + change.astype(leaf.dtype))
+            changed.append(leaf)
+        if by_target:
+            raise AdapterError(
+                f"the model of {self._file()} trains no '{min(by_target)}'"
+            )
+        params = jax.tree_util.tree_unflatten(structure, changed)
+        self._state = self._state.replace(params=params)
+        jax.block_until_ready(self._state.carry)
 
     def allocator_peak(self) -> Peak:
         return jax_peak()
@@ -262,6 +333,8 @@ class JaxAdapter(Adapter):
         if self._script is not None:
             unload_script(self._script)
         self._script = self._state = self._batches = self._weights = None
+        self._fresh = self._first = None
+        self._kept = []
         self._data, self._names, self._output_perm = (), {}, None
 
     def _the_script(self) -> ModuleType:
@@ -654,6 +727,39 @@ def _leaves(tree: Any) -> dict[str, Any]:
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     return {_dotted(path): leaf for path, leaf in leaves}
+
+
+def _to_host(tree: Any) -> Any:
+    """A copy that no step can donate; keys of random numbers as their bits."""
+    import jax
+    import numpy as np
+
+    def copy(leaf: Any) -> Any:
+        if _is_key(leaf):
+            return _Key(np.array(jax.random.key_data(leaf)), jax.random.key_impl(leaf))
+        return np.array(leaf) if hasattr(leaf, "dtype") else leaf
+
+    return jax.tree_util.tree_map(copy, tree)
+
+
+def _to_device(tree: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    def place(leaf: Any) -> Any:
+        if isinstance(leaf, _Key):
+            return jax.random.wrap_key_data(jnp.array(leaf.data), impl=leaf.impl)
+        return jnp.array(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+    return jax.tree_util.tree_map(place, tree)
+
+
+def _is_key(leaf: Any) -> bool:
+    import jax
+
+    dtype = getattr(leaf, "dtype", None)
+    return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
 
 
 def _source(function: Any) -> str:

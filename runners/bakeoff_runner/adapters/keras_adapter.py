@@ -42,6 +42,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Shown,
     TrainCommands,
 )
 from bakeoff_runner.adapters.keras_backends import Backend, Gradients
@@ -104,6 +105,7 @@ class KerasAdapter(Adapter):
         # Canonical name -> its Keras variable, where it is kept, its canonical shape.
         self._names: dict[str, tuple[Any, LayoutEntry, tuple[int, ...]]] = {}
         self._output = LayoutEntry("output")
+        self._mean_loss: Optional[float] = None  # of the steps of the last run
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -222,13 +224,46 @@ class KerasAdapter(Adapter):
         if self._predicts:
             return super().train(commands)
         self._need_optimizer()
-        bursts: Any = _new_bursts(self._library, self._backend, commands, self._waits)
+        bursts: Any = _new_bursts(
+            self._library, self._backend, commands, self._waits, self._note_burst
+        )
         try:
             self._fit(bursts)
         except _Leave:
             pass
         finally:
             self._position += bursts.total
+
+    def _note_burst(
+        self, first: list[float], mean_loss: Optional[float]
+    ) -> dict[str, float]:
+        """Keeps the loss; names element 0 of every trained parameter."""
+        self._mean_loss = mean_loss
+        by_id = dict(zip(map(id, self._model.trainable_variables), first))
+        return {
+            name: by_id[id(variable)]
+            for name, (variable, _, _) in self._names.items()
+            if id(variable) in by_id
+        }
+
+    def shown(self) -> Shown:
+        return Shown(mean_loss=self._mean_loss)
+
+    def restore(self) -> None:
+        self._backend.before_reset(self._model)
+        self._restore(self._initial)
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        """The mean of the losses begins anew as well."""
+        self._backend.before_reset(self._model)
+        trained = {id(variable) for variable in self._model.trainable_variables}
+        for name, array in changes.items():
+            variable, entry, _ = self._names[name]
+            if id(variable) not in trained:
+                raise AdapterError(f"the model of {self._file()} trains no '{name}'")
+            change = to_framework(array, entry)
+            variable.assign(self._library.value(variable) + change)
+        self._model.reset_metrics()
 
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]
@@ -602,7 +637,11 @@ def _new_recorder(library: Library, backend: Backend, steps: int) -> object:
 
 
 def _new_bursts(
-    library: Library, backend: Backend, commands: TrainCommands, waits: Waits
+    library: Library,
+    backend: Backend,
+    commands: TrainCommands,
+    waits: Waits,
+    note: Callable[[list[float], Optional[float]], Mapping[str, float]],
 ) -> object:
     base: Any = library.keras.callbacks.Callback
 
@@ -615,17 +654,26 @@ def _new_bursts(
             self.mark = commands.mark
             self.previous: Optional[int] = None  # first step of the last execution
             self.left = self.done = self.total = self.start_ns = 0
+            self.part = 0  # step of the epoch from which on Keras adds up losses
+            self.sum = 0.0  # of the losses of epochs that ended within the burst
 
         def on_train_begin(self, logs: Any = None) -> None:
             waits.start(self.params["steps"] or waits.per_epoch)
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
             if self.previous is None:
-                self.begin()
+                self.begin(batch)
             else:
                 self.mark()
-                self.count(self.steps_since(self.previous, batch))
+                self.count(self.steps_since(self.previous, batch), batch)
             self.previous = batch
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            # Keras begins the next epoch's mean anew.
+            steps = (self.params.get("steps") or 0) - self.part
+            loss = (logs or {}).get("loss")
+            self.sum += float("nan") if loss is None else float(loss) * steps
+            self.part = 0
 
         def steps_since(self, previous: int, batch: int) -> int:
             if batch > previous:
@@ -636,23 +684,34 @@ def _new_bursts(
                 return library.steps_per_execution(self.model)
             return in_epoch - previous
 
-        def count(self, steps: int) -> None:
+        def count(self, steps: int, batch: int) -> None:
             self.done += steps
             self.total += steps
             self.left -= steps
             if self.left <= 0:
-                backend.barrier(self.model)
+                first = backend.barrier(self.model)
                 ns = time.monotonic_ns() - self.start_ns
                 wait = waits.take()
                 told = wait if wait.batches + wait.firsts else None
-                commands.answer(RunResult(ns, steps=self.done, wait=told))
-                self.begin()
+                probe = note(first, None)
+                commands.answer(RunResult(ns, steps=self.done, wait=told, probe=probe))
+                note(first, self.mean_loss(batch))
+                self.begin(batch)
 
-        def begin(self) -> None:
+        def mean_loss(self, batch: int) -> float:
+            """Of the steps of this burst, as Keras adds them up by itself."""
+            total, steps = self.sum, batch - self.part
+            if steps > 0:
+                backend.before_reset(self.model)
+                total += library.mean_loss(self.model) * steps
+            return total / self.done
+
+        def begin(self, batch: int) -> None:
             command = commands.next()
             if command is None:
                 raise _Leave
             self.left, self.done = command.steps, 0
+            self.part, self.sum = batch, 0.0
             waits.take()  # on torch the first batch is here already
             self.start_ns = time.monotonic_ns()
 

@@ -68,8 +68,11 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def barrier(self, model: Any) -> None:
-        """Returns when every step dispatched so far is complete."""
+    def barrier(self, model: Any) -> list[float]:
+        """Returns when every step dispatched so far is complete.
+
+        Gives element 0 of every trainable variable, in the model's order.
+        """
 
     @abstractmethod
     def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
@@ -160,16 +163,16 @@ class TensorFlowBackend(Backend):
 
         model.train_function = step
 
-    def barrier(self, model: Any) -> None:
+    def barrier(self, model: Any) -> list[float]:
         import tensorflow as tf
 
-        # One number that depends on what the last step wrote last of all, and on
-        # every parameter's first element.
+        # What the last step wrote last of all, and every parameter's first element.
         parts = [
             tf.cast(tf.reshape(self.tensor(variable), [-1])[0], tf.float64)
             for variable in [*model.trainable_variables, model.optimizer.iterations]
         ]
-        tf.add_n(parts).numpy()
+        first: list[float] = tf.stack(parts).numpy().tolist()
+        return first[:-1]
 
 
 class JaxBackend(Backend):
@@ -245,15 +248,18 @@ class JaxBackend(Backend):
 
         model.train_function = step
 
-    def barrier(self, model: Any) -> None:
+    def barrier(self, model: Any) -> list[float]:
         import jax
 
         # Within `fit` the state is kept aside until somebody asks for it.
         if not getattr(model, "_jax_state_synced", True):
             jax.block_until_ready(model._jax_state)
-            return
-        variables = [*model.variables, *model.optimizer.variables]
-        jax.block_until_ready([variable.value for variable in variables])
+            trained = model._jax_state["trainable_variables"]
+        else:
+            variables = [*model.variables, *model.optimizer.variables]
+            jax.block_until_ready([variable.value for variable in variables])
+            trained = [variable.value for variable in model.trainable_variables]
+        return [float(leaf[(0,) * leaf.ndim]) for leaf in jax.device_get(trained)]
 
     def before_reset(self, model: Any) -> None:
         model.jax_state_sync()
@@ -329,11 +335,16 @@ class TorchBackend(Backend):
 
         model.train_function = step
 
-    def barrier(self, model: Any) -> None:
+    def barrier(self, model: Any) -> list[float]:
         import torch
 
         if torch.cuda.is_available():
             torch.cuda.synchronize()
+        trained = [variable.value.detach() for variable in model.trainable_variables]
+        if not trained:
+            return []
+        first: list[float] = torch.stack([p[(0,) * p.dim()] for p in trained]).tolist()
+        return first
 
 
 def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:

@@ -80,6 +80,13 @@ class Library(ABC):
         """Its whole state."""
         return list(optimizer.variables)
 
+    def mean_loss(self, model: Any) -> float:
+        """Of the steps since its metrics were reset; NaN where it keeps none."""
+        for metric in model.metrics:
+            if metric.name == "loss":
+                return float(self.array(metric.result()))
+        return float("nan")
+
     @abstractmethod
     def steps_per_execution(self, model: Any) -> int: ...
 

@@ -44,6 +44,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, tensorflow_peak
@@ -91,6 +92,9 @@ class TensorFlowAdapter(Adapter):
         self._dropout: Any = None
         self._predicts = False
         self._step: Callable[..., Any] = _nothing  # of a batch: what is timed
+        self._trained: dict[str, Any] = {}  # canonical name -> variable
+        self._first: Any = None  # compiled: element 0 of every one of them
+        self._kept: list[Any] = []  # what the calls of the last run gave as losses
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -141,6 +145,8 @@ class TensorFlowAdapter(Adapter):
             kept.update(_variables(self._optimizer, "optimizer"))
         unique = {id(v): v for _, _, v in kept.values()}
         self._initial = [(v, v.numpy().copy()) for v in unique.values()]
+        variables = {name: self._variable(name) for name in self._names}
+        self._trained = {n: v for n, v in variables.items() if v.trainable}
         return self._effective()
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
@@ -183,15 +189,47 @@ class TensorFlowAdapter(Adapter):
         calls, batches, step = self._calls(), self._stream(), self._step
         count = calls.count(steps)
         batches.take()
-        loss = None
+        kept = self._kept = []
         start = time.monotonic_ns()
         for _ in range(count):
-            loss = step(*next(batches))
+            kept.append(step(*next(batches)))
             mark()
-        self._barrier(loss)
+        self._barrier(kept[-1])
+        probe = self._probe()
         end = time.monotonic_ns()
-        last = None if loss is None else float(losses_of(loss)[-1])
-        return RunResult(end - start, last, count * calls.steps, batches.take())
+        last = float(losses_of(kept[-1])[-1])
+        return RunResult(
+            end - start, last, count * calls.steps, batches.take(), probe
+        )
+
+    def _probe(self) -> dict[str, float]:
+        import tensorflow as tf
+
+        if not self._trained:
+            return {}
+        if self._first is None:  # one call for all of them
+            variables = list(self._trained.values())
+            self._first = tf.function(
+                lambda: tf.stack([tf.reshape(v, [-1])[0] for v in variables])
+            )
+        return dict(zip(self._trained, map(float, self._first().numpy())))
+
+    def shown(self) -> Shown:
+        return Shown([float(x) for loss in self._kept for x in losses_of(loss)])
+
+    def restore(self) -> None:
+        for variable, value in self._initial:
+            variable.assign(value)
+        self._barrier(None)
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        for name, array in changes.items():
+            variable = self._trained.get(name)
+            if variable is None:
+                raise AdapterError(f"the model of {self._file()} trains no '{name}'")
+            change = to_framework(array, self._names[name][0])
+            variable.assign_add(change.astype(variable.dtype.name))
+        self._barrier(None)
 
     def state(self) -> dict[str, Array]:
         variables = {name: self._variable(name) for name in self._names}
@@ -236,6 +274,7 @@ class TensorFlowAdapter(Adapter):
         self._step = _nothing
         self._dropout = self._output_perm = None
         self._data, self._names, self._initial = (), {}, []
+        self._trained, self._first, self._kept = {}, None, []
 
     def _the_script(self) -> ModuleType:
         if self._script is None:

@@ -43,6 +43,7 @@ from bakeoff_runner.adapter import (
     LossesResult,
     ParityRequest,
     RunResult,
+    Shown,
     Transfer,
 )
 from bakeoff_runner.allocators import Peak, torch_peak
@@ -116,6 +117,8 @@ class TorchAdapter(Adapter):
         # Canonical name -> where it is kept, and its canonical shape.
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
         self._functional_dropout: Any = None
+        self._trained: dict[str, Any] = {}  # canonical name -> parameter
+        self._kept: list[Any] = []  # losses of the last run
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -169,6 +172,7 @@ class TorchAdapter(Adapter):
         self._load_weights(request)
         self._load_data(request)
         self._initial = {n: t.clone() for n, t in self._tensors().items()}
+        self._trained = {n: self._tensor(n) for n in self._names if self._parameter(n)}
         scaler = getattr(script, "scaler", None)
         self._scale = None if scaler is None else dict(scaler.state_dict())
         self._with_optimizer = request.train
@@ -217,16 +221,65 @@ class TorchAdapter(Adapter):
             )
         self._need_optimizer()
         step, batches = self._training_step(), self._stream()
-        loss = None
+        keep = _copy if hasattr(self._the_script(), "GraphedStep") else _detached
+        kept = self._kept = []
         batches.take()
         start = time.monotonic_ns()
         for _ in range(steps):
-            loss = step(*next(batches))
+            kept.append(keep(step(*next(batches))))
             mark()
         _barrier()
+        probe = self._probe()
         end = time.monotonic_ns()
-        value = None if loss is None else float(loss)
-        return RunResult(end - start, value, wait=batches.take())
+        return RunResult(end - start, float(kept[-1]), wait=batches.take(), probe=probe)
+
+    def _probe(self) -> dict[str, float]:
+        import torch
+
+        if not self._trained:
+            return {}
+        first = [p.detach()[(0,) * p.dim()] for p in self._trained.values()]
+        return dict(zip(self._trained, torch.stack(first).tolist()))
+
+    def shown(self) -> Shown:
+        return Shown([float(loss) for loss in self._kept])
+
+    def restore(self) -> None:
+        import torch
+
+        graphed = hasattr(self._the_script(), "GraphedStep")
+        with torch.no_grad():
+            for name, tensor in self._tensors().items():
+                tensor.copy_(self._initial[name])
+        if not self._predicts and not _forget(self._optimizer):
+            if graphed:
+                raise AdapterError(
+                    f"{self._file()}: the optimizer of a GraphedStep cannot be reset "
+                    f"in place: {type(self._optimizer).__name__}"
+                )
+            self._optimizer = self._the_script().make_optimizer(self._model)
+            self._step = None
+        if not graphed:
+            self._model.zero_grad(set_to_none=True)
+        if self._scale is not None:
+            self._the_script().scaler.load_state_dict(self._scale)
+        _barrier()
+
+    def nudge(self, changes: Mapping[str, Array]) -> None:
+        import torch
+
+        with torch.no_grad():
+            for name, array in changes.items():
+                change = to_framework(array, self._names[name][0])
+                mine = self._tensor_named(name)
+                mine.add_(torch.from_numpy(change.copy()).to(mine.device))
+        _barrier()
+
+    def _tensor_named(self, name: str) -> Any:
+        tensor = self._trained.get(name)
+        if tensor is None:
+            raise AdapterError(f"the model of {self._file()} trains no '{name}'")
+        return tensor
 
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]
@@ -288,6 +341,7 @@ class TorchAdapter(Adapter):
         self._step = None
         self._functional_dropout = None
         self._data, self._initial, self._names = (), {}, {}
+        self._trained, self._kept = {}, []
 
     def _the_script(self) -> ModuleType:
         if self._script is None:
@@ -642,6 +696,33 @@ def _constant_zero(tensor: Any) -> bool:
 def _copy(loss: Any) -> Any:
     """A loss that later steps cannot overwrite (CUDA graphs reuse their outputs)."""
     return loss.detach().clone() if hasattr(loss, "detach") else loss
+
+
+def _detached(loss: Any) -> Any:
+    return loss.detach() if hasattr(loss, "detach") else loss
+
+
+def _forget(optimizer: Any) -> bool:
+    """Empties the state of an optimizer in place; False: another one is needed.
+
+    Compiled steps and captured graphs hold on to its tensors. Of these classes all
+    zeros is the state before the first step.
+    """
+    import torch
+
+    known = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.SGD)
+    if type(optimizer) not in known:
+        return False
+    if any(group.get("dampening", 0) for group in optimizer.param_groups):
+        return False
+    with torch.no_grad():
+        for state in optimizer.state.values():
+            for key, value in state.items():
+                if isinstance(value, torch.Tensor):
+                    value.zero_()
+                elif isinstance(value, (int, float)):
+                    state[key] = type(value)(0)
+    return True
 
 
 def _barrier() -> None:

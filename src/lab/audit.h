@@ -1,0 +1,88 @@
+#pragma once
+
+// Audits: whether the work that was timed is the work of the recipe. The gate proves what a script computes
+// while it is proven; an audit proves what it computed within one timed burst.
+//
+// 1. Before every burst the worker goes back to the initial weights and a fresh optimizer. After the lead-in
+//    steps, just before the clock starts, a few parameters are changed by random numbers that nobody knew
+//    before (a nudge). From there on the referee can continue in float64, and nobody else can know the result
+//    without computing it: not from an earlier burst, and not before the clock starts.
+// 2. Within the clock the worker answers element 0 of every trained parameter after the last update (a
+//    probe); after it, the losses of all steps.
+// 3. After bursts that are drawn once they are over, it shows all its parameters too.
+// 4. When the heat is over the referee computes the drawn bursts itself: losses, probe and parameters must be
+//    its own, as far as float32 allows.
+//
+// A script is asked for audited bursts by the same requests as for the others, so it cannot treat them
+// differently. What stays possible: computing the same numbers in another way, which is no cheat.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+#include "lab/trial.h"
+#include "referee/evaluate.h"
+
+namespace bakeoff::lab {
+
+// Changes of a few parameters: by ParamId; tensors without data where nothing changes.
+using Nudge = referee::Weights;
+
+// What a worker showed of one burst.
+struct ShownBurst {
+  size_t burst = 0;      // the number of the burst within its trial
+  int64_t position = 0;  // steps that its loop had made since the build when it went back
+  int64_t lead = 0;      // steps before the nudge
+  int64_t steps = 0;     // timed
+  Nudge nudge = {};
+  std::vector<double> losses = {};        // one a timed step; empty: the framework's loop shows none
+  std::optional<double> mean_loss = {};   // of all timed steps
+  std::map<std::string, double> probe = {};  // element 0 of every trained parameter, by name
+  std::filesystem::path state = {};       // safetensors, canonical; empty: it was not asked for
+};
+
+// How far float32 may be from the referee. The limits of a loss grow with the steps since the initial
+// weights, as rounding is amplified by every update.
+struct AuditTolerances {
+  double loss = 2e-5;          // of the first step, relative
+  double loss_growth = 4e-5;   // for each further step
+  double moved = 0.02;         // distance of the parameters, as a share of how far the referee's moved
+  double moved_growth = 2e-3;  // for each further step
+};
+
+// What every audit of a run needs.
+struct AuditGround {
+  ir::Workload workload = {};
+  ir::Training training = {};
+  std::filesystem::path data = {};  // safetensors
+  int64_t rows = 0;
+  referee::Weights initial = {};  // as every worker loads them
+};
+
+// Whether bursts of this recipe can be audited: trainings of the equalised track whose steps draw no random
+// numbers.
+bool can_audit(const ir::Workload& workload, const ir::Training& training);
+
+// `weights`: the file of initial weights.
+Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Training& training,
+                                      const std::filesystem::path& data, int64_t rows,
+                                      const std::filesystem::path& weights);
+
+// New random changes of the small parameters that are used first, large enough to show in every later number.
+// From the system's source of randomness: no seed of the recipe foretells them.
+Result<Nudge> draw_nudge(const AuditGround& ground);
+// Writes them for the worker, by name, float32.
+Status write_nudge(const AuditGround& ground, const Nudge& nudge, const std::filesystem::path& file);
+
+// Holds a burst against the referee's own. `precision`: the contender's group ("" or "float32": full).
+// Error: the referee could not compute it.
+Result<Audit> audit_burst(const AuditGround& ground, const ShownBurst& shown, const std::string& precision,
+                          const AuditTolerances& tolerances = {});
+
+}  // namespace bakeoff::lab
