@@ -192,7 +192,8 @@ class Cheats(unittest.TestCase):
             [s for r in results for s in r.cheats],
             [s for r in results for s in r.honest],
         )
-        print(result.table(title), file=sys.stderr, flush=True)
+        missed = sum(seen.missed for seen in result.cheats)
+        print(f"{title}: {missed} of {len(result.cheats)}", file=sys.stderr)
         for seen in result.cheats:
             with self.subTest(seen.name):
                 self.assertFalse(seen.missed or seen.broken, seen.line())
@@ -228,6 +229,7 @@ class Cheats(unittest.TestCase):
             part = cheats[first : first + together]
             scripts = {cheat.name: body + cheat.code for cheat in part}
             results.append(race(place, workload, honest, scripts, suffix=suffix))
+            print(results[-1].table(workload), file=sys.stderr, flush=True)
         self.settle(f"{contender} on {workload}", results)
         self.assertEqual(place.none_left(), {})
 
@@ -245,6 +247,9 @@ QUICK = {
     "film_unless_weights_were_set",
     "lazy_loss",
     "answers_made_up",
+    "film_of_every_start",
+    "honest_when_asked",
+    "film_before_answering",
 }
 
 
