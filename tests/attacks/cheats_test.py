@@ -105,7 +105,7 @@ def recipe(workload: str, contenders: Iterable[str], scenario: str = "train") ->
         optimizer=OPTIMIZERS[workload],
         budget="minutes = 6\nheats = 3\n",
         race="burst_seconds = 0.1\nbursts = 4\nparity_steps = 10\nmax_busy = 1\n"
-        "threads = 1\nstage_seconds = 60\n",
+        "threads = 1\nstage_seconds = 120\n",
     )
 
 

@@ -126,7 +126,12 @@ class Warm:
         code = WAITING.format(**names)
         self.process = subprocess.Popen(
             [str(python), "-c", code],
-            env={**variables, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "2"},
+            env={
+                **variables,
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not fork
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+            },
         )
         end = time.monotonic() + 120
         while not door.exists():
