@@ -97,9 +97,12 @@ class ParityRequest:
       `grads_in`; absent when that is None,
     - ``buffer/<name>``: buffers such as BatchNorm running statistics after that one
       training step,
-    - optionally ``activation/<layer>``.
+    - where `activations` asks for them and they can be had, ``activation/<layer>``: the
+      output of each layer that holds parameters. They say where a difference begins,
+      nothing else: layers used twice or fused with others show what they show.
 
-    Afterwards weights, buffers and optimizer are as they were before.
+    Afterwards weights, buffers and optimizer are as they were before; random numbers
+    go on, so that the next proof of a build with dropout draws other masks.
 
     After a build with `predict` the answer has ``output`` and, if one likes,
     ``activation/<layer>``, and nothing else: of the very step that `run` repeats, in
@@ -109,6 +112,7 @@ class ParityRequest:
     first: int
     count: int
     grads_in: Optional[Path]  # safetensors of canonical gradients
+    activations: bool = False
 
 
 @dataclass(frozen=True)

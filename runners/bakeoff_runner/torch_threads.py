@@ -13,3 +13,12 @@ def limit_threads(threads: int) -> None:
 
     if torch.get_num_threads() != threads:
         torch.set_num_threads(threads)
+
+
+def stay_eager() -> None:
+    """Passes over torch.compile and model.compile, where this torch can do so."""
+    import torch
+
+    set_stance = getattr(torch.compiler, "set_stance", None)
+    if set_stance is not None:
+        set_stance("force_eager")

@@ -291,7 +291,12 @@ class Worker:
             raise ProtocolError("'out' is missing")
         self._require_build()
         tensors = self._the_adapter().parity(
-            ParityRequest(batch[0], batch[1], _path(request, "grads_in"))
+            ParityRequest(
+                batch[0],
+                batch[1],
+                _path(request, "grads_in"),
+                _flag(request, "activations", False),
+            )
         )
         tensors = {name: _at_least_float32(array) for name, array in tensors.items()}
         write_safetensors(out, tensors)

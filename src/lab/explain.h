@@ -1,9 +1,9 @@
 #pragma once
 
-// Why a contender failed the gate: the referee tries known variants of the recipe; one that reproduces the
-// contender's numbers is the explanation, verified by having been computed.
+// Why a contender failed the gate: the referee trains in other ways (lab/ways.h). A way that reproduces all
+// that was seen of the contender, the prediction, loss, gradients, update, running statistics, the losses of
+// all steps and the parameters after them, is the explanation. One that reproduces a part of it is none.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,14 +18,13 @@ struct Answer {
   referee::Weights gradients = {};
   referee::Weights updated = {};
   referee::Weights buffers = {};
+  // Of the training steps; empty where none were asked for.
   std::vector<double> losses64 = {};
+  referee::Weights after64 = {};
 };
 
-// "matches: epsilon inside the root: sqrt(v + eps)"; empty if no variant matches.
-std::string explain_model(const GateJob& job, const Reference& reference, const Answer& answer);
-std::string explain_update(const GateJob& job, const Reference& reference, const Answer& answer);
-std::string explain_buffers(const GateJob& job, const Reference& reference, const Answer& answer,
-                            bool unbiased);
-std::string explain_losses(const GateJob& job, const Reference& reference, const Answer& answer);
+// "matches: epsilon inside the root: sqrt(v + eps)"; empty where no way reproduces the answer, or where it is
+// the recipe's. `unbiased`: the contender's running variances are declared to be the unbiased ones.
+std::string explain(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased);
 
 }  // namespace bakeoff::lab

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 
 #include "base/files.h"
 #include "lab/batch_hashes.h"
 #include "lab/explain.h"
+#include "lab/gate_dropout.h"
+#include "lab/gate_rounding.h"
 #include "lab/gate_variants.h"
 #include "lab/inputs.h"
 #include "referee/init.h"
@@ -88,22 +92,74 @@ struct Dump {
   }
 };
 
-// Outputs of layers that the contender offered, in graph order.
-void compare_activations(const GateJob& job, const Dump& dump, const Reference& reference, Group& group,
-                         const Tolerances& tolerances) {
+// As NCHW where it is NHWC, batch first where time is: what is compared is a layer's output, not its layout.
+Tensor arranged_as(const Tensor& tensor, const tensor::Shape& shape) {
+  if (tensor.shape == shape) return tensor;
+  const size_t rank = shape.size();
+  if (tensor.shape.size() != rank) return tensor;
+  for (const std::vector<size_t>& axes : {std::vector<size_t>{0, 3, 1, 2}, {1, 0, 2}}) {
+    bool fits = axes.size() == rank;
+    for (size_t a = 0; fits && a < rank; ++a) fits = tensor.shape[axes[a]] == shape[a];
+    if (!fits) continue;
+    Tensor out{.shape = shape, .data = std::vector<double>(tensor.data.size())};
+    std::vector<size_t> strides(rank, 1), at(rank, 0);
+    for (size_t a = rank - 1; a-- > 0;) strides[a] = strides[a + 1] * static_cast<size_t>(tensor.shape[a + 1]);
+    for (double& x : out.data) {
+      size_t from = 0;
+      for (size_t a = 0; a < rank; ++a) from += at[a] * strides[axes[a]];
+      x = tensor.data[from];
+      for (size_t a = rank; a-- > 0 && ++at[a] == static_cast<size_t>(shape[a]);) at[a] = 0;
+    }
+    return out;
+  }
+  return tensor;
+}
+
+std::string layer_of(const ir::Workload& workload, const ir::Node& node) {
+  const std::string& parameter = workload.parameters[static_cast<size_t>(node.params[0].param)].name;
+  return parameter.substr(0, parameter.rfind('.'));
+}
+
+// The first layer, in graph order, whose output differs; of those that the contender shows. A layer that is
+// used more than once, or fused with what follows, shows another output than the recipe's node: such a one
+// names no place while a later one agrees.
+std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Reference& reference) {
+  std::map<std::string, int> uses;
+  for (const ir::Node& node : job.workload.nodes) {
+    if (!node.params.empty()) ++uses[layer_of(job.workload, node)];
+  }
+  std::string first;
   for (size_t n = 0; n < job.workload.nodes.size(); ++n) {
     const ir::Node& node = job.workload.nodes[n];
-    if (node.params.empty()) continue;
-    const std::string& parameter = job.workload.parameters[static_cast<size_t>(node.params[0].param)].name;
-    const std::string layer = parameter.substr(0, parameter.rfind('.'));
-    const std::string name = "activation/" + layer;
-    if (dump.file.find(name) == nullptr) continue;
+    if (node.params.empty() || uses[layer_of(job.workload, node)] > 1) continue;
+    const std::string layer = layer_of(job.workload, node);
+    if (dump.file.find("activation/" + layer) == nullptr) continue;
     const auto value = static_cast<size_t>(job.workload.output_of(static_cast<int>(n)));
     const auto* expected = std::get_if<Tensor>(&reference.at.activations[value]);
-    if (expected == nullptr || dump.get(name).shape != expected->shape) continue;
-    group.compare("output of " + layer, tensor::relative_distance(dump.get(name), *expected),
-                  tolerances.output64);
+    if (expected == nullptr) continue;
+    const Tensor seen = arranged_as(dump.get("activation/" + layer), expected->shape);
+    if (seen.shape != expected->shape) continue;
+    const bool same = tensor::relative_distance(seen, *expected) <= Tolerances().output64;
+    if (same)
+      first.clear();
+    else if (first.empty())
+      first = layer;
   }
+  return first;
+}
+
+// Asks once more, with the outputs of layers: where a wrong prediction begins. Empty: nobody can tell.
+std::string locate(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".layers.safetensors");
+  std::string layer;
+  if (worker.parity(0, job.training.batch, {}, out, true)) {
+    if (auto file = tensor::SafetensorsFile::open(out))
+      layer = first_wrong_layer(job, Dump{std::move(*file)}, reference);
+  }
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  return layer;
 }
 
 Answer read_answer(const ir::Workload& workload, const Dump& dump) {
@@ -166,23 +222,26 @@ std::string explain_prediction(const GateJob& job, const Reference& reference, c
   return same ? "matches: the model in training mode, BatchNorm with the statistics of the batch" : "";
 }
 
-void compare_prediction(const GateJob& job, const Reference& reference, const Dump& dump,
-                        const Answer& answer, Parity& parity, const Tolerances& t) {
-  Group group(parity, "float64 prediction", t.output64);
-  compare_activations(job, dump, reference, group, t);
-  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
-  if (!group.passed()) parity.explanation = explain_prediction(job, reference, answer);
+// "the prediction has shape [8,3,1], the recipe's has [8,3]"; empty where shapes agree.
+std::string shape_words(const std::string& what, const Tensor& seen, const Tensor& expected) {
+  if (seen.shape == expected.shape && seen.data.size() == expected.data.size()) return "";
+  if (seen.data.empty() && !expected.data.empty()) return what + " is missing from the answer";
+  return fmt::format("{} has shape {}, the recipe's has {}", what, tensor::to_text(seen.shape),
+                     tensor::to_text(expected.shape));
 }
 
-void compare_all(const GateJob& job, const Reference& reference, const GateContender& contender,
-                 const Dump& dump, const Answer& answer, Parity& parity, const Tolerances& t) {
-  bool model = true, update = true, buffers = true;
-  {
-    Group group(parity, "float64 prediction", t.output64);
-    compare_activations(job, dump, reference, group, t);
-    group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
-    model = group.passed();
-  }
+void compare_prediction(const Reference& reference, const Answer& answer, Parity& parity,
+                        const Tolerances& t) {
+  Group group(parity, "float64 prediction", t.output64);
+  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+}
+
+// False where prediction, loss or gradients differ.
+bool compare_one_step(const GateJob& job, const Reference& reference, const GateContender& contender,
+                      const Answer& answer, Parity& parity, const Tolerances& t) {
+  bool model = true;
+  compare_prediction(reference, answer, parity, t);
+  model = parity.checks.back().passed;
   {
     Group group(parity, "float64 loss", t.loss64);
     group.compare("loss", relative(answer.loss, reference.at.loss));
@@ -196,19 +255,81 @@ void compare_all(const GateJob& job, const Reference& reference, const GateConte
   {
     Group group(parity, "optimizer update", t.update64);
     compare_updates(job, reference, answer, group);
-    update = group.passed();
   }
   {
     Group group(parity, "running statistics", t.buffer64);
     compare_buffers(job, reference, answer, contender.unbiased_running_var, group);
-    buffers = group.passed();
   }
-  std::vector<std::string> why;
-  if (!model) why.push_back(explain_model(job, reference, answer));
-  if (!update) why.push_back(explain_update(job, reference, answer));
-  if (!buffers) why.push_back(explain_buffers(job, reference, answer, contender.unbiased_running_var));
-  std::erase(why, "");
-  parity.explanation = fmt::format("{}", fmt::join(why, "; "));
+  return model;
+}
+
+// The layer that the gradients say: the backward pass comes from the loss, so the last parameter in the
+// graph's order that differs is the first that it met.
+std::string gradients_say(const GateJob& job, const Reference& reference, const Answer& answer,
+                          const Tolerances& t) {
+  double largest = 0;
+  for (const Tensor& g : reference.at.gradients) largest = std::max(largest, tensor::norm(g));
+  std::string last;
+  bool agree_after = false;
+  for (const ir::Node& node : job.workload.nodes) {
+    for (const ir::Slot& slot : node.params) {
+      const auto id = static_cast<size_t>(slot.param);
+      if (!ir::trainable(job.workload.parameters[id])) continue;
+      const Tensor& expected = reference.at.gradients[id];
+      const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
+      const bool same = distance(answer.gradients[id], expected) / scale <= t.gradient64;
+      if (!same) last = job.workload.parameters[id].name;
+      agree_after = same;
+    }
+  }
+  return last.empty() || !agree_after ? "" : fmt::format("gradients of all later parameters than {} agree", last);
+}
+
+// Parameters after training steps, as a share of how far they should have moved.
+void compare_moves(const GateJob& job, const Dump& dump, const referee::Weights& from,
+                   const referee::Weights& expected, const std::vector<double>& noise, double limit,
+                   Group& group) {
+  double moved = 0, count = 0;
+  for (size_t id = 0; id < expected.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    moved += sum_apart(expected[id], from[id]);
+    count += static_cast<double>(expected[id].data.size());
+  }
+  const double mean = moved / std::max(count, 1.0);  // of an element of the whole model
+  for (size_t id = 0; id < expected.size(); ++id) {
+    const ir::Parameter& p = job.workload.parameters[id];
+    if (!ir::trainable(p)) continue;
+    // A parameter that should hardly move is held against the others' moves.
+    const double scale = std::max({sum_apart(expected[id], from[id]),
+                                   1e-4 * mean * static_cast<double>(expected[id].data.size()), kLeast});
+    group.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected[id]) / scale,
+                  limit + 10 * noise[id] / scale);
+  }
+}
+
+// What the worker's parameters have become, under canonical names.
+std::optional<Dump> state_of(Worker& worker, const GateJob& job, const GateContender& contender) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
+  if (!worker.state(out)) return std::nullopt;
+  auto file = tensor::SafetensorsFile::open(out);
+  std::error_code ignored;
+  fs::remove(out, ignored);  // what is open stays readable
+  if (!file) return std::nullopt;
+  return Dump{std::move(*file)};
+}
+
+std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path& gradients,
+                             const fs::path& out, Parity& parity) {
+  if (!worker.parity(0, job.training.batch, gradients, out)) {
+    parity.failure = worker.failure();
+    return std::nullopt;
+  }
+  auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return std::nullopt;
+  }
+  return Dump{std::move(*file)};
 }
 
 // By a worker that has built the contender as it will be timed.
@@ -246,47 +367,59 @@ bool keeps_compilations(const Contender& contender) {
 
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
               bool train, Parity& parity, const Tolerances& tolerances) {
+  const bool predicts = job.training.predicts();
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
   Texts effective64;
   worker.build({.script = contender.script,
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = job.training.predicts(),  // which must be without effect there
-                .predict = job.training.predicts()},
+                .dropout = predicts,  // which must be without effect there
+                .predict = predicts},
                effective64);
-  const fs::path gradients = job.training.predicts() ? fs::path() : reference.gradients_file;
-  if (!worker.parity(0, job.training.batch, gradients, out)) {
-    parity.failure = worker.failure();
-    return;
-  }
-  auto file = tensor::SafetensorsFile::open(out);
-  if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
-    return;
-  }
-  const Dump dump{std::move(*file)};
-  Answer answer = read_answer(job.workload, dump);
-  if (job.training.predicts()) {
-    compare_prediction(job, reference, dump, answer, parity, tolerances);
-  } else {
-    compare_all(job, reference, contender, dump, answer, parity, tolerances);
-  }
+  const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
   std::error_code ignored;
   fs::remove(out, ignored);
-  if (!train || job.training.predicts()) return;
-  const auto losses = worker.losses(kSteps64);
-  if (!losses) {
-    parity.failure = worker.failure();
-    return;
+  if (!dump) return;
+  Answer answer = read_answer(job.workload, *dump);
+  bool model = true;
+  if (predicts) {
+    compare_prediction(reference, answer, parity, tolerances);
+    model = parity.checks.back().passed;
+  } else {
+    model = compare_one_step(job, reference, contender, answer, parity, tolerances);
   }
-  answer.losses64 = losses->losses;
-  Group group(parity, "float64 training steps", tolerances.losses64);
-  for (size_t k = 0; k < losses->losses.size(); ++k) {
-    group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+  if (train && !predicts) {
+    const auto losses = worker.losses(kSteps64);
+    const auto state = losses ? state_of(worker, job, contender) : std::nullopt;
+    if (!state) {
+      parity.failure = worker.failure();
+      return;
+    }
+    answer.losses64 = losses->losses;
+    for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
+    {
+      Group group(parity, "float64 training steps", tolerances.losses64);
+      for (size_t k = 0; k < losses->losses.size(); ++k) {
+        group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+      }
+    }
+    Group group(parity, "float64 parameters", tolerances.moved64);
+    compare_moves(job, *state, reference.weights, reference.after64, reference.noise64, tolerances.moved64,
+                  group);
   }
-  if (!group.passed() && parity.explanation.empty())
-    parity.explanation = explain_losses(job, reference, answer);
+  if (parity.diverges_at.empty()) return;
+  if (parity.diverges_at == "prediction") {
+    const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
+    const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";
+    if (!layer.empty()) parity.diverges_at = "output of " + layer;
+    parity.explanation = words;
+  }
+  if (!parity.explanation.empty()) return;
+  parity.explanation = predicts ? explain_prediction(job, reference, answer)
+                                : explain(job, reference, answer, contender.unbiased_running_var);
+  if (parity.explanation.empty() && !model && !predicts)
+    parity.explanation = gradients_say(job, reference, answer, tolerances);
 }
 
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
@@ -298,12 +431,69 @@ Parity prove_float64(const GateJob& job, const Reference& reference, const GateC
   if (const auto imported = worker->import()) {
     parity.effective = imported->effective, parity.versions = imported->versions;
   }
-  // Compiling the float64 step anew would cost such a one 20 s and prove nothing more.
-  const bool train = job.training.track == ir::Track::kEqualised && !keeps_compilations(contender.contender);
+  const bool train = job.training.track == ir::Track::kEqualised;
   prove_in(*worker, job, reference, contender, train, parity, tolerances);
   worker->close();
   return parity;
 }
+
+namespace {
+
+// Prediction and gradients of the first batch in float32: who rounds to fewer bits is further away.
+void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
+                     const GateContender& contender, Parity& parity, const Tolerances& t) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
+  const auto dump = proof_of(worker, job, {}, out, parity);
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  if (!dump) return;
+  const Answer answer = read_answer(job.workload, *dump);
+  {
+    Group group(parity, "float32 prediction", t.output32);
+    group.compare("float32 prediction",
+                  tensor::relative_distance(answer.prediction, reference.at32.prediction),
+                  std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
+  }
+  double largest = 0;
+  for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
+  Group group(parity, kGradients32, t.gradient32);
+  for (size_t id = 0; id < answer.gradients.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const Tensor& expected = reference.at32.gradients[id];
+    const double norm = std::max(tensor::norm(expected), kLeast);
+    // Of a gradient that is zero by mathematics rounding is all there is.
+    const double scale = std::max(norm, 1e-3 * largest);
+    const double rounding = reference.rounding.gradients[id] * norm / scale;
+    group.compare("float32 grad/" + job.workload.parameters[id].name,
+                  distance(answer.gradients[id], expected) / scale,
+                  std::max(t.gradient32, t.rounding_factor * rounding));
+  }
+}
+
+void prove_steps32(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender, Parity& parity, const Tolerances& t) {
+  const auto losses = worker.losses(job.steps);
+  if (!losses) return;
+  parity.losses = losses->losses;
+  parity.first_step_cold_ns = losses->first_ns;
+  const auto state = state_of(worker, job, contender);
+  {
+    Group group(parity, "float32 losses", t.losses32_first);
+    for (size_t k = 0; k < losses->losses.size(); ++k) {
+      group.compare(fmt::format("float32 loss of step {}", k),
+                    relative(losses->losses[k], reference.losses32[k]),
+                    t.losses32_first + static_cast<double>(k) * t.losses32_growth);
+    }
+  }
+  if (state) {
+    Group group(parity, "float32 parameters", t.moved32);
+    compare_moves(job, *state, reference.initial, reference.after32, reference.noise32, t.moved32, group);
+  }
+  if (!is_variant(contender)) prove_batches(worker, job, reference, parity);
+  if (worker.ok()) prove_precision(worker, job, reference, contender, parity, t);
+}
+
+}  // namespace
 
 void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
                    Parity& parity, const Tolerances& tolerances) {
@@ -319,22 +509,19 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
                  .dropout = job.training.predicts(),
                  .predict = job.training.predicts()},
                 parity.effective);
+  const bool right = parity.diverges_at.empty();
   if (job.training.predicts()) {
     prove_prediction32(*worker, job, reference, contender, parity, tolerances);
-  } else if (const auto losses = worker->losses(job.steps)) {
-    parity.losses = losses->losses;
-    parity.first_step_cold_ns = losses->first_ns;
-    Group group(parity, "float32 losses", tolerances.losses32_first);
-    for (size_t k = 0; k < losses->losses.size(); ++k) {
-      group.compare(fmt::format("float32 loss of step {}", k),
-                    relative(losses->losses[k], reference.losses32[k]),
-                    tolerances.losses32_first + static_cast<double>(k) * tolerances.losses32_growth);
-    }
-    if (!is_variant(contender)) prove_batches(*worker, job, reference, parity);
-    if (!worker->ok()) parity.failure = worker->failure();
   } else {
-    parity.failure = worker->failure();
+    prove_steps32(*worker, job, reference, contender, parity, tolerances);
+    if (right && !parity.diverges_at.empty() && parity.explanation.empty()) {
+      parity.explanation =
+          "in float64 it is the recipe, in float32 it is further away than rounding to float32 explains: lower "
+          "precision (bfloat16, float16, TF32), or another computation in float32 alone";
+    }
+    if (worker->ok() && !parity.failure) prove_dropout(*worker, job, reference, contender, parity);
   }
+  if (!worker->ok()) parity.failure = worker->failure();
   worker->close();
 }
 

@@ -3,13 +3,18 @@
 // The parity gate: does a contender compute what the recipe says? Proven before any clock starts.
 //
 // 1. float64, from perturbed weights, on one batch: prediction, loss, every gradient, running statistics, and
-// the
-//    parameters after one optimizer update from given gradients, against the referee.
-// 2. float64, the contender's own training step: the losses of a few steps. Rounding is out of the way, so
-// any
-//    other meaning of optimizer or state shows.
-// 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step; and the
-//    hash of every batch of an epoch, as its own pipeline delivers them (lab/batch_hashes.h).
+//    the parameters after one optimizer update from given gradients, against the referee.
+// 2. float64, the contender's own training step: the losses of a few steps, and the parameters after them, as
+//    a share of how far they have moved. Rounding is out of the way, so any other meaning of optimizer or
+//    state shows, at any learning rate.
+// 3. float32, from the recipe's initial weights, exactly as it will be timed: the loss of every step, the
+//    parameters after them, and the hash of every batch of an epoch, as its own pipeline delivers them
+//    (lab/batch_hashes.h). Then prediction and gradients of the first batch: a contender that rounds more
+//    than float32 does is another contender (lab/gate_variants.h).
+// 4. float32, with the recipe's dropout: predictions, loss and gradients over many draws of masks, compared
+//    with the referee's own draws (lab/gate_dropout.h).
+//
+// Results decide. Outputs of layers are asked for where a result differs, to say where that begins.
 //
 // In the scenario "predict" there is less to prove, and with the running statistics instead of the batch's:
 // 1. float64, from perturbed weights: the prediction of one batch against the referee's.
@@ -26,6 +31,7 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
+#include "lab/gate_dropout.h"
 #include "lab/trial.h"
 #include "lab/worker.h"
 #include "referee/evaluate.h"
@@ -38,24 +44,40 @@ struct GateJob {
   ir::Training training = {};
   std::filesystem::path data = {};    // safetensors, raw values
   int64_t rows = 0;                   // in it
-  int64_t steps = 10;                 // float32 losses
+  int64_t steps = 10;                 // in float32
   std::filesystem::path folder = {};  // for the files below; exists
+};
+
+// How far rounding every value to float32 moves what the referee computes: relative distances.
+struct RoundingDistance {
+  double prediction = 0;
+  std::vector<double> gradients = {};  // by ParamId
 };
 
 // What the referee says, computed once for all contenders.
 struct Reference {
-  referee::Weights weights = {};          // perturbed, rounded to float32: step 1 and 2 start here
-  referee::Inputs batch = {};             // rows [0, training.batch)
-  referee::Evaluation at = {};            // at `weights`; to predict without gradients, in inference mode
-  tensor::Tensor prediction32 = {};       // to predict: in float64 from the initial weights
-  referee::Weights updated = {};          // after one update from at.gradients
-  std::vector<double> losses64 = {};      // step 2
-  std::vector<double> losses32 = {};      // step 3, in float64 from the initial weights
+  referee::Weights weights = {};      // perturbed, rounded to float32: step 1 and 2 start here
+  referee::Weights initial = {};      // the recipe's, rounded to float32: step 3 starts here
+  referee::Inputs batch = {};         // rows [0, training.batch)
+  referee::Evaluation at = {};        // at `weights`; to predict without gradients, in inference mode
+  referee::Evaluation at32 = {};      // at `initial`
+  RoundingDistance rounding = {};     // of at32
+  tensor::Tensor prediction32 = {};   // to predict: in float64 from the initial weights
+  referee::Weights updated = {};      // after one update from at.gradients
+  std::vector<double> losses64 = {};  // step 2
+  std::vector<double> losses32 = {};  // step 3, in float64 from the initial weights
+  // Parameters after those steps. By ParamId beside them: the sum over elements of how far rounding of the
+  // gradients alone moves a parameter (lab/gate_rounding.h).
+  referee::Weights after64 = {}, after32 = {};
+  std::vector<double> noise64 = {}, noise32 = {};
   std::vector<std::string> batches = {};  // step 3: hashes
+  DropoutReference dropout = {};      // step 4, from `weights`
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};
 };
 
-inline constexpr int64_t kSteps64 = 3;  // two updates: the second has the first one's state
+// Steps in float64: what an optimizer keeps (momentum, second moments, a maximum of them) shows from the
+// second update on.
+inline constexpr int64_t kSteps64 = 4;
 
 // Tolerances: relative, of a tensor's norm (Frobenius) or of a loss.
 struct Tolerances {
@@ -65,6 +87,8 @@ struct Tolerances {
   double update64 = 1e-8;
   double buffer64 = 1e-8;
   double losses64 = 1e-8;
+  // Parameters after the float64 steps: of the sum of absolute moves. Beside it ten times what rounding does.
+  double moved64 = 1e-8;
   // float32 loss of step k: first + k * growth. Rounding noise is amplified by every update.
   double losses32_first = 1e-5;
   double losses32_growth = 2e-5;
@@ -73,7 +97,16 @@ struct Tolerances {
   // 11 bits of TF32 or float16 loses about 3e-4, one in bfloat16 2e-3: the tolerance lies between, a factor 6
   // below.
   double output32 = 5e-5;
+  // float32 gradients of the first batch, each of its norm: the same reasoning. Where the referee's own values
+  // rounded to float32 are further away than a `rounding_factor`th of this, the factor times that.
+  double gradient32 = 5e-5;
+  double rounding_factor = 16;
+  // Parameters after the float32 steps: of the sum of absolute moves, beside ten times what rounding does.
+  double moved32 = 2e-3;
 };
+
+// The check of gradients in float32, whose error is shown as the contender's distance.
+inline constexpr const char* kGradients32 = "float32 gradients";
 
 Result<Reference> make_reference(const GateJob& job);
 

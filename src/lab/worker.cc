@@ -258,11 +258,12 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
 }
 
 bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
-                    const std::filesystem::path& out) {
+                    const std::filesystem::path& out, bool activations) {
   return ask(*impl_, failure_, "parity",
              {{"op", "parity"},
               {"batch", {first, count}},
               {"grads_in", path_or_null(grads_in)},
+              {"activations", activations},
               {"out", out.string()}})
       .has_value();
 }

@@ -99,9 +99,10 @@ class Worker {
   std::optional<Imported> import();
   // Gives the nanoseconds; effective settings are added to `effective`.
   std::optional<int64_t> build(const Build& build, Texts& effective);
-  // Writes canonical tensors to `out`. `grads_in` may be empty.
+  // Writes canonical tensors to `out`. `grads_in` may be empty. `activations`: outputs of layers too, where
+  // they can be had.
   bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
-              const std::filesystem::path& out);
+              const std::filesystem::path& out, bool activations = false);
   std::optional<Losses> losses(int64_t steps);
   // SHA-256 of the first batches that training reads, by whatever pipeline it has (lab/batch_hashes.h).
   // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.

@@ -55,6 +55,10 @@ Status check_batch_statistics(const ir::Workload& workload, const std::vector<ir
   return Done{};
 }
 
+void round_to_float32(Tensor& tensor) {
+  for (double& x : tensor.data) x = static_cast<double>(static_cast<float>(x));
+}
+
 // One forward and one backward sweep.
 class Sweep {
  public:
@@ -145,6 +149,7 @@ void Sweep::backward() {
     const ir::Node& node = workload_.nodes[n];
     Tensor& grad = of_values[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))];
     if (grad.data.empty()) continue;  // nothing trained above, or nobody reads it
+    if (options_.round_to_float32) round_to_float32(grad);
     to.inputs.clear();
     for (const ir::ValueId input : node.inputs) {
       Tensor* place = nullptr;
@@ -163,6 +168,8 @@ Evaluation Sweep::run() {
   start_statistics();
   for (size_t n = 0; n < workload_.nodes.size(); ++n) {
     made_[n] = find_functions(workload_.nodes[n].op)->forward(context(n));
+    if (options_.round_to_float32 && std::holds_alternative<Tensor>(made_[n]))
+      round_to_float32(std::get<Tensor>(made_[n]));
   }
   result_.loss = std::get<Tensor>(made_.back()).data[0];
   if (options_.gradients) backward();

@@ -28,11 +28,21 @@ struct DropoutMasks {
   uint64_t step = 0;
 };
 
+// What ports do otherwise and no attribute of the ops says.
+struct Deviations {
+  double label_smoothing = 0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
+  double attention_scale = 1;  // of the products of queries and keys, beside 1 / sqrt D
+};
+
 struct EvalOptions {
   bool train = true;  // batch statistics in batch_norm, dropout if masks are given
   bool gradients = true;
   bool activations = false;                  // keep every value
   std::optional<DropoutMasks> dropout = {};  // none: dropout passes its input on
+  // Rounds every value and every gradient of a value to float32 once it is complete: about what a computation
+  // in float32 loses at least.
+  bool round_to_float32 = false;
+  Deviations deviations = {};
   int threads = 2;
 };
 

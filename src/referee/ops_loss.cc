@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "referee/ops.h"
 
@@ -29,7 +30,12 @@ AnyTensor softmax_cross_entropy(const NodeContext& c) {
   for (size_t r = 0; r < labels.size(); ++r) {
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     const LogSum log(row, classes);
-    sum += log.log_sum + (log.top - row[labels[r]]);
+    double target = row[labels[r]];
+    if (const double smooth = c.options.deviations.label_smoothing; smooth != 0) {
+      const double all = std::accumulate(row, row + classes, 0.0);
+      target = (1 - smooth) * target + smooth * all / static_cast<double>(classes);
+    }
+    sum += log.log_sum + (log.top - target);
   }
   return Tensor{{}, {sum * weight(c, labels.size())}};
 }
@@ -42,13 +48,15 @@ void softmax_cross_entropy_backward(const NodeContext& c, const Tensor&, const T
   const std::vector<int64_t>& labels = c.integers(1).data;
   const int64_t classes = logits.shape.back();
   const double factor = grad.data[0] * weight(c, labels.size());
+  const double smooth = c.options.deviations.label_smoothing;
   for (size_t r = 0; r < labels.size(); ++r) {
     const double* const row = logits.data.data() + static_cast<int64_t>(r) * classes;
     double* const dx = to.inputs[0]->data.data() + static_cast<int64_t>(r) * classes;
     const LogSum log(row, classes);
     for (int64_t i = 0; i < classes; ++i) {
       const double p = std::exp(row[i] - log.top - log.log_sum);
-      dx[i] += factor * (p - (i == labels[r] ? 1 : 0));
+      const double target = (i == labels[r] ? 1 - smooth : 0) + smooth / static_cast<double>(classes);
+      dx[i] += factor * (p - target);
     }
   }
 }

@@ -46,7 +46,7 @@ struct Heads {
         keys(c.input(1).shape[1]),
         heads(c.shape[2]),
         width(c.shape[3]),
-        scale(1 / std::sqrt(static_cast<double>(width))),
+        scale(c.options.deviations.attention_scale / std::sqrt(static_cast<double>(width))),
         causal(c.node.flag("causal")),
         last(c.inputs.size() == 4 ? &c.integers(3) : nullptr),
         query_rows(strided(queries, heads * width)),

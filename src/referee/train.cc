@@ -9,7 +9,13 @@ Result<TrainingRun> train(const ir::Workload& workload, const ir::Optimizer& opt
   for (size_t k = 0; k < batches.size(); ++k) {
     EvalOptions eval{.threads = options.threads};
     if (options.dropout_seed) eval.dropout = DropoutMasks{.seed = *options.dropout_seed, .step = k};
-    TRY(Evaluation e, evaluate(workload, run.weights, batches[k], eval));
+    Evaluation e;
+    if (k == 0 && options.first != nullptr) {
+      e = *options.first;
+    } else {
+      TRY(e, evaluate(workload, run.weights, batches[k], eval));
+    }
+    if (options.watch) options.watch(k, e);
     run.losses.push_back(e.loss);
     step(optimizer, e.gradients, run.state, run.weights);
     Weights& statistics =

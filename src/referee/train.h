@@ -2,6 +2,7 @@
 
 // The exact loss sequence: what the first steps of a training in lower precision are compared with.
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,6 +19,10 @@ struct TrainOptions {
   VarianceForm running_variance = VarianceForm::kUnbiased;
   std::optional<uint64_t> dropout_seed = {};  // masks of DropoutMasks{seed, step}; none: no dropout
   int threads = 2;
+  // The evaluation of the first step, where it is known already.
+  const Evaluation* first = nullptr;
+  // Called with each step's number and evaluation, before the update.
+  std::function<void(size_t, const Evaluation&)> watch = {};
 };
 
 struct TrainingRun {

@@ -133,6 +133,8 @@ class JaxAdapter(Adapter):
         self._fresh: Any = None  # the initial state on the host
         self._kept: list[Any] = []  # what the calls of the last run gave as losses
         self._first: Any = None  # compiled: element 0 of every parameter
+        self._proof: Any = None  # compiled
+        self._key: Any = None  # of the next proof: what the last one left
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -192,19 +194,25 @@ class JaxAdapter(Adapter):
 
         batch = self._rows(request.first, request.count)
         if self._predicts:
-            return {"output": self._prediction(batch)}
+            found = self._prediction_activations(batch) if request.activations else {}
+            return {"output": self._prediction(batch), **found}
         state = self._initial()
+        if self._key is not None:
+            state = state.replace(key=self._key)
         given = None
         if request.grads_in is not None:
             self._need_optimizer()
             given = self._gradients(state, read_safetensors(request.grads_in))
         output, loss, grads, after = self._prove(state, batch, given)
+        self._key = after.get("key")
         tensors = {"output": self._canonical_output(output), "loss": np.array(loss)}
         tensors.update(self._canonical_all("grad", grads))
         if after.get("stats") is not None:
             tensors.update(self._canonical_all("buffer", after.get("stats")))
         if given is not None:
             tensors.update(self._canonical_all("update", after.get("params")))
+        if request.activations:
+            tensors.update(self._activations(state, batch))
         self._state, self._batches = self._initial(), None
         return tensors
 
@@ -336,6 +344,7 @@ class JaxAdapter(Adapter):
         self._fresh = self._first = None
         self._kept = []
         self._data, self._names, self._output_perm = (), {}, None
+        self._proof = self._key = None
 
     def _the_script(self) -> ModuleType:
         if self._script is None:
@@ -635,8 +644,10 @@ class JaxAdapter(Adapter):
             loss, grads, after = self._one_step(state, batch, given)
             return output, loss, grads, after.carry
 
+        if self._proof is None:
+            self._proof = jax.jit(proof)
         try:
-            made = jax.jit(proof)(state.carry, batch, given)
+            made = self._proof(state.carry, batch, given)
         except jax.errors.ConcretizationTypeError:  # the step is no pure function
             made = proof(state.carry, batch, given)
         output, loss, grads, carry = made
@@ -648,6 +659,53 @@ class JaxAdapter(Adapter):
         while isinstance(output, tuple):  # (prediction, stats), (prediction, target)
             output = output[0]
         return output
+
+    def _activations(self, state: _State, batch: tuple[Any, ...]) -> dict[str, Array]:
+        return self._layers(
+            lambda params: self._output(state.replace(params=params), batch),
+            state.get("params"),
+        )
+
+    def _prediction_activations(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+        assert self._state is not None
+        step = self._the_script().predict_step
+        step = getattr(step, "__wrapped__", step)
+        return self._layers(
+            lambda params: step(params, *batch), self._state.get("params")
+        )
+
+    def _layers(self, model: Callable[[Any], Any], params: Any) -> dict[str, Array]:
+        """The first value that depends on all parameters of a layer, op by op."""
+        import jax
+        import numpy as np
+
+        leaves, _ = jax.tree_util.tree_flatten_with_path(params)
+        layer_of = {e.target: n.rpartition(".")[0] for n, (e, _) in self._names.items()}
+        owners = [layer_of.get(_dotted(path), "") for path, _ in leaves]
+        needed = {owner: {i for i, o in enumerate(owners) if o == owner} for owner in owners}
+        closed = jax.make_jaxpr(model)(params)
+        values: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
+        values.update(zip(closed.jaxpr.invars, [leaf for _, leaf in leaves]))
+        sources = {variable: {i} for i, variable in enumerate(closed.jaxpr.invars)}
+        found: dict[str, Array] = {}
+
+        def read(atom: Any) -> Any:
+            return atom.val if hasattr(atom, "val") else values[atom]
+
+        for equation in closed.jaxpr.eqns:
+            known = [a for a in equation.invars if not hasattr(a, "val")]
+            depends = set().union(*(sources.get(a, set()) for a in known))
+            functions, settings = equation.primitive.get_bind_params(equation.params)
+            made = equation.primitive.bind(
+                *functions, *map(read, equation.invars), **settings
+            )
+            made = made if equation.primitive.multiple_results else [made]
+            for variable, value in zip(equation.outvars, made):
+                values[variable], sources[variable] = value, depends
+            for owner, all_of_it in needed.items():
+                if owner and owner not in found and all_of_it <= depends:
+                    found[owner] = np.array(max(made, key=lambda v: v.size))
+        return {f"activation/{owner}": value for owner, value in found.items()}
 
     def _canonical_output(self, output: Any) -> Array:
         import numpy as np

@@ -102,6 +102,8 @@ class KerasAdapter(Adapter):
         self._steps_per_execution = 1
         self._position = 0  # steps into the data
         self._initial: list[tuple[Any, Array]] = []
+        # States of the generators of random numbers, as the last proof left them.
+        self._drawn: list[tuple[Any, Array]] = []
         # Canonical name -> its Keras variable, where it is kept, its canonical shape.
         self._names: dict[str, tuple[Any, LayoutEntry, tuple[int, ...]]] = {}
         self._output = LayoutEntry("output")
@@ -172,11 +174,12 @@ class KerasAdapter(Adapter):
         library = self._library
         x, y = library.map(library.tensor, self._rows(request.first, request.count))
         before = self._state()
-        self._restore(self._initial)
+        self._restore([*self._initial, *self._drawn])  # random numbers go on
         try:
             tensors = self._one_pass(x, y)
-            self._restore(self._initial)
-            tensors.update(self._activations(x))
+            if request.activations:
+                self._restore(self._initial)
+                tensors.update(self._activations(x))
             if request.grads_in is not None:
                 self._restore(self._initial)
                 tensors.update(self._update(read_safetensors(request.grads_in)))
@@ -314,6 +317,7 @@ class KerasAdapter(Adapter):
             unload_script(self._script)
         self._script = self._model = self._x = self._y = self._batches = None
         self._initial, self._names, self._position = [], {}, 0
+        self._drawn = []
 
     def _the_script(self) -> ModuleType:
         if self._script is None:
@@ -525,7 +529,11 @@ class KerasAdapter(Adapter):
         model = self._model
         found = self._gradients(x, y)
         by_id = {id(v): g for v, g in zip(model.trainable_variables, found.grads)}
-        after = {id(v): b for v, b in zip(model.non_trainable_variables, found.buffers)}
+        others = list(zip(model.non_trainable_variables, found.buffers))
+        self._drawn = [
+            (v, b) for v, b in others if "seed_generator" in self._library.path(v)
+        ]
+        after = {id(v): b for v, b in others}
         output = self._canonical_output(found.output)
         tensors = {"loss": np.array(found.loss), "output": output}
         for name, (variable, entry, shape) in self._names.items():

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
 from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
-from bakeoff_runner.torch_threads import limit_threads
+from bakeoff_runner.torch_threads import limit_threads, stay_eager
 from bakeoff_runner.transfers import (
     Device,
     jax_device,
@@ -271,6 +271,8 @@ class TorchBackend(Backend):
     def prepare(self, dtype: str, threads: int) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         limit_threads(threads)
+        if dtype == "float64":
+            stay_eager()
 
     def versions(self) -> dict[str, str]:
         import torch

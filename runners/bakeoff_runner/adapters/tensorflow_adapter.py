@@ -152,9 +152,10 @@ class TensorFlowAdapter(Adapter):
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
         if self._predicts:
-            return {"output": self._prediction(batch)}
+            found = self._layers(batch) if request.activations else {}
+            return {"output": self._prediction(batch), **found}
         self._reset()
-        tensors = {"output": self._output(batch)}
+        tensors = self._layers(batch) if request.activations else {}
         self._reset()
         tensors.update(self._one_step(batch))
         for name in self._names:
@@ -512,12 +513,48 @@ class TensorFlowAdapter(Adapter):
 
     # The proof.
 
-    def _output(self, batch: tuple[Any, ...]) -> Array:
+    def _layers(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+        """The first tensor of the model's graph that depends on all of a layer."""
         import numpy as np
+        import tensorflow as tf
 
+        handles = {id(v.handle): n for n in self._names for v in [self._variable(n)]}
+        needed: dict[str, set[str]] = {}
+        for name in self._names:
+            needed.setdefault(name.rpartition(".")[0], set()).add(name)
+        arguments = self._arguments(batch)
+
+        @tf.function(jit_compile=False, autograph=False)  # type: ignore[untyped-decorator]
+        def model() -> dict[str, Any]:
+            self._model(*arguments)
+            graph = tf.compat.v1.get_default_graph()
+            sources = {
+                inner.name: {handles[id(outer)]}
+                for outer, inner in graph.captures
+                if id(outer) in handles
+            }
+            found = {}
+            for op in graph.get_operations():
+                depends = set().union(
+                    *(sources.get(tensor.name, set()) for tensor in op.inputs)
+                )
+                for tensor in op.outputs:
+                    sources.setdefault(tensor.name, depends)
+                real = [t for t in op.outputs if t.dtype.is_floating]
+                for layer, all_of_it in needed.items():
+                    if real and layer not in found and all_of_it <= depends:
+                        found[layer] = real[0]
+            return found
+
+        return {f"activation/{layer}": np.array(t) for layer, t in model().items()}
+
+    def _arguments(self, batch: tuple[Any, ...]) -> list[Any]:
+        """Of the batch, what the model takes."""
         script = self._the_script()
-        step = getattr(script.train_step, "python_function", script.train_step)
-        known = dict(zip(list(inspect.signature(step).parameters)[2:], batch))
+        step = script.predict_step if self._predicts else script.train_step
+        skipped = 1 if self._predicts else 2
+        step = getattr(step, "python_function", step)
+        known = dict(zip(list(inspect.signature(step).parameters)[skipped:], batch))
         arguments = []
         for parameter in inspect.signature(self._model.__call__).parameters.values():
             if parameter.name in known:
@@ -527,10 +564,7 @@ class TensorFlowAdapter(Adapter):
                     f"{self._file()}: '{parameter.name}' of the model is no argument "
                     "of train_step"
                 )
-        output = self._model(*arguments)
-        while isinstance(output, tuple):  # (prediction, target)
-            output = output[0]
-        return self._canonical_output(np.array(output))
+        return arguments
 
     def _canonical_output(self, array: Array) -> Array:
         import numpy as np
@@ -558,14 +592,18 @@ class TensorFlowAdapter(Adapter):
         targets = self._targets() if self._optimizer is not None else None
         recorder = _Recorder(self._model, self._optimizer)
         body = getattr(script.train_step, "python_function", script.train_step)
-        loss = body(self._model, recorder, *batch)
+        model = _Watched(self._model)
+        loss = body(model, recorder, *batch)
+        if model.output is None:
+            raise AdapterError(f"train_step of {self._file()} does not call its model")
         if recorder.seen is None:
             raise AdapterError(
                 f"train_step of {self._file()} does not call optimizer.apply_gradients"
             )
         targets = recorder.targets if targets is None else targets
         by_variable = dict(zip(map(id, targets), recorder.seen))
-        tensors: dict[str, Array] = {"loss": np.array(loss)}
+        output = self._canonical_output(np.array(model.output))
+        tensors: dict[str, Array] = {"loss": np.array(loss), "output": output}
         for name in self._names:
             variable = self._variable(name)
             if not variable.trainable:
@@ -593,6 +631,24 @@ class TensorFlowAdapter(Adapter):
             f"update/{name}": self._canonical(name, self._variable(name))
             for name in names
         }
+
+
+class _Watched:
+    """Stands in for the model of `train_step`: keeps what it predicts."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.output: Any = None
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        output = self._model(*args, **options)
+        self.output = output
+        while isinstance(self.output, tuple):  # (prediction, target)
+            self.output = self.output[0]
+        return output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
 
 class _Recorder:

@@ -20,8 +20,9 @@ A script that predicts has instead of the optimizer and the training step
   inference mode.
 
 The names of the model's parameters and buffers are the canonical ones, or are mapped
-by a layout file. In the parity proof the step runs eagerly (``model.compile`` is
-passed over) and in the data's order; `losses` and `run` use it as it stands.
+by a layout file. In double precision, and where dropout is proven, every step runs
+eagerly (``model.compile`` is passed over): compiled anew it would prove nothing more. In
+single precision the proof, `losses` and `run` use it as it stands.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.script import load_script, unload_script
 from bakeoff_runner.tensors import read_safetensors
-from bakeoff_runner.torch_threads import limit_threads
+from bakeoff_runner.torch_threads import limit_threads, stay_eager
 from bakeoff_runner.transfers import time_batch, time_data, torch_device
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class TorchAdapter(Adapter):
         self._functional_dropout: Any = None
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
         self._kept: list[Any] = []  # losses of the last run
+        self._dropout = False
 
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
@@ -135,6 +137,8 @@ class TorchAdapter(Adapter):
 
         limit_threads(threads)
         self._dtype = torch.float64 if dtype == "float64" else torch.float32
+        if self._dtype == torch.float64:
+            stay_eager()
         torch.set_default_dtype(self._dtype)
         cuda = torch.cuda.is_available()
         if not cuda:
@@ -159,6 +163,7 @@ class TorchAdapter(Adapter):
         torch.manual_seed(1)  # a script's own seed comes after this one
         script = self._script = load_script(request.script)
         self._predicts = request.predict
+        self._dropout = request.dropout
         step = "predict_step" if request.predict else "train_step"
         self._require("make_model", step, "load_data", "batches")
         model = self._model = script.make_model()
@@ -184,10 +189,10 @@ class TorchAdapter(Adapter):
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         batch = self._rows(request.first, request.count)
         if self._predicts:
-            return self._prediction(batch)
+            return self._prediction(batch, request.activations)
         self._reset()
-        with _eager():
-            tensors = self._one_step(batch)
+        with _eager() if self._dropout else nullcontext():
+            tensors = self._one_step(batch, request.activations)
         for name in self._names:
             if not self._parameter(name):
                 tensors[f"buffer/{name}"] = self._canonical(name, self._tensor(name))
@@ -534,22 +539,22 @@ class TorchAdapter(Adapter):
 
     # The proof.
 
-    def _prediction(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+    def _prediction(
+        self, batch: tuple[Any, ...], activations: bool
+    ) -> dict[str, Array]:
         """By the step as it is timed; in double precision op by op."""
-        import torch
-
         seen: dict[str, Any] = {}
-        double = self._dtype == torch.float64
-        hooks = self._keep_activations(seen) if double else []
+        hooks = self._keep_activations(seen) if activations else []
         try:
-            with _eager() if double else nullcontext():
-                seen["output"] = self._the_script().predict_step(self._model, *batch)
+            seen["output"] = self._the_script().predict_step(self._model, *batch)
         finally:
             for hook in hooks:
                 hook.remove()
         return {name: value.cpu().numpy().copy() for name, value in seen.items()}
 
-    def _one_step(self, batch: tuple[Any, ...]) -> dict[str, Array]:
+    def _one_step(
+        self, batch: tuple[Any, ...], activations: bool
+    ) -> dict[str, Array]:
         import torch
 
         names = [name for name in self._names if self._parameter(name)]
@@ -565,11 +570,15 @@ class TorchAdapter(Adapter):
                 grad = self._tensor(name).grad
                 seen[f"grad/{name}"] = None if grad is None else grad.clone()
 
-        def keep_output(model: Any, args: Any, output: Any) -> None:
+        def keep_output(output: Any) -> None:
             seen["output"] = output[0] if isinstance(output, tuple) else output
 
-        hooks = [self._model.register_forward_hook(keep_output)]
-        hooks += self._keep_activations(seen)
+        model = self._model
+        hooks = self._keep_activations(seen) if activations else []
+        if getattr(model, "_compiled_call_impl", None) is None:
+            hooks.append(model.register_forward_hook(lambda m, a, out: keep_output(out)))
+        else:  # a hook would be compiled with it
+            model = _Watched(model, keep_output)
         if self._with_optimizer:
             optimizer = self._optimizer
             hooks.append(optimizer.register_step_pre_hook(keep_gradients))
@@ -577,12 +586,12 @@ class TorchAdapter(Adapter):
             optimizer = _NoOptimizer(self._model, keep_gradients)
         try:
             train_step = self._the_script().train_step
-            loss = train_step(self._model, optimizer, *batch)
+            loss = train_step(model, optimizer, *batch)
             # A scaler passes over steps until its scale is small enough.
             for _ in range(_HALVINGS if self._scale is not None else 0):
                 if any(key.startswith("grad/") for key in seen):
                     break
-                loss = train_step(self._model, optimizer, *batch)
+                loss = train_step(model, optimizer, *batch)
         finally:
             for hook in hooks:
                 hook.remove()
@@ -609,6 +618,8 @@ class TorchAdapter(Adapter):
 
         def keep(path: str) -> Callable[[Any, Any, Any], None]:
             def hook(module: Any, args: Any, output: Any) -> None:
+                if isinstance(output, tuple) and output:  # of a recurrent layer
+                    output = output[0]
                 if hasattr(output, "detach"):
                     seen[f"activation/{path}"] = output.detach().clone()
 
@@ -640,6 +651,22 @@ class TorchAdapter(Adapter):
             f"update/{name}": self._canonical(name, self._tensor(name))
             for name in names
         }
+
+
+class _Watched:
+    """A model whose output is taken note of, without a hook in it."""
+
+    def __init__(self, model: Any, keep: Callable[[Any], None]) -> None:
+        self._model = model
+        self._keep = keep
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        output = self._model(*args, **options)
+        self._keep(output)
+        return output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
 
 
 class _NoOptimizer:
