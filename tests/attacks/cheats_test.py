@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.attacks import torch_cheats
+from tests.attacks import other_cheats, torch_cheats
 from tests.attacks.torch_cheats import Cheat
 from tests.cli import support
 
@@ -124,6 +124,9 @@ def without_main(source: str) -> str:
 
 def renamed(source: str, step: str) -> str:
     """The script with its own step under the name true_step."""
+    if step.startswith("Tensor "):
+        body, _, _ = source.partition("int main(")
+        return support.replaced(body, (f"{step}(", "Tensor true_step("))
     return support.replaced(without_main(source), (f"def {step}(", "def true_step("))
 
 
@@ -171,7 +174,7 @@ def race(
             name=file if file in scripts else identity,
             ranked=identity in ranked,
             proven=row.get("parity") == "proven",
-            cheated=any((place.path / name).rglob(f"*{file}*.cheated")),
+            cheated=any(place.path.rglob(f"*{file}*.cheated")),
             reason=reason(row),
         )
         (cheats if file in scripts else others).append(seen)
@@ -219,16 +222,20 @@ class Cheats(unittest.TestCase):
         step: str,
         cheats: Sequence[Cheat],
         together: int = TOGETHER,
+        scenario: str = "train",
     ) -> None:
         place = self.place(environment)
-        source = emitted(place, recipe(workload, [contender]), file)
+        source = emitted(place, recipe(workload, [contender], scenario), file)
         body = renamed(source, step)
         suffix = file.rpartition(".")[2]
         results = []
         for first in range(0, len(cheats), together):
             part = cheats[first : first + together]
             scripts = {cheat.name: body + cheat.code for cheat in part}
-            results.append(race(place, workload, honest, scripts, suffix=suffix))
+            head = f"{contender}, " if "backend" in contender else ""
+            results.append(
+                race(place, workload, honest, scripts, head, scenario, suffix)
+            )
             print(results[-1].table(workload), file=sys.stderr, flush=True)
         self.settle(f"{contender} on {workload}", results)
         self.assertEqual(place.none_left(), {})
@@ -282,6 +289,62 @@ class Torch(Cheats):
     @support.full_tier
     def test_unfair_conditions(self) -> None:
         self.torch("mlp", torch_cheats.ALONE, together=1)
+
+
+    @support.full_tier
+    def test_predictions(self) -> None:
+        self.check(
+            "mlp",
+            "torch",
+            TORCH_HONEST[0],
+            [TORCH_HONEST[0], 'framework = "torch", compile = "default"'],
+            "predict_torch.py",
+            "predict_step",
+            other_cheats.PREDICT,
+            scenario="predict",
+        )
+
+    @support.full_tier
+    def test_libtorch(self) -> None:
+        one = 'framework = "libtorch"'
+        file, step = "train_libtorch.cc", "Tensor train_step"
+        cheats = other_cheats.LIBTORCH
+        self.check("mlp", "torch", one, [one, TORCH_HONEST[0]], file, step, cheats)
+
+
+@support.full_tier
+class Others(Cheats):
+    def test_jax(self) -> None:
+        one = 'framework = "jax"'
+        self.check(
+            "mlp", "jax", one, [one], "train_jax.py", "train_step", other_cheats.JAX
+        )
+
+    def test_tensorflow(self) -> None:
+        one = 'framework = "tensorflow"'
+        other = f'{one}, mode = "eager"'
+        file, step = "train_tensorflow.py", "train_step"
+        cheats = other_cheats.TENSORFLOW
+        self.check("mlp", "tensorflow", one, [one, other], file, step, cheats)
+
+    def keras(self, environment: str, backend: str, contender: str) -> None:
+        name = f"keras_{backend}" if backend else "keras2"
+        cheats = other_cheats.keras(name.replace("_", "-"))
+        file = f"train_{name}.py"
+        self.check("mlp", environment, contender, [contender], file, "fit", cheats)
+
+    def test_keras_on_tensorflow(self) -> None:
+        one = 'framework = "keras", backend = "tensorflow"'
+        self.keras("tensorflow", "tensorflow", one)
+
+    def test_keras_on_torch(self) -> None:
+        self.keras("torch", "torch", 'framework = "keras", backend = "torch"')
+
+    def test_keras_on_jax(self) -> None:
+        self.keras("jax", "jax", 'framework = "keras", backend = "jax"')
+
+    def test_keras2(self) -> None:
+        self.keras("keras2", "", 'framework = "keras2"')
 
 
 if __name__ == "__main__":
