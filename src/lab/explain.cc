@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -141,20 +142,24 @@ class Search {
       if (!read) return "";
       batches = std::move(*read);
     }
-    Found best;
+    // Of the ways that fit those with the fewest deviations: a limit that clips nothing fits as well as none.
+    std::array<Found, 4> best;
     for (const FittingModel& model : models_) {
       for (const auto& [optimizer, update_off] : optimizers_) {
         std::vector<std::string> words;
         for (const std::string& one : {model.way.words, model.buffers, optimizer.words}) {
           if (!one.empty()) words.push_back(one);
         }
-        // What changes nothing of what was seen explains nothing.
-        if (words.empty() || (batches.empty() && model.way.accumulates)) continue;
         const double steps = batches.empty() ? 0 : steps_off(model.way, optimizer, batches);
-        best.offer(std::max({model.off, update_off, steps}), fmt::format("{}", fmt::join(words, "; and ")));
+        best[words.size()].offer(std::max({model.off, update_off, steps}),
+                                 fmt::format("{}", fmt::join(words, "; and ")));
       }
     }
-    return best.any ? "matches: " + best.words : "";
+    if (best[0].any) return "";
+    for (const Found& found : best) {
+      if (found.any) return "matches: " + found.words;
+    }
+    return "";
   }
 
  private:

@@ -101,8 +101,9 @@ struct Tolerances {
   // rounded to float32 are further away than a `rounding_factor`th of this, the factor times that.
   double gradient32 = 5e-5;
   double rounding_factor = 16;
-  // Parameters after the float32 steps: of the sum of absolute moves, beside ten times what rounding does.
-  double moved32 = 2e-3;
+  // Parameters after the float32 steps: the same of all parameters together, and of each.
+  double moved32 = 1e-2;
+  double moved32_each = 0.25;
 };
 
 // The check of gradients in float32, whose error is shown as the contender's distance.

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "lab/gate_variants.h"
 #include "lab/inputs.h"
 #include "lab/testing.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
+#include "referee/train.h"
 
 namespace bakeoff::lab {
 namespace {
@@ -21,6 +23,7 @@ using testing::gate_job;
 using ::testing::HasSubstr;
 using testing::network;
 using testing::TestFolder;
+using ir::Optimizer;
 
 // A runner that answers what lies beside it: parity.safetensors (or what its option `recite` names),
 // losses64.json and losses32.json.
@@ -42,16 +45,21 @@ for line in requests:
             continue
     elif request["op"] == "build":
         scenario = request["scenario"]
+        initial = "initial" in request["weights"]
         assert request["train"] == (scenario == "train")
         with open(os.path.join(folder, "built." + dtype), "a") as log:
             print(os.path.basename(request["weights"]), request["dropout"], file=log)
     elif request["op"] == "parity":
         assert request["batch"] == [0, 8]
         predicts = scenario == "predict"
-        assert predicts or dtype == "float32" or os.path.exists(request["grads_in"])
-        assert request["grads_in"] is None or dtype == "float64"
-        name = "parity32.safetensors" if predicts and dtype == "float32" else "parity.safetensors"
+        assert request["grads_in"] is None or dtype == "float64" and os.path.exists(request["grads_in"])
+        name = "parity32.safetensors" if dtype == "float32" and initial else "parity.safetensors"
+        if request["activations"] and os.path.exists(os.path.join(folder, "layers.safetensors")):
+            name = "layers.safetensors"
         name = options.get("recite", name)
+        shutil.copy(os.path.join(folder, name), request["out"])
+    elif request["op"] == "state":
+        name = "state" + dtype[5:] + ".safetensors"
         shutil.copy(os.path.join(folder, name), request["out"])
     elif request["op"] == "run":
         rest = {"ns": 5, "steps": request["steps"], "loss": None}
@@ -92,6 +100,29 @@ class GateTest : public ::testing::Test {
     losses32_ = reference_.losses32;
   }
 
+  // What it shows in float32, and where training leaves its parameters.
+  Dump perfect32() const {
+    if (reference_.at32.gradients.empty()) return perfect();  // as-is: nothing is compared in float32
+    Dump dump = {{"loss", {{}, {reference_.at32.loss}}}, {"output", reference_.at32.prediction}};
+    for (size_t id = 0; id < job_.workload.parameters.size(); ++id) {
+      if (ir::trainable(job_.workload.parameters[id]))
+        dump["grad/" + job_.workload.parameters[id].name] = reference_.at32.gradients[id];
+    }
+    return dump;
+  }
+  Dump named(const referee::Weights& weights) const {
+    Dump dump;
+    for (size_t id = 0; id < weights.size(); ++id) dump[job_.workload.parameters[id].name] = weights[id];
+    return dump;
+  }
+  void write(const std::string& name, const Dump& dump) const {
+    tensor::NamedTensors named;
+    for (const auto& [key, tensor] : dump) {
+      named.emplace_back(key, tensor::encode(tensor, tensor::DType::kF64).value());
+    }
+    ASSERT_TRUE(tensor::write_safetensors(folder_ / name, named));
+  }
+
   // The referee's own answer: a perfect contender.
   Dump perfect() const {
     Dump dump = {{"loss", {{}, {reference_.at.loss}}}, {"output", reference_.at.prediction}};
@@ -115,11 +146,12 @@ class GateTest : public ::testing::Test {
   }
 
   Parity prove(const Dump& dump, const Tolerances& tolerances = {}) {
-    tensor::NamedTensors named;
-    for (const auto& [name, tensor] : dump) {
-      named.emplace_back(name, tensor::encode(tensor, tensor::DType::kF64).value());
+    write("parity.safetensors", dump);
+    write("parity32.safetensors", dump32_.value_or(perfect32()));
+    if (!reference_.after64.empty()) {
+      write("state64.safetensors", state64_.value_or(named(reference_.after64)));
+      write("state32.safetensors", state32_.value_or(named(reference_.after32)));
     }
-    EXPECT_TRUE(tensor::write_safetensors(folder_ / "parity.safetensors", named));
     EXPECT_TRUE(write_file(folder_ / "losses64.json", json(losses64_)));
     EXPECT_TRUE(write_file(folder_ / "losses32.json", json(losses32_)));
     Parity parity = prove_float64(job_, reference_, entry_, tolerances);
@@ -149,6 +181,7 @@ class GateTest : public ::testing::Test {
   Reference reference_;
   GateContender entry_;
   std::vector<double> losses64_, losses32_;
+  std::optional<Dump> dump32_ = {}, state64_ = {}, state32_ = {};  // instead of perfect ones
 };
 
 // Scales a tensor's distance from what it was to `relative` of its norm.
@@ -160,7 +193,8 @@ TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
   EXPECT_TRUE(parity.passed());
   EXPECT_THAT(groups(parity, true),
               ElementsAre("float64 prediction", "float64 loss", "float64 gradients", "optimizer update",
-                          "running statistics", "float64 training steps", "float32 losses"));
+                          "running statistics", "float64 training steps", "float64 parameters", "float32 losses",
+                          "float32 parameters", "float32 prediction", "float32 gradients"));
   for (const ParityCheck& check : parity.checks) EXPECT_LE(check.error, 1e-14) << check.what;
   EXPECT_EQ(parity.explanation, "");
   EXPECT_EQ(parity.contender, "reciter");
@@ -380,8 +414,13 @@ TEST_F(GateTest, AFailureIsExplained) {
     const ir::Parameter& p = job_.workload.parameters[id];
     if (ir::trainable(p)) dump["update/" + p.name] = updated[id];
   }
+  const auto batches = read_batches(job_.workload, job_.training, job_.data, job_.rows, kSteps64).value();
+  const auto run = referee::train(job_.workload, theirs, reference_.weights, batches).value();
+  losses64_ = run.losses;
+  state64_ = named(run.weights);
   const Parity parity = prove(dump);
-  EXPECT_THAT(groups(parity, false), ElementsAre("optimizer update"));
+  EXPECT_THAT(groups(parity, false),
+              ElementsAre("optimizer update", "float64 training steps", "float64 parameters"));
   EXPECT_EQ(parity.explanation, "matches: epsilon that is not bias-corrected (the 'hat' form)");
 }
 
@@ -410,12 +449,123 @@ TEST_F(GateTest, TheFirstDivergenceIsKeptWhenTheFloat32ProofFollows) {
   EXPECT_EQ(prove(dump).diverges_at, "grad/fc1.weight");
 }
 
-TEST_F(GateTest, CompiledContendersAreSparedTheFloat64Steps) {
-  entry_.contender.settings = {{"compile", "default"}};
-  losses64_[1] = 99;
+// They run those steps as they are written: the adapters compile nothing in double precision.
+TEST_F(GateTest, CompiledContendersProveTheFloat64StepsToo) {
+  for (const char* compile : {"default", "off"}) {
+    entry_.contender.settings = {{"compile", compile}};
+    losses64_[1] = 99;
+    EXPECT_EQ(prove(perfect()).diverges_at, "loss of step 1");
+    losses64_ = reference_.losses64;
+    EXPECT_TRUE(prove(perfect()).passed());
+  }
+}
+
+// Losses after steps at a learning rate of 1e-7 differ by nothing; parameters do, as a share of their moves.
+TEST_F(GateTest, ParametersAfterTheFloat64StepsAreHeldAgainstTheirMoves) {
+  Optimizer small = job_.training.optimizer;
+  small.lr = 1e-7;
+  set_up(gate_job(folder_.path(), small));
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("fc2.weight"));
+  state64_ = named(reference_.after64);
+  for (size_t i = 0; i < reference_.weights[id].data.size(); ++i) {
+    state64_->at("fc2.weight").data[i] +=
+        1e-5 * (reference_.after64[id].data[i] - reference_.weights[id].data[i]);
+  }
+  const Parity parity = prove(perfect());
+  EXPECT_EQ(parity.diverges_at, "moved/fc2.weight");
+  EXPECT_THAT(groups(parity, false), ElementsAre("float64 parameters"));
+  EXPECT_NEAR(parity.divergence, 1e-5, 1e-7);
+  state64_->erase("fc2.weight");
+  EXPECT_TRUE(std::isinf(prove(perfect()).divergence));
+}
+
+// What rounding does to a gradient near zero is a whole step of RMSprop's or Adam's: it is allowed for.
+TEST_F(GateTest, RoundingThatAnOptimizerAmplifiesIsAllowedFor) {
+  Optimizer sharp = job_.training.optimizer;
+  sharp.eps = 1e-14;
+  set_up(gate_job(folder_.path(), sharp));
+  const auto bias = static_cast<size_t>(job_.workload.find_parameter("conv1.bias"));
+  ASSERT_LT(tensor::norm(reference_.at.gradients[bias]), 1e-14) << "zero by mathematics";
+  EXPECT_GT(reference_.noise64[bias], 1e-3 * sharp.lr);
+  for (const char* name : {"fc1.weight", "fc2.weight"}) {
+    const auto id = static_cast<size_t>(job_.workload.find_parameter(name));
+    EXPECT_LT(reference_.noise64[id], 1e-9 * static_cast<double>(reference_.weights[id].data.size())) << name;
+  }
+}
+
+// Half precision that float64 cannot show.
+TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
+  const auto coarse = [](tensor::Tensor tensor, double bits) {
+    for (double& x : tensor.data) {
+      int exponent = 0;
+      x = std::ldexp(std::round(std::ldexp(std::frexp(x, &exponent), static_cast<int>(bits))),
+                     exponent - static_cast<int>(bits));
+    }
+    return tensor;
+  };
+  for (const auto& [bits, passes] : {std::pair{24.0, true}, {20.0, true}, {11.0, false}, {8.0, false}}) {
+    SCOPED_TRACE(bits);
+    dump32_ = perfect32();
+    for (auto& [name, tensor] : *dump32_) {
+      if (name.starts_with("grad/")) tensor = coarse(tensor, bits);
+    }
+    const Parity gradients = prove(perfect());
+    EXPECT_EQ(gradients.passed(), passes);
+    if (passes) continue;
+    EXPECT_THAT(groups(gradients, false), ElementsAre("float32 gradients"));
+    EXPECT_THAT(gradients.explanation, HasSubstr("in float64 it is the recipe, in float32 it is further away"));
+    dump32_ = perfect32();
+    dump32_->at("output") = coarse(dump32_->at("output"), bits);
+    EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 prediction"));
+  }
+  // By the steps as they will be timed: parameters say what no proof of one step was told.
+  dump32_.reset();
+  state32_ = named(reference_.after32);
+  for (size_t id = 0; id < reference_.after32.size(); ++id) {
+    auto& tensor = state32_->at(job_.workload.parameters[id].name);
+    for (size_t i = 0; i < tensor.data.size(); ++i)
+      tensor.data[i] += 0.05 * (reference_.after32[id].data[i] - reference_.initial[id].data[i]);
+  }
+  EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
+}
+
+// Results decide: what layers show only says where a difference begins.
+TEST_F(GateTest, OutputsOfLayersLocateAndNeverDecide) {
+  Dump layers = perfect();
+  const auto output_of = [&](const char* layer) -> const tensor::Tensor& {
+    for (size_t n = 0; n < job_.workload.nodes.size(); ++n) {
+      const ir::Node& node = job_.workload.nodes[n];
+      if (!node.params.empty() &&
+          job_.workload.parameters[static_cast<size_t>(node.params[0].param)].name.starts_with(
+              std::string(layer) + "."))
+        return std::get<tensor::Tensor>(
+            reference_.at.activations[static_cast<size_t>(job_.workload.output_of(static_cast<int>(n)))]);
+    }
+    throw std::runtime_error(layer);
+  };
+  for (const char* layer : {"conv1", "bn1", "conv2", "fc1", "ln", "fc2"})
+    layers[std::string("activation/") + layer] = output_of(layer);
+  layers["activation/conv1"].data[0] += 1;  // fused with what follows
+  write("layers.safetensors", layers);
   EXPECT_TRUE(prove(perfect()).passed());
-  entry_.contender.settings = {{"compile", "off"}};
-  EXPECT_EQ(prove(perfect()).diverges_at, "loss of step 1");
+  Dump wrong = perfect();
+  disturb(wrong["output"], 1e-3);
+  EXPECT_EQ(prove(wrong).diverges_at, "prediction") << "a later layer agrees: conv1 is not the place";
+  disturb(layers["activation/fc1"], 1e-3);
+  disturb(layers["activation/ln"], 1e-3);
+  disturb(layers["activation/fc2"], 1e-3);
+  write("layers.safetensors", layers);
+  EXPECT_EQ(prove(wrong).diverges_at, "output of fc1");
+}
+
+TEST_F(GateTest, AnotherShapeIsNamedBesideTheRecipes) {
+  Dump dump = perfect();
+  dump["output"].shape = {8, 3, 1};
+  const Parity parity = prove(dump);
+  EXPECT_EQ(parity.diverges_at, "prediction");
+  EXPECT_EQ(parity.explanation, "the prediction has shape [8,3,1], the recipe's has [8,3]");
+  dump.erase("output");
+  EXPECT_EQ(prove(dump).explanation, "the prediction is missing from the answer");
 }
 
 TEST_F(GateTest, AsIsContendersAreComparedOnceAndOnTheirOwnTerms) {
