@@ -168,7 +168,8 @@ def race(
     if not done.out.startswith("{"):
         raise AssertionError(done.err + done.out)
     report = done.json()
-    cheats, others = [], []
+    cheats: list[Seen] = []
+    others: list[Seen] = []
     ranked = {row["contender"]["id"]: row for row in report["ranked"]}
     unranked = {row["contender"]["id"]: row for row in report["unranked"]}
     for identity, row in {**ranked, **unranked}.items():
@@ -294,7 +295,6 @@ class Torch(Cheats):
     @support.full_tier
     def test_unfair_conditions(self) -> None:
         self.torch("mlp", torch_cheats.ALONE, together=1)
-
 
     @support.full_tier
     def test_predictions(self) -> None:

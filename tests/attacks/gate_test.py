@@ -11,6 +11,7 @@ A cause that the gate names must be one of those that are true of the script.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import unittest
@@ -54,7 +55,9 @@ class Said:
     @property
     def false_causes(self) -> list[str]:
         true = self.script.cause
-        return [c for c in self.causes if not (true and re.search(true, c, re.IGNORECASE))]
+        return [
+            c for c in self.causes if not (true and re.search(true, c, re.IGNORECASE))
+        ]
 
     def line(self) -> str:
         word = "passed" if self.passed else "refused" if self.refused else "BROKEN"
@@ -168,7 +171,7 @@ def table(said: Sequence[Said]) -> str:
 
 def everyday(scripts: Sequence[Script]) -> list[Script]:
     """All, or every eighth of them in the quick tier."""
-    return list(scripts) if support.os.environ.get("BAKEOFF_FULL_TESTS") else list(scripts[::8])
+    return list(scripts) if os.environ.get("BAKEOFF_FULL_TESTS") else list(scripts[::8])
 
 
 class Gate(unittest.TestCase):

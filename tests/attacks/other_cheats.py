@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.attacks.torch_cheats import PRELUDE, Cheat
 
-JAX_PRELUDE = '''
+JAX_PRELUDE = """
 import os
 import sys
 import time
@@ -27,7 +27,7 @@ def caller(*names):
         frame = frame.f_back
     return None
 
-'''
+"""
 
 JAX_MAIN = """
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-FRONT = '''#!{python} -IS
+FRONT = """#!{python} -IS
 import array, json, os, socket, sys
 
 if sys.argv[1:3] != ["-m", "bakeoff_runner"]:
@@ -27,9 +27,9 @@ for fd in range(5):
     os.close(fd)
 answer = line.recv(16)
 os._exit(int(answer or b"1"))
-'''
+"""
 
-WAITING = '''
+WAITING = """
 import array, fcntl, importlib, json, os, runpy, signal, socket, sys
 
 for name in {imports!r}:
@@ -89,7 +89,7 @@ while True:
     line.close()
     for fd in fds:
         os.close(fd)
-'''
+"""
 
 # What a worker of an environment imports sooner or later.
 IMPORTS = {
