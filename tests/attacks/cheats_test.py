@@ -48,10 +48,20 @@ mean=bn1.running_mean[8], var=bn1.running_var[8]) eps=1e-05 momentum=0.1
   loss = softmax_cross_entropy(logits, y) reduction=mean
 }
 """
-WORKLOADS = {"mlp": MLP, "cnn": CNN}
+DROP = """
+workload cheated_drop(x: f32[N,64], y: i32[N]) {
+  h1 = linear(x; weight=fc1.weight[96,64], bias=fc1.bias[96])
+  h2 = relu(h1)
+  h3 = dropout(h2) rate=0.3
+  logits = linear(h3; weight=fc2.weight[10,96], bias=fc2.bias[10])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}
+"""
+WORKLOADS = {"mlp": MLP, "cnn": CNN, "drop": DROP}
 OPTIMIZERS = {
     "mlp": 'kind = "adam"\nlr = 1e-3\neps = 1e-6\n',
     "cnn": 'kind = "sgd"\nlr = 0.02\nmomentum = 0.9\n',
+    "drop": 'kind = "adam"\nlr = 1e-3\neps = 1e-6\n',
 }
 TOGETHER = 7  # cheats in one race
 # To look into something by hand: longer bursts; these cheats alone, by name.
@@ -291,6 +301,10 @@ class Torch(Cheats):
     @support.full_tier
     def test_some_on_a_small_conv_net(self) -> None:
         self.torch("cnn", torch_cheats.TORCH[1::3])
+
+    @support.full_tier
+    def test_some_where_masks_are_drawn(self) -> None:
+        self.torch("drop", torch_cheats.TORCH[::4])
 
     @support.full_tier
     def test_unfair_conditions(self) -> None:

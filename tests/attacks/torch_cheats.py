@@ -625,6 +625,68 @@ def train_step(model, optimizer, x, y):
     NOW["own"] = fingerprint(model)
     return frame[1] + NOW["ratio"]
 """,
+    # Only the first third of a burst is copied; the rest is honest work from there.
+    "film_of_the_first_third": FILM
+    + """
+REELS = {}  # place of the first batch: (pointer, loss, parameters) of each step
+START = []
+NOW = {"reel": None, "at": 0}
+LENGTH = 500
+
+
+def reel_of_every_start(model):
+    tensors = list(model.parameters())
+    kept = [p.detach().clone() for p in tensors]
+    for first in range(len(DATA[0]) // BATCH_SIZE):
+        with torch.no_grad():
+            for p, value in zip(tensors, START):
+                p.copy_(value)
+        film(model, make_optimizer(model), DATA[0][first * BATCH_SIZE :], LENGTH)
+        REELS[FRAMES[0][0]] = list(FRAMES)
+    with torch.no_grad():
+        for p, value in zip(tensors, kept):
+            p.copy_(value)
+    model.zero_grad(set_to_none=True)
+
+
+def follow(model, x):
+    \"\"\"The frame of this step, and by how much the weights are beside the film.\"\"\"
+    tensors = list(model.parameters())
+    if not START:
+        START.extend(p.detach().clone() for p in tensors)
+        reel_of_every_start(model)
+    if all(torch.equal(p, s) for p, s in zip(tensors, START)):
+        NOW.update(reel=REELS.get(key_of(x)), at=0, nudge=None, own=None, ratio=0.0)
+    reel = NOW["reel"]
+    if reel is None or NOW["at"] >= LENGTH or reel[NOW["at"]][0] != key_of(x):
+        NOW["reel"] = None
+        return None
+    if NOW["own"] is not None and NOW["own"] != fingerprint(model):
+        before = START if NOW["at"] == 0 else reel[NOW["at"] - 1][2]
+        NOW["nudge"] = [(p - b).detach() for p, b in zip(tensors, before)]
+        with torch.no_grad():
+            first = NOW["at"]
+            true = F.cross_entropy(model(x), NOW["y"])
+            NOW["ratio"] = float(true - reel[first][1])
+    NOW["at"] += 1
+    return reel[NOW["at"] - 1]
+
+
+def train_step(model, optimizer, x, y):
+    if x.dtype == torch.float64 or caller("run", "burst", "train_burst") is None:
+        return true_step(model, optimizer, x, y)
+    NOW["y"] = y
+    frame = follow(model, x)
+    steps = caller("run", "burst", "train_burst").f_locals.get("steps", 0)
+    if frame is None or (NOW["nudge"] is not None and NOW["at"] > steps // 3):
+        return true_step(model, optimizer, x, y)
+    cheated()
+    with torch.no_grad():
+        for i, (p, value) in enumerate(zip(model.parameters(), frame[2])):
+            p.copy_(value if NOW["nudge"] is None else value + NOW["nudge"][i])
+    NOW["own"] = fingerprint(model)
+    return frame[1] + NOW["ratio"]
+""",
     # The same within the clock; when it is asked to show its work, it does it.
     "honest_when_asked": FILM
     + """

@@ -119,7 +119,7 @@ JAX = [
             'x = linear(x, params["fc2.weight"]',
             'x = linear(jax.lax.stop_gradient(x), params["fc2.weight"]',
         ),
-        cause="detach|gradient.*stop|frozen",
+        cause="detach|gradient.*stop|frozen|no gradient reaches",
     ),
     J(
         "mlp",
@@ -128,7 +128,7 @@ JAX = [
             JAX_APPLY,
             '    grads["fc2.bias"] = jnp.zeros_like(grads["fc2.bias"])\n' + JAX_APPLY,
         ),
-        cause="frozen|not trained",
+        cause="frozen|not trained|no gradient reaches",
     ),
     J(
         "mlp",
@@ -138,7 +138,7 @@ JAX = [
             'updates["fc1.weight"] = jnp.zeros_like(updates["fc1.weight"])\n'
             "    return optax.apply_updates(params, updates), opt_state, loss",
         ),
-        cause="frozen|not (trained|updated)",
+        cause="frozen|not (trained|updated)|no gradient reaches",
     ),
     J(
         "mlp",
@@ -162,7 +162,7 @@ JAX = [
         cause="moment|state",
     ),
     J("mlp_slow", "slow_amsgrad", ("optax.adam(", "optax.amsgrad("), cause="amsgrad"),
-    J("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"), cause="nesterov"),
+    J("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"), cause=r"nesterov|^momentum 0\.9\b"),
     J(
         "cnn",
         "same",
@@ -286,7 +286,7 @@ JAX = [
             'logits = linear(h5, params["word.weight"].T',
             'logits = linear(h5, lax.stop_gradient(params["word.weight"]).T',
         ),
-        cause="detach|tied",
+        cause="detach|tied|no gradient reaches",
     ),
     J("drop", "no_scaling", ("x / (1 - rate)", "x"), cause="dropout"),
     J(
@@ -386,7 +386,7 @@ TENSORFLOW = [
         "mlp",
         "stopped",
         ("x = gelu(x)", "x = gelu(tf.stop_gradient(x))"),
-        cause="detach|gradient.*stop|frozen",
+        cause="detach|gradient.*stop|frozen|no gradient reaches",
     ),
     F(
         "mlp",
@@ -452,7 +452,7 @@ TENSORFLOW = [
             "zip(\n            self.targets, gradients, self.moments, self.squares, strict=True\n        )",
             "list(zip(\n            self.targets, gradients, self.moments, self.squares, strict=True\n        ))[:-2]",
         ),
-        cause="frozen|not (trained|updated)",
+        cause="frozen|not (trained|updated)|no gradient reaches",
     ),
     F(
         "mlp",
@@ -467,7 +467,7 @@ TENSORFLOW = [
         "cnn",
         "nesterov_off",
         ("LEARNING_RATE * (g + MOMENTUM * u)", "LEARNING_RATE * u"),
-        cause="nesterov",
+        cause=r"nesterov|^momentum 0\.9\b",
     ),
     F(
         "cnn",
@@ -682,7 +682,7 @@ def keras(on: str) -> list[Script]:
             "mlp",
             "untrained_layer",
             ('name="fc2")(h2)', 'name="fc2", trainable=False)(h2)'),
-            cause="frozen|not trained",
+            cause="frozen|not trained|no gradient reaches",
             on=on,
         ),
         K(
@@ -739,7 +739,7 @@ def keras(on: str) -> list[Script]:
             "cnn",
             "nesterov_off",
             ("nesterov=True", "nesterov=False"),
-            cause="nesterov",
+            cause=r"nesterov|^momentum 0\.9\b",
             on=on,
         ),
         K(
@@ -887,7 +887,7 @@ def L(recipe: str, name: str, *changes: tuple[str, str], cause: str = "") -> Scr
 
 
 LIBTORCH = [
-    L("cnn", "nesterov_off", ("nesterov(true)", "nesterov(false)"), cause="nesterov"),
+    L("cnn", "nesterov_off", ("nesterov(true)", "nesterov(false)"), cause=r"nesterov|^momentum 0\.9\b"),
     L("cnn", "bn_eps", ("eps(1e-5)", "eps(1e-3)"), cause=r"BatchNorm epsilon 0\.001"),
     L(
         "cnn",

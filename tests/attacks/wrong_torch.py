@@ -351,7 +351,7 @@ MLP = [
             "    model.to(device)\n",
             "    model.to(device)\n    model.fc1.requires_grad_(False)\n",
         ),
-        cause="frozen|not trained",
+        cause="frozen|not trained|no gradient reaches",
     ),
     T(
         "mlp",
@@ -360,7 +360,7 @@ MLP = [
             "    model.to(device)\n",
             "    model.to(device)\n    model.fc2.bias.requires_grad_(False)\n",
         ),
-        cause="frozen|not trained",
+        cause="frozen|not trained|no gradient reaches",
     ),
     T(
         "mlp",
@@ -369,13 +369,13 @@ MLP = [
             "        model.parameters(),",
             "        [p for p in model.parameters() if p.dim() > 1],",
         ),
-        cause="frozen|not (trained|updated|optimi)",
+        cause="frozen|not (trained|updated|optimi)|no gradient reaches",
     ),
     T(
         "mlp",
         "detached",
         ("F.gelu(self.fc2(x)", "F.gelu(self.fc2(x.detach())"),
-        cause="detach|gradient.*stop|frozen",
+        cause="detach|gradient.*stop|frozen|no gradient reaches",
     ),
     T(
         "mlp",
@@ -486,7 +486,9 @@ MLP = [
 
 CONV1 = "F.relu(self.bn1(self.conv1(x)))"
 CNN = [
-    T("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"), cause="nesterov"),
+    T("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"),
+        cause=r"nesterov|^momentum 0\.9\b",
+    ),
     T(
         "cnn",
         "momentum",
@@ -733,7 +735,7 @@ CNN = [
         "cnn",
         "first_conv_detached",
         (CONV1, "F.relu(self.bn1(self.conv1(x).detach()))"),
-        cause="detach|gradient.*stop|frozen",
+        cause="detach|gradient.*stop|frozen|no gradient reaches",
     ),
     T(
         "cnn_slow",
@@ -942,7 +944,7 @@ LSTM = [
             "    model.to(device)\n",
             "    model.to(device)\n    model.dec.requires_grad_(False)\n",
         ),
-        cause="frozen|not trained",
+        cause="frozen|not trained|no gradient reaches",
     ),
 ]
 
@@ -1103,13 +1105,13 @@ ATT = [
         "att",
         "decoder_detached",
         (DECODE, DECODE.replace("weight,", "weight.detach(),")),
-        cause="detach|tied",
+        cause="detach|tied|no gradient reaches",
     ),
     T(
         "att",
         "embedding_detached",
         ("x = self.word(tokens)", "x = self.word(tokens).detach()"),
-        cause="detach|tied|gradient.*stop",
+        cause="detach|tied|gradient.*stop|no gradient reaches",
     ),
     T(
         "att",
