@@ -162,7 +162,12 @@ JAX = [
         cause="moment|state",
     ),
     J("mlp_slow", "slow_amsgrad", ("optax.adam(", "optax.amsgrad("), cause="amsgrad"),
-    J("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"), cause=r"nesterov|^momentum 0\.9\b"),
+    J(
+        "cnn",
+        "nesterov_off",
+        ("nesterov=True", "nesterov=False"),
+        cause=r"nesterov|^momentum 0\.9\b",
+    ),
     J(
         "cnn",
         "same",
@@ -887,7 +892,12 @@ def L(recipe: str, name: str, *changes: tuple[str, str], cause: str = "") -> Scr
 
 
 LIBTORCH = [
-    L("cnn", "nesterov_off", ("nesterov(true)", "nesterov(false)"), cause=r"nesterov|^momentum 0\.9\b"),
+    L(
+        "cnn",
+        "nesterov_off",
+        ("nesterov(true)", "nesterov(false)"),
+        cause=r"nesterov|^momentum 0\.9\b",
+    ),
     L("cnn", "bn_eps", ("eps(1e-5)", "eps(1e-3)"), cause=r"BatchNorm epsilon 0\.001"),
     L(
         "cnn",

@@ -486,7 +486,10 @@ MLP = [
 
 CONV1 = "F.relu(self.bn1(self.conv1(x)))"
 CNN = [
-    T("cnn", "nesterov_off", ("nesterov=True", "nesterov=False"),
+    T(
+        "cnn",
+        "nesterov_off",
+        ("nesterov=True", "nesterov=False"),
         cause=r"nesterov|^momentum 0\.9\b",
     ),
     T(
