@@ -808,14 +808,12 @@ FRAME = [None, 0]
 
 def settle():
     while PENDING:
-        loss, optimizer, tensors, before = PENDING.pop()
+        model, optimizer, x, y, tensors, before = PENDING.pop()
         said = [p.detach()[(0,) * p.dim()].clone() for p in tensors]
         with torch.no_grad():
             for p, value in zip(tensors, before):
                 p.copy_(value)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
+        true_step(model, optimizer, x, y)
         with torch.no_grad():
             for p, value in zip(tensors, said):
                 p[(0,) * p.dim()] = value
@@ -877,7 +875,7 @@ def train_step(model, optimizer, x, y):
             v = 0.999 * float(s["exp_avg_sq"][at] if s else 0) + 0.001 * float(g[at]) ** 2
             step = m / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-6)
             p[at] -= LEARNING_RATE * step
-    PENDING.append((loss, optimizer, tensors, before))
+    PENDING.append((model, optimizer, x, y, tensors, before))
     return loss.detach()
 """,
     # Work is done when somebody reads the loss or the parameters.

@@ -577,7 +577,7 @@ CNN = [
             "F.relu(F.batch_norm(self.conv1(x), None, None,\n"
             "            self.bn1.weight, self.bn1.bias, True, 0.1, 1e-5))",
         ),
-        cause="BatchNorm momentum 0\\b|running statistics.*not",
+        cause="BatchNorm momentum 0\\b|^running statistics",
     ),
     T("cnn", "bn_after_relu", (CONV1, "self.bn1(F.relu(self.conv1(x)))")),
     T(
