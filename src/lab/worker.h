@@ -143,8 +143,9 @@ class Worker {
   int64_t start_ns_ = 0;
 };
 
-// Where the next worker's ring may lie: in shared memory, else in `otherwise`. A name that nobody uses: one who
-// was killed while a worker started, and had our number, may have left his.
+// Where the next file shared with a worker may lie: in shared memory, else in folder `otherwise`. A name that
+// no file has: a process that
+// was killed earlier, and had our process number, may have left its own.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
 // The last `lines` lines of a log, at most 4 KiB.

@@ -1,0 +1,144 @@
+"""Workers that start from a process which has imported the framework already.
+
+Hundreds of scripts through the gate are hundreds of imports, seconds each. Here the
+interpreter of an environment is replaced by one that hands `-m bakeoff_runner` to a
+waiting process, which forks. For the gate only: a race freezes its workers, and these
+are no children of Bakeoff.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+FRONT = """#!{python} -IS
+import array, json, os, socket, sys
+
+if sys.argv[1:3] != ["-m", "bakeoff_runner"]:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
+line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+line.connect({socket!r})
+told = {{"argv": sys.argv[2:], "environment": dict(os.environ), "folder": os.getcwd()}}
+fds = array.array("i", range(5))
+line.sendmsg([json.dumps(told).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+for fd in range(5):
+    os.close(fd)
+answer = line.recv(16)
+os._exit(int(answer or b"1"))
+"""
+
+WAITING = """
+import array, fcntl, importlib, json, os, runpy, signal, socket, sys
+
+for name in {imports!r}:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        pass
+door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.bind({socket!r})
+door.listen(16)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def work(line, message, fds):
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    door.close()
+    line = socket.socket(fileno=fcntl.fcntl(line.detach(), fcntl.F_DUPFD_CLOEXEC, 200))
+    high = [os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]
+    for i, fd in enumerate(high):
+        os.dup2(fd, i)
+        os.close(fd)
+    for fd in fds:
+        if fd > 4:
+            os.close(fd)
+    told = json.loads(message)
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    os.chdir(told["folder"])
+    sys.path.insert(0, os.environ["PYTHONPATH"])
+    sys.argv = ["bakeoff_runner", *told["argv"][1:]]
+    sys.stdout = open(1, "w", buffering=1, closefd=False)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)
+    code = 0
+    try:
+        runpy.run_module("bakeoff_runner", run_name="__main__")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    line.send(str(code).encode())
+    os._exit(code)
+
+
+while True:
+    line, _ = door.accept()
+    message, extra, _, _ = line.recvmsg(1 << 20, socket.CMSG_SPACE(5 * 4))
+    fds = array.array("i")
+    for _, _, data in extra:
+        fds.frombytes(data)
+    if os.fork() == 0:
+        work(line, message, list(fds))
+    line.close()
+    for fd in fds:
+        os.close(fd)
+"""
+
+# What a worker of an environment imports sooner or later.
+IMPORTS = {
+    "torch": (
+        "numpy",
+        "safetensors.torch",
+        "torch",
+        "torch._dynamo",
+        "torch.optim",
+        "torch.nn.functional",
+    ),
+    "tensorflow": ("numpy", "tensorflow", "safetensors.numpy"),
+    "keras2": ("numpy", "tensorflow", "tf_keras", "safetensors.numpy"),
+    "jax": ("numpy", "jax", "jax.numpy", "optax", "safetensors.numpy"),
+}
+
+
+class Warm:
+    """The waiting process of one environment; `interpreter` starts workers from it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        python: Path,
+        imports: tuple[str, ...],
+        variables: Mapping[str, str],
+    ) -> None:
+        folder.mkdir(parents=True)
+        self.interpreter = folder / "python"
+        door = folder / "door"
+        names = {"python": str(python), "socket": str(door), "imports": imports}
+        self.interpreter.write_text(FRONT.format(**names))
+        self.interpreter.chmod(0o755)
+        code = WAITING.format(**names)
+        self.process = subprocess.Popen(
+            [str(python), "-c", code],
+            env={
+                **variables,
+                "OMP_NUM_THREADS": "1",
+                "OPENBLAS_NUM_THREADS": "1",  # a process with threads must not fork
+                "TF_CPP_MIN_LOG_LEVEL": "2",
+            },
+        )
+        end = time.monotonic() + 120
+        while not door.exists():
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError(f"no waiting process of {python}")
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
