@@ -22,9 +22,8 @@ constexpr double kFloat = 6e-8;         // half a unit in the last place of floa
 constexpr int64_t kSmall = 4096;        // elements of a parameter that is nudged
 constexpr int64_t kMostNudged = 16384;  // elements, of all of them
 constexpr double kNudge = 0.1;          // standard deviation
-constexpr int64_t kLong = 25;           // steps from which on the limits are measured
-constexpr double kSpare = 20;           // times what another rounding of the weights makes of a long burst
-constexpr uint64_t kDraws = 6;          // runs of the referee where steps draw random numbers
+constexpr double kSpare = 20;           // times what another rounding of the weights makes of a burst
+constexpr uint64_t kDraws = 8;          // runs of the referee where steps draw random numbers
 
 bool draws_random_numbers(const ir::Workload& workload) {
   return std::any_of(workload.nodes.begin(), workload.nodes.end(),
@@ -211,16 +210,14 @@ class Judge {
                    t.loss_most));
     double moved = std::min(t.moved + t.moved_growth * static_cast<double>(shown_.lead + shown_.steps),
                             t.moved_most);
-    if (shown_.lead + shown_.steps > kLong) {
-      TRY(const Expected other, continue_from(ground_, shown_, {.rounded = true}));
-      double worst = 0;
-      for (size_t k = 0; k < loss_limits.size(); ++k) {
-        worst = std::max(worst, apart(other.losses[k], expected.losses[k]));
-        loss_limits[k] = std::min(std::max(loss_limits[k], kSpare * worst), t.loss_most);
-      }
-      moved = std::min(std::max(moved, kSpare * moved_apart(ground_.workload, other.after, expected)),
-                       t.moved_most);
+    TRY(const Expected other, continue_from(ground_, shown_, {.rounded = true}));
+    double worst = 0;
+    for (size_t k = 0; k < loss_limits.size(); ++k) {
+      worst = std::max(worst, apart(other.losses[k], expected.losses[k]));
+      loss_limits[k] = std::min(std::max(loss_limits[k], kSpare * worst), t.loss_most);
     }
+    moved = std::min(std::max(moved, kSpare * moved_apart(ground_.workload, other.after, expected)),
+                     t.moved_most);
     if (!full) {  // half precision: what lab/gate_variants.h allows of losses and gradients
       std::fill(loss_limits.begin(), loss_limits.end(), 0.25);
       moved = 0.9;
@@ -369,7 +366,7 @@ class Judge {
   // The limit of a single parameter.
   static double alone(double limit) { return std::min(3 * limit, std::max(limit, 0.5)); }
 
-  static constexpr double kSpread = 10;  // standard deviations, of few draws
+  static constexpr double kSpread = 8;  // standard deviations, of few draws
   const AuditGround& ground_;
   const ShownBurst& shown_;
   referee::Weights state_ = {};

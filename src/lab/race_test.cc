@@ -107,7 +107,10 @@ TEST(Tabulate, WhoNeverHadAValueTakesNoShareOfAlpha) {
   std::vector<Trial> trials = {sound("a", 1, 4), sound("b", 1, 8), sound("slow", 1, 4000),
                                sound("late", 1, 4)};
   trials[2].bursts.clear();
-  trials[2].dropped = "one step takes 4 s, the leader's whole block 1 s";
+  trials[2].dropped = "the fastest of its first 3 steps takes 4 s, 1000 times the leader's step of 4 ms";
+  trials[2].behind_leader = 1000;
+  trials.push_back(trials[2]);
+  trials.back().heat = 2;
   trials.push_back(sound("late", 2, 4));
   trials.back().failure = Failure{"run", "exit code 1", ""};
   const auto table = tabulate(trials, {"a", "b", "slow", "late", "waiting"}).value();
@@ -359,10 +362,10 @@ TEST_F(RaceTest, NoMoreRoundsThanAllowedAreRunAgain) {
   EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("4 of 4 rounds were disturbed"));
 }
 
-// Steps: 1 first, 2 and 3 warm-up, 4 and more the bursts.
+// Steps: 1 first, 2 and 3 warm-up, 4 to 8 lead-in, 9 and more the first burst.
 TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
   Plan plan =
-      make_plan_of(folder_ / "run", {{"jumps", {{"step_ms", "2"}, {"jump_step", "5"}, {"jump_ms", "5000"}}},
+      make_plan_of(folder_ / "run", {{"jumps", {{"step_ms", "2"}, {"jump_step", "12"}, {"jump_ms", "5000"}}},
                                      {"steady", {{"step_ms", "2"}}}});
   const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   for (const Trial& trial : trials) {

@@ -96,11 +96,10 @@ struct Worker::Impl {
   }
 
   // What is held against other numbers later (lab/invariants.h).
-  void note(int64_t asked, bool burst, Ran& ran) {
+  void note(int64_t asked, Ran& ran) {
     steps_done += ran.burst.steps;
     if (ran.loss && std::isfinite(*ran.loss) && !restored) losses[steps_done] = *ran.loss;
     ran.burst.asked = asked;
-    if (burst) ran.burst.losses = std::exchange(losses, {});
   }
 
   // Parses one answer; nullopt with `failure` set where it is garbage or a refusal.
@@ -324,6 +323,7 @@ bool Worker::restore() {
 
 std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const std::filesystem::path& nudge) {
   auto ran = burst(steps, stage, nudge);
+  if (ran && stage == "run") ran->burst.losses = std::exchange(impl_->losses, {});
   if (ran)
     ran->burst.late_ns =
         std::max<int64_t>(0, ran->burst.went_by_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
@@ -331,7 +331,7 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const st
 }
 
 std::optional<Ran> Worker::lead_in(int64_t steps, const std::filesystem::path& nudge) {
-  return burst(steps, "lead-in", nudge);
+  return burst(steps, "run", nudge);
 }
 
 std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
@@ -366,7 +366,7 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
     ran.burst.wait = BatchWait{integer(*wait, "ns"), integer(*wait, "batches"), integer(*wait, "first_ns"),
                                integer(*wait, "firsts")};
   }
-  impl_->note(steps, stage == "run", ran);
+  impl_->note(steps, ran);
   if (impl_->ring) {
     const proc::Marks marks = impl_->ring->since(marks_before);
     for (size_t i = 1; i < marks.ns.size(); ++i) ran.step_ns.push_back(marks.ns[i] - marks.ns[i - 1]);
