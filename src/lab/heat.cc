@@ -108,18 +108,30 @@ class Heat {
       find_warm_up(member.trial, plan_.recipe.margin);
       if (member.worker && member.worker->ok()) end_member(member);
     }
-    // Nobody is timed any more.
-    for (size_t i = 0; i < members_.size(); ++i) {
-      if (!proc::interrupted() && !members_[i].shown.empty()) {
-        tell("auditing", i);
-        audit(group_of(plan_.manifest.contenders[lanes_[i]]), members_[i]);
-      }
-      trials.push_back(std::move(members_[i].trial));
-    }
+    audit_members();
+    for (Member& member : members_) trials.push_back(std::move(member.trial));
     return trials;
   }
 
  private:
+  // Nobody is timed any more. Those that no heat has audited yet come first; the others in random order.
+  void audit_members() {
+    constexpr double kShare = 0.2;
+    const double heat_s = seconds_since(begin_);
+    const int64_t begin = monotonic_clock().now_ns();
+    tensor::shuffle(order_, rng_);
+    std::stable_partition(order_.begin(), order_.end(),
+                          [&](size_t i) { return !options_.audited.contains(lanes_[i]); });
+    for (const size_t i : order_) {
+      Member& member = members_[i];
+      if (proc::interrupted() || member.shown.empty()) continue;
+      const bool again = options_.audited.contains(lanes_[i]);
+      tell("auditing", i);
+      audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
+            again && seconds_since(begin) > kShare * heat_s);
+    }
+  }
+
   static constexpr const char* kClockJump = "the clock jumped";
   // Of a few short steps most is what comes after a pause; a burst planned by them would be as short.
   static constexpr double kTellingWarmUp = 0.05;  // seconds

@@ -133,12 +133,13 @@ double mean_loss(const ShownBurst& shown) {
          static_cast<double>(shown.losses.size());
 }
 
-// The bursts to audit: those that were drawn, and the one whose losses lie furthest from the others'.
-std::vector<size_t> to_audit(const std::vector<ShownBurst>& all) {
+// The bursts to audit: those that were drawn, and the one whose losses lie furthest from the others', if they
+// lie apart; or that one alone.
+std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alone) {
   std::vector<size_t> chosen;
   std::vector<double> means;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].state.empty()) chosen.push_back(i);
+    if (!all[i].state.empty() && !apart_alone) chosen.push_back(i);
     means.push_back(mean_loss(all[i]));
   }
   const double middle = stats::median(means);
@@ -151,7 +152,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all) {
     most = off;
     if (!std::isfinite(off)) break;
   }
-  if (furthest && all[*furthest].state.empty()) chosen.push_back(*furthest);
+  if (furthest && (apart_alone || all[*furthest].state.empty())) chosen.push_back(*furthest);
   return chosen;
 }
 
@@ -255,8 +256,8 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing) {
   take_failure(member);
 }
 
-void audit(const std::string& group, Member& member) {
-  for (const size_t i : to_audit(member.shown)) {
+void audit(const std::string& group, Member& member, bool apart_alone) {
+  for (const size_t i : to_audit(member.shown, apart_alone)) {
     if (member.trial.failure) break;
     auto found = audit_burst(*member.audit, member.shown[i], group);
     if (!found) {

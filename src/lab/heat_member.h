@@ -38,8 +38,8 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps);
 void rehearse(const Plan& plan, Member& member);
 // Back to the initial weights, lead-in, nudge, and the burst itself.
 void run_burst(const Plan& plan, Member& member, Sensing& sensing);
-// Has the referee compute the drawn bursts, and one whose losses lie apart; a trial that shows anything else is invalid.
-void audit(const std::string& group, Member& member);
+// Has the referee compute the drawn bursts, and one whose losses lie apart, or that alone; a trial that shows anything else is invalid.
+void audit(const std::string& group, Member& member, bool apart_alone);
 // Single steps more tell outstanding work from threads that only spin (lab/barrier.h).
 void judge_barrier(Member& member);
 // Takes over what its process used.

@@ -247,9 +247,13 @@ class Course {
   Status run_one(const stats::Heat& next, const Watch& watch) {
     ++heat_;
     std::vector<size_t> members;
-    std::set<size_t> timed;
+    std::set<size_t> timed, audited;
     for (const size_t m : next.members) {
       members.push_back(lanes_[m]);
+      const bool seen = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& t) {
+        return t.contender == entrants_[m] && !t.audits.empty();
+      });
+      if (seen) audited.insert(lanes_[m]);
       if (!times_of(entrants_[m]).empty() || looks_at(entrants_[m]) >= kMostLooks) timed.insert(lanes_[m]);
     }
     const int64_t begin = monotonic_clock().now_ns();
@@ -259,7 +263,8 @@ class Course {
                                          .leader_block_s = leader_block_s(),
                                          .leader_step_s = leader_step_s(),
                                          .timed = timed,
-                                         .audit = audit_},
+                                         .audit = audit_,
+                                         .audited = audited},
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void

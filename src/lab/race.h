@@ -48,6 +48,8 @@ struct HeatOptions {
   double leader_step_s = 0;
   std::set<size_t> timed = {};  // lanes that were timed in a heat before, or looked at often enough
   const AuditGround* audit = nullptr;  // of audits (lab/audit.h); none: there are none
+  // Lanes that were audited in an earlier heat: again only while the audits take a fifth of the heat's time.
+  std::set<size_t> audited = {};
 };
 
 // Runs one heat; trials in the order of `members` (indices of lanes). Members that fail have their reason.
