@@ -170,9 +170,7 @@ class Worker:
             "memory": lambda _: self._memory(),
             "restore": self._restore,
         }
-        self._session = _Session(
-            channel, marker(ring), between, self._nudge, ranges
-        )
+        self._session = _Session(channel, marker(ring), between, self._nudge, ranges)
         self._adapter: Optional[Adapter] = None
         self._built = False
         self._predicts = False

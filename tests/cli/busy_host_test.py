@@ -61,10 +61,14 @@ class BusyHost(unittest.TestCase):
             .replace("burst_seconds = 0.5", "burst_seconds = 0.01")
             .replace("heats = 3", "heats = 6"),
         )
-        outcome = self.place.run("run", "brief.toml", "--out", "brief", "--format", "json")
+        outcome = self.place.run(
+            "run", "brief.toml", "--out", "brief", "--format", "json"
+        )
         self.assertEqual(outcome.code, 3, outcome.err)
         self.assertIn("no verdict: this host was busy throughout", outcome.err)
-        self.assertEqual({row["verdict"] for row in outcome.json()["ranked"]}, {"refused"})
+        self.assertEqual(
+            {row["verdict"] for row in outcome.json()["ranked"]}, {"refused"}
+        )
 
 
 if __name__ == "__main__":

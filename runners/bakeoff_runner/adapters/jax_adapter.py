@@ -670,7 +670,9 @@ class JaxAdapter(Adapter):
         leaves, _ = jax.tree_util.tree_flatten_with_path(params)
         layer_of = {e.target: n.rpartition(".")[0] for n, (e, _) in self._names.items()}
         owners = [layer_of.get(_dotted(path), "") for path, _ in leaves]
-        needed = {owner: {i for i, o in enumerate(owners) if o == owner} for owner in owners}
+        needed = {
+            owner: {i for i, o in enumerate(owners) if o == owner} for owner in owners
+        }
         closed = jax.make_jaxpr(model)(params)
         values: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts))
         values.update(zip(closed.jaxpr.invars, [leaf for _, leaf in leaves]))

@@ -544,9 +544,7 @@ class TorchAdapter(Adapter):
                 hook.remove()
         return {name: value.cpu().numpy().copy() for name, value in seen.items()}
 
-    def _one_step(
-        self, batch: tuple[Any, ...], activations: bool
-    ) -> dict[str, Array]:
+    def _one_step(self, batch: tuple[Any, ...], activations: bool) -> dict[str, Array]:
         import torch
 
         names = [name for name in self._names if self._parameter(name)]
@@ -568,7 +566,9 @@ class TorchAdapter(Adapter):
         model = self._model
         hooks = self._keep_activations(seen) if activations else []
         if getattr(model, "_compiled_call_impl", None) is None:
-            hooks.append(model.register_forward_hook(lambda m, a, out: keep_output(out)))
+            hooks.append(
+                model.register_forward_hook(lambda m, a, out: keep_output(out))
+            )
         else:  # a hook would be compiled with it
             model = _Watched(model, keep_output)
         if self._with_optimizer:
