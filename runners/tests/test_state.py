@@ -127,3 +127,53 @@ def test_state_of_the_fake(tmp_path: Path) -> None:
         assert worker.ask("run", steps=1)["ok"]
         # From 0 with rate 0.1 towards 3.
         assert state(worker, tmp_path / "out")["w"] == pytest.approx(0.3)
+
+
+def mean_loss(answer: dict[str, Any]) -> float:
+    assert answer["ok"], answer["traceback"]
+    if "mean_loss" in answer:
+        return float(answer["mean_loss"])
+    assert len(answer["losses"]) == answer["steps"]
+    return float(np.mean(answer["losses"]))
+
+
+def test_restored_training_repeats_itself_from_the_next_batch_on(
+    worker: WorkerProcess, tmp_path: Path
+) -> None:
+    """Of five batches: bursts of five steps see the same ones, in another order."""
+    given = read_safetensors(tmp_path / "weights.safetensors")
+    first = worker.ask("losses", steps=10)
+    assert worker.ask("run", steps=5)["ok"]  # fit begins
+    for _ in range(2):
+        assert worker.ask("restore")["ok"]
+        restored = worker.ask("run", steps=5)
+        whole = state(worker, tmp_path / "whole")
+        assert restored["steps"] == 5
+        assert mean_loss(restored) == pytest.approx(
+            np.mean(first["losses"][:5]), rel=2e-3
+        )
+        assert sorted(restored["sums"]) == sorted(given)
+        for name, array in whole.items():
+            told = restored["sums"][name]
+            assert told == pytest.approx(array.sum(dtype="f8"), abs=2e-3), name
+
+
+def test_a_run_begins_with_its_nudge(worker: WorkerProcess, tmp_path: Path) -> None:
+    changes = {
+        "conv1.bias": np.full(32, 0.5, "f4"),
+        "conv2.weight": np.full((32, 32, 3, 3), 0.25, "f4"),
+    }
+    write_safetensors(tmp_path / "changes", changes)
+    assert worker.ask("run", steps=1)["ok"]
+    assert worker.ask("restore")["ok"]
+    plain = worker.ask("run", steps=1)
+    assert worker.ask("restore")["ok"]
+    nudged = worker.ask("run", steps=1, nudge=str(tmp_path / "changes"))
+    assert mean_loss(nudged) != pytest.approx(mean_loss(plain), rel=1e-2)
+    for name, change in changes.items():
+        moved = nudged["sums"][name] - plain["sums"][name]
+        assert moved == pytest.approx(change.sum(dtype="f8"), rel=0.1), name
+    write_safetensors(tmp_path / "unknown", {"none": np.zeros(1, "f4")})
+    answer = worker.ask("run", steps=1, nudge=str(tmp_path / "unknown"))
+    assert not answer["ok"] and "none" in answer["error"]
+    assert worker.ask("run", steps=1)["ok"], "the worker lives on"

@@ -21,7 +21,7 @@ A script that predicts has instead of the optimizer and the training step
 
 The names of the model's parameters and buffers are the canonical ones, or are mapped
 by a layout file. In double precision, and where dropout is proven, every step runs
-eagerly (``model.compile`` is passed over): compiled anew it would prove nothing more. In
+eagerly (``model.compile`` is passed over): compiled anew it would prove no more. In
 single precision the proof, `losses` and `run` use it as it stands.
 """
 
