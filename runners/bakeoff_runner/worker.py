@@ -139,6 +139,7 @@ class _Session(TrainCommands):
                 **_told("losses", result.losses),
                 **_told("mean_loss", result.mean_loss),
                 **_told("sums", result.sums),
+                **_told("outputs", result.outputs),
             },
         )
 

@@ -97,6 +97,8 @@ struct Framework {
   bool (*unbiased_running_var)(const Settings&) = nullptr;
   // Batches that the data must have for its script to train at all; null: one.
   int64_t (*least_batches)(const Request&) = nullptr;
+  // What it compiles has the weights as constants: they cannot change between two steps.
+  bool weights_are_constants = false;
 };
 
 bool can(const Framework& framework, ir::Scenario scenario);

@@ -49,7 +49,10 @@ struct ShownBurst {
   std::vector<double> losses = {};          // one a timed step; empty: the framework's loop shows none
   std::optional<double> mean_loss = {};     // of all timed steps
   std::map<std::string, double> sums = {};  // of every trained parameter after them, by name
-  std::filesystem::path state = {};         // safetensors, canonical; empty: it was not asked for
+  // Of predictions: elements and the last one of them, of each step or of the last ones.
+  std::vector<std::pair<int64_t, double>> outputs = {};
+  bool drawn = false;                // for an audit
+  std::filesystem::path state = {};  // safetensors, canonical; empty: it was not asked for
 };
 
 // How far float32 may be from the referee. Rounding is amplified by every update: limits grow with the steps
@@ -75,7 +78,7 @@ struct AuditGround {
   referee::Weights initial = {};  // as every worker loads them
 };
 
-// Whether bursts of this recipe can be audited: trainings of the equalised track.
+// Whether bursts of this recipe can be audited: those of the equalised track.
 bool can_audit(const ir::Workload& workload, const ir::Training& training);
 
 // `weights`: the file of initial weights.
@@ -88,6 +91,9 @@ Result<AuditGround> make_audit_ground(const ir::Workload& workload, const ir::Tr
 Result<Nudge> draw_nudge(const AuditGround& ground);
 // Writes them for the worker, by name, float32.
 Status write_nudge(const AuditGround& ground, const Nudge& nudge, const std::filesystem::path& file);
+
+// Nothing changes: for workers whose weights are constants of what they have compiled.
+Nudge no_nudge(const AuditGround& ground);
 
 // Holds a burst against the referee's own. `precision`: the contender's group ("" or "float32": full).
 // Error: the referee could not compute it.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "emit/all/frameworks.h"
 #include "lab/groups.h"
 #include "lab/heat_member.h"
 #include "lab/host_watch.h"
@@ -58,6 +59,8 @@ class Heat {
       members_[i].trial.heat = number;
       members_[i].trial.confirms = options.confirms;
       members_[i].audit = options.audit;
+      const auto* framework = emit::find_framework(plan.lanes[lanes[i]].entry.contender.framework);
+      members_[i].nudges = framework == nullptr || !framework->weights_are_constants;
     }
     draw_start_order(number);
   }

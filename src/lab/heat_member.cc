@@ -70,7 +70,7 @@ class NudgeFile {
 bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   Worker& worker = *member.worker;
   if (member.audit) {
-    auto drawn = draw_nudge(*member.audit);
+    auto drawn = member.nudges ? draw_nudge(*member.audit) : Result<Nudge>(no_nudge(*member.audit));
     if (!drawn) {
       member.trial.failure = Failure{"nudge", drawn.error().message, {}};
       return false;
@@ -91,7 +91,7 @@ bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
 std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBurst& shown, bool counts) {
   Worker& worker = *member.worker;
   std::optional<NudgeFile> file;
-  if (member.audit) {
+  if (member.audit && member.nudges) {
     file.emplace(plan, *member.audit, shown.nudge);
     if (!file->written()) {
       member.trial.failure = Failure{"nudge", file->written().error().message, {}};
@@ -107,7 +107,7 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
 bool is_drawn(const Plan& plan, const Member& member) {
   const auto bursts = static_cast<double>(plan.recipe.race.bursts);
   const bool any = std::any_of(member.shown.begin(), member.shown.end(),
-                               [](const ShownBurst& shown) { return !shown.state.empty(); });
+                               [](const ShownBurst& shown) { return shown.drawn; });
   return chance(1 / bursts) || (!any && static_cast<double>(member.shown.size() + 1) >= bursts);
 }
 
@@ -118,15 +118,18 @@ void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn,
   shown.losses = ran.losses;
   shown.mean_loss = ran.mean_loss;
   shown.sums = ran.sums;
-  if (drawn) {
+  shown.outputs = ran.outputs;
+  shown.drawn = drawn;
+  if (drawn && !member.audit->training.predicts()) {
     shown.state = new_shared_file(plan.directory.path());
     if (!member.worker->state(shown.state)) return;
   }
   member.shown.push_back(std::move(shown));
 }
 
-// Mean loss of a burst's steps.
+// Mean loss of a burst's steps; 0 for predictions, which have none.
 double mean_loss(const ShownBurst& shown) {
+  if (!shown.outputs.empty()) return 0;
   if (shown.mean_loss || shown.losses.empty())
     return shown.mean_loss.value_or(std::numeric_limits<double>::quiet_NaN());
   return std::accumulate(shown.losses.begin(), shown.losses.end(), 0.0) /
@@ -139,7 +142,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
   std::vector<size_t> chosen;
   std::vector<double> means;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].state.empty() && !apart_alone) chosen.push_back(i);
+    if (all[i].drawn && !apart_alone) chosen.push_back(i);
     means.push_back(mean_loss(all[i]));
   }
   const double middle = stats::median(means);
@@ -152,7 +155,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
     most = off;
     if (!std::isfinite(off)) break;
   }
-  if (furthest && (apart_alone || all[*furthest].state.empty())) chosen.push_back(*furthest);
+  if (furthest && (apart_alone || !all[*furthest].drawn)) chosen.push_back(*furthest);
   return chosen;
 }
 

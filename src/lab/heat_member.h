@@ -22,6 +22,7 @@ struct Member {
   int64_t burst_steps = 2;
   double step_s = 0;  // the last one known of the warm-up
   const AuditGround* audit = nullptr;  // none: its bursts go on from each other, and nobody audits them
+  bool nudges = true;  // its parameters can be changed between steps
   std::vector<ShownBurst> shown = {};  // what it showed of its bursts
   // Of the round under way.
   int64_t cpu_ns = 0;

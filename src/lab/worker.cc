@@ -357,6 +357,11 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
   }
   if (const auto mean = answer->find("mean_loss"); mean != answer->end() && !mean->is_null())
     ran.mean_loss = number(*mean);
+  if (const auto outputs = answer->find("outputs"); outputs != answer->end() && outputs->is_array()) {
+    for (const Json& one : *outputs) {
+      if (one.is_array() && one.size() == 2) ran.outputs.emplace_back(one[0].is_number_integer() ? one[0].get<int64_t>() : -1, number(one[1]));
+    }
+  }
   if (const auto sums = answer->find("sums"); sums != answer->end() && sums->is_object()) {
     for (const auto& [name, value] : sums->items()) ran.sums[name] = number(value);
   }

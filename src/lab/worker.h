@@ -71,6 +71,8 @@ struct Ran {
   std::vector<double> losses = {};          // of each step, before its update; empty: its loop shows none
   std::optional<double> mean_loss = {};     // of all its steps
   std::map<std::string, double> sums = {};  // of every trained parameter after the last update
+  // Of predictions: elements and the last one of them, of each step or of the last ones.
+  std::vector<std::pair<int64_t, double>> outputs = {};
   std::vector<int64_t> step_ns = {};  // from the marks: one fewer than steps
   int64_t jump_ns = 0;                // more than went by here: a clock jumped
 };

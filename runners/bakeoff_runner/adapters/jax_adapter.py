@@ -581,8 +581,9 @@ class JaxAdapter(Adapter):
         outputs: collections.deque[Any] = collections.deque(maxlen=_UNDER_WAY)
         predict_step = self._predict_step()
 
-        def step(*batch: Any) -> None:
+        def step(*batch: Any) -> Any:
             outputs.append(predict_step(*batch))
+            return outputs[-1]
 
         return predict_burst(
             step,

@@ -158,6 +158,7 @@ class KerasAdapter(Adapter):
             raise AdapterError(f"{self._file()}: compile_model() compiled nothing")
         self._steps_per_execution = library.steps_per_execution(model)
         if self._predicts:
+            self._initial = [(v, library.value(v)) for v in model.variables]
             return self._effective()
         self._with_optimizer = request.train
         if library.floatx() == "float64":
@@ -258,7 +259,8 @@ class KerasAdapter(Adapter):
                 raise AdapterError(f"the model of {self._file()} trains no '{name}'")
             change = to_framework(array, entry)
             variable.assign(self._library.value(variable) + change)
-        self._model.reset_metrics()
+        if not self._predicts:
+            self._model.reset_metrics()
 
     def batch_hashes(
         self, count: int, row_shapes: list[list[int]]

@@ -144,6 +144,9 @@ class OnnxRuntimeAdapter(Adapter):
             self._predict_step(), self._stream(), steps, mark, lambda output: None
         )
 
+    def restore(self) -> None:
+        """The session's weights never change."""
+
     def request(self) -> Callable[[], None]:
         return predict_request(
             self._predict_step(), self._stream(), lambda output: None

@@ -64,7 +64,8 @@ const Framework& onnxruntime_framework() {
       .environment = environment,
       .supports = supports,
       .emit = emit_script,
-      .unbiased_running_var = unbiased_running_var};
+      .unbiased_running_var = unbiased_running_var,
+      .weights_are_constants = true};
   return framework;
 }
 
