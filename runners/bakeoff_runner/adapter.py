@@ -167,9 +167,9 @@ class TrainCommands(ABC):
     these names, and so the nudge that a ``run`` may begin with. It returns a
     `RunCommand` for a ``run``, and None when the loop must be left: for a request of
     another kind, which the worker then serves, or because the supervisor is gone.
-    Every command is to be answered once, before the next one is asked for. `mark` stamps the end of a step into the ring: it costs well
-    under a microsecond and never fails, so it is called after every step (pipelined:
-    no barrier before it).
+    Every command is to be answered once, before the next one is asked for. `mark`
+    stamps the end of a step into the ring: it costs well under a microsecond and never
+    fails, so it is called after every step (pipelined: no barrier before it).
     """
 
     @abstractmethod

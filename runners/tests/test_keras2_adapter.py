@@ -62,7 +62,9 @@ class Nothing(TrainCommands):
 def test_bursts_do_not_wait_for_the_logs_of_a_step() -> None:
     library = Keras2()
     library.start("float32")
-    bursts = _new_bursts(library, library.backend({}), Nothing(), Waits())
+    bursts = _new_bursts(
+        library, library.backend({}), Nothing(), Waits(), lambda sums: {}
+    )
     callbacks = library.keras.callbacks
     made = callbacks.CallbackList([bursts], add_history=True)
     assert made._batch_hooks_support_tf_logs

@@ -155,6 +155,10 @@ std::string to_json(const Parity& parity) {
 std::string to_json(const Trial& trial) {
   Trial copy = trial;
   if (copy.last_loss && !std::isfinite(*copy.last_loss)) copy.last_loss.reset();
+  for (Audit& audit : copy.audits) {
+    audit.loss_error = finite(audit.loss_error), audit.loss_limit = finite(audit.loss_limit);
+    audit.moved_error = finite(audit.moved_error), audit.moved_limit = finite(audit.moved_limit);
+  }
   return dump(Json(copy));
 }
 

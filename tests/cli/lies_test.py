@@ -18,7 +18,25 @@ from tests.cli import support
 
 IMPORTS = "import argparse\n"
 STEP = "def train_step("
-RACED = f"{IMPORTS}import sys\n\nRACED = '--ring' in sys.argv\n"
+# What is timed goes through the adapter's `run`; of trainings the gate asks for nothing
+# by that.
+RACED = (
+    IMPORTS
+    + """import dataclasses
+import sys
+
+
+def raced():
+    frame = sys._getframe()
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "run" and "adapters" in code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
+
+"""
+)
 ADAPTER = "    import bakeoff_runner.adapters.torch_adapter as adapter\n"
 
 CHANNEL = "    import bakeoff_runner.channel as channel\n"
@@ -47,10 +65,10 @@ def train_step(model, optimizer, x, y):
     "half_the_batch_once_proven": Lie(
         """
 def train_step(model, optimizer, x, y):
-    half = len(x) // 2 if RACED else len(x)
+    half = len(x) // 2 if raced() else len(x)
     return true_step(model, optimizer, x[:half], y[:half])
 """,
-        "equal losses for equal work",
+        "equal losses for equal work|did other work|answers before its work is done",
     ),
     "idle_after_two_steps": Lie(
         """
@@ -58,11 +76,11 @@ LOSSES = []
 
 
 def train_step(model, optimizer, x, y):
-    if not RACED or len(LOSSES) < 2:
+    if not raced() or len(LOSSES) < 2:
         LOSSES.append(true_step(model, optimizer, x, y))
     return LOSSES[-1]
 """,
-        "equal losses for equal work",
+        "equal losses for equal work|did other work|answers before its work is done",
     ),
     "no_barrier": Lie(
         """
@@ -77,38 +95,38 @@ def later(*step):
 
 
 def train_step(*step):
-    if not RACED:
+    if not raced():
         return true_step(*step)
     POOL.submit(later, *step)
     return DONE[0]
 """,
-        "answers before its work is done|equal losses for equal work",
+        "answers before its work is done|equal losses for equal work|did other work",
     ),
     "twice_the_steps": Lie(
         f"""
-if RACED:
+if True:
 {ADAPTER}
     run = adapter.TorchAdapter.run
 
     def lie(self, steps, mark):
         true = run(self, steps, mark)
-        return adapter.RunResult(true.ns, true.loss, 2 * steps)
+        return dataclasses.replace(true, steps=2 * steps)
 
     adapter.TorchAdapter.run = lie
 
 train_step = true_step
 """,
-        "steps answered = steps asked for",
+        "steps answered = steps asked for|it tells .* losses of .* steps",
     ),
     "half_the_time": Lie(
         f"""
-if RACED:
+if True:
 {ADAPTER}
     run = adapter.TorchAdapter.run
 
     def lie(self, steps, mark):
         true = run(self, steps, mark)
-        return adapter.RunResult(true.ns // 2, true.loss)
+        return dataclasses.replace(true, ns=true.ns // 2)
 
     adapter.TorchAdapter.run = lie
 
@@ -119,13 +137,13 @@ train_step = true_step
     # Without a step mark to give it away.
     "a_quarter_less_time": Lie(
         f"""
-if RACED:
+if True:
 {ADAPTER}
     run = adapter.TorchAdapter.run
 
     def lie(self, steps, mark):
         true = run(self, steps, lambda: None)
-        return adapter.RunResult(true.ns * 3 // 4, true.loss)
+        return dataclasses.replace(true, ns=true.ns * 3 // 4)
 
     adapter.TorchAdapter.run = lie
 
@@ -135,7 +153,7 @@ train_step = true_step
     ),
     "waits_longer_than_it_runs": Lie(
         f"""
-if RACED:
+if True:
 {ADAPTER}
     run = adapter.TorchAdapter.run
 
@@ -153,7 +171,7 @@ train_step = true_step
     **{
         name: Lie(
             f"""
-if RACED:
+if True:
 {CHANNEL}
     answer = channel.Channel.answer
 
@@ -181,9 +199,9 @@ CALLS = [0]
 
 
 def train_step(model, optimizer, x, y):
-    CALLS[0] += 1
+    CALLS[0] += raced()
     loss = true_step(model, optimizer, x, y)
-    return loss * float("nan") if RACED and CALLS[0] > 3 else loss
+    return loss * float("nan") if raced() and CALLS[0] > 3 else loss
 """,
         "the loss became nan",
     ),
@@ -257,11 +275,11 @@ import json
 from pathlib import Path
 
 KEPT = Path(__file__).with_name("kept.json")
-LOSSES = json.loads(KEPT.read_text()) if RACED else []
+LOSSES = json.loads(KEPT.read_text()) if KEPT.exists() else []
 
 
 def train_step(model, optimizer, x, y):
-    if RACED:
+    if raced():
         return torch.tensor(LOSSES.pop(0) if len(LOSSES) > 1 else LOSSES[0])
     if x.dtype == torch.float64:
         return true_step(model, optimizer, x, y)
@@ -329,7 +347,7 @@ class ByHeart(unittest.TestCase):
 
 # Claims what would void the rounds of everybody, as a clock that jumps does.
 TOO_LONG = f"""
-if RACED:
+if True:
 {CHANNEL}
     answer = channel.Channel.answer
     LATER = []  # answers so far: first step, two of warming up, bursts
