@@ -190,6 +190,7 @@ class Gate(unittest.TestCase):
         return said
 
 
+@support.full_tier
 class Wrong(Gate):
     def check(self, *frameworks: str) -> None:
         for said in self.said(WRONG, *frameworks):
@@ -221,6 +222,7 @@ class Wrong(Gate):
         self.check("libtorch")
 
 
+@support.full_tier
 class Right(Gate):
     def check(self, *frameworks: str) -> None:
         for said in self.said(RIGHT, *frameworks):

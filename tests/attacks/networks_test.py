@@ -129,6 +129,7 @@ OPTIMIZERS = (
 )
 
 
+@support.full_tier
 class Networks(unittest.TestCase):
     def prove(self, *frameworks: str) -> None:
         environments = sorted({FRAMEWORKS[name][0] for name in frameworks})

@@ -235,7 +235,8 @@ KERAS = [
         # Keras finds the softmax on TensorFlow and gives its loss the logits before it:
         # what it trains is the same, what it predicts is not.
         "output of fc",
-        r"the prediction matches: softmax before a loss that takes logits",
+        "matches: in the prediction alone, not in loss and gradients: softmax before a "
+        "loss that takes logits",
     ),
 ]
 
