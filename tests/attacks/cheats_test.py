@@ -117,7 +117,7 @@ def recipe(workload: str, contenders: Iterable[str], scenario: str = "train") ->
         top=top,
         data="samples = 320\n",
         optimizer=OPTIMIZERS[workload],
-        budget="minutes = 6\nheats = 3\n",
+        budget="minutes = 6\nheats = 6\n",
         race=f"burst_seconds = {BURST_SECONDS}\nbursts = 4\nparity_steps = 10\nmax_busy = 1\n"
         "threads = 1\nstage_seconds = 120\n",
     )
