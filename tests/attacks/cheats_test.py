@@ -265,13 +265,11 @@ TORCH_HONEST = [
 QUICK = {
     "no_update_after_50_steps",
     "gradient_of_half_the_batch_called_by_run",
-    "rounded_gradients_after_12_steps",
     "film_in_the_first_step",
     "film_unless_weights_were_set",
     "lazy_loss",
     "answers_made_up",
     "film_of_every_start",
-    "honest_when_asked",
     "film_before_answering",
 }
 
