@@ -10,6 +10,7 @@
 #include "emit/emit.h"
 #include "lab/inputs.h"
 #include "referee/optimizer.h"
+#include "stats/trimmed.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
 
@@ -55,6 +56,12 @@ void note_idle(const referee::Weights& gradients, std::vector<bool>& idle) {
     idle[id] = idle[id] && tensor::norm(gradients[id]) <= kIdle * largest;
 }
 
+void add(const Nudge& nudge, referee::Weights& weights) {
+  for (size_t id = 0; id < weights.size(); ++id) {
+    for (size_t i = 0; i < nudge[id].data.size(); ++i) weights[id].data[i] += nudge[id].data[i];
+  }
+}
+
 Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& shown, const Continue& how) {
   Expected expected{.losses = {}, .before = {}, .after = ground.initial};
   referee::Weights& weights = expected.after;
@@ -70,10 +77,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
   const int64_t whole = ground.rows / ground.training.batch;
   for (int64_t k = 0; k < shown.lead + shown.steps; ++k) {
     if (k == shown.lead) {
-      for (size_t id = 0; id < weights.size(); ++id) {
-        const Tensor& change = shown.nudge[id];
-        for (size_t i = 0; i < change.data.size(); ++i) weights[id].data[i] += change.data[i];
-      }
+      add(shown.nudge, weights);
       expected.before = weights;
     }
     const int64_t first = (shown.position + k) % whole * ground.training.batch;
@@ -104,25 +108,14 @@ double sum_of(const Tensor& tensor) {
   return sum;
 }
 
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double x : values) sum += x;
-  return sum / static_cast<double>(values.size());
-}
-
-double spread_of(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double sum = 0;
-  for (const double x : values) sum += (x - mean) * (x - mean);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
-}
+double spread_of(const std::vector<double>& values) { return std::sqrt(stats::variance(values)); }
 
 double apart(double value, double reference) {
   if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
   return std::abs(value - reference) / std::max(std::abs(reference), 1e-3);
 }
 
-// Over all trained parameters, as shares of how far `to` moved from `from`.
+// The distance of all trained parameters from the referee's, as a share of how far these moved in the burst.
 double moved_apart(const ir::Workload& workload, const referee::Weights& seen, const Expected& expected) {
   double off = 0, way = 0;
   for (size_t id = 0; id < seen.size(); ++id) {
@@ -194,10 +187,7 @@ class Judge {
   Status against_predictions() {
     constexpr double kElement = 3e-4;  // of the root mean square of an output
     referee::Weights weights = ground_.initial;
-    for (size_t id = 0; id < weights.size(); ++id) {
-      const Tensor& change = shown_.nudge[id];
-      for (size_t i = 0; i < change.data.size(); ++i) weights[id].data[i] += change.data[i];
-    }
+    add(shown_.nudge, weights);
     const auto told = static_cast<int64_t>(shown_.outputs.size());
     if (told == 0 || told > shown_.steps) {
       differs(fmt::format("it tells {} outputs of {} steps", told, shown_.steps));
@@ -286,7 +276,7 @@ class Judge {
     for (size_t k = 0; k < shown_.losses.size() && k < limits.size(); ++k)
       compare_loss(fmt::format("the loss of step {}", k + 1), shown_.losses[k], expected.losses[k], limits[k]);
     if (shown_.mean_loss)
-      compare_loss("the mean loss", *shown_.mean_loss, mean_of(expected.losses), mean_of(limits));
+      compare_loss("the mean loss", *shown_.mean_loss, stats::mean(expected.losses), stats::mean(limits));
   }
 
   void compare_loss(const std::string& what, double loss, double expected, double limit) {
@@ -340,15 +330,15 @@ class Judge {
       draws.push_back(std::move(one));
     }
     std::vector<double> losses;
-    for (const Expected& draw : draws) losses.push_back(mean_of(draw.losses));
+    for (const Expected& draw : draws) losses.push_back(stats::mean(draw.losses));
     const double mean = shown_.mean_loss ? *shown_.mean_loss
                         : shown_.losses.empty() ? std::numeric_limits<double>::quiet_NaN()
-                                                : mean_of(shown_.losses);
-    audit_.loss_limit = (kSpread * spread_of(losses) + 1e-3) / std::max(std::abs(mean_of(losses)), 1e-3);
-    audit_.loss_error = apart(mean, mean_of(losses));
+                                                : stats::mean(shown_.losses);
+    audit_.loss_limit = (kSpread * spread_of(losses) + 1e-3) / std::max(std::abs(stats::mean(losses)), 1e-3);
+    audit_.loss_error = apart(mean, stats::mean(losses));
     if (!(audit_.loss_error <= audit_.loss_limit))
       differs(fmt::format("the mean loss of its steps is {:.6g}, the referee's {:.6g} with masks of its own",
-                          mean, mean_of(losses)));
+                          mean, stats::mean(losses)));
     for (size_t id = 0; id < ground_.initial.size(); ++id) {
       if (trained(id) && !draws[0].idle[id]) compare_with_draws(draws, id);
     }
@@ -365,19 +355,19 @@ class Judge {
     }
     const auto told = shown_.sums.find(name(id));
     if (told == shown_.sums.end()) return;
-    const double allowed = kSpread * spread_of(sums) + 0.1 * mean_of(ways) + sum_rounding(id, sums[0]);
-    if (!(std::abs(told->second - mean_of(sums)) <= allowed))
+    const double allowed = kSpread * spread_of(sums) + 0.1 * stats::mean(ways) + sum_rounding(id, sums[0]);
+    if (!(std::abs(told->second - stats::mean(sums)) <= allowed))
       differs(fmt::format("when its burst ended the sum of {} was {:.8g}, the referee's {:.8g} with masks of "
                           "its own",
-                          name(id), told->second, mean_of(sums)));
+                          name(id), told->second, stats::mean(sums)));
     if (state_.empty()) return;
     const double way = distance(state_[id], draws[0].before[id]);
     // Draws differ before the burst as well: the lead-in had masks, too.
     const double apart_before = distance(draws[0].before[id], draws[1].before[id]);
-    const double slack = kSpread * spread_of(ways) + 0.15 * mean_of(ways) + apart_before + rounding(id);
-    if (!(std::abs(way - mean_of(ways)) <= slack))
+    const double slack = kSpread * spread_of(ways) + 0.15 * stats::mean(ways) + apart_before + rounding(id);
+    if (!(std::abs(way - stats::mean(ways)) <= slack))
       differs(fmt::format("{} moved by {:.3g}, the referee's by {:.3g} with masks of its own", name(id), way,
-                          mean_of(ways)));
+                          stats::mean(ways)));
   }
 
   // Whether all parameters together went the referee's way: its mean over the other draws.
@@ -404,10 +394,10 @@ class Judge {
     for (size_t d = 0; d < draws.size(); ++d) own.push_back(share(draws[d].after, d));
     const double seen = share(state_, std::nullopt);
     audit_.moved_limit = kSpread * spread_of(own) + 0.1;
-    audit_.moved_error = std::abs(seen - mean_of(own));
+    audit_.moved_error = std::abs(seen - stats::mean(own));
     if (!(audit_.moved_error <= audit_.moved_limit))
       differs(fmt::format("its parameters went {:.2g} of the way that the referee's go with masks of its own",
-                          seen / mean_of(own)));
+                          seen / stats::mean(own)));
   }
 
   // Where the burst began but for the lead-in: the same for every draw.

@@ -145,9 +145,8 @@ class Worker {
   int64_t start_ns_ = 0;
 };
 
-// Where the next file shared with a worker may lie: in shared memory, else in folder `otherwise`. A name that
-// no file has: a process that
-// was killed earlier, and had our process number, may have left its own.
+// Where the next file shared with a worker may lie: in shared memory, else in folder `otherwise`. No file has
+// this name: one that a killed process with our process number left behind is passed over.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
 // The last `lines` lines of a log, at most 4 KiB.
