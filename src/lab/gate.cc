@@ -396,7 +396,8 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = predicts,  // which must be without effect there
+                // Off where the recipe has some; where it has none, or predicts, none may have any effect.
+                .dropout = predicts || !has_dropout(job.workload),
                 .predict = predicts},
                effective64);
   const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
@@ -412,7 +413,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     model = compare_one_step(job, reference, contender, answer, parity, tolerances);
   }
   if (train && !predicts) {
-    const auto losses = worker.losses(kSteps64);
+    const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
     const auto state = losses ? state_of(worker, job, contender) : std::nullopt;
     if (!state) {
       parity.failure = worker.failure();
@@ -531,7 +532,7 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
                  .weights = reference.initial_file,
                  .data = job.data,
                  .layout = contender.layout,
-                 .dropout = job.training.predicts(),
+                 .dropout = job.training.predicts() || !has_dropout(job.workload),
                  .predict = job.training.predicts()},
                 parity.effective);
   const bool right = parity.diverges_at.empty();
@@ -544,9 +545,9 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
           "in float64 it is the recipe, in float32 it is further away than rounding to float32 explains: lower "
           "precision (bfloat16, float16, TF32), or another computation in float32 alone";
     }
-    if (worker->ok() && !parity.failure) prove_dropout(*worker, job, reference, contender, parity);
   }
   if (!worker->ok()) parity.failure = worker->failure();
+  if (!parity.failure && !job.training.predicts()) prove_dropout(*worker, job, reference, contender, parity);
   worker->close();
 }
 

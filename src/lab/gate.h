@@ -77,8 +77,9 @@ struct Reference {
 };
 
 // Steps in float64: what an optimizer keeps (momentum, second moments, a maximum of them) shows from the
-// second update on.
+// second update on. Of a small network as many as in float32: a schedule shows later.
 inline constexpr int64_t kSteps64 = 4;
+inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // that all steps may take then
 
 // Tolerances: relative, of a tensor's norm (Frobenius) or of a loss.
 struct Tolerances {

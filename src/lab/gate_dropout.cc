@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 
 #include "base/files.h"
+#include "ir/cost.h"
 #include "ir/verify.h"
 #include "lab/gate.h"
 #include "lab/inputs.h"
@@ -20,14 +21,19 @@ namespace {
 
 using tensor::Tensor;
 
-constexpr int64_t kDirections = 8;
-constexpr int64_t kDraws = 256;        // rows that a contender draws at least, where eight steps suffice
-constexpr int64_t kGradientSteps = 6;  // of the referee
+constexpr size_t kDirections = 8;
+constexpr int64_t kDraws = 256;  // rows that a contender draws at least, where eight steps suffice
+// Of the referee at least, to learn what gradients are like, and as many again to compare with.
+constexpr int64_t kLeastSteps = 6;
+constexpr int64_t kManySteps = 32;        // from here on variances of a number of steps are compared too
+constexpr double kArithmetic = 2e9;       // FLOPs that the steps of a contender may take, if there are kLeastSteps
+constexpr double kElements = 2e7;         // and elements of gradients that travel
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // In standard errors. A normal deviate is beyond 6 once in 5e8; a mean of a few hundred squares has a longer
 // tail. The spread between steps is known from few of them, and gradients vary along few directions.
 constexpr double kLimit = 7;
 constexpr double kGradientLimit = 8;
+constexpr double kChance = 1e-10;  // of a t-test; a proof holds some hundreds of them, of numbers with skewed tails
 
 // Sums of powers.
 class Sample {
@@ -130,6 +136,140 @@ struct Predictions {
   }
 };
 
+double squared_distance(const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape || a.data.size() != b.data.size()) return kInfinity;
+  double sum = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) sum += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
+  return std::isfinite(sum) ? sum : kInfinity;
+}
+
+// Share of elements that are zero, or as good as.
+double zeros(const Tensor& t) {
+  const double size = static_cast<double>(std::max<size_t>(t.data.size(), 1));
+  const double least = 1e-6 * tensor::norm(t) / std::sqrt(size);
+  const auto count = std::count_if(t.data.begin(), t.data.end(), [&](double x) { return std::abs(x) <= least; });
+  return static_cast<double>(count) / size;
+}
+
+// Mean squared distance from the mean, each element in units of its own variance. An element that hardly varies
+// is held against the others.
+double gradient_spread(const Tensor& seen, const Tensor& mean, const Tensor& variance) {
+  if (seen.shape != mean.shape) return kInfinity;
+  double all = 0;
+  for (const double v : variance.data) all += v;
+  const double least = std::max(0.1 * all / static_cast<double>(variance.data.size()), 1e-300);
+  double sum = 0;
+  for (size_t i = 0; i < seen.data.size(); ++i) {
+    const double d = seen.data[i] - mean.data[i];
+    sum += d * d / (variance.data[i] + least);
+  }
+  return sum / static_cast<double>(seen.data.size());
+}
+
+// Distance from the mean along the mean, in units of the mean.
+double along_mean(const Tensor& seen, const Tensor& mean) {
+  double product = 0, square = 0;
+  for (size_t i = 0; i < seen.data.size() && i < mean.data.size(); ++i) {
+    product += (seen.data[i] - mean.data[i]) * mean.data[i];
+    square += mean.data[i] * mean.data[i];
+  }
+  return std::abs(product) / std::max(square, 1e-300);
+}
+
+template <class Visit>
+void for_trainable(const ir::Workload& workload, const Visit& visit) {
+  for (size_t p = 0; p < workload.parameters.size(); ++p) {
+    if (ir::trainable(workload.parameters[p])) visit(p, "grad/" + workload.parameters[p].name);
+  }
+}
+
+// Numbers of one step of a whole batch.
+class BatchNumbers {
+ public:
+  BatchNumbers(const GateJob& job, const DropoutReference& r) : job_(job), r_(r) {}
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all{"rows of one step together"};
+    for (int64_t place = 0; place < places(); ++place) all.push_back(fmt::format("spread at row {}", place));
+    for_trainable(job_.workload, [&](size_t, const std::string& name) {
+      all.push_back("spread of " + name);
+      all.push_back(name + " along its mean");
+    });
+    return all;
+  }
+
+  std::vector<double> of(const DropoutStep& step) const {
+    const int64_t batch = job_.training.batch;
+    std::vector<std::vector<double>> sums(static_cast<size_t>(r_.distinct), std::vector<double>(kDirections, 0.0));
+    std::vector<Sample> places_seen(static_cast<size_t>(places()));
+    for (int64_t row = 0; row < batch; ++row) {
+      const auto numbers = along_directions(step.prediction, batch, row);
+      const auto kind = static_cast<size_t>(row % r_.distinct);
+      double square = 0;
+      for (size_t d = 0; d < kDirections; ++d) {
+        const Drawn& mean = r_.directions[kind][d];
+        const double off = (numbers[d] - mean.mean) / std::sqrt(std::max(mean.variance, 1e-300));
+        sums[kind][d] += off, square += off * off;
+      }
+      places_seen[static_cast<size_t>(row * places() / batch)].add(square / kDirections);
+    }
+    double together = 0;
+    for (const auto& of_kind : sums) {
+      for (const double sum : of_kind) together += sum * sum;
+    }
+    const double count = static_cast<double>(batch) * kDirections;
+    std::vector<double> all{together / count};
+    for (const Sample& place : places_seen) all.push_back(place.drawn().mean);
+    for_trainable(job_.workload, [&](size_t p, const std::string&) {
+      all.push_back(gradient_spread(step.gradients[p], r_.gradients[p], r_.variances[p]));
+      all.push_back(along_mean(step.gradients[p], r_.gradients[p]));
+    });
+    return all;
+  }
+
+ private:
+  int64_t places() const { return std::min<int64_t>(job_.training.batch, 32); }
+  const GateJob& job_;
+  const DropoutReference& r_;
+};
+
+// Numbers of one step of a single row: none changes where all gradients are scaled alike.
+std::vector<std::string> row_names(const ir::Workload& workload) {
+  std::vector<std::string> names;
+  for_trainable(workload, [&](size_t, const std::string& name) {
+    names.push_back("zeros in " + name);
+    names.push_back("share of " + name);
+  });
+  return names;
+}
+
+std::vector<double> row_numbers(const ir::Workload& workload, const DropoutStep& step) {
+  const auto square = [](const Tensor& t) { return tensor::norm(t) * tensor::norm(t); };
+  double sum = 1e-300;
+  for (const Tensor& g : step.gradients) sum += square(g);
+  std::vector<double> all;
+  for_trainable(workload, [&](size_t p, const std::string&) {
+    all.push_back(zeros(step.gradients[p]));
+    all.push_back(square(step.gradients[p]) / sum);
+  });
+  return all;
+}
+
+// Standard errors between two means whose spread is estimated from both together; as many as a normal deviate
+// of the same chance has.
+double t_test(const Drawn& a, const Drawn& b) {
+  if (!std::isfinite(b.mean) || !std::isfinite(b.variance)) return kInfinity;
+  const double degrees = a.count + b.count - 2;
+  const double variance = ((a.count - 1) * a.variance + (b.count - 1) * b.variance) / degrees;
+  const double rounding = 1e-4 * std::max(std::abs(a.mean), 1e-9);
+  const double error = variance * (1 / a.count + 1 / b.count) + rounding * rounding;
+  return std::abs(a.mean - b.mean) / std::sqrt(error);
+}
+
+double t_limit(double degrees) {
+  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), kChance / 2));
+}
+
 // The first rows of the data, repeated.
 Status write_rows(const GateJob& job, int64_t distinct, const fs::path& file) {
   TRY(const auto data, tensor::SafetensorsFile::open(job.data));
@@ -147,12 +287,14 @@ Status write_rows(const GateJob& job, int64_t distinct, const fs::path& file) {
   return tensor::write_safetensors(file, named);
 }
 
-double squared_distance(const Tensor& a, const Tensor& b) {
-  if (a.shape != b.shape || a.data.size() != b.data.size()) return kInfinity;
-  double sum = 0;
-  for (size_t i = 0; i < a.data.size(); ++i) sum += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
-  return std::isfinite(sum) ? sum : kInfinity;
-}
+struct ContenderDraws {
+  std::optional<Predictions> predictions = {};
+  Sample loss = {};
+  std::vector<Tensor> outputs = {};  // the first two
+  referee::Weights gradients = {};   // mean
+  StepNumbers batches = {}, rows = {};
+  std::string shape = {};            // of a prediction that has another
+};
 
 // Adds b / count.
 void add_share(Tensor& a, const Tensor& b, double count) {
@@ -160,58 +302,37 @@ void add_share(Tensor& a, const Tensor& b, double count) {
   for (size_t i = 0; i < a.data.size() && i < b.data.size(); ++i) a.data[i] += b.data[i] / count;
 }
 
-struct ContenderDraws {
-  std::optional<Predictions> predictions = {};
-  Sample loss = {};
-  std::vector<Tensor> outputs = {};  // the first two
-  referee::Weights gradients = {};   // mean
-  std::string shape = {};            // of a prediction that has another
-};
-
-bool take_draws(Worker& worker, const GateJob& job, const Reference& reference,
-                const GateContender& contender, ContenderDraws& draws, Parity& parity) {
-  const DropoutReference& r = reference.dropout;
-  const fs::path out = job.folder / (contender.script.stem().string() + ".dropout.safetensors");
-  Texts ignored;
-  worker.build({.script = contender.script,
-                .weights = reference.weights_file,
-                .data = r.data,
-                .layout = contender.layout},
-               ignored);
+Status take_batches(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps,
+                    ContenderDraws& draws) {
+  const BatchNumbers numbers(job, r);
   draws.predictions.emplace(r.distinct);
   draws.gradients.resize(job.workload.parameters.size());
-  for (int64_t step = 0; step < r.steps; ++step) {
-    if (!worker.parity(0, job.training.batch, {}, out)) {
-      parity.failure = worker.failure();
-      return false;
+  draws.batches.names = numbers.names();
+  for (int64_t k = 0; k < r.steps; ++k) {
+    TRY(DropoutStep step, steps(job.training.batch));
+    if (step.prediction.shape != r.shape) {
+      draws.shape = tensor::to_text(step.prediction.shape);
+      return Done{};
     }
-    const auto file = tensor::SafetensorsFile::open(out);
-    std::error_code code;
-    fs::remove(out, code);
-    if (!file) {
-      parity.failure = Failure{"parity", file.error().message, {}};
-      return false;
-    }
-    const auto get = [&](const std::string& name) {
-      auto read = file->read(name);
-      return read ? std::move(*read) : Tensor{};
-    };
-    Tensor output = get("output");
-    const Tensor loss = get("loss");
-    if (output.shape != reference.at.prediction.shape) {
-      draws.shape = tensor::to_text(output.shape);
-      return true;
-    }
-    draws.predictions->add(output, job.training.batch);
-    draws.loss.add(loss.data.empty() ? std::nan("") : loss.data[0]);
-    if (draws.outputs.size() < 2) draws.outputs.push_back(std::move(output));
-    for (size_t p = 0; p < draws.gradients.size(); ++p) {
-      if (ir::trainable(job.workload.parameters[p]))
-        add_share(draws.gradients[p], get("grad/" + job.workload.parameters[p].name),
-                  static_cast<double>(r.steps));
-    }
+    draws.predictions->add(step.prediction, job.training.batch);
+    draws.loss.add(step.loss);
+    draws.batches.steps.push_back(numbers.of(step));
+    for_trainable(job.workload, [&](size_t p, const std::string&) {
+      add_share(draws.gradients[p], step.gradients[p], static_cast<double>(r.steps));
+    });
+    if (draws.outputs.size() < 2) draws.outputs.push_back(std::move(step.prediction));
   }
-  return true;
+  return Done{};
+}
+
+// A training step written for one batch size alone cannot take a single row: then whole batches have to do.
+void take_rows(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps, ContenderDraws& draws) {
+  for (int64_t k = 0; k < r.single_steps; ++k) {
+    const auto step = steps(1);
+    if (!step) return;
+    draws.rows.steps.push_back(row_numbers(job.workload, *step));
+  }
+  draws.rows.names = row_names(job.workload);
 }
 
 // Collects the worst of all comparisons, in shares of their limits.
@@ -220,8 +341,25 @@ struct Worst {
   void compare(const std::string& what, double error, double limit) {
     if (std::isnan(error)) error = kInfinity;
     if (check.tensor.empty() || error / limit > check.error / check.tolerance)
-      check.tensor = what, check.error = error, check.tolerance = limit;
+      check.tensor = "dropout: " + what, check.error = error, check.tolerance = limit;
     check.passed = check.passed && error <= limit;
+  }
+  void compare(const StepNumbers& ours, const StepNumbers& theirs) {
+    if (ours.steps.size() < 2 || theirs.steps.empty()) return;
+    const double degrees = static_cast<double>(ours.steps.size() + theirs.steps.size()) - 2;
+    const double limit = t_limit(degrees);
+    const bool many = std::min(ours.steps.size(), theirs.steps.size()) >= kManySteps;
+    for (size_t n = 0; n < ours.names.size(); ++n) {
+      Sample a, b, a2, b2;
+      for (const auto& step : ours.steps) a.add(step[n]);
+      for (const auto& step : theirs.steps) b.add(step[n]);
+      compare(ours.names[n], t_test(a.drawn(), b.drawn()), limit);
+      if (!many) continue;
+      const double centre = a.drawn().mean;
+      for (const auto& step : ours.steps) a2.add((step[n] - centre) * (step[n] - centre));
+      for (const auto& step : theirs.steps) b2.add((step[n] - centre) * (step[n] - centre));
+      compare("variance of " + ours.names[n], t_test(a2.drawn(), b2.drawn()), limit);
+    }
   }
 };
 
@@ -230,13 +368,14 @@ double gradients_apart(const GateJob& job, const DropoutReference& r, const refe
   double largest = 0, worst = 0;
   for (const Tensor& g : r.gradients) largest = std::max(largest, tensor::norm(g));
   const double share = 1.0 / static_cast<double>(r.steps) + 1.0 / static_cast<double>(r.gradient_steps);
-  for (size_t p = 0; p < r.gradients.size(); ++p) {
-    if (!ir::trainable(job.workload.parameters[p])) continue;
+  for_trainable(job.workload, [&](size_t p, const std::string& name) {
+    double spread = 0;
+    for (const double v : r.variances[p].data) spread += v;
     const double rounding = 1e-3 * std::max(tensor::norm(r.gradients[p]), 1e-3 * largest);
-    const double expected = share * r.gradient_squares[p] + rounding * rounding;
+    const double expected = share * spread + rounding * rounding;
     const double off = std::sqrt(squared_distance(seen[p], r.gradients[p]) / std::max(expected, 1e-300));
-    if (off > worst) worst = off, where = job.workload.parameters[p].name;
-  }
+    if (off > worst) worst = off, where = name;
+  });
   return worst;
 }
 
@@ -253,12 +392,71 @@ std::string explain_draws(const GateJob& job, const DropoutReference& r, const C
   if (alike) return "no dropout, or one mask for all rows: rows that differ in their masks alone are predicted alike";
   if (draws.outputs.size() > 1 && draws.outputs[0] == draws.outputs[1])
     return "two training steps drew the same masks";
-  if (worst.check.tensor.find("spread") != std::string::npos) {
+  const std::string& what = worst.check.tensor;
+  if (what.find("spread of predictions") != std::string::npos) {
     return fmt::format("the masks spread predictions {:.2f} times as far as the recipe's: another rate, another "
                        "place, or another scale of what is kept",
                        std::sqrt(spread.mean / std::max(r.spread.mean, 1e-300)));
   }
-  return "";
+  return "masks of another rate, another place or another scale than the recipe's, or masks that go together";
+}
+
+void compare_draws(const GateJob& job, const DropoutReference& r, const ContenderDraws& draws,
+                   const Drawn& spread, Worst& worst) {
+  const bool same = draws.outputs.size() > 1 && draws.outputs[0] == draws.outputs[1];
+  worst.compare("masks of two steps", same ? kInfinity : 0, kLimit);
+  for (size_t row = 0; row < r.directions.size(); ++row) {
+    for (size_t d = 0; d < r.directions[row].size(); ++d)
+      worst.compare("mean of predictions",
+                    deviation(r.directions[row][d], draws.predictions->directions[row][d].drawn()), kLimit);
+  }
+  worst.compare("spread of predictions", deviation(r.spread, spread), kLimit);
+  if (r.loss.count > 0) {
+    // A step's loss is the mean over its rows.
+    Drawn loss = draws.loss.drawn();
+    loss.count *= static_cast<double>(job.training.batch);
+    loss.variance = r.loss.variance;
+    worst.compare("loss", deviation(r.loss, loss), kLimit);
+  }
+  std::string where;
+  const double apart = gradients_apart(job, r, draws.gradients, where);
+  worst.compare(where, apart, kGradientLimit);
+  worst.compare(r.batches, draws.batches);
+  worst.compare(r.rows, draws.rows);
+}
+
+bool has_batch_norm(const ir::Workload& workload) {
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
+                     [](const ir::Node& node) { return node.op == ir::Op::kBatchNorm; });
+}
+
+// How many steps a contender takes: many of a small network, where each draws few masks.
+void plan_steps(const GateJob& job, DropoutReference& r) {
+  const int64_t batch = job.training.batch;
+  double elements = 1;
+  for (const ir::Parameter& p : job.workload.parameters) elements += static_cast<double>(tensor::elements(p.shape));
+  const auto cost = ir::step_cost(job.workload, job.training);
+  const double flops = cost ? static_cast<double>(cost->flops()) : kArithmetic;
+  const auto within = [&](double arithmetic) {
+    return static_cast<int64_t>(std::min({kArithmetic / std::max(arithmetic, 1.0), kElements / elements, 256.0}));
+  };
+  r.steps = std::max(std::clamp<int64_t>((kDraws + batch - 1) / batch, 2, 8), std::min<int64_t>(within(flops), 64));
+  // BatchNorm knows no single row.
+  if (!has_batch_norm(job.workload)) r.single_steps = std::max<int64_t>(within(flops / static_cast<double>(batch)), 4);
+}
+
+// Mean and variance of every element of the gradients, step by step.
+void learn(DropoutReference& r, const referee::Weights& gradients) {
+  const double n = static_cast<double>(++r.gradient_steps);
+  for (size_t p = 0; p < gradients.size(); ++p) {
+    auto &mean = r.gradients[p], &squares = r.variances[p];
+    if (mean.data.empty()) mean = tensor::zeros(gradients[p].shape), squares = mean;
+    for (size_t i = 0; i < gradients[p].data.size(); ++i) {
+      const double d = gradients[p].data[i] - mean.data[i];
+      mean.data[i] += d / n;
+      squares.data[i] += d * (gradients[p].data[i] - mean.data[i]);
+    }
+  }
 }
 
 }  // namespace
@@ -274,79 +472,107 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   const int64_t batch = job.training.batch;
   if (!has_dropout(job.workload) || batch > job.rows) return r;
   r.distinct = batch >= 64 ? 4 : batch >= 16 ? 2 : 1;
-  r.steps = std::clamp<int64_t>((kDraws + batch - 1) / batch, 2, 8);
+  plan_steps(job, r);
   const fs::path file = job.folder / "gate_dropout.safetensors";
   CHECK_OK(write_rows(job, r.distinct, file));
+  uint64_t drawn = 0;  // steps
+  const auto draw = [&](const referee::Inputs& inputs) {
+    const referee::DropoutMasks masks{.seed = job.training.seed, .step = drawn++};
+    return referee::evaluate(job.workload, weights, inputs, {.dropout = masks});
+  };
   TRY(const auto inputs, read_inputs(job.workload, file, job.training.input_divisor, 0, batch));
-  Predictions predictions(r.distinct);
+  const int64_t count = std::max(r.steps, kLeastSteps);
   Sample loss;
-  const int64_t steps = std::max(kGradientSteps, std::min<int64_t>((2 * kDraws + batch - 1) / batch, 16));
-  std::vector<referee::Weights> gradients;
-  for (int64_t step = 0; step < steps; ++step) {
-    const referee::DropoutMasks masks{.seed = job.training.seed, .step = static_cast<uint64_t>(step)};
-    TRY(auto e, referee::evaluate(job.workload, weights, inputs,
-                                  {.gradients = step < kGradientSteps, .dropout = masks}));
-    predictions.add(e.prediction, batch);
+  Predictions learned(r.distinct), compared(r.distinct);
+  r.gradients.resize(weights.size()), r.variances.resize(weights.size());
+  for (int64_t step = 0; step < count; ++step) {
+    TRY(const auto e, draw(inputs));
+    learned.add(e.prediction, batch);
+    r.shape = e.prediction.shape;
     for (const double one : losses_of_rows(job.workload, inputs, e.prediction)) loss.add(one);
-    if (step < kGradientSteps) gradients.push_back(std::move(e.gradients));
+    learn(r, e.gradients);
   }
-  for (const auto& row : predictions.directions) {
+  for (auto& of_parameter : r.variances) {
+    for (double& v : of_parameter.data) v /= static_cast<double>(count - 1);
+  }
+  for (const auto& row : learned.directions) {
     auto& made = r.directions.emplace_back();
     for (const Sample& sample : row) made.push_back(sample.drawn());
   }
-  r.spread = predictions.spread(r.directions);
+  const BatchNumbers numbers(job, r);
+  r.batches.names = numbers.names();
+  for (int64_t step = 0; step < count; ++step) {
+    TRY(auto e, draw(inputs));
+    compared.add(e.prediction, batch);
+    for (const double one : losses_of_rows(job.workload, inputs, e.prediction)) loss.add(one);
+    r.batches.steps.push_back(numbers.of({std::move(e.prediction), e.loss, std::move(e.gradients)}));
+  }
+  r.spread = compared.spread(r.directions);
   r.loss = loss.drawn();
-  r.gradients.resize(weights.size());
-  r.gradient_squares.assign(weights.size(), 0);
-  r.gradient_steps = kGradientSteps;
-  for (size_t p = 0; p < weights.size(); ++p) {
-    if (!ir::trainable(job.workload.parameters[p])) continue;
-    for (const auto& one : gradients) add_share(r.gradients[p], one[p], kGradientSteps);
-    for (const auto& one : gradients)
-      r.gradient_squares[p] += squared_distance(one[p], r.gradients[p]) / (kGradientSteps - 1);
+  TRY(const auto row, read_inputs(job.workload, file, job.training.input_divisor, 0, 1));
+  r.rows.names = row_names(job.workload);
+  for (int64_t step = 0; step < r.single_steps; ++step) {
+    TRY(auto e, draw(row));
+    r.rows.steps.push_back(row_numbers(job.workload, {{}, e.loss, std::move(e.gradients)}));
   }
   r.data = file;
   return r;
+}
+
+Result<ParityCheck> compare_dropout(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps,
+                                    std::string& explanation) {
+  ContenderDraws draws;
+  CHECK_OK(take_batches(job, r, steps, draws));
+  Worst worst;
+  if (!draws.shape.empty()) {
+    worst.compare("prediction", kInfinity, kLimit);
+    explanation = fmt::format("with dropout the prediction has shape {}, the recipe's has {}", draws.shape,
+                              tensor::to_text(r.shape));
+    return worst.check;
+  }
+  take_rows(job, r, steps, draws);
+  const Drawn spread = draws.predictions->spread(r.directions);
+  compare_draws(job, r, draws, spread, worst);
+  if (!worst.check.passed) explanation = explain_draws(job, r, draws, spread, worst);
+  return worst.check;
 }
 
 void prove_dropout(Worker& worker, const GateJob& job, const Reference& reference,
                    const GateContender& contender, Parity& parity) {
   const DropoutReference& r = reference.dropout;
   if (r.data.empty()) return;
-  ContenderDraws draws;
-  if (!take_draws(worker, job, reference, contender, draws, parity)) return;
-  Worst worst;
+  const fs::path out = job.folder / (contender.script.stem().string() + ".dropout.safetensors");
+  Texts ignored;
+  worker.build({.script = contender.script,
+                .weights = reference.weights_file,
+                .data = r.data,
+                .layout = contender.layout},
+               ignored);
+  const auto take = [&](int64_t count) -> Result<DropoutStep> {
+    if (!worker.parity(0, count, {}, out)) return Error{worker.failure()->reason};
+    TRY(const auto file, tensor::SafetensorsFile::open(out));
+    std::error_code code;
+    fs::remove(out, code);  // what is open stays readable
+    const auto get = [&](const std::string& name) {
+      auto read = file.read(name);
+      return read ? std::move(*read) : Tensor{};
+    };
+    const Tensor loss = get("loss");
+    DropoutStep step{.prediction = get("output"), .loss = loss.data.empty() ? std::nan("") : loss.data[0]};
+    step.gradients.resize(job.workload.parameters.size());
+    for_trainable(job.workload, [&](size_t p, const std::string& name) { step.gradients[p] = get(name); });
+    return step;
+  };
   std::string explanation;
-  if (!draws.shape.empty()) {
-    worst.compare("dropout: prediction", kInfinity, kLimit);
-    explanation = fmt::format("with dropout the prediction has shape {}, the recipe's has {}", draws.shape,
-                              tensor::to_text(reference.at.prediction.shape));
-  } else {
-    const bool same = draws.outputs.size() > 1 && draws.outputs[0] == draws.outputs[1];
-    worst.compare("dropout: masks of two steps", same ? kInfinity : 0, kLimit);
-    for (size_t row = 0; row < r.directions.size(); ++row) {
-      for (size_t d = 0; d < r.directions[row].size(); ++d)
-        worst.compare("dropout: mean of predictions",
-                      deviation(r.directions[row][d], draws.predictions->directions[row][d].drawn()), kLimit);
-    }
-    const Drawn spread = draws.predictions->spread(r.directions);
-    worst.compare("dropout: spread of predictions", deviation(r.spread, spread), kLimit);
-    if (r.loss.count > 0) {
-      // A step's loss is the mean over its rows.
-      Drawn loss = draws.loss.drawn();
-      loss.count *= static_cast<double>(job.training.batch);
-      loss.variance = r.loss.variance;
-      worst.compare("dropout: loss", deviation(r.loss, loss), kLimit);
-    }
-    std::string where;
-    const double apart = gradients_apart(job, r, draws.gradients, where);
-    worst.compare("dropout: grad/" + where, apart, kGradientLimit);
-    if (!worst.check.passed) explanation = explain_draws(job, r, draws, spread, worst);
+  const auto check = compare_dropout(job, r, take, explanation);
+  if (!check) {
+    parity.failure = worker.failure() ? worker.failure() : Failure{"parity", check.error().message, {}};
+    return;
   }
-  parity.checks.push_back(worst.check);
-  if (worst.check.passed || !parity.diverges_at.empty()) return;
-  parity.diverges_at = worst.check.tensor;
-  parity.divergence = worst.check.error;
+  parity.checks.push_back(*check);
+  if (check->passed || !parity.diverges_at.empty()) return;
+  parity.diverges_at = check->tensor;
+  parity.divergence = check->error;
   if (parity.explanation.empty()) parity.explanation = explanation;
 }
 

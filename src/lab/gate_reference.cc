@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/files.h"
+#include "ir/cost.h"
 #include "lab/batch_hashes.h"
 #include "lab/gate.h"
 #include "lab/gate_rounding.h"
@@ -96,6 +97,13 @@ Status note_rounding(const GateJob& job, const referee::Weights& initial, Refere
   return Done{};
 }
 
+// As many as in float32 where they are cheap.
+int64_t steps_in_float64(const GateJob& job) {
+  const auto cost = ir::step_cost(job.workload, job.training);
+  const bool cheap = cost && cost->flops() * job.steps <= kCheapFlops64;
+  return cheap ? std::max(job.steps, kSteps64) : kSteps64;
+}
+
 }  // namespace
 
 Result<Reference> make_reference(const GateJob& job) {
@@ -123,7 +131,7 @@ Result<Reference> make_reference(const GateJob& job) {
   referee::step(job.training.optimizer, r.at.gradients, state, r.updated);
   if (job.training.track == ir::Track::kAsIs) return r;
   const std::span<const referee::Inputs> all(batches);
-  TRY(Path path64, follow(job, r.weights, all.first(kSteps64), r.at, kNoise64, false));
+  TRY(Path path64, follow(job, r.weights, all.first(static_cast<size_t>(steps_in_float64(job))), r.at, kNoise64, false));
   r.losses64 = std::move(path64.losses), r.after64 = std::move(path64.after);
   r.noise64 = std::move(path64.noise);
   TRY(r.at32, referee::evaluate(job.workload, r.initial, r.batch));

@@ -96,7 +96,7 @@ std::optional<Step> take_step(Worker& worker, const GateJob& job, const Referenc
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = false},
+                .dropout = !has_dropout(job.workload)},
                ignored);
   if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
   const auto file = tensor::SafetensorsFile::open(out);
@@ -146,7 +146,7 @@ void compare_steps(Worker& worker, const GateJob& job, const Reference& referenc
                 .weights = reference.initial_file,
                 .data = job.data,
                 .layout = contender.layout,
-                .dropout = false},
+                .dropout = !has_dropout(job.workload)},
                parity.effective);
   const auto losses = worker.losses(job.steps);
   if (!losses) return;

@@ -466,7 +466,7 @@ TENSORFLOW = [
             "moment.assign_add((1 - BETA_1) * (g - moment))",
             "moment.assign(BETA_1 * moment + g)",
         ),
-        cause="dampening|momentum",
+        cause="dampening|momentum|learning rate 0.01",  # the first moment is ten times as large
     ),
     F(
         "cnn",

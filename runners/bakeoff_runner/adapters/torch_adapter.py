@@ -554,6 +554,7 @@ class TorchAdapter(Adapter):
                 for t in batch
             )
         seen: dict[str, Any] = {}
+        outputs: list[Any] = []
 
         def keep_gradients(*_: Any) -> None:
             for name in names:
@@ -561,7 +562,10 @@ class TorchAdapter(Adapter):
                 seen[f"grad/{name}"] = None if grad is None else grad.clone()
 
         def keep_output(output: Any) -> None:
-            seen["output"] = output[0] if isinstance(output, tuple) else output
+            outputs.append(output[0] if isinstance(output, tuple) else output)
+
+        def at_step(_: Any, args: Any, options: Any) -> Any:
+            return _with_closure(args, options, keep_gradients)
 
         model = self._model
         hooks = self._keep_activations(seen) if activations else []
@@ -573,7 +577,7 @@ class TorchAdapter(Adapter):
             model = _Watched(model, keep_output)
         if self._with_optimizer:
             optimizer = self._optimizer
-            hooks.append(optimizer.register_step_pre_hook(keep_gradients))
+            hooks.append(optimizer.register_step_pre_hook(at_step))
         else:
             optimizer = _NoOptimizer(self._model, keep_gradients)
         try:
@@ -587,8 +591,9 @@ class TorchAdapter(Adapter):
         finally:
             for hook in hooks:
                 hook.remove()
-        if "output" not in seen:
+        if not outputs:
             raise AdapterError(f"train_step of {self._file()} does not call its model")
+        seen["output"] = _whole(outputs, len(batch[0]))
         if names and f"grad/{names[0]}" not in seen:
             raise AdapterError(
                 f"train_step of {self._file()} does not call optimizer.step()"
@@ -671,8 +676,43 @@ class _NoOptimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         self._model.zero_grad(set_to_none)
 
-    def step(self) -> None:
+    def step(self, closure: Optional[Callable[[], Any]] = None) -> Any:
+        loss = None if closure is None else closure()
         self._at_step()
+        return loss
+
+
+def _with_closure(args: Any, options: Any, keep_gradients: Callable[[], None]) -> Any:
+    """Arguments of `Optimizer.step` whose closure, if there is one, keeps gradients.
+
+    They are there after its first call; without a closure they are there already.
+    """
+    closure = args[1] if len(args) > 1 else options.get("closure")
+    if closure is None:
+        keep_gradients()
+        return None
+    calls = 0
+
+    def keeping() -> Any:
+        nonlocal calls
+        loss = closure()
+        calls += 1
+        if calls == 1:
+            keep_gradients()
+        return loss
+
+    return (args[0], keeping), {k: v for k, v in options.items() if k != "closure"}
+
+
+def _whole(outputs: list[Any], rows: int) -> Any:
+    """The last output of the model, or all of them where each saw a part of the batch."""
+    import torch
+
+    last = outputs[-1]
+    parts = len(outputs) > 1 and len(last) < rows
+    if parts and sum(len(output) for output in outputs) == rows:
+        return torch.cat(outputs)
+    return last
 
 
 def _refuse_what_needs_a_gpu(options: Mapping[str, str]) -> None:
