@@ -54,6 +54,7 @@ struct DropoutReference {
   int64_t distinct = 1;             // row i is row i % distinct
   tensor::Shape shape = {};         // of a prediction
   int64_t steps = 0, single_steps = 0;  // that a contender takes of whole batches, of one row
+  int64_t compared_steps = 0;           // of whole batches, by the referee
   // Of predictions, by distinct row and direction.
   std::vector<std::vector<Drawn>> directions = {};
   Drawn spread = {};
