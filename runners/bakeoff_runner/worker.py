@@ -39,6 +39,7 @@ REQUEST_FD = 3
 ANSWER_FD = 4
 
 Fields = dict[str, Any]
+Changes = Mapping[str, Array]  # of parameters, by canonical name
 
 
 class _Session(TrainCommands):
@@ -49,7 +50,7 @@ class _Session(TrainCommands):
         channel: Channel,
         mark: Callable[[], None],
         between: Mapping[str, Callable[[Request], Fields]],
-        nudge: Callable[[Path], None],
+        nudge: Callable[[Changes], None],
         ranges: Optional[Ranges] = None,
     ) -> None:
         self._channel = channel
@@ -61,10 +62,12 @@ class _Session(TrainCommands):
         self._open: Optional[Request] = None  # taken by the training loop
         self._steps = 0
         self._started_ns = 0
+        self._again: Optional[Callable[[], None]] = None  # marks a step, nudges again
 
     @property
     def mark(self) -> Callable[[], None]:
-        return self._mark
+        """Of the burst under way."""
+        return self._mark if self._again is None else self._again
 
     def receive(self) -> Optional[Request]:
         """The next request of any kind; None when the supervisor is gone."""
@@ -91,21 +94,40 @@ class _Session(TrainCommands):
                 return None
             try:
                 steps = _count(request, "steps")
-                changes = _path(request, "nudge")
+                file = _path(request, "nudge")
+                every = _count(request, "nudge_every", steps)
             except ProtocolError as error:
                 self._channel.fail(request.id, "protocol", error)
                 continue
-            if changes is not None:
+            self._again = None
+            if file is not None:
                 try:
+                    changes = read_safetensors(file)
                     self._nudge(changes)
                 except Exception as error:
                     self._channel.fail(request.id, "run", error)
                     continue
+                if every < steps:
+                    self._again = self._nudging(changes, every)
             self._open, self._steps = request, steps
             if self._ranges is not None:
                 self._ranges.begin(steps)
             self._started_ns = time.monotonic_ns()
             return RunCommand(steps)
+
+    def _nudging(self, changes: Changes, every: int) -> Callable[[], None]:
+        """Marks steps; after each `every` of them the parameters change again."""
+        left = every
+
+        def mark() -> None:
+            nonlocal left
+            self._mark()
+            left -= 1
+            if left == 0:
+                self._nudge(changes)
+                left = every
+
+        return mark
 
     def _serve_between(self, request: Request) -> None:
         try:
@@ -353,8 +375,8 @@ class Worker:
         self._the_adapter().restore()
         return {}
 
-    def _nudge(self, changes: Path) -> None:
-        self._the_adapter().nudge(read_safetensors(changes))
+    def _nudge(self, changes: Changes) -> None:
+        self._the_adapter().nudge(changes)
 
     def _serve_requests(self, request: Request) -> Fields:
         requests, limit_ns = _count(request, "requests"), _count(request, "limit_ns")
@@ -421,8 +443,8 @@ def _options(request: Request) -> dict[str, str]:
     return options
 
 
-def _count(request: Request, key: str) -> int:
-    value = request.fields.get(key)
+def _count(request: Request, key: str, otherwise: Optional[int] = None) -> int:
+    value = request.fields.get(key, otherwise)
     if type(value) is not int or value < 1:
         raise ProtocolError(f"'{key}' is not a positive integer")
     return value

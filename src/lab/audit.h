@@ -49,8 +49,8 @@ struct ShownBurst {
   std::vector<double> losses = {};          // one a timed step; empty: the framework's loop shows none
   std::optional<double> mean_loss = {};     // of all timed steps
   std::map<std::string, double> sums = {};  // of every trained parameter after them, by name
-  // Of predictions: elements and the last one of them, of each step or of the last ones.
-  std::vector<std::pair<int64_t, double>> outputs = {};
+  int64_t nudge_every = 0;  // steps after which the nudge is added once more; 0: never
+  std::vector<ToldOutput> outputs = {};  // of predictions: of each step, or of the last ones
   bool drawn = false;                // for an audit
   std::filesystem::path state = {};  // safetensors, canonical; empty: it was not asked for
 };
@@ -94,6 +94,10 @@ Status write_nudge(const AuditGround& ground, const Nudge& nudge, const std::fil
 
 // Nothing changes: for workers whose weights are constants of what they have compiled.
 Nudge no_nudge(const AuditGround& ground);
+
+// After how many steps of a burst the nudge is added again: where predictions see the same data once more.
+// 0: never; in training every update changes the parameters.
+int64_t nudge_every(const AuditGround& ground);
 
 // Holds a burst against the referee's own. `precision`: the contender's group ("" or "float32": full).
 // Error: the referee could not compute it.

@@ -186,5 +186,63 @@ TEST_F(AuditTest, NobodyForetellsANudge) {
             one[static_cast<size_t>(ground_.workload.find_parameter("conv1.bias"))].data);
 }
 
+// Predictions, four batches of data: later steps see them again, after one more nudge each time.
+class PredictionAuditTest : public AuditTest {
+ protected:
+  void SetUp() override {
+    prepare(testing::network());
+    ground_.training.scenario = ir::Scenario::kPredict;
+    ASSERT_EQ(nudge_every(ground_), 4);
+  }
+  // `pass`: which pass over the data a step of a pass computes.
+  ShownBurst outputs(int64_t steps, const std::function<int64_t(int64_t)>& pass = [](int64_t p) { return p; }) {
+    ShownBurst shown{.position = 3, .lead = 1, .steps = steps, .nudge = draw_nudge(ground_).value(), .nudge_every = 4};
+    for (int64_t k = 0; k < steps; ++k) {
+      referee::Weights weights = ground_.initial;
+      for (int64_t n = 0; n <= pass(k / 4); ++n) {
+        for (size_t id = 0; id < weights.size(); ++id) {
+          for (size_t i = 0; i < shown.nudge[id].data.size(); ++i) weights[id].data[i] += shown.nudge[id].data[i];
+        }
+      }
+      const int64_t batch = ground_.training.batch;
+      const auto inputs = read_inputs(ground_.workload, ground_.data, 1, k % 4 * batch, batch).value();
+      const auto e = referee::evaluate(ground_.workload, weights, inputs, {.train = false, .gradients = false}).value();
+      const double norm = tensor::norm(e.prediction);
+      shown.outputs.push_back({static_cast<int64_t>(e.prediction.data.size()), e.prediction.data.back(), norm * norm});
+    }
+    return shown;
+  }
+};
+
+TEST_F(PredictionAuditTest, TheRecipesOutputsPass) {
+  for (const int64_t steps : {1, 4, 9, 300}) EXPECT_EQ(differs(outputs(steps)), "") << steps;
+}
+
+TEST_F(PredictionAuditTest, OutputsKeptFromAnEarlierPassAreTold) {
+  EXPECT_THAT(differs(outputs(9, [](int64_t) { return 0; })), HasSubstr("the referee's"));
+}
+
+TEST_F(PredictionAuditTest, EveryOutputIsDue) {
+  ShownBurst shown = outputs(9);
+  shown.outputs.erase(shown.outputs.begin());
+  EXPECT_EQ(differs(shown), "it tells 8 outputs of 9 steps");
+  shown.outputs = {};
+  EXPECT_EQ(differs(shown), "it tells 0 outputs of 9 steps");
+}
+
+TEST_F(PredictionAuditTest, EveryRowCounts) {
+  ShownBurst shown = outputs(9);
+  for (auto& output : shown.outputs) output.squares *= 7.0 / 8;
+  EXPECT_THAT(differs(shown), HasSubstr("has squares that add up to"));
+  shown = outputs(9);
+  shown.outputs[4].last *= 1.01;
+  EXPECT_THAT(differs(shown), HasSubstr("the output of step 5 ends in"));
+  EXPECT_EQ(differs(shown, "bfloat16"), "") << "what half precision rounds";
+  shown.outputs[4].squares = std::nan("");
+  EXPECT_NE(differs(shown, "bfloat16"), "");
+  shown.outputs[4].size = 5;
+  EXPECT_NE(differs(shown), "");
+}
+
 }  // namespace
 }  // namespace bakeoff::lab

@@ -76,6 +76,7 @@ bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
       return false;
     }
     shown.nudge = std::move(*drawn);
+    if (member.nudges) shown.nudge_every = nudge_every(*member.audit);
     shown.position = worker.steps_done();
     if (!worker.restore()) return false;
   }
@@ -98,7 +99,7 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
       return std::nullopt;
     }
   }
-  const fs::path nudge = file ? file->path() : fs::path();
+  const NudgeRequest nudge{file ? file->path() : fs::path(), shown.nudge_every};
   return counts ? worker.run(member.burst_steps, "run", nudge) : worker.lead_in(1, nudge);
 }
 

@@ -61,6 +61,13 @@ inline int64_t Burst::counted_ns() const {
   return went_by_ns - ns > std::max(kOnTheWay, went_by_ns / 200) ? went_by_ns : ns;
 }
 
+// What a worker tells of one output.
+struct ToldOutput {
+  int64_t size = 0;  // elements
+  double last = 0;   // of the last row
+  double squares = 0;  // the sum of all elements' squares
+};
+
 // What the referee found in one burst of a trial (lab/audit.h).
 struct Audit {
   int64_t burst = 0;  // its number within the trial, from 0, void ones included

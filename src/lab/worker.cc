@@ -321,7 +321,7 @@ bool Worker::restore() {
   return ask(*impl_, failure_, "restore", {{"op", "restore"}}).has_value();
 }
 
-std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const std::filesystem::path& nudge) {
+std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const NudgeRequest& nudge) {
   auto ran = burst(steps, stage, nudge);
   if (ran && stage == "run") ran->burst.losses = std::exchange(impl_->losses, {});
   if (ran)
@@ -330,20 +330,44 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const st
   return ran;
 }
 
-std::optional<Ran> Worker::lead_in(int64_t steps, const std::filesystem::path& nudge) {
+std::optional<Ran> Worker::lead_in(int64_t steps, const NudgeRequest& nudge) {
   return burst(steps, "run", nudge);
 }
 
-std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
-                                 const std::filesystem::path& nudge) {
+namespace {
+
+// Time that telling one output may take: it is told after the work, and is none of it.
+constexpr int64_t kTelling = 50'000;  // ns
+
+std::vector<ToldOutput> told_outputs(const Json& answer) {
+  std::vector<ToldOutput> told;
+  const auto outputs = answer.find("outputs");
+  if (outputs == answer.end() || !outputs->is_array()) return told;
+  for (const Json& one : *outputs) {
+    const bool whole = one.is_array() && one.size() == 3 && one[0].is_number_integer();
+    told.push_back(whole ? ToldOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
+                         : ToldOutput{-1, 0, 0});
+  }
+  return told;
+}
+
+}  // namespace
+
+std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage, const NudgeRequest& nudge) {
   Json request = {{"op", "run"}, {"steps", steps}};
-  if (!nudge.empty()) request["nudge"] = nudge.string();
+  if (!nudge.file.empty()) request["nudge"] = nudge.file.string();
+  if (!nudge.file.empty() && nudge.every > 0) request["nudge_every"] = nudge.every;
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, std::move(request));
-  const int64_t went_by = monotonic_clock().now_ns() - asked;
+  int64_t went_by = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
+  ran.outputs = told_outputs(*answer);
+  if (!ran.outputs.empty()) {
+    const int64_t telling = kTelling * static_cast<int64_t>(ran.outputs.size());
+    went_by = std::max(went_by - telling, std::min(went_by, integer(*answer, "ns")));
+  }
   ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .went_by_ns = went_by};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
     const auto claim = [&](const char* key) { return answer->contains(key) ? plain((*answer)[key]) : "no"; };
@@ -357,11 +381,6 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage,
   }
   if (const auto mean = answer->find("mean_loss"); mean != answer->end() && !mean->is_null())
     ran.mean_loss = number(*mean);
-  if (const auto outputs = answer->find("outputs"); outputs != answer->end() && outputs->is_array()) {
-    for (const Json& one : *outputs) {
-      if (one.is_array() && one.size() == 2) ran.outputs.emplace_back(one[0].is_number_integer() ? one[0].get<int64_t>() : -1, number(one[1]));
-    }
-  }
   if (const auto sums = answer->find("sums"); sums != answer->end() && sums->is_object()) {
     for (const auto& [name, value] : sums->items()) ran.sums[name] = number(value);
   }

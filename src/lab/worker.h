@@ -65,14 +65,19 @@ struct Losses {
   int64_t first_ns = 0;
 };
 
+// Changes that a burst begins with: the tensors of this safetensors file are added to its parameters.
+struct NudgeRequest {
+  std::filesystem::path file = {};  // empty: nothing changes
+  int64_t every = 0;                // again after each so many steps; 0: never again
+};
+
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
   std::vector<double> losses = {};          // of each step, before its update; empty: its loop shows none
   std::optional<double> mean_loss = {};     // of all its steps
   std::map<std::string, double> sums = {};  // of every trained parameter after the last update
-  // Of predictions: elements and the last one of them, of each step or of the last ones.
-  std::vector<std::pair<int64_t, double>> outputs = {};
+  std::vector<ToldOutput> outputs = {};  // of predictions: of each step, or of the last ones
   std::vector<int64_t> step_ns = {};  // from the marks: one fewer than steps
   int64_t jump_ns = 0;                // more than went by here: a clock jumped
 };
@@ -106,12 +111,10 @@ class Worker {
   // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.
   std::optional<std::vector<std::string>> batches(int64_t count,
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
-  // A burst, watched for a moment after its answer (lab/barrier.h). It begins by adding the tensors of
-  // safetensors file `nudge` to its parameters, if one is named.
-  std::optional<Ran> run(int64_t steps, const std::string& stage = "run",
-                         const std::filesystem::path& nudge = {});
+  // A burst, watched for a moment after its answer (lab/barrier.h).
+  std::optional<Ran> run(int64_t steps, const std::string& stage = "run", const NudgeRequest& nudge = {});
   // Steps right before a burst: nothing is looked at in between.
-  std::optional<Ran> lead_in(int64_t steps, const std::filesystem::path& nudge = {});
+  std::optional<Ran> lead_in(int64_t steps, const NudgeRequest& nudge = {});
   // Steps of its loop since the build: its place in the data.
   int64_t steps_done() const;
 
@@ -139,7 +142,7 @@ class Worker {
  private:
   struct Impl;
   Worker();
-  std::optional<Ran> burst(int64_t steps, const std::string& stage, const std::filesystem::path& nudge);
+  std::optional<Ran> burst(int64_t steps, const std::string& stage, const NudgeRequest& nudge);
   std::unique_ptr<Impl> impl_;
   std::optional<Failure> failure_;
   int64_t start_ns_ = 0;

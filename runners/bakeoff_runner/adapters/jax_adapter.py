@@ -579,10 +579,11 @@ class JaxAdapter(Adapter):
         import jax
 
         outputs: collections.deque[Any] = collections.deque(maxlen=_UNDER_WAY)
-        predict_step = self._predict_step()
+        state, predict_step = self._state, self._the_script().predict_step
+        assert state is not None
 
         def step(*batch: Any) -> Any:
-            outputs.append(predict_step(*batch))
+            outputs.append(predict_step(state.get("params"), *batch))  # as nudged
             return outputs[-1]
 
         return predict_burst(
