@@ -7,6 +7,9 @@
   without Bakeoff (own_loop.py): 1%, in torch, a heavy and a very light step;
 - fit: bursts of Keras's `fit` in a worker against one uninterrupted `fit` of as many
   steps: 2%;
+- burst: bursts as in a race (after a pause, back to the initial weights, a lead-in that
+  does not count, changed parameters) against one uninterrupted burst of as many steps
+  in the same process: 1%, in every framework that trains;
 - alternation: a worker whose bursts alternate with those of others, all frozen in
   between as in a race, against the same worker alone (alternation.cc): 2%;
 - mark: one step mark below 1 us.
@@ -15,6 +18,8 @@
 from __future__ import annotations
 
 import argparse
+import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -68,6 +73,80 @@ def fit(options: argparse.Namespace, effort: Effort) -> bool:
         return bool(conclude(name, ratios(name, pair, effort), 0.98, 1.02))
 
 
+def burst(options: argparse.Namespace, effort: Effort) -> bool:
+    fine = True
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = [
+            '{ framework = "torch" }',
+            '{ framework = "tensorflow" }',
+            '{ framework = "jax" }',
+            '{ framework = "keras", backend = ["tensorflow", "torch", "jax"] }',
+            '{ framework = "keras2" }',
+            '{ framework = "libtorch" }',
+        ]
+        place = Path(folder)
+        scripts = emit(options.build / "bakeoff", "mnist_cnn", place, contenders)
+        nudge = place / "nudge.safetensors"
+        write_nudge(scripts / "weights.safetensors", nudge)
+        for name, (environment, script, backend) in RACED.items():
+            python = options.envs / environment / "bin" / "python"
+            job = Job(python, scripts, script, 10, options.threads, backend)
+            if script.endswith(".cc"):
+                compiler = options.build / "bench" / "emitted" / "compile_worker"
+                command = [compiler, scripts / script, python]
+                job = job._replace(
+                    program=Path(subprocess.check_output(command, text=True).strip())
+                )
+            values = [raced_block(name, job, nudge, effort) for _ in range(effort.blocks)]
+            title = f"{name}, bursts as in a race / uninterrupted"
+            fine &= conclude(title, values, 0.99, 1.01)
+    return fine
+
+
+# Environment, script, backend of Keras.
+RACED = {
+    "torch": ("torch", "train_torch.py", ""),
+    "tensorflow": ("tensorflow", "train_tensorflow.py", ""),
+    "jax": ("jax", "train_jax.py", ""),
+    "keras on tensorflow": ("tensorflow", "train_keras_tensorflow.py", "tensorflow"),
+    "keras on torch": ("torch", "train_keras_torch.py", "torch"),
+    "keras on jax": ("jax", "train_keras_jax.py", "jax"),
+    "keras2": ("keras2", "train_keras2.py", ""),
+    "libtorch": ("torch", "train_libtorch.cc", ""),
+}
+
+
+def write_nudge(weights: Path, nudge: Path) -> None:
+    """Changes that change nothing, of every small parameter: as many as a race makes."""
+    from bakeoff_runner.tensors import read_safetensors, write_safetensors
+
+    small = {n: 0 * w for n, w in read_safetensors(weights).items() if w.size <= 4096}
+    write_safetensors(nudge, small)
+
+
+def raced_block(name: str, job: Job, nudge: Path, effort: Effort) -> float:
+    worker = Worker(job)
+    try:
+        lead = 2
+        worker.uninterrupted(20, lead)
+        ms = worker.uninterrupted(20, lead)
+        steps = max(5, round(300 / ms))  # 0.3 s
+        raced, whole = [], []
+        for _ in range(effort.bursts):
+            pair = [
+                lambda: raced.append(worker.raced(steps, lead, nudge)),
+                lambda: whole.append(worker.uninterrupted(steps, lead)),
+            ]
+            for measure in random.sample(pair, 2):
+                measure()
+    finally:
+        worker.close()
+    # Whole pauses of the processor fall on single bursts.
+    ratio = statistics.median(raced) / statistics.median(whole)
+    print(f"  {name}: {ratio:.4f}", flush=True)
+    return ratio
+
+
 def alternation(options: argparse.Namespace, effort: Effort) -> bool:
     """The program prints a line for each block: contender, ratio."""
     program = options.build / "bench" / "harness" / "alternation"
@@ -106,7 +185,7 @@ def mark(options: argparse.Namespace) -> bool:
 
 def main() -> int:
     parser = parser_for(__doc__)
-    parts = ("mark", "overhead", "fit", "alternation")
+    parts = ("mark", "overhead", "fit", "burst", "alternation")
     parser.add_argument("parts", nargs="*", metavar="part", default=list(parts))
     options = parser.parse_args()
     if not set(options.parts) <= set(parts):
@@ -116,6 +195,7 @@ def main() -> int:
         "mark": lambda: mark(options),
         "overhead": lambda: overhead(options, effort),
         "fit": lambda: fit(options, effort_of(options, blocks=6, bursts=4)),
+        "burst": lambda: burst(options, effort_of(options, blocks=6, bursts=12)),
         "alternation": lambda: alternation(options, effort),
     }
     fine = [results[part]() for part in options.parts]

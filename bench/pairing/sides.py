@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -179,6 +180,23 @@ class Worker(Side):
         waits = [answer.get("wait", {}) for answer in answers]
         self.wait_ns += sum(w.get("ns", 0) + w.get("first_ns", 0) for w in waits)
         return float(ns) / (steps * self._parts) / 1e6
+
+    def raced(self, steps: int, lead: int, nudge: Path) -> float:
+        """Milliseconds a step of a burst as in a race.
+
+        It comes after a pause, from the initial weights, and begins with changes.
+        """
+        self.freeze()
+        time.sleep(0.2)
+        self.thaw()
+        self._ask("restore")
+        self._ask("run", steps=lead)
+        return float(self._ask("run", steps=steps, nudge=str(nudge))["ns"]) / steps / 1e6
+
+    def uninterrupted(self, steps: int, lead: int) -> float:
+        """Milliseconds a step of one long burst."""
+        self._ask("run", steps=lead)
+        return float(self._ask("run", steps=steps)["ns"]) / steps / 1e6
 
     def close(self) -> None:
         os.close(self._send)

@@ -39,7 +39,7 @@ REQUEST_FD = 3
 ANSWER_FD = 4
 
 Fields = dict[str, Any]
-Changes = Mapping[str, Array]  # of parameters, by canonical name
+Changes = Mapping[str, Any]  # changes of parameters: arrays by canonical name
 
 
 class _Session(TrainCommands):

@@ -152,6 +152,10 @@ class Worker {
 // this name: one that a killed process with our process number left behind is passed over.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
+// Removes such files of processes that ended an hour ago without doing so themselves (killed by SIGKILL). A
+// younger one may belong to a process that is alive in another container.
+void remove_shared_files_of_the_dead(const std::filesystem::path& folder);
+
 // The last `lines` lines of a log, at most 4 KiB.
 std::string last_lines(const std::string& text, size_t lines);
 

@@ -30,7 +30,9 @@ TOGETHER = 30  # scripts in one recipe
 
 CAUSE = re.compile(r"matches:? (.*)")
 # Refused by what was compared, or in words of the worker about what is missing.
-REFUSED = re.compile(r": DIFFERS\b|does not call (its model|optimizer)")
+REFUSED = re.compile(
+    r": DIFFERS\b|does not call (its model|optimizer)|None values not supported"
+)
 
 
 @dataclass(frozen=True)

@@ -855,13 +855,8 @@ def keras(on: str) -> list[Script]:
             cause="dropout",
             on=on,
         ),
-        K(
-            "drop",
-            "inference",
-            ("layers.Dropout(0.3)(h2)", "layers.Dropout(0.3)(h2, training=False)"),
-            cause="dropout",
-            on=on,
-        ),
+        # layers.Dropout(0.3)(h2, training=False) is no wrong script: the model's own
+        # flag wins, and masks are drawn.
         K(
             "att",
             "norm_default_eps",
