@@ -24,7 +24,7 @@ double ratio_of(size_t n) {
   return n < kRatios.size() ? kRatios[n] : stats::critical_ratio(n, kAlpha);
 }
 
-// By the paired table that races fill (lab/evidence.h, tabulate()).
+// By the paired table that races fill (evidence/evidence.h, tabulate()).
 class Tested : public Judge {
  public:
   Tested(Engine engine, double resolution)

@@ -15,6 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 ROOM_CALL = re.compile(r"bakeoff_room\(([^)]*)\)")
+# Folders of rooms of one kind -> their name in the block of floors.
+HALLS = {"emit": "emit/<framework>", "study": "study/<name>"}
 KEYWORDS = {"NAME", "DIR", "SOURCES", "DEPS", "TESTS", "TEST_DEPS", "TEST_LABELS"}
 
 
@@ -37,13 +39,14 @@ class Tree:
     def room_of(self, path: Path) -> str:
         """The room of a file, by its path below src/."""
         parts = path.parts
-        if parts[0] == "emit" and len(parts) > 2 and parts[1] != "testing":
-            return f"emit/{parts[1]}"
+        if parts[0] in HALLS and len(parts) > 2 and parts[1] != "testing":
+            return f"{parts[0]}/{parts[1]}"
         return parts[0]
 
     def height(self, room: str) -> int | None:
-        if room not in self.floors and room.startswith("emit/"):
-            room = "emit/<framework>"
+        for hall, kind in HALLS.items():
+            if room not in self.floors and room.startswith(f"{hall}/"):
+                room = kind
         return self.floors.get(room)
 
     def sources(self) -> Iterator[Path]:
@@ -93,6 +96,35 @@ def include_faults(tree: Tree) -> list[str]:
     return faults
 
 
+def circles(tree: Tree) -> list[str]:
+    """Files that include each other, a header and its .cc taken as one."""
+    src = tree.root / "src"
+    uses: dict[str, set[str]] = {}
+    for path in tree.sources():
+        file = path.relative_to(src)
+        if not is_test(file):
+            found = INCLUDE.findall(path.read_text(encoding="utf-8"))
+            uses.setdefault(str(file.with_suffix("")), set()).update(
+                str(Path(name).with_suffix("")) for name in found
+            )
+    faults: list[str] = []
+    done: set[str] = set()
+
+    def visit(file: str, way: list[str]) -> None:
+        if file in way:
+            faults.append(" -> ".join([*way[way.index(file) :], file]))
+            return
+        if file in done:
+            return
+        for used in sorted(uses.get(file, set()) - {file}):
+            visit(used, [*way, file])
+        done.add(file)
+
+    for file in sorted(uses):
+        visit(file, [])
+    return faults
+
+
 def room_calls(text: str) -> Iterator[dict[str, list[str]]]:
     """The arguments of every bakeoff_room(...), by keyword."""
     for call in ROOM_CALL.findall(re.sub(r"#.*", "", text)):
@@ -105,6 +137,32 @@ def room_calls(text: str) -> Iterator[dict[str, list[str]]]:
             elif keyword:
                 arguments[keyword].append(word)
         yield arguments
+
+
+def room_of_target(target: str) -> str:
+    return re.sub("^(emit|study)_", r"\1/", target.removeprefix("bakeoff_"))
+
+
+def undeclared(tree: Tree) -> list[str]:
+    """Rooms whose headers are included but that are no declared dependency."""
+    src = tree.root / "src"
+    declared: dict[str, set[str]] = {}
+    for path in src.rglob("CMakeLists.txt"):
+        for call in room_calls(path.read_text(encoding="utf-8")):
+            room = tree.room_of(path.relative_to(src).parent / "x.cc")
+            targets = call.get("DEPS", [])
+            declared[room] = {room_of_target(target) for target in targets}
+    faults = set()
+    for path in tree.sources():
+        file = path.relative_to(src)
+        room = tree.room_of(file)
+        if is_test(file) or room not in declared:
+            continue
+        for name in INCLUDE.findall(path.read_text(encoding="utf-8")):
+            lower = tree.room_of(Path(name))
+            if lower not in declared[room] | {room}:
+                faults.add(f"src/{room}: includes {lower}, which is not in its DEPS")
+    return sorted(faults)
 
 
 def target_faults(tree: Tree) -> list[str]:
@@ -121,8 +179,7 @@ def target_faults(tree: Tree) -> list[str]:
                 for target in call.get(keyword, []):
                     if not target.startswith("bakeoff_"):
                         continue
-                    lower = target.removeprefix("bakeoff_")
-                    lower = re.sub("^emit_", "emit/", lower)
+                    lower = room_of_target(target)
                     fault = judge(tree, room, lower, keyword == "TEST_DEPS")
                     if fault:
                         faults.append(f"src/{folder}: {keyword} {target}: {fault}")
@@ -140,6 +197,12 @@ class TheRepository(unittest.TestCase):
     def test_targets_depend_downwards(self) -> None:
         self.assertEqual(target_faults(self.tree), [])
 
+    def test_every_room_that_is_used_is_declared(self) -> None:
+        self.assertEqual(undeclared(self.tree), [])
+
+    def test_no_files_include_each_other(self) -> None:
+        self.assertEqual(circles(self.tree), [])
+
     def test_it_is_really_read(self) -> None:
         self.assertGreater(len(list(self.tree.sources())), 50)
         self.assertGreater(len(self.tree.floors), 10)
@@ -147,7 +210,8 @@ class TheRepository(unittest.TestCase):
     def test_every_room_has_a_floor(self) -> None:
         for folder in (ROOT / "src").iterdir():
             if folder.is_dir():
-                self.assertIn(folder.name, self.tree.floors)
+                inside = [Path(floor).parts[0] for floor in self.tree.floors]
+                self.assertIn(folder.name, inside)
 
 
 class PlantedFaults(unittest.TestCase):

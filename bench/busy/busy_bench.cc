@@ -18,13 +18,14 @@
 #include <string>
 
 #include "base/files.h"
+#include "evidence/evidence.h"
 #include "ir/text.h"
-#include "lab/evidence.h"
-#include "lab/plan.h"
-#include "lab/race.h"
-#include "lab/summarise.h"
+#include "plan/lane.h"
+#include "plan/plan.h"
 #include "planted_load.h"
 #include "proc/launcher.h"
+#include "race/race.h"
+#include "summary/summarise.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::bench {
@@ -48,8 +49,8 @@ std::string recipe_text(const Kind& kind, const char* more) {
       kMargin, kind.brief ? 12 : 40, kind.brief ? 2 : 4, kind.brief ? 0.03 : 0.2, more);
 }
 
-lab::Plan make_plan(const fs::path& folder, const Kind& kind, unsigned seed) {
-  lab::Plan plan{.recipe = {}, .directory = lab::RunDirectory::create(folder).value()};
+Plan make_plan(const fs::path& folder, const Kind& kind, unsigned seed) {
+  Plan plan{.recipe = {}, .directory = RunDirectory::create(folder).value()};
   plan.manifest.recipe_text = recipe_text(kind, "");
   plan.manifest.recipe_file = "busy.toml";
   plan.recipe = recipe::parse_recorded(plan.manifest.recipe_text, "busy.toml").value();
@@ -58,13 +59,13 @@ lab::Plan make_plan(const fs::path& folder, const Kind& kind, unsigned seed) {
   plan.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
   plan.manifest.workload_text = ir::dump(zoo::build("mlp_small").value());
   for (const bool heavy : {false, true}) {
-    const lab::Contender contender{.id = heavy ? "heavy" : "light",
-                                   .framework = "fake",
-                                   .environment = "fake",
-                                   .script = heavy ? "heavy.py" : "light.py"};
+    const Contender contender{.id = heavy ? "heavy" : "light",
+                              .framework = "fake",
+                              .environment = "fake",
+                              .script = heavy ? "heavy.py" : "light.py"};
     plan.manifest.contenders.push_back(contender);
     plan.manifest.not_started.emplace_back();
-    lab::Lane lane;
+    Lane lane;
     lane.entry.contender = contender;
     lane.entry.script = plan.directory.scripts() / contender.script;
     const int units = heavy && kind.apart ? kUnits * 13 / 10 : kUnits;
@@ -84,11 +85,11 @@ struct Outcome {
   bool refused = false, decided = false, wrong = false;
 };
 
-Outcome judge(const lab::Summary& s, const Kind& kind) {
+Outcome judge(const Summary& s, const Kind& kind) {
   Outcome outcome{.refused = !s.refusal.empty(), .decided = s.decided};
   if (s.ranked.size() < 2) return {.text = "not ranked: " + s.sentence};
-  const lab::Row& leader = s.ranked[0];
-  const lab::Row& row = s.ranked[1];
+  const Row& leader = s.ranked[0];
+  const Row& row = s.ranked[1];
   const bool heavy_leads = leader.contender.id == "heavy";
   const double truth = heavy_leads ? 1 / kind.truth() : kind.truth();
   outcome.text = fmt::format("{} {:.3f} [{:.3f}, {:.3f}]{}", row.verdict, row.ratio.value, row.ratio.low,
@@ -113,14 +114,14 @@ void run_one(const Kind& kind, unsigned seed, const fs::path& folder, Count& cou
     fmt::print("{}: not planted: {}\n", name(kind.load), load.why_not());
     return;
   }
-  lab::Plan plan = make_plan(folder, kind, seed);
-  std::vector<lab::Parity> parities;
-  for (const lab::Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
-  const auto raced = lab::race(plan, parities, {}, [](const lab::Happening&) {});
+  Plan plan = make_plan(folder, kind, seed);
+  std::vector<Parity> parities;
+  for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
+  const auto raced = race(plan, parities, {}, [](const Happening&) {});
   const auto trials = plan.directory.trials().value();
-  const auto summary = lab::summarise(plan.manifest, parities, trials, {});
+  const auto summary = summarise(plan.manifest, parities, trials, {});
   plan.manifest.recipe_text = recipe_text(kind, "max_busy = 1\n");
-  const auto bare = lab::summarise(plan.manifest, parities, trials, {});
+  const auto bare = summarise(plan.manifest, parities, trials, {});
   ++count.races;
   if (!raced || !summary || !bare || summary->ranked.size() < 2) {
     ++count.broken;
@@ -143,7 +144,7 @@ void run_one(const Kind& kind, unsigned seed, const fs::path& folder, Count& cou
 }
 
 int all(int brief, int longer, unsigned seed) {
-  constexpr Load kLoads[] = {Load::kNone,   Load::kLoop,  Load::kRegimes, Load::kMemory,
+  constexpr Load kLoads[] = {Load::kNone,  Load::kLoop,  Load::kRegimes, Load::kMemory,
                              Load::kLoops, Load::kShort, Load::kQuota};
   std::string name = (fs::temp_directory_path() / "bakeoff-busy-XXXXXX").string();
   const fs::path folder = ::mkdtemp(name.data());

@@ -6,16 +6,16 @@
 #include <iostream>
 
 #include "base/files.h"
-#include "lab/compiled_contender.h"
+#include "worker/compiled_contender.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {
     std::cerr << "usage: compile_worker PROGRAM PYTHON\n";
     return 2;
   }
-  const auto worker = bakeoff::lab::compile_contender(
-      {.sources = {argv[1]}, .python = argv[2], .home = bakeoff::bakeoff_home()},
-      [](const std::string& what) { std::cerr << what << "\n"; });
+  const auto worker =
+      bakeoff::compile_contender({.sources = {argv[1]}, .python = argv[2], .home = bakeoff::bakeoff_home()},
+                                 [](const std::string& what) { std::cerr << what << "\n"; });
   if (worker.failure) {
     std::cerr << worker.failure->reason << "\n" << worker.failure->log_tail << "\n";
     return 1;

@@ -16,12 +16,13 @@
 #include <memory>
 #include <vector>
 
-#include "lab/plan.h"
-#include "lab/worker.h"
+#include "plan/lane.h"
+#include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "recipe/recipe.h"
 #include "stats/trimmed.h"
+#include "worker/worker.h"
 
 namespace bakeoff {
 namespace {
@@ -29,26 +30,26 @@ namespace {
 constexpr const char* kSubjects[] = {"torch", "tensorflow", "jax"};
 
 struct Subject {
-  const lab::GateContender* entry = nullptr;
-  std::unique_ptr<lab::Worker> worker = {};
+  const GateContender* entry = nullptr;
+  std::unique_ptr<Worker> worker = {};
   int64_t steps = 2;
 };
 
 Error failed(const Subject& subject) {
-  const lab::Failure& failure = *subject.worker->failure();
+  const Failure& failure = *subject.worker->failure();
   return {.message =
               fmt::format("{}: {}\n{}", subject.entry->contender.id, failure.reason, failure.log_tail)};
 }
 
 // Up to the end of the warm-up.
-Status start(const lab::Plan& plan, Subject& subject) {
-  lab::WorkerSpec spec = subject.entry->worker;
+Status start(const Plan& plan, Subject& subject) {
+  WorkerSpec spec = subject.entry->worker;
   const std::string name = subject.entry->contender.environment;
   spec.log_file = plan.directory.path() / (name + ".log");
   spec.ring_file = plan.directory.path() / (name + ".ring");
   std::filesystem::remove(spec.ring_file);
-  subject.worker = lab::Worker::start(spec);
-  lab::Texts effective;
+  subject.worker = Worker::start(spec);
+  Texts effective;
   subject.worker->import();
   subject.worker->build({.script = subject.entry->script,
                          .weights = plan.directory.scripts() / "weights.safetensors",
@@ -86,7 +87,7 @@ Status alternate(std::vector<Subject>& subjects, int bursts, std::vector<double>
   return Done{};
 }
 
-Result<double> measure(const lab::Plan& plan, std::vector<Subject> subjects, int bursts) {
+Result<double> measure(const Plan& plan, std::vector<Subject> subjects, int bursts) {
   std::vector<double> alone, among;
   CHECK_OK(start(plan, subjects[0]));
   for (int n = 0; n < bursts; ++n) CHECK_OK(burst(subjects[0], alone));
@@ -103,14 +104,14 @@ Result<double> measure(const lab::Plan& plan, std::vector<Subject> subjects, int
 Status run(const std::string& recipe_file, const std::filesystem::path& environments,
            const std::filesystem::path& folder, int bursts) {
   TRY(const recipe::Recipe recipe, recipe::load(recipe_file));
-  lab::Interpreters interpreters;
+  Interpreters interpreters;
   for (const char* name : kSubjects) interpreters[name] = {environments / name / "bin" / "python", {}};
-  TRY(const lab::Plan plan, lab::make_plan(recipe, folder, interpreters, {}));
+  TRY(const Plan plan, make_plan(recipe, folder, interpreters, {}));
   for (size_t first = 0; first < std::size(kSubjects); ++first) {
     std::vector<Subject> subjects;
     for (size_t i = 0; i < std::size(kSubjects); ++i) {
       const std::string framework = kSubjects[(first + i) % std::size(kSubjects)];
-      const auto lane = std::find_if(plan.lanes.begin(), plan.lanes.end(), [&](const lab::Lane& l) {
+      const auto lane = std::find_if(plan.lanes.begin(), plan.lanes.end(), [&](const Lane& l) {
         return l.entry.contender.framework == framework && !l.failure;
       });
       if (lane == plan.lanes.end()) return Error{.message = "the recipe has no contender of " + framework};

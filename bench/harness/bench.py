@@ -97,7 +97,9 @@ def burst(options: argparse.Namespace, effort: Effort) -> bool:
                 job = job._replace(
                     program=Path(subprocess.check_output(command, text=True).strip())
                 )
-            values = [raced_block(name, job, nudge, effort) for _ in range(effort.blocks)]
+            values = [
+                raced_block(name, job, nudge, effort) for _ in range(effort.blocks)
+            ]
             title = f"{name}, bursts as in a race / uninterrupted"
             fine &= conclude(title, values, 0.99, 1.01)
     return fine

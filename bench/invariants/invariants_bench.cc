@@ -5,7 +5,7 @@
 #include <chrono>
 #include <vector>
 
-#include "lab/invariants.h"
+#include "evidence/invariants.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff {
@@ -15,10 +15,10 @@ constexpr size_t kContenders = 256;
 constexpr double kBarMs = 1;
 
 // Four bursts of five steps of 100 ms, with everything that a rule asks for.
-lab::Trial trial(const std::string& contender) {
-  lab::Trial t{.contender = contender, .heat = 1, .first_step_ns = 400'000'000};
+Trial trial(const std::string& contender) {
+  Trial t{.contender = contender, .heat = 1, .first_step_ns = 400'000'000};
   for (int i = 0; i < 4; ++i) {
-    lab::Burst burst{.ns = 500'000'000, .steps = 5, .asked = 5};
+    Burst burst{.ns = 500'000'000, .steps = 5, .asked = 5};
     burst.used = {{"wall_s", 0.51},           {"cpu_s", 0.9},      {"wait_s", 0.001},
                   {"minor_faults", 100},      {"major_faults", 0}, {"voluntary_switches", 20},
                   {"involuntary_switches", 3}};
@@ -33,8 +33,8 @@ lab::Trial trial(const std::string& contender) {
 }
 
 int run() {
-  std::vector<lab::Trial> trials;
-  std::map<std::string, lab::TrialBounds> bounds;
+  std::vector<Trial> trials;
+  std::map<std::string, TrialBounds> bounds;
   for (size_t i = 0; i < kContenders; ++i) {
     const std::string id = fmt::format("contender {}", i);
     trials.push_back(trial(id));
@@ -49,7 +49,7 @@ int run() {
   size_t broken = 0;
   for (int i = 0; i < 200; ++i) {
     const auto begin = std::chrono::steady_clock::now();
-    for (const lab::Trial& one : trials) broken += lab::check_trial(one, bounds.at(one.contender)).size();
+    for (const Trial& one : trials) broken += check_trial(one, bounds.at(one.contender)).size();
     ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   const double median = stats::median(ms);

@@ -191,7 +191,9 @@ class Worker(Side):
         self.thaw()
         self._ask("restore")
         self._ask("run", steps=lead)
-        return float(self._ask("run", steps=steps, nudge=str(nudge))["ns"]) / steps / 1e6
+        return (
+            float(self._ask("run", steps=steps, nudge=str(nudge))["ns"]) / steps / 1e6
+        )
 
     def uninterrupted(self, steps: int, lead: int) -> float:
         """Milliseconds a step of one long burst."""

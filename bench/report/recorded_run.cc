@@ -11,16 +11,16 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "lab/plan.h"
-#include "lab/records.h"
+#include "plan/plan.h"
 #include "recipe/recipe.h"
+#include "records/records.h"
 #include "tensor/rng.h"
 
 namespace bakeoff {
 namespace {
 
-lab::Parity proof(const std::string& id, int64_t steps) {
-  lab::Parity parity{.contender = id};
+Parity proof(const std::string& id, int64_t steps) {
+  Parity parity{.contender = id};
   parity.checks = {{"float64 loss", "loss", 2e-16, 1e-10, true},
                    {"float64 gradients", "grad/conv1.weight", 3e-15, 1e-8, true},
                    {"optimizer update", "update/fc1.weight", 4e-13, 1e-8, true},
@@ -29,10 +29,9 @@ lab::Parity proof(const std::string& id, int64_t steps) {
   return parity;
 }
 
-lab::Trial trial(const recipe::Recipe& recipe, const std::string& id, int heat, double step_ms,
-                 tensor::Rng& rng) {
+Trial trial(const recipe::Recipe& recipe, const std::string& id, int heat, double step_ms, tensor::Rng& rng) {
   constexpr double kNsPerMs = 1e6;
-  lab::Trial t{.contender = id, .heat = heat, .started = "2026-11-21T08:00:00Z"};
+  Trial t{.contender = id, .heat = heat, .started = "2026-11-21T08:00:00Z"};
   t.start_ns = 50'000'000;
   t.import_ns = 1'700'000'000;
   t.build_ns = 200'000'000;
@@ -56,7 +55,7 @@ lab::Trial trial(const recipe::Recipe& recipe, const std::string& id, int heat, 
 
 Status run(const std::string& recipe_file, const std::string& folder, int heats, double step_ms) {
   TRY(const recipe::Recipe recipe, recipe::load(recipe_file));
-  TRY(lab::Plan plan, lab::make_plan(recipe, folder, {}, {}));
+  TRY(Plan plan, make_plan(recipe, folder, {}, {}));
   const auto& contenders = plan.manifest.contenders;
   for (int64_t i = 0; i < recipe.race.parity_steps; ++i)
     plan.manifest.referee_losses.push_back(2.3 / std::sqrt(1 + static_cast<double>(i)));

@@ -1,4 +1,4 @@
-#include "lab/calibrate.h"
+#include "calibrate/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -7,14 +7,16 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/version.h"
+#include "calibrate/calibrate_work.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "lab/calibrate_work.h"
-#include "lab/host.h"
+#include "machine/host.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "records/controls.h"
 #include "stats/planning.h"
+#include "worker/grants.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -23,7 +25,7 @@ constexpr double kQuickMinutes = 2, kFullMinutes = 10;
 
 std::string percent(double fraction) { return fmt::format("{:.2f}%", 100 * fraction); }
 
-std::string row(const lab::Measured& m) {
+std::string row(const Measured& m) {
   const stats::Spread spread = m.spread();
   std::string text = fmt::format("{} {:<28}", m.kept ? '*' : ' ', m.name);
   if (spread.n == 0) return text + "  " + m.why + "\n";
@@ -34,14 +36,14 @@ std::string row(const lab::Measured& m) {
   return text + fmt::format("\n  {:<28}  {}\n", "", m.why);
 }
 
-std::string table(const lab::Profile& p) {
+std::string table(const Profile& p) {
   std::string text = fmt::format("{} on {}: how far identical workers are apart, sd(d) of a block\n\n",
                                  p.framework, p.host.cpu.empty() ? p.host.name : p.host.cpu);
   text += fmt::format("  {:<28}{:>7}  {:<14}{:>5} {:>6}{:>6}{:>6}{:>6}\n", "", "sd(d)", "95% interval", "n",
                       "1%", "2%", "3%", "5%");
-  for (const lab::Measured& m : p.entries) text += row(m);
+  for (const Measured& m : p.entries) text += row(m);
   text += "\n  1% ... 5%: pairs that decide a gap of so much (alpha 1%, power 95%)\n";
-  text += fmt::format("  * kept for equalised races: {}\n", lab::describe(p.kept));
+  text += fmt::format("  * kept for equalised races: {}\n", describe(p.kept));
   if (p.processes_sd && p.bursts_sd) {
     text += fmt::format("  starting a process anew changes a result by {}, another burst by {}\n",
                         percent(*p.processes_sd), percent(*p.bursts_sd));
@@ -52,24 +54,24 @@ std::string table(const lab::Profile& p) {
   return text;
 }
 
-Result<lab::Profile> measure(const CalibrateCommand& options, const fs::path& config) {
+Result<Profile> measure(const CalibrateCommand& options, const fs::path& config) {
   TRY(const auto interpreters, find_interpreters(config));
-  Progress progress;
+  ConsoleProgress progress;
   const fs::path home = bakeoff_home();
-  TRY(auto work, lab::CalibrationWork::create(options.framework, home, interpreters, progress.lines()));
-  const lab::Machine machine = lab::this_machine();
+  TRY(auto work, CalibrationWork::create(options.framework, home, interpreters, progress.lines()));
+  const Machine machine = this_machine();
   const double minutes = options.minutes > 0 ? options.minutes : options.quick ? kQuickMinutes : kFullMinutes;
   progress.lines()(fmt::format("calibrating with {} ({}), {:g} minutes; nothing else should run meanwhile",
                                work.framework(), work.description(), minutes));
-  const lab::Watch watch = progress.race();
-  const lab::RunBlock run_block = [&](const lab::Controls& controls, int block, const lab::Happening& now) {
+  const Watch watch = progress.race();
+  const RunBlock run_block = [&](const Controls& controls, int block, const Happening& now) {
     return work.run(controls, block, machine, watch, now);
   };
-  TRY(lab::Profile profile, lab::calibrate({.minutes = minutes, .quick = options.quick}, machine, run_block,
-                                           monotonic_clock(), watch));
+  TRY(Profile profile,
+      calibrate({.minutes = minutes, .quick = options.quick}, machine, run_block, monotonic_clock(), watch));
   profile.bakeoff_version = kVersion;
   profile.measured = utc_now();
-  profile.host = lab::read_host();
+  profile.host = read_host();
   profile.framework = work.framework();
   profile.work = work.description();
   return profile;
@@ -78,15 +80,15 @@ Result<lab::Profile> measure(const CalibrateCommand& options, const fs::path& co
 }  // namespace
 
 int calibrate(const CalibrateCommand& options, const fs::path& config) {
-  if (options.serve_kernel) return lab::serve_kernel();
+  if (options.serve_kernel) return serve_kernel();
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const fs::path file = options.output.empty() ? lab::profile_file(bakeoff_home()) : options.output;
+  const fs::path file = options.output.empty() ? profile_file(bakeoff_home()) : options.output;
   const auto profile = measure(options, config);
   if (!profile) return fail(profile.error());
   const bool nothing = std::all_of(profile->entries.begin(), profile->entries.end(),
-                                   [](const lab::Measured& m) { return m.d.empty(); });
+                                   [](const Measured& m) { return m.d.empty(); });
   if (nothing) return fail({.message = "not one block was measured", .remedy = "allow more --minutes"});
-  if (const auto written = write_file(file, lab::to_json(*profile)); !written) return fail(written.error());
+  if (const auto written = write_file(file, to_json(*profile)); !written) return fail(written.error());
   print(table(*profile) + "\n" + file.string() + "\n");
   return proc::interrupted() ? kInterrupted : 0;
 }

@@ -15,7 +15,7 @@
 namespace bakeoff::cli {
 namespace {
 
-report::ProgressState shown(const lab::Happening& now) {
+report::ProgressState shown(const Happening& now) {
   return {.stage = now.stage,
           .detail = now.detail,
           .done = now.done,
@@ -65,7 +65,7 @@ int finish(int code) {
 int output_width() { return columns_of(STDOUT_FILENO); }
 bool output_is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
-struct Progress::State {
+struct ConsoleProgress::State {
   bool terminal = isatty(STDERR_FILENO) == 1;
   bool drawn = false;
   int frame = 0;
@@ -97,19 +97,19 @@ struct Progress::State {
   }
 };
 
-Progress::Progress() : state_(new State) {}
-Progress::~Progress() {
+ConsoleProgress::ConsoleProgress() : state_(new State) {}
+ConsoleProgress::~ConsoleProgress() {
   state_->clear();
   std::fflush(stderr);
   delete state_;
 }
 
-lab::Progress Progress::lines() {
+Progress ConsoleProgress::lines() {
   return [state = state_](const std::string& text) { state->line(text); };
 }
 
-lab::Watch Progress::race() {
-  return [state = state_](const lab::Happening& now) { state->show(shown(now)); };
+Watch ConsoleProgress::race() {
+  return [state = state_](const Happening& now) { state->show(shown(now)); };
 }
 
 }  // namespace bakeoff::cli

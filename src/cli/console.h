@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "base/progress.h"
 #include "base/result.h"
-#include "lab/progress.h"
-#include "lab/race.h"
+#include "race/race.h"
 
 namespace bakeoff::cli {
 
@@ -26,12 +26,12 @@ bool output_is_terminal();
 
 // Progress of long work on standard error: one line redrawn in place on a terminal, else a line for each
 // news.
-class Progress {
+class ConsoleProgress {
  public:
-  Progress();
-  ~Progress();            // clears the line
-  lab::Progress lines();  // for set-up work
-  lab::Watch race();      // for gate and race
+  ConsoleProgress();
+  ~ConsoleProgress();  // clears the line
+  Progress lines();    // for set-up work
+  Watch race();        // for gate and race
  private:
   struct State;
   State* state_;

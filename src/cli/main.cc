@@ -12,7 +12,7 @@ using namespace bakeoff::cli;  // NOLINT: one file, one room
 struct Runner {
   std::filesystem::path config;
   int operator()(const RunOptions& o) const { return run(o, config); }
-  int operator()(const SelfTestOptions& o) const { return selftest(o, config); }
+  int operator()(const SelfTestCommand& o) const { return selftest(o, config); }
   int operator()(const CalibrateCommand& o) const { return calibrate(o, config); }
   int operator()(const ParityOptions& o) const { return parity(o, config); }
   int operator()(const EmitOptions& o) const { return emit(o); }

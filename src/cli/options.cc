@@ -7,8 +7,8 @@
 
 #include "base/nearest.h"
 #include "base/version.h"
-#include "lab/image_sets.h"
-#include "lab/selftest.h"
+#include "data/image_sets.h"
+#include "selftest/selftest.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 // The parser's targets: one of each command's options, filled by CLI11.
 struct Targets {
   RunOptions run;
-  SelfTestOptions selftest;
+  SelfTestCommand selftest;
   CalibrateCommand calibrate;
   ParityOptions parity;
   EmitOptions emit;
@@ -63,7 +63,7 @@ void add_selftest(CLI::App& app, Targets& t) {
       ->capture_default_str();
   sub->add_option("--framework", t.selftest.framework,
                   "default: the first installed of torch, tensorflow, jax")
-      ->check(CLI::IsMember(lab::kSelfTestFrameworks));
+      ->check(CLI::IsMember(kSelfTestFrameworks));
   sub->add_option("--record", t.selftest.record,
                   "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
   sub->add_flag("--identical-only", t.selftest.identical_only,
@@ -173,7 +173,7 @@ void add_setup_commands(CLI::App& app, Targets& t) {
   CLI::App* data =
       command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
   std::vector<std::string> names;
-  for (const lab::ImageSet* set : lab::image_sets()) names.push_back(set->name);
+  for (const ImageSet* set : image_sets()) names.push_back(set->name);
   data->add_option("name", t.data.name, fmt::format("{}", fmt::join(names, ", ")))
       ->required()
       ->check(CLI::IsMember(names));

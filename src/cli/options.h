@@ -35,7 +35,7 @@ struct CalibrateCommand {
   bool serve_kernel = false;          // be the built-in worker
   std::string ring = {};              // given to every worker; the kernel makes no use of it
 };
-struct SelfTestOptions {
+struct SelfTestCommand {
   double minutes = 8;
   std::string framework = {};         // empty: the first that is installed
   std::filesystem::path record = {};  // step times of identical contenders, a line a block
@@ -81,7 +81,7 @@ struct ReportOptions {
 };
 
 using Command =
-    std::variant<RunOptions, CalibrateCommand, SelfTestOptions, ParityOptions, EmitOptions, ShowOptions,
+    std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions, ShowOptions,
                  OpsOptions, RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
@@ -95,7 +95,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 // Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
 // verdict (a busy host), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
-int selftest(const SelfTestOptions&, const std::filesystem::path& config);
+int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);

@@ -6,15 +6,16 @@
 #include <string>
 
 #include "base/result.h"
-#include "lab/plan.h"
-#include "lab/summary.h"
+#include "plan/lane.h"
+#include "plan/plan.h"
+#include "summary/summary.h"
 
 namespace bakeoff::cli {
 
-Result<lab::Interpreters> find_interpreters(const std::filesystem::path& config);
+Result<Interpreters> find_interpreters(const std::filesystem::path& config);
 
 // Writes the HTML report and prints the summary in `format`; in text the report's path is the last line. Exit
 // code: 0, 1 if no contender could be ranked, 3 if the verdict is refused (a busy host), 130 if interrupted.
-int present(const lab::Summary& summary, const std::string& format, const std::filesystem::path& html);
+int present(const Summary& summary, const std::string& format, const std::filesystem::path& html);
 
 }  // namespace bakeoff::cli

@@ -4,31 +4,33 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "lab/gate_variants.h"
-#include "lab/prove_all.h"
-#include "lab/race.h"
+#include "evidence/precision.h"
+#include "gate/gate_variants.h"
+#include "gate/prove_all.h"
+#include "plan/lane.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "race/race.h"
 
 namespace bakeoff::cli {
 namespace {
 
 // A precision variant is not the same: its float32 twin is.
-std::string agreement(const lab::Parity& parity) {
-  const auto loss = lab::loss_distance(parity), gradients = lab::gradient_distance(parity);
+std::string agreement(const Parity& parity) {
+  const auto loss = loss_distance(parity), gradients = gradient_distance(parity);
   if (!loss || !gradients) return "same";
   return fmt::format("its float32 twin is the same; loss {:.1e} and gradients {:.1e} away from it", *loss,
                      *gradients);
 }
 
-std::string text_of(const lab::Parity& parity) {
+std::string text_of(const Parity& parity) {
   std::string text =
       fmt::format("{}: {}\n", parity.contender,
                   parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
                   : parity.passed() ? agreement(parity)
                                     : "DIFFERS, first at " + parity.diverges_at);
   if (!parity.explanation.empty()) text += "  " + parity.explanation + "\n";
-  for (const lab::ParityCheck& check : parity.checks) {
+  for (const ParityCheck& check : parity.checks) {
     text +=
         fmt::format("  {} {:<24} worst {:<28} {:.1e}  (tolerance {:.0e})\n", check.passed ? "ok  " : "DIFF",
                     check.what, check.tensor, check.error, check.tolerance);
@@ -49,11 +51,11 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (options.out.empty() && mkdtemp(temporary.data()) == nullptr)
     return fail({.message = "no temporary folder"});
   const fs::path folder = options.out.empty() ? fs::path(temporary) : options.out;
-  const auto proven = [&]() -> Result<std::vector<lab::Parity>> {
-    Progress progress;
-    TRY(lab::Plan plan, lab::make_plan(*recipe, folder, *interpreters, progress.lines()));
-    TRY(std::vector<lab::Parity> all, lab::gate_all(plan, {}, progress.race()));
-    for (const lab::Lane& lane : plan.lanes) {
+  const auto proven = [&]() -> Result<std::vector<Parity>> {
+    ConsoleProgress progress;
+    TRY(Plan plan, make_plan(*recipe, folder, *interpreters, progress.lines()));
+    TRY(std::vector<Parity> all, gate_all(plan, {}, progress.race()));
+    for (const Lane& lane : plan.lanes) {
       if (lane.failure) all.push_back({.contender = lane.entry.contender.id, .failure = lane.failure});
     }
     return all;
@@ -61,7 +63,7 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (options.out.empty()) fs::remove_all(folder);
   if (!proven) return fail(proven.error());
   bool same = true;
-  for (const lab::Parity& one : *proven) {
+  for (const Parity& one : *proven) {
     print(text_of(one));
     same = same && one.passed();
   }

@@ -4,16 +4,16 @@
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "lab/summarise.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/terminal.h"
+#include "summary/summarise.h"
 
 namespace bakeoff::cli {
 
-int present(const lab::Summary& summary, const std::string& format, const fs::path& html) {
+int present(const Summary& summary, const std::string& format, const fs::path& html) {
   const auto written = write_file(html, report::render_html(summary));
   if (format == "json")
     print(report::render_json(summary));
@@ -34,9 +34,9 @@ int present(const lab::Summary& summary, const std::string& format, const fs::pa
 }
 
 int report(const ReportOptions& options) {
-  const auto directory = lab::RunDirectory::open(options.run);
+  const auto directory = RunDirectory::open(options.run);
   if (!directory) return fail(directory.error());
-  const auto summary = lab::summarise(*directory);
+  const auto summary = summarise(*directory);
   if (!summary) return fail(summary.error());
   const fs::path html = options.html.empty() ? directory->path() / "report.html" : options.html;
   // Whoever was not ranked was so in the run: a report of it is none the worse.

@@ -7,26 +7,28 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "calibrate/profile.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "lab/batch_search.h"
-#include "lab/clock_keeper.h"
-#include "lab/environments.h"
-#include "lab/fit.h"
-#include "lab/host.h"
-#include "lab/largest_batch.h"
-#include "lab/latency.h"
-#include "lab/plan.h"
-#include "lab/profile.h"
-#include "lab/promise.h"
-#include "lab/prove_all.h"
-#include "lab/race.h"
-#include "lab/summarise.h"
-#include "lab/target.h"
+#include "environments/environments.h"
+#include "evidence/promise.h"
+#include "gate/prove_all.h"
+#include "machine/clock_keeper.h"
+#include "machine/host.h"
+#include "plan/lane.h"
+#include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "race/race.h"
 #include "recipe/recipe.h"
+#include "sample/machine_limits.h"
+#include "study/batches/batch_search.h"
+#include "study/batches/largest_batch.h"
+#include "study/latency/latency.h"
+#include "study/training/fit.h"
+#include "study/training/target.h"
+#include "summary/summarise.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -47,50 +49,49 @@ void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
 }
 
 // What the machine's profile says about the race, before it starts; the recipe takes its controls over.
-Result<lab::Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, Progress& progress) {
-  if (options.profile == "none") return lab::Texts{};
-  const fs::path file =
-      options.profile.empty() ? lab::profile_file(bakeoff_home()) : fs::path(options.profile);
+Result<Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, ConsoleProgress& progress) {
+  if (options.profile == "none") return Texts{};
+  const fs::path file = options.profile.empty() ? profile_file(bakeoff_home()) : fs::path(options.profile);
   if (options.profile.empty() && !fs::exists(file)) {
     progress.lines()(
         "this machine has no profile: `bakeoff calibrate` makes one, lowers the noise and predicts the time");
-    return lab::Texts{};
+    return Texts{};
   }
-  TRY(const lab::Profile profile, lab::load_profile(file, lab::read_host()));
-  lab::Texts record = {{"profile", file.string()},
-                       {"measured", profile.measured},
-                       {"with", profile.framework + ", " + profile.work}};
-  for (const auto& [key, value] : lab::take_over(profile, recipe)) record["taken: race." + key] = value;
-  const size_t cpus = lab::allowed_cpus().size();
-  const auto ceiling = lab::promised_ceiling(profile, recipe, cpus);
+  TRY(const Profile profile, load_profile(file, read_host()));
+  Texts record = {{"profile", file.string()},
+                  {"measured", profile.measured},
+                  {"with", profile.framework + ", " + profile.work}};
+  for (const auto& [key, value] : take_over(profile, recipe)) record["taken: race." + key] = value;
+  const size_t cpus = sample::allowed_cpus().size();
+  const auto ceiling = promised_ceiling(profile, recipe, cpus);
   if (ceiling && !recipe.race.stated.contains("noise_ceiling")) {
     recipe.race.noise_ceiling = *ceiling;
-    record[lab::kTakenCeiling] = fmt::format("{:.3f}", *ceiling);
+    record[kTakenCeiling] = fmt::format("{:.3f}", *ceiling);
   }
-  if (const auto prediction = lab::predict(profile, recipe, cpus)) {
-    CHECK_OK(lab::check_prediction(*prediction, recipe));
+  if (const auto prediction = predict(profile, recipe, cpus)) {
+    CHECK_OK(check_prediction(*prediction, recipe));
     record["prediction"] = prediction->text;
     progress.lines()(prediction->text);
   }
   return record;
 }
 
-Result<lab::Plan> prepare(const RunOptions& options, const fs::path& config, Progress& progress) {
+Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleProgress& progress) {
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
-    TRY(lab::Plan plan, lab::reopen_plan(options.resume, interpreters));
-    TRY(const std::vector<lab::Trial> trials, plan.directory.trials());
+    TRY(Plan plan, reopen_plan(options.resume, interpreters));
+    TRY(const std::vector<Trial> trials, plan.directory.trials());
     int64_t ran = 0;
-    for (const lab::Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
+    for (const Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
     apply(options.budget, ran, plan.recipe.budget);
     return plan;
   }
   TRY(recipe::Recipe recipe, recipe::load(options.recipe));
   apply(options.budget, 0, recipe.budget);
-  CHECK_OK(lab::check_budget(recipe));
-  TRY(const lab::Texts calibration, use_profile(options, recipe, progress));
+  CHECK_OK(check_budget(recipe));
+  TRY(const Texts calibration, use_profile(options, recipe, progress));
   const fs::path folder = options.out.empty() ? dated_folder(recipe.name) : options.out;
-  return lab::make_plan(recipe, folder, interpreters, progress.lines(), calibration);
+  return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
 // Of the budget, for what follows the race; empty where there is no limit in time.
@@ -100,45 +101,45 @@ std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
 }
 
 // For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
-void look_elsewhere(lab::Plan& plan) {
+void look_elsewhere(Plan& plan) {
   if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
   if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
 }
 
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
-Status carry_out(lab::Plan& plan, Progress& progress) {
-  TRY(std::vector<lab::Parity> parities, plan.directory.parities());
-  TRY(parities, lab::gate_all(plan, std::move(parities), progress.race()));
+Status carry_out(Plan& plan, ConsoleProgress& progress) {
+  TRY(std::vector<Parity> parities, plan.directory.parities());
+  TRY(parities, gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
-  TRY(std::vector<lab::Trial> trials, plan.directory.trials());
-  std::optional<lab::ClockKeeper> clocks;
+  TRY(std::vector<Trial> trials, plan.directory.trials());
+  std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
     plan.gpu_clock = clocks->words();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }
   const int64_t begin = monotonic_clock().now_ns();
-  CHECK_OK(lab::race(plan, parities, std::move(trials), progress.race()));
+  CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.trials());
-  if (!proc::interrupted()) CHECK_OK(lab::measure_latencies(plan, parities, trials, progress.race()));
+  if (!proc::interrupted()) CHECK_OK(measure_latencies(plan, parities, trials, progress.race()));
   if (!proc::interrupted()) {
-    CHECK_OK(lab::train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),
-                                  progress.race()));
+    CHECK_OK(train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),
+                             progress.race()));
   }
-  if (!proc::interrupted()) CHECK_OK(lab::fit(plan, parities, trials, progress.lines(), progress.race()));
+  if (!proc::interrupted()) CHECK_OK(fit(plan, parities, trials, progress.lines(), progress.race()));
   if (proc::interrupted()) return Done{};
-  const lab::LaneAt lanes = lab::lanes_of(plan, progress.lines());
-  CHECK_OK(lab::search_batches(plan, parities, trials, lanes, progress.race()));
-  return lab::search_largest(plan, parities, trials, lanes, progress.race());
+  const LaneAt lanes = lanes_of(plan, progress.lines());
+  CHECK_OK(search_batches(plan, parities, trials, lanes, progress.race()));
+  return search_largest(plan, parities, trials, lanes, progress.race());
 }
 
 }  // namespace
 
-Result<lab::Interpreters> find_interpreters(const fs::path& config) {
+Result<Interpreters> find_interpreters(const fs::path& config) {
   const fs::path home = bakeoff_home();
-  TRY(const auto loaded, lab::load_config(config, home, lab::environment_names()));
-  lab::Interpreters interpreters;
-  for (const lab::Environment& e : lab::list_environments({.home = home, .config = loaded})) {
+  TRY(const auto loaded, load_config(config, home, environment_names()));
+  Interpreters interpreters;
+  for (const Environment& e : list_environments({.home = home, .config = loaded})) {
     std::string identity = e.python.string();
     for (const auto& [package, version] : e.versions) identity += "\n" + package + " " + version;
     interpreters[e.name] = {e.python, e.why_not(), identity};
@@ -148,9 +149,9 @@ Result<lab::Interpreters> find_interpreters(const fs::path& config) {
 
 int run(const RunOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  std::optional<lab::Plan> plan;
+  std::optional<Plan> plan;
   {
-    Progress progress;
+    ConsoleProgress progress;
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
@@ -161,7 +162,7 @@ int run(const RunOptions& options, const fs::path& config) {
     const auto done = carry_out(*plan, progress);
     if (!done && !proc::interrupted()) return fail(done.error());
   }
-  auto summary = lab::summarise(plan->directory);
+  auto summary = summarise(plan->directory);
   if (!summary) return fail(summary.error());
   summary->interrupted = proc::interrupted();
   return present(*summary, options.format, plan->directory.path() / "report.html");

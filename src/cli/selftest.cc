@@ -1,4 +1,4 @@
-#include "lab/selftest.h"
+#include "selftest/selftest.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -15,19 +15,19 @@
 namespace bakeoff::cli {
 namespace {
 
-std::string_view word(lab::Claim::Outcome outcome) {
-  if (outcome == lab::Claim::Outcome::kHeld) return "held";
-  return outcome == lab::Claim::Outcome::kMissed ? "MISSED" : "not tried";
+std::string_view word(Claim::Outcome outcome) {
+  if (outcome == Claim::Outcome::kHeld) return "held";
+  return outcome == Claim::Outcome::kMissed ? "MISSED" : "not tried";
 }
 
-void print_table(const std::vector<lab::Claim>& claims) {
+void print_table(const std::vector<Claim>& claims) {
   size_t claim = 5, bar = 3;
-  for (const lab::Claim& c : claims) {
+  for (const Claim& c : claims) {
     claim = std::max(claim, c.claim.size());
     bar = std::max(bar, c.bar.size());
   }
   print(fmt::format("{:<9}  {:<{}}  {:<{}}  seen\n", "", "claim", claim, "bar", bar));
-  for (const lab::Claim& c : claims)
+  for (const Claim& c : claims)
     print(fmt::format("{:<9}  {:<{}}  {:<{}}  {}\n", word(c.outcome), c.claim, claim, c.bar, bar, c.seen));
 }
 
@@ -50,42 +50,41 @@ class Workspace {
   fs::path path_;
 };
 
-Result<lab::SelfTestEvidence> measure(const SelfTestOptions& options, const fs::path& config,
-                                      const fs::path& folder) {
+Result<SelfTestEvidence> measure(const SelfTestCommand& options, const fs::path& config,
+                                 const fs::path& folder) {
   TRY(const auto interpreters, find_interpreters(config));
-  Progress progress;
-  const lab::SelfTestOptions wanted{.minutes = options.minutes,
-                                    .framework = options.framework,
-                                    .record = options.record,
-                                    .identical_only = options.identical_only,
-                                    .folder = folder};
-  return lab::selftest(wanted, interpreters, progress.lines(), progress.race());
+  ConsoleProgress progress;
+  const SelfTestOptions wanted{.minutes = options.minutes,
+                               .framework = options.framework,
+                               .record = options.record,
+                               .identical_only = options.identical_only,
+                               .folder = folder};
+  return selftest(wanted, interpreters, progress.lines(), progress.race());
 }
 
 }  // namespace
 
-int selftest(const SelfTestOptions& options, const fs::path& config) {
+int selftest(const SelfTestCommand& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const Workspace workspace;
   if (workspace.path().empty())
     return fail({.message = "no temporary folder can be made", .remedy = "set TMPDIR to a folder with room"});
   const auto evidence = measure(options, config, workspace.path());
   if (!evidence) return fail(evidence.error());
-  const std::vector<lab::Claim> claims = lab::judge(*evidence);
+  const std::vector<Claim> claims = judge(*evidence);
   print_table(claims);
   if (proc::interrupted()) return kInterrupted;
   if (const auto refusal = evidence->host.refusal({})) {
     std::fprintf(stderr, "bakeoff: no verdict: %s\n", refusal->c_str());
     return kRefused;
   }
-  if (lab::races_finished(evidence->identical) == 0) {
+  if (races_finished(evidence->identical) == 0) {
     std::fprintf(stderr,
                  "bakeoff: not one race of identical contenders was finished: allow more --minutes\n");
     return 1;
   }
-  const bool missed = std::any_of(claims.begin(), claims.end(), [](const lab::Claim& c) {
-    return c.outcome == lab::Claim::Outcome::kMissed;
-  });
+  const bool missed = std::any_of(claims.begin(), claims.end(),
+                                  [](const Claim& c) { return c.outcome == Claim::Outcome::kMissed; });
   return missed ? 1 : 0;
 }
 

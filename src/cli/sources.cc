@@ -4,13 +4,13 @@
 #include "base/nearest.h"
 #include "cli/console.h"
 #include "cli/options.h"
+#include "data/data.h"
+#include "data/image_sets.h"
 #include "ir/cost.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "lab/data.h"
-#include "lab/image_sets.h"
-#include "lab/plan.h"
+#include "plan/plan.h"
 #include "recipe/recipe.h"
 #include "recipe/schema.h"
 #include "zoo/zoo.h"
@@ -35,8 +35,8 @@ Result<ir::Workload> find_workload(const std::string& what) {
 int emit(const EmitOptions& options) {
   const auto recipe = recipe::load(options.recipe);
   if (!recipe) return fail(recipe.error());
-  Progress progress;
-  if (const auto done = lab::write_scripts(*recipe, options.out, progress.lines()); !done)
+  ConsoleProgress progress;
+  if (const auto done = write_scripts(*recipe, options.out, progress.lines()); !done)
     return fail(done.error());
   for (const auto& contender : recipe->contenders) print((options.out / contender.file).string() + "\n");
   return 0;
@@ -94,13 +94,12 @@ int recipe(const RecipeOptions& options) {
 }
 
 int data(const DataOptions& options) {
-  Progress progress;
+  ConsoleProgress progress;
   const fs::path cache = bakeoff_home() / "data";
-  for (const lab::ImageSet* set : lab::image_sets()) {
+  for (const ImageSet* set : image_sets()) {
     if (set->name != options.name) continue;
-    if (const auto done = lab::prepare_images(*set, cache, progress.lines()); !done)
-      return fail(done.error());
-    print(lab::split_file(cache, *set, "train").string() + "\n");
+    if (const auto done = prepare_images(*set, cache, progress.lines()); !done) return fail(done.error());
+    print(split_file(cache, *set, "train").string() + "\n");
   }
   return 0;
 }

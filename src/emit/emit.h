@@ -85,7 +85,7 @@ struct Framework {
   std::string title;  // "PyTorch"
   std::vector<Setting> settings;
   std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
-  // Of its scripts. Those in ".cc" are compiled into a worker of their own (lab/compiled_contender.h).
+  // Of its scripts. Those in ".cc" are compiled into a worker of their own (worker/compiled_contender.h).
   std::string extension = ".py";
   // The environment a contender runs in ("torch", "tensorflow", "jax", "keras2", "onnxruntime").
   std::string (*environment)(const Settings&) = nullptr;

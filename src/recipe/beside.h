@@ -8,7 +8,7 @@
 
 namespace bakeoff::recipe {
 
-// Requests that arrive by themselves, in the scenario "predict" (lab/latency.h).
+// Requests that arrive by themselves, in the scenario "predict" (study/latency/latency.h).
 struct Latency {
   std::vector<double> arrivals_per_second = {};          // empty: latencies are not asked for
   int64_t requests = 1000;                               // of a process and rate
@@ -20,7 +20,7 @@ struct Latency {
   bool operator==(const Latency&) const = default;
 };
 
-// Which batches are tried for throughput (lab/batch_search.h).
+// Which batches are tried for throughput (study/batches/batch_search.h).
 struct Search {
   bool wanted = false;
   std::vector<int64_t> batches = {};  // ascending; empty: doubled
@@ -30,7 +30,7 @@ struct Search {
   bool operator==(const Search&) const = default;
 };
 
-// The largest batch that fits into memory (lab/largest_batch.h).
+// The largest batch that fits into memory (study/batches/largest_batch.h).
 struct LargestBatch {
   bool wanted = false;
   int64_t memory_bytes = 0;  // 0: what is available, less a reserve
@@ -38,7 +38,7 @@ struct LargestBatch {
   bool operator==(const LargestBatch&) const = default;
 };
 
-// What a training is to reach on rows that it does not train on (lab/target.h). One of the two is stated.
+// What a training is to reach on rows that it does not train on (study/training/target.h). One of the two is stated.
 struct Target {
   std::optional<double> accuracy = {};  // at least; a share
   std::optional<double> loss = {};      // at most
@@ -51,7 +51,7 @@ struct Target {
   bool operator==(const Target&) const = default;
 };
 
-// Whole trainings of so many epochs (lab/fit.h).
+// Whole trainings of so many epochs (study/training/fit.h).
 struct Fit {
   int64_t epochs = 0;  // 0: none
   int64_t seeds = 1;

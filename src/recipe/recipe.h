@@ -44,7 +44,7 @@ struct Budget {
   bool operator==(const Budget&) const = default;
 };
 
-// When a round of bursts was disturbed, and what follows (lab/host_watch.h). Shares, 0.05 = 5%.
+// When a round of bursts was disturbed, and what follows (evidence/host_rounds.h). Shares, 0.05 = 5%.
 struct HostRule {
   double max_steal = 0.05;         // of the processors' time, taken by the hypervisor or a quota
   double max_others = 0.10;        // of the processors' time, used by other processes
@@ -87,7 +87,7 @@ struct Cost {
   bool operator==(const Cost&) const = default;
 };
 
-// A published table to stand beside the measured one (lab/published.h).
+// A published table to stand beside the measured one (summary/published.h).
 struct PublishedTable {
   std::filesystem::path file = {};  // absolute; empty: none
   std::string text = {};

@@ -311,17 +311,16 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
   ASSERT_TRUE(old) << old.error().text();
   EXPECT_EQ(old->contenders[1].framework, "keras2");
   // A Keras script sets its backend itself; what the recipe says comes first.
-  for (const auto& [line, backend] :
-       {std::pair{"os.environ[\"KERAS_BACKEND\"] = \"jax\"", "jax"},
-        {"os.environ.setdefault('KERAS_BACKEND', 'torch')", "torch"},
-        {"# os.environ[\"KERAS_BACKEND\"] = \"jax\"", "tensorflow"},
-        {"backend = os.environ[\"KERAS_BACKEND\"]", "tensorflow"}}) {
+  for (const auto& [line, backend] : {std::pair{"os.environ[\"KERAS_BACKEND\"] = \"jax\"", "jax"},
+                                      {"os.environ.setdefault('KERAS_BACKEND', 'torch')", "torch"},
+                                      {"# os.environ[\"KERAS_BACKEND\"] = \"jax\"", "tensorflow"},
+                                      {"backend = os.environ[\"KERAS_BACKEND\"]", "tensorflow"}}) {
     ASSERT_TRUE(write_file(dir / "k.py", fmt::format("import os\n{}\nimport keras\n", line)));
     const auto read = parse(with(4, "{ framework = \"torch\" }, { script = \"k.py\" }"), dir / "r.toml");
     ASSERT_TRUE(read) << read.error().text();
     EXPECT_EQ(read->contenders[1].settings.at("backend"), backend) << line;
-    const auto stated =
-        parse(with(4, "{ framework = \"torch\" }, { script = \"k.py\", backend = \"torch\" }"), dir / "r.toml");
+    const auto stated = parse(
+        with(4, "{ framework = \"torch\" }, { script = \"k.py\", backend = \"torch\" }"), dir / "r.toml");
     ASSERT_TRUE(stated) << stated.error().text();
     EXPECT_EQ(stated->contenders[1].settings.at("backend"), "torch") << line;
   }

@@ -128,10 +128,11 @@ std::vector<Key> keys_of_the_race() {
        .fallback = "0",
        .least = 0,
        .most = 10,
-       .doc = "your own promise that the noise of one heat in a ratio is no wider (standard deviation; "
-              "identical workers differ by 0.01 to 0.08 on a quiet machine): contenders many ceilings behind "
-              "are out after two heats. The report says that verdicts rest on it, and the race's own data may "
-              "withdraw it. 0: no promise, except what a profile of this machine measured"},
+       .doc =
+           "your own promise that the noise of one heat in a ratio is no wider (standard deviation; "
+           "identical workers differ by 0.01 to 0.08 on a quiet machine): contenders many ceilings behind "
+           "are out after two heats. The report says that verdicts rest on it, and the race's own data may "
+           "withdraw it. 0: no promise, except what a profile of this machine measured"},
       {.section = "race",
        .name = "parity_steps",
        .kind = Kind::kInt,
@@ -188,8 +189,9 @@ std::vector<Key> keys_of_the_race() {
        .fallback = "0.5",
        .least = 0,
        .most = 1,
-       .doc = "with more than this share of the rounds disturbed, or with fewer than 4 rounds of which it can "
-              "be told, the verdict is refused (exit code 3). 1: a verdict is given whatever the host did"},
+       .doc =
+           "with more than this share of the rounds disturbed, or with fewer than 4 rounds of which it can "
+           "be told, the verdict is refused (exit code 3). 1: a verdict is given whatever the host did"},
   };
 }
 

@@ -30,7 +30,8 @@ struct DropoutMasks {
 
 // What ports do otherwise and no attribute of the ops says.
 struct Deviations {
-  double label_smoothing = 0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
+  double label_smoothing =
+      0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
   double attention_scale = 1;  // of the products of queries and keys, beside 1 / sqrt D
 };
 

@@ -4,23 +4,24 @@
 
 #include <algorithm>
 
+#include "recipe/published_table.h"
 #include "report/numbers.h"
 #include "report/table.h"
 #include "report/text.h"
 
 namespace bakeoff::report {
 
-std::vector<BesideRow> beside_rows(const lab::Summary& summary) {
+std::vector<BesideRow> beside_rows(const Summary& summary) {
   std::vector<BesideRow> rows;
   if (!summary.published) return rows;
-  std::vector<lab::PublishedRow> published = summary.published->rows;
-  std::erase_if(published, [&](const lab::PublishedRow& row) {
+  std::vector<recipe::PublishedRow> published = summary.published->rows;
+  std::erase_if(published, [&](const recipe::PublishedRow& row) {
     return std::none_of(summary.manifest.contenders.begin(), summary.manifest.contenders.end(),
-                        [&](const lab::Contender& c) { return c.id == row.contender; });
+                        [&](const Contender& c) { return c.id == row.contender; });
   });
   std::stable_sort(published.begin(), published.end(),
                    [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  for (const lab::PublishedRow& row : published) {
+  for (const recipe::PublishedRow& row : published) {
     const bool fits = summary.published->epochs > 0;
     const bool here = fits ? row.measured_s.has_value() : row.measured_ms.has_value();
     rows.push_back({.contender = one_line(row.contender),
@@ -36,12 +37,12 @@ std::vector<BesideRow> beside_rows(const lab::Summary& summary) {
   return rows;
 }
 
-std::string beside_title(const lab::Published& published) {
+std::string beside_title(const recipe::Published& published) {
   if (published.epochs == 0) return "ms/step here";
   return published.epochs == 1 ? "1 epoch here" : fmt::format("{} epochs here", published.epochs);
 }
 
-std::string beside_statement(const lab::Published& published) {
+std::string beside_statement(const recipe::Published& published) {
   std::string text;
   if (published.compared > 1) {
     text = fmt::format(
@@ -63,7 +64,7 @@ std::string beside_statement(const lab::Published& published) {
          one_line(published.source) + ".";
 }
 
-std::string beside_markdown(const lab::Summary& summary) {
+std::string beside_markdown(const Summary& summary) {
   const auto rows = beside_rows(summary);
   if (rows.empty()) return "";
   std::string out = fmt::format(
@@ -79,7 +80,7 @@ std::string beside_markdown(const lab::Summary& summary) {
   return out + "\n" + beside_statement(*summary.published) + "\n";
 }
 
-std::vector<std::string> beside_lines(const lab::Summary& summary, int width, bool colour) {
+std::vector<std::string> beside_lines(const Summary& summary, int width, bool colour) {
   const auto rows = beside_rows(summary);
   if (rows.empty()) return {};
   std::vector<Column> columns;

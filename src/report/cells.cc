@@ -12,9 +12,7 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::ParityState;
-
-std::string rank_range(const lab::Row& row) {
+std::string rank_range(const Row& row) {
   if (row.rank_best <= 0) return kNone;
   if (row.rank_worst <= row.rank_best) return fmt::format("{}", row.rank_best);
   return fmt::format("{}–{}", row.rank_best, row.rank_worst);
@@ -26,13 +24,13 @@ std::string lower(std::string text) {
 }
 
 // The slower of two per step that starts up sooner is ahead until the step, otherwise after it.
-std::string break_even(const lab::Row& row, const lab::Row& leader) {
+std::string break_even(const Row& row, const Row& leader) {
   if (!row.break_even_step || !std::isfinite(*row.break_even_step) || *row.break_even_step < 1) return kNone;
   const bool slower = row.ms_per_step.value >= leader.ms_per_step.value;
   return fmt::format("{} {}", slower ? "until" : "after", count(std::ceil(*row.break_even_step)));
 }
 
-std::string transfer(const lab::Row& row) {
+std::string transfer(const Row& row) {
   if (!row.transfer) return kNone;
   return fmt::format("{} {}", duration(static_cast<double>(row.transfer->ns) / 1e6),
                      row.transfer->of == "data" ? "once" : "a batch");
@@ -50,13 +48,13 @@ void append_sentence(std::string& text, const std::string& more) {
 
 }  // namespace
 
-Cells cells(const lab::Summary& summary, const lab::Row& row) {
-  const lab::Row& leader = lab::leader_of(summary, row);
+Cells cells(const Summary& summary, const Row& row) {
+  const Row& leader = leader_of(summary, row);
   const bool leads = &row == &leader;
   Cells c;
   c.rank = rank_range(row);
   c.name = one_line(row.contender.id);
-  const auto groups = lab::groups_of(summary);
+  const auto groups = groups_of(summary);
   if (groups.size() > 1 || groups != std::vector<std::string>{"float32"}) c.group = row.group;
   if (row.loss_distance && row.gradient_distance)
     c.distance = fmt::format("{} · {}", error_size(*row.loss_distance), error_size(*row.gradient_distance));
@@ -100,7 +98,7 @@ std::string or_none(const std::optional<double>& value, Show show) {
   return value && std::isfinite(*value) ? show(*value) : kNone;
 }
 
-std::string faults_text(const lab::Usage& usage) {
+std::string faults_text(const Usage& usage) {
   const std::string text = or_none(usage.faults, amount);
   const bool disk = usage.major_faults && *usage.major_faults > 0;
   return disk ? fmt::format("{} ({} from disk)", text, amount(*usage.major_faults)) : text;
@@ -116,7 +114,7 @@ std::string large(double value) {
   return value >= 1e6 ? significant(value / 1e6, 3) + " M" : count(value);
 }
 
-void fill_memory_and_gpu(const lab::Row& row, Cells& c) {
+void fill_memory_and_gpu(const Row& row, Cells& c) {
   c.pss = or_none(row.memory.pss, bytes);
   c.sample_memory = or_none(row.memory.per_sample, bytes);
   c.allocator = or_none(row.memory.allocator_peak, bytes);
@@ -130,7 +128,7 @@ void fill_memory_and_gpu(const lab::Row& row, Cells& c) {
 
 }  // namespace
 
-void fill_usage(const lab::Summary& s, const lab::Row& row, Cells& c) {
+void fill_usage(const Summary& s, const Row& row, Cells& c) {
   fill_memory_and_gpu(row, c);
   c.instructions = or_none(row.usage.instructions, [&](double v) {
     return large(v) + (row.usage.per_cycle ? fmt::format(" ({:.2f} a cycle)", *row.usage.per_cycle) : "");
@@ -186,7 +184,7 @@ std::string parity_word(ParityState state) {
   return "not run";
 }
 
-std::string unranked_reason(const lab::Row& row, bool with_stage) {
+std::string unranked_reason(const Row& row, bool with_stage) {
   std::string text;
   if (row.failure) {
     const std::string stage = one_line(row.failure->stage);
@@ -205,12 +203,12 @@ std::string unranked_reason(const lab::Row& row, bool with_stage) {
   return text;
 }
 
-std::string track_label(const lab::Summary& summary) {
+std::string track_label(const Summary& summary) {
   return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track" +
          (summary.predicts ? ", predictions: a step is one batch forward" : "");
 }
 
-std::string track_meaning(const lab::Summary& summary) {
+std::string track_meaning(const Summary& summary) {
   if (summary.track == "as-is") {
     return "Every framework with its own defaults, as a user gets them by writing the obvious code. What "
            "differs "
@@ -220,7 +218,7 @@ std::string track_meaning(const lab::Summary& summary) {
          "clock started.";
 }
 
-std::vector<std::string> facts(const lab::Summary& s) {
+std::vector<std::string> facts(const Summary& s) {
   std::vector<std::string> all;
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
@@ -234,7 +232,7 @@ std::vector<std::string> facts(const lab::Summary& s) {
   return all;
 }
 
-std::string headline(const lab::Summary& s) {
+std::string headline(const Summary& s) {
   std::string text = one_line(s.sentence);
   if (text.empty() && s.ranked.empty()) text = "No contender could be ranked.";
   if (text.empty()) {
@@ -247,15 +245,15 @@ std::string headline(const lab::Summary& s) {
   return text;
 }
 
-std::vector<VariancePart> variance_parts(const lab::Variance& variance) {
+std::vector<VariancePart> variance_parts(const Variance& variance) {
   std::vector<VariancePart> parts;
   // What is estimated as nothing has its upper 95% bound.
   const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning,
                        const std::optional<double>& high = std::nullopt) {
     if (!sd) return;
     const bool nothing = *sd < 0.00005 && high;
-    parts.push_back({what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)),
-                     meaning});
+    parts.push_back(
+        {what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)), meaning});
   };
   add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels",
       variance.heats_high);
@@ -269,9 +267,9 @@ std::vector<VariancePart> variance_parts(const lab::Variance& variance) {
   return parts;
 }
 
-bool has_ties(const lab::Summary& summary) {
+bool has_ties(const Summary& summary) {
   std::set<std::pair<std::string, char>> seen;  // letters of different groups have nothing in common
-  for (const lab::Row& row : summary.ranked) {
+  for (const Row& row : summary.ranked) {
     for (const char letter : row.ties) {
       if (!seen.insert({row.group, letter}).second) return true;
     }
@@ -279,7 +277,7 @@ bool has_ties(const lab::Summary& summary) {
   return false;
 }
 
-std::string roofline_statement(const lab::Roofline& r) {
+std::string roofline_statement(const Roofline& r) {
   std::string text =
       fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
                   significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
@@ -300,7 +298,7 @@ std::string roofline_statement(const lab::Roofline& r) {
   return text + ".";
 }
 
-std::string error_statement(const lab::Summary& s) {
+std::string error_statement(const Summary& s) {
   return fmt::format("error rate {} over all verdicts and intervals of ratios together, margin {}",
                      percent(s.alpha), percent(s.margin));
 }

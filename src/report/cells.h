@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -57,43 +57,43 @@ struct Cells {
 };
 
 // Against the leader of its group.
-Cells cells(const lab::Summary& summary, const lab::Row& row);
+Cells cells(const Summary& summary, const Row& row);
 // Those of what it used and what an epoch costs.
-void fill_usage(const lab::Summary& summary, const lab::Row& row, Cells& cells);
+void fill_usage(const Summary& summary, const Row& row, Cells& cells);
 
-std::string parity_mark(lab::ParityState state);  // "✓", "≠", "✗", "–"
-std::string parity_word(lab::ParityState state);  // "proven", "differs", "fails", "not run"
+std::string parity_mark(ParityState state);  // "✓", "≠", "✗", "–"
+std::string parity_word(ParityState state);  // "proven", "differs", "fails", "not run"
 
 // Why a row is not ranked, one line: "parity: gradient of conv1.weight ...: matches epsilon inside the root".
-std::string unranked_reason(const lab::Row& row, bool with_stage = true);
+std::string unranked_reason(const Row& row, bool with_stage = true);
 
 // "equalised track" | "as-is track": stands in the header of everything.
-std::string track_label(const lab::Summary& summary);
+std::string track_label(const Summary& summary);
 
 // One sentence on what the label promises.
-std::string track_meaning(const lab::Summary& summary);
+std::string track_meaning(const Summary& summary);
 
 // "batch 256", "563,018 parameters", "12.5 GFLOP per step", "9 heats", "4 min 12 s": what is known of them.
-std::vector<std::string> facts(const lab::Summary& summary);
+std::vector<std::string> facts(const Summary& summary);
 
 // The verdict sentence; one of our own where the summary has none. Says so when the run was interrupted.
-std::string headline(const lab::Summary& summary);
+std::string headline(const Summary& summary);
 
 // Where the variance is: "processes" "3.1%" "starting the worker again", ...; unknown parts are left out.
 struct VariancePart {
   std::string what, sd, meaning;
 };
-std::vector<VariancePart> variance_parts(const lab::Variance& variance);
+std::vector<VariancePart> variance_parts(const Variance& variance);
 
 // Whether two ranked rows share a letter, that is, whether the letters say anything.
-bool has_ties(const lab::Summary& summary);
+bool has_ties(const Summary& summary);
 inline constexpr const char* kTieLegend =
     "Contenders that share a letter are not told apart by the evidence.";
 
 // "Of peak: model FLOPs over the measured 190 GFLOP/s (f32, avx2) ...": what the two shares are of.
-std::string roofline_statement(const lab::Roofline& roofline);
+std::string roofline_statement(const Roofline& roofline);
 
 // "error rate 1% over all verdicts and intervals of ratios together, margin 3%".
-std::string error_statement(const lab::Summary& summary);
+std::string error_statement(const Summary& summary);
 
 }  // namespace bakeoff::report

@@ -14,16 +14,16 @@ namespace {
 constexpr double kLeft = 70, kRight = 24, kFoot = 44;
 constexpr double kLogFrom = 20;  // ratio of the greatest to the least throughput
 
-bool drawable(const lab::BatchPoint& point) {
+bool drawable(const BatchPoint& point) {
   return point.failure.empty() && point.batch > 0 && std::isfinite(point.samples_per_s) &&
          point.samples_per_s > 0 && std::isfinite(point.least) && std::isfinite(point.most);
 }
 
 class BatchChart {
  public:
-  BatchChart(const lab::Summary& s, double width) : s_(s), width_(width), height_(width < 600 ? 300 : 380) {
-    for (const lab::SearchRow& row : s.search) {
-      for (const lab::BatchPoint& point : row.points) {
+  BatchChart(const Summary& s, double width) : s_(s), width_(width), height_(width < 600 ? 300 : 380) {
+    for (const SearchRow& row : s.search) {
+      for (const BatchPoint& point : row.points) {
         if (!drawable(point)) continue;
         least_batch_ = std::min(least_batch_, static_cast<double>(point.batch));
         most_batch_ = std::max(most_batch_, static_cast<double>(point.batch));
@@ -42,7 +42,7 @@ class BatchChart {
     draw_y_axis(svg, y, kLeft, width_ - kRight, count);
     draw_x_axis(svg, x, 10, height_ - kFoot, kLeft, width_ - kRight, count, "rows a step (log scale)");
     for (const Series& series : all_series(s_)) {
-      for (const lab::SearchRow& row : s_.search) {
+      for (const SearchRow& row : s_.search) {
         if (row.contender == series.row->contender.id) curve(svg, x, y, series, row);
       }
     }
@@ -50,10 +50,10 @@ class BatchChart {
   }
 
  private:
-  static void curve(Svg& svg, const Axis& x, const Axis& y, const Series& series, const lab::SearchRow& row) {
+  static void curve(Svg& svg, const Axis& x, const Axis& y, const Series& series, const SearchRow& row) {
     std::string title = series.name;
     Points points;
-    for (const lab::BatchPoint& point : row.points) {
+    for (const BatchPoint& point : row.points) {
       if (!drawable(point)) continue;
       points.emplace_back(x.at(static_cast<double>(point.batch)), y.at(point.samples_per_s));
       title += fmt::format("\nbatch {}: {} samples/s{}", count(static_cast<double>(point.batch)),
@@ -64,7 +64,7 @@ class BatchChart {
       svg.path(points, "fat");
       svg.path(points, "curve " + series.cls);
     }
-    for (const lab::BatchPoint& point : row.points) {
+    for (const BatchPoint& point : row.points) {
       if (!drawable(point)) continue;
       const double at = x.at(static_cast<double>(point.batch));
       if (point.processes > 1) svg.line(at, y.at(point.least), at, y.at(point.most), "curve " + series.cls);
@@ -73,13 +73,13 @@ class BatchChart {
     svg.end();
   }
 
-  const lab::Summary& s_;
+  const Summary& s_;
   double width_, height_;
   double least_batch_ = 1e300, most_batch_ = 0, least_ = 1e300, most_ = 0;
 };
 
 }  // namespace
 
-std::string batch_chart(const lab::Summary& s, double width) { return BatchChart(s, width).draw(); }
+std::string batch_chart(const Summary& s, double width) { return BatchChart(s, width).draw(); }
 
 }  // namespace bakeoff::report

@@ -22,7 +22,7 @@ struct Cloud {
   double low = 0, high = 0;  // what is drawn: 0.5% to 99.5% of the steps, and every heat
 };
 
-Cloud cloud_of(const lab::Row& row) {
+Cloud cloud_of(const Row& row) {
   Cloud c;
   c.steps = sorted_finite(row.step_ms);
   std::erase_if(c.steps, [](double ms) { return ms <= 0; });
@@ -89,10 +89,10 @@ Axis step_axis(const std::vector<Cloud>& clouds, double from, double to) {
 
 }  // namespace
 
-std::string distribution_chart(const lab::Summary& s, double width) {
+std::string distribution_chart(const Summary& s, double width) {
   std::vector<std::string> labels, values;
   std::vector<Cloud> clouds;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     clouds.push_back(cloud_of(row));
     labels.push_back(cells(s, row).name);
     values.push_back(clouds.back().steps.empty() ? ""

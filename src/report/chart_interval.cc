@@ -13,9 +13,9 @@ namespace bakeoff::report {
 namespace {
 
 // The colour of a tie group: the leader's stands out, a contender alone is plain.
-std::vector<std::string> group_classes(const lab::Summary& s) {
+std::vector<std::string> group_classes(const Summary& s) {
   std::map<char, int> members;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     for (const char letter : row.ties) ++members[letter];
   }
   std::map<char, int> colour;
@@ -24,7 +24,7 @@ std::vector<std::string> group_classes(const lab::Summary& s) {
   }
   const std::string& best = s.ranked.front().ties;
   std::vector<std::string> classes;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     std::string cls = &row == &s.ranked.front() ? "lead" : "plain";
     for (const char letter : row.ties) {
       if (cls != "plain" || !colour.count(letter)) continue;
@@ -36,15 +36,15 @@ std::vector<std::string> group_classes(const lab::Summary& s) {
 }
 
 // Wide enough for every value and every interval that ends within reason.
-Axis ratio_axis(const lab::Summary& s, double from, double to) {
+Axis ratio_axis(const Summary& s, double from, double to) {
   double least = 1, most = 1;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     if (!(row.ratio.value > 0) || !std::isfinite(row.ratio.value)) continue;
     least = std::min(least, row.ratio.value);
     most = std::max(most, row.ratio.value);
   }
   double low = least / (1 + 2 * s.margin), high = most * (1 + 2 * s.margin);
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     if (bounded_below(row.ratio)) low = std::min(low, std::max(row.ratio.low, least / 1.3));
     if (bounded_above(row.ratio)) high = std::max(high, std::min(row.ratio.high, most * 1.3));
   }
@@ -58,7 +58,7 @@ void draw_end(Svg& svg, double x, double y, bool open, bool right, const std::st
   svg.path({{x + back, y - 5}, {x, y}, {x + back, y + 5}}, "arrow " + cls);
 }
 
-void draw_interval(Svg& svg, const Axis& axis, const lab::Estimate& e, double y, const std::string& cls) {
+void draw_interval(Svg& svg, const Axis& axis, const Estimate& e, double y, const std::string& cls) {
   const bool open_low = !bounded_below(e) || e.low < axis.low();
   const bool open_high = !bounded_above(e) || e.high > axis.high();
   const double x1 = axis.at(open_low ? axis.low() : e.low), x2 = axis.at(open_high ? axis.high() : e.high);
@@ -74,13 +74,14 @@ std::string title_of(const Cells& c) {
 
 }  // namespace
 
-std::string interval_chart(const lab::Summary& s, double width) {
+std::string interval_chart(const Summary& s, double width) {
   if (s.ranked.size() < 2) return "";
   std::vector<std::string> labels, values;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     const Cells c = cells(s, row);
     labels.push_back(c.name);
-    values.push_back(&row == &lab::leader_of(s, row) ? "leader" : c.ratio + (row.at_least ? "" : "  " + c.ratio_interval));
+    values.push_back(&row == &leader_of(s, row) ? "leader"
+                                                : c.ratio + (row.at_least ? "" : "  " + c.ratio_interval));
   }
   const RowFrame f = row_frame(width, labels, values, 34);
   const Axis axis = ratio_axis(s, f.left, f.right);
@@ -95,11 +96,11 @@ std::string interval_chart(const lab::Summary& s, double width) {
   svg.line(axis.at(1), f.top, axis.at(1), f.bottom, "one");
   const std::vector<std::string> classes = group_classes(s);
   for (size_t i = 0; i < s.ranked.size(); ++i) {
-    const lab::Row& row = s.ranked[i];
+    const Row& row = s.ranked[i];
     svg.begin("row", title_of(cells(s, row)), static_cast<int>(i));
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
     draw_row_text(svg, f, i, labels[i], values[i]);
-    if (&row != &lab::leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
+    if (&row != &leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);
     if (!row.at_least) svg.circle(axis.at(row.ratio.value), f.centre(i), 4.5, "dot " + classes[i]);
     svg.end();
   }

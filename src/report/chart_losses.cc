@@ -28,7 +28,7 @@ Plot plot(double width, size_t steps) {
           Axis(0, static_cast<double>(std::max<size_t>(steps, 2) - 1), kLeft, width - 16, false)};
 }
 
-std::vector<Series> with_losses(const lab::Summary& s) {
+std::vector<Series> with_losses(const Summary& s) {
   std::vector<Series> out;
   for (Series& series : all_series(s)) {
     if (series.row->proof && !series.row->proof->losses.empty()) out.push_back(std::move(series));
@@ -36,14 +36,14 @@ std::vector<Series> with_losses(const lab::Summary& s) {
   return out;
 }
 
-size_t longest(const lab::Summary& s) {
+size_t longest(const Summary& s) {
   size_t steps = s.manifest.referee_losses.size();
   for (const Series& series : with_losses(s)) steps = std::max(steps, series.row->proof->losses.size());
   return steps;
 }
 
 // Of the referee and all contenders; ascending, finite.
-std::vector<double> every_loss(const lab::Summary& s) {
+std::vector<double> every_loss(const Summary& s) {
   std::vector<double> values = s.manifest.referee_losses;
   for (const Series& series : with_losses(s)) {
     values.insert(values.end(), series.row->proof->losses.begin(), series.row->proof->losses.end());
@@ -78,7 +78,7 @@ double relative_error(double loss, double truth) {
   return std::abs(loss - truth) / std::max(std::abs(truth), 1e-300);
 }
 
-std::vector<double> errors(const lab::Summary& s, const lab::Row& row) {
+std::vector<double> errors(const Summary& s, const Row& row) {
   std::vector<double> out;
   const size_t n = std::min(row.proof->losses.size(), s.manifest.referee_losses.size());
   for (size_t i = 0; i < n; ++i)
@@ -87,9 +87,9 @@ std::vector<double> errors(const lab::Summary& s, const lab::Row& row) {
 }
 
 // Tolerance of the float32 losses, 0 where no check of them is known.
-double tolerance(const lab::Summary& s) {
+double tolerance(const Summary& s) {
   for (const Series& series : with_losses(s)) {
-    for (const lab::ParityCheck& check : series.row->proof->checks) {
+    for (const ParityCheck& check : series.row->proof->checks) {
       if (check.what.find("float32") != std::string::npos && check.tolerance > 0) return check.tolerance;
     }
   }
@@ -97,7 +97,7 @@ double tolerance(const lab::Summary& s) {
 }
 
 // Down to the least difference that is not 0, up to the largest or the tolerance.
-Axis error_axis(const lab::Summary& s, double allowed, double foot) {
+Axis error_axis(const Summary& s, double allowed, double foot) {
   double least = 1e-8, most = allowed;
   for (const Series& series : with_losses(s)) {
     for (const double e : errors(s, *series.row)) {
@@ -112,7 +112,7 @@ Axis error_axis(const lab::Summary& s, double allowed, double foot) {
 
 }  // namespace
 
-std::string loss_chart(const lab::Summary& s, double width) {
+std::string loss_chart(const Summary& s, double width) {
   const std::vector<Series> all = with_losses(s);
   const std::vector<double> values = every_loss(s);
   if (all.empty() || values.empty()) return "";
@@ -134,7 +134,7 @@ std::string loss_chart(const lab::Summary& s, double width) {
   return std::move(svg).finish();
 }
 
-std::string loss_error_chart(const lab::Summary& s, double width) {
+std::string loss_error_chart(const Summary& s, double width) {
   const std::vector<Series> all = with_losses(s);
   if (all.empty() || s.manifest.referee_losses.empty()) return "";
   const double allowed = tolerance(s);

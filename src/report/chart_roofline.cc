@@ -21,13 +21,13 @@ constexpr double kPlaces[] = {0.6, 0.4, 0.2};  // of labels along the roofs, as 
 std::string rate_text(double gflops) { return significant(gflops, 3); }
 
 // The roofs are those of float32: a row in bfloat16 has a share of another peak.
-bool drawable(const lab::Row& row) {
+bool drawable(const Row& row) {
   return std::isfinite(row.gflops) && row.gflops > 0 && row.flop_use && row.group == "float32";
 }
 
 class RooflineChart {
  public:
-  RooflineChart(const lab::Summary& s, double width)
+  RooflineChart(const Summary& s, double width)
       : s_(s),
         r_(*s.roofline),
         width_(width),
@@ -43,7 +43,7 @@ class RooflineChart {
         svg, x_, kTop, bottom_, kLeft, width_ - kRight, [](double v) { return fmt::format("{:.4g}", v); },
         "FLOP per byte that the ops move (log scale); upwards GFLOP/s");
     int place = 0;
-    for (const lab::Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kPlaces[place++ % 3]);
+    for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kPlaces[place++ % 3]);
     draw_peak(svg);
     draw_kinds(svg);
     draw_contenders(svg);
@@ -56,12 +56,12 @@ class RooflineChart {
 
   Axis x_axis() const {
     double low = r_.intensity(), high = low;
-    for (const lab::Roofline::Roof& roof : r_.roofs) {
+    for (const Roofline::Roof& roof : r_.roofs) {
       if (roof.bytes_per_s <= 0) continue;
       low = std::min(low, kink(roof.bytes_per_s) / 2);
       high = std::max(high, kink(roof.bytes_per_s));
     }
-    for (const lab::Roofline::Kind& kind : r_.kinds) {
+    for (const Roofline::Kind& kind : r_.kinds) {
       if (kind.flops <= 0 || kind.bytes <= 0) continue;
       low = std::min(low, kind.flops / kind.bytes);
       high = std::max(high, kind.flops / kind.bytes);
@@ -71,13 +71,13 @@ class RooflineChart {
 
   Axis y_axis() const {
     double low = r_.peak_flops / 1e9;
-    for (const lab::Row& row : s_.ranked) {
+    for (const Row& row : s_.ranked) {
       if (drawable(row)) low = std::min(low, row.gflops);
     }
     return Axis(low / 3, r_.peak_flops / 1e9 * 1.6, bottom_ - kMarks, kTop, true);
   }
 
-  void draw_roof(Svg& svg, const lab::Roofline::Roof& roof, double place) const {
+  void draw_roof(Svg& svg, const Roofline::Roof& roof, double place) const {
     if (roof.bytes_per_s <= 0) return;
     const auto at = [&](double intensity) {
       return std::min(intensity * roof.bytes_per_s, r_.peak_flops) / 1e9;
@@ -120,7 +120,7 @@ class RooflineChart {
     std::vector<std::string> idle;
     double idle_bytes = 0, all_bytes = 0;
     int marks = 0;
-    for (const lab::Roofline::Kind& kind : r_.kinds) {
+    for (const Roofline::Kind& kind : r_.kinds) {
       all_bytes += kind.bytes;
       if (kind.flops <= 0 || kind.bytes <= 0) {
         idle.push_back(one_line(kind.op));
@@ -172,15 +172,15 @@ class RooflineChart {
     }
   }
 
-  const lab::Summary& s_;
-  const lab::Roofline& r_;
+  const Summary& s_;
+  const Roofline& r_;
   double width_, height_, bottom_;
   Axis x_, y_;
 };
 
 }  // namespace
 
-std::string roofline_chart(const lab::Summary& s, double width) {
+std::string roofline_chart(const Summary& s, double width) {
   if (!s.roofline || s.roofline->peak_flops <= 0 || s.roofline->intensity() <= 0) return "";
   if (std::none_of(s.ranked.begin(), s.ranked.end(), drawable)) return "";
   return RooflineChart(s, width).draw();

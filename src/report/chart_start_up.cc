@@ -22,7 +22,7 @@ constexpr std::array<const char*, 4> kParts = {"process start", "import", "build
 
 double positive(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
-Bar bar_of(const lab::StartUp& s) {
+Bar bar_of(const StartUp& s) {
   Bar bar{{positive(s.start), positive(s.import), positive(s.build), positive(s.first_step)}};
   if (s.first_step_cold) bar.cold = positive(*s.first_step_cold - bar.parts[3]);
   return bar;
@@ -58,15 +58,17 @@ void draw_cold(Svg& svg, const Axis& axis, const Bar& bar, double y) {
 
 }  // namespace
 
-std::string start_up_chart(const lab::Summary& s, double width) {
+std::string start_up_chart(const Summary& s, double width) {
   std::vector<std::string> labels, values;
   std::vector<Bar> bars;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     bars.push_back(bar_of(row.start_up));
     labels.push_back(cells(s, row).name);
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
-    values.push_back(row.at_least ? "" : duration(bars.back().warm()) +
-                     (cold ? ", cold " + duration(bars.back().warm() + bars.back().cold) : ""));
+    values.push_back(row.at_least
+                         ? ""
+                         : duration(bars.back().warm()) +
+                               (cold ? ", cold " + duration(bars.back().warm() + bars.back().cold) : ""));
   }
   const double end = axis_end(bars);
   if (end <= 0) return "";

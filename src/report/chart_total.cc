@@ -13,23 +13,23 @@ namespace {
 constexpr int kPlaces = 64;
 constexpr double kLeft = 66, kRight = 30;  // margins
 
-bool drawable(const lab::Row& row) {
+bool drawable(const Row& row) {
   return !row.at_least && std::isfinite(row.ms_per_step.value) && row.ms_per_step.value > 0 &&
          std::isfinite(row.start_up.total());
 }
 
 // Milliseconds from the start of the process to the end of step n. The first step is part of the start-up.
-double total(const lab::Row& row, double n) { return row.start_up.total() + (n - 1) * row.ms_per_step.value; }
+double total(const Row& row, double n) { return row.start_up.total() + (n - 1) * row.ms_per_step.value; }
 
-bool crosses(const lab::Row& row, double last) {
+bool crosses(const Row& row, double last) {
   return row.break_even_step && std::isfinite(*row.break_even_step) && *row.break_even_step >= 1 &&
          *row.break_even_step <= last;
 }
 
 // A power of ten that shows every crossing and the steady state.
-double last_step(const lab::Summary& s) {
+double last_step(const Summary& s) {
   double last = 10000;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     if (crosses(row, 1e8))
       last = std::max(last, std::pow(10, std::ceil(std::log10(*row.break_even_step * 3))));
   }
@@ -42,7 +42,7 @@ std::string seconds_text(double s) { return s < 1 ? fmt::format("{:.3g} s", s) :
 
 class TotalChart {
  public:
-  TotalChart(const lab::Summary& s, double width, bool relative)
+  TotalChart(const Summary& s, double width, bool relative)
       : s_(s),
         leader_(s.ranked.front()),
         relative_(relative),
@@ -65,13 +65,13 @@ class TotalChart {
   }
 
  private:
-  double value(const lab::Row& row, double n) const {
+  double value(const Row& row, double n) const {
     return relative_ ? total(row, n) / total(leader_, n) : total(row, n) / 1e3;
   }
 
   Axis y_axis() const {
     double low = 1e300, high = 0;
-    for (const lab::Row& row : s_.ranked) {
+    for (const Row& row : s_.ranked) {
       if (!drawable(row)) continue;
       for (const double n : {1.0, std::sqrt(last_), last_}) {
         low = std::min(low, value(row, n));
@@ -82,7 +82,7 @@ class TotalChart {
   }
 
   void curve(Svg& svg, const Series& series) const {
-    const lab::Row& row = *series.row;
+    const Row& row = *series.row;
     std::string title = fmt::format("{}\nstart-up {}, then {} ms per step", series.name,
                                     duration(row.start_up.total()), milliseconds(row.ms_per_step.value));
     const bool dot = &row != &leader_ && crosses(row, last_);
@@ -102,8 +102,8 @@ class TotalChart {
     svg.end();
   }
 
-  const lab::Summary& s_;
-  const lab::Row& leader_;
+  const Summary& s_;
+  const Row& leader_;
   bool relative_;
   double width_, height_, last_;
   Axis x_, y_;
@@ -111,7 +111,7 @@ class TotalChart {
 
 }  // namespace
 
-std::string total_time_chart(const lab::Summary& s, double width, bool relative) {
+std::string total_time_chart(const Summary& s, double width, bool relative) {
   if (s.ranked.size() < (relative ? 2U : 1U) || !drawable(s.ranked.front())) return "";
   return TotalChart(s, width, relative).draw();
 }

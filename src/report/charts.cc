@@ -6,15 +6,15 @@
 
 namespace bakeoff::report {
 
-std::vector<Series> all_series(const lab::Summary& summary) {
+std::vector<Series> all_series(const Summary& summary) {
   std::vector<Series> out;
-  const auto add = [&](const lab::Row& row, bool ranked) {
+  const auto add = [&](const Row& row, bool ranked) {
     const int index = static_cast<int>(out.size());
     const std::string cls = fmt::format("c{}{}", index % 10, index < 10 ? "" : " dashed");
     out.push_back({index, one_line(row.contender.id), cls, &row, ranked});
   };
-  for (const lab::Row& row : summary.ranked) add(row, true);
-  for (const lab::Row& row : summary.unranked) add(row, false);
+  for (const Row& row : summary.ranked) add(row, true);
+  for (const Row& row : summary.unranked) add(row, false);
   return out;
 }
 

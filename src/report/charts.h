@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -19,36 +19,36 @@ struct Series {
   int index = 0;
   std::string name;
   std::string cls;
-  const lab::Row* row = nullptr;
+  const Row* row = nullptr;
   bool ranked = false;
 };
-std::vector<Series> all_series(const lab::Summary& summary);  // ranked first
+std::vector<Series> all_series(const Summary& summary);  // ranked first
 
 // Step-time ratio to the leader with its interval, the margin as a band, tie groups in one colour. An end
 // that is not bounded, or far off, is an open arrow. Logarithmic from a ratio of 2 on.
 // Empty text for a leader without anyone behind.
-std::string interval_chart(const lab::Summary& summary, double width);
+std::string interval_chart(const Summary& summary, double width);
 
 // Step times pooled over heats as a half violin, over median and quartiles; heat means as dots. Steps beyond
 // the 99.5% quantile of all are counted, not drawn. Logarithmic where the contenders' times differ by more
 // than 3.
-std::string distribution_chart(const lab::Summary& summary, double width);
+std::string distribution_chart(const Summary& summary, double width);
 
 // Process start, import, build and first step as stacked bars; a cold compilation cache as an outline.
-std::string start_up_chart(const lab::Summary& summary, double width);
+std::string start_up_chart(const Summary& summary, double width);
 
 // Start-up plus steps times ms/step against the number of steps, break-even steps against the leader as dots;
 // `relative`: divided by the leader's.
-std::string total_time_chart(const lab::Summary& summary, double width, bool relative);
+std::string total_time_chart(const Summary& summary, double width, bool relative);
 
 // The first float32 losses of every contender and the float64 referee's; and how far they are from the
 // referee's, on a logarithmic scale, "equal" at its foot.
-std::string loss_chart(const lab::Summary& summary, double width);
-std::string loss_error_chart(const lab::Summary& summary, double width);
+std::string loss_chart(const Summary& summary, double width);
+std::string loss_error_chart(const Summary& summary, double width);
 
 // Both axes logarithmic: model FLOP/s against FLOPs per byte. The measured peak and the memory levels'
 // bandwidths as roofs, each contender as a dot at the workload's intensity, and the kinds of layers as marks
 // at their own.
-std::string roofline_chart(const lab::Summary& summary, double width);
+std::string roofline_chart(const Summary& summary, double width);
 
 }  // namespace bakeoff::report

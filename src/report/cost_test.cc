@@ -21,10 +21,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // The first row has all of it, the second no energy, the others nothing.
-lab::Summary with_cost() {
-  lab::Summary s = sample_summary(6);
+Summary with_cost() {
+  Summary s = sample_summary(6);
   s.currency = "EUR";
-  for (lab::Row& row : s.ranked) {
+  for (Row& row : s.ranked) {
     row.epoch = {};
     row.usage.joules.reset();
     row.memory.per_sample.reset();
@@ -42,7 +42,7 @@ lab::Summary with_cost() {
 }
 
 TEST(Cost, StandsInEveryFormat) {
-  const lab::Summary s = with_cost();
+  const Summary s = with_cost();
   const std::string terminal = render_terminal(s, {.width = 500});
   for (const char* part : {"samples/J", "28.4", "samples/EUR", "2.56 M", "CO2/epoch", "0.234 g",
                            "price/epoch", "0.0234 EUR", "a sample", "1.50 MiB", "J/sample"})
@@ -73,8 +73,8 @@ TEST(Cost, StandsInEveryFormat) {
 }
 
 TEST(Cost, LeavesNoColumnWhereNobodyHasANumber) {
-  lab::Summary s = with_cost();
-  for (lab::Row& row : s.ranked) row.epoch = {}, row.memory.per_sample.reset(), row.usage.joules.reset();
+  Summary s = with_cost();
+  for (Row& row : s.ranked) row.epoch = {}, row.memory.per_sample.reset(), row.usage.joules.reset();
   EXPECT_THAT(render_terminal(s, {.width = 500}), AllOf(Not(HasSubstr("samples/J")), Not(HasSubstr("CO2"))));
   EXPECT_THAT(render_markdown(s), Not(HasSubstr("**Cost**")));
   EXPECT_THAT(render_html(s), AllOf(Not(HasSubstr("Samples a joule")), Not(HasSubstr("Memory a sample"))));

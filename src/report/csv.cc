@@ -30,14 +30,14 @@ std::string record(const std::vector<std::string>& fields) {
   return out + "\r\n";
 }
 
-std::string settings(const lab::Contender& contender) {
+std::string settings(const Contender& contender) {
   std::string out;
   for (const auto& [key, value] : contender.settings) out += (out.empty() ? "" : ";") + key + '=' + value;
   return out;
 }
 
 // What only some recipes ask for stands behind the columns of all.
-std::vector<std::string> with_more(std::vector<std::string> record, const lab::Summary& s,
+std::vector<std::string> with_more(std::vector<std::string> record, const Summary& s,
                                    const std::string& contender, bool names) {
   for (const auto& fields :
        {target_fields(s, contender), fit_fields(s, contender), latency_fields(s, contender),
@@ -47,11 +47,11 @@ std::vector<std::string> with_more(std::vector<std::string> record, const lab::S
   return record;
 }
 
-std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool ranked) {
+std::vector<std::string> fields(const Summary& s, const Row& row, bool ranked) {
   const auto if_ranked = [&](const std::string& text) { return ranked ? text : std::string(); };
   const auto if_timed = [&](double value) { return ranked && !row.at_least ? plain(value) : std::string(); };
-  const auto low = [](const lab::Estimate& e) { return bounded_below(e) ? plain(e.low) : ""; };
-  const auto high = [](const lab::Estimate& e) { return bounded_above(e) ? plain(e.high) : ""; };
+  const auto low = [](const Estimate& e) { return bounded_below(e) ? plain(e.low) : ""; };
+  const auto high = [](const Estimate& e) { return bounded_above(e) ? plain(e.high) : ""; };
   return {s.title,
           s.track,
           row.contender.id,
@@ -111,7 +111,7 @@ std::vector<std::string> fields(const lab::Summary& s, const lab::Row& row, bool
 
 }  // namespace
 
-std::string render_csv(const lab::Summary& summary) {
+std::string render_csv(const Summary& summary) {
   const std::vector<std::string> names = {"recipe",
                                           "track",
                                           "contender",
@@ -169,7 +169,7 @@ std::string render_csv(const lab::Summary& summary) {
                                           "reason"};
   std::string out = record(with_more(names, summary, "", true));
   for (const bool ranked : {true, false}) {
-    for (const lab::Row& row : ranked ? summary.ranked : summary.unranked)
+    for (const Row& row : ranked ? summary.ranked : summary.unranked)
       out += record(with_more(fields(summary, row, ranked), summary, row.contender.id, false));
   }
   return out;

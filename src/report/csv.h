@@ -6,10 +6,10 @@
 
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
-std::string render_csv(const lab::Summary& summary);
+std::string render_csv(const Summary& summary);
 
 }  // namespace bakeoff::report

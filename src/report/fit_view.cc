@@ -18,23 +18,23 @@ std::string three(double value) { return value < 1 ? fmt::format("{:.3g}", value
 // Accuracies lie close together: two decimals.
 std::string share(double value) { return fmt::format("{:.2f}%", 100 * value); }
 
-std::string over_seeds(const std::optional<lab::SeedRange>& range, std::string (*show)(double)) {
+std::string over_seeds(const std::optional<SeedRange>& range, std::string (*show)(double)) {
   if (!range) return kNone;
   if (range->least == range->most) return show(range->median);
   return fmt::format("{} ({} to {})", show(range->median), show(range->least), show(range->most));
 }
 
-const lab::FitRow* row_of(const lab::Summary& s, const std::string& contender) {
-  const auto row = std::find_if(s.fit.begin(), s.fit.end(),
-                                [&](const lab::FitRow& r) { return r.contender == contender; });
+const FitRow* row_of(const Summary& s, const std::string& contender) {
+  const auto row =
+      std::find_if(s.fit.begin(), s.fit.end(), [&](const FitRow& r) { return r.contender == contender; });
   return row != s.fit.end() && row->seeds > 0 ? &*row : nullptr;
 }
 
 }  // namespace
 
-std::vector<FitCells> fit_cells(const lab::Summary& s) {
+std::vector<FitCells> fit_cells(const Summary& s) {
   std::vector<FitCells> out;
-  for (const lab::FitRow& row : s.fit) {
+  for (const FitRow& row : s.fit) {
     FitCells c;
     c.name = one_line(row.contender);
     c.bad = row.far;
@@ -56,10 +56,10 @@ std::vector<FitCells> fit_cells(const lab::Summary& s) {
   return out;
 }
 
-std::string fit_title(const lab::Summary& s) { return "Whole training: " + s.fit_facts.text; }
+std::string fit_title(const Summary& s) { return "Whole training: " + s.fit_facts.text; }
 
-std::string fit_legend(const lab::Summary& s) {
-  const lab::FitFacts& f = s.fit_facts;
+std::string fit_legend(const Summary& s) {
+  const FitFacts& f = s.fit_facts;
   const std::string seeds = f.seeds > 1
                                 ? fmt::format("Medians over {} seeds, with least and greatest", f.seeds)
                                 : "One training each";
@@ -78,7 +78,7 @@ std::string fit_legend(const lab::Summary& s) {
       seeds, count(static_cast<double>(f.trained)), held, percent(f.tolerance));
 }
 
-std::vector<Column> fit_columns(const lab::Summary& s) {
+std::vector<Column> fit_columns(const Summary& s) {
   const std::vector<FitCells> rows = fit_cells(s);
   std::vector<Column> columns;
   const auto add = [&](const char* title, int priority, bool left, std::string FitCells::*text,
@@ -103,13 +103,10 @@ std::vector<Column> fit_columns(const lab::Summary& s) {
   return columns;
 }
 
-std::vector<std::pair<std::string, std::string>> fit_fields(const lab::Summary& s,
-                                                            const std::string& contender) {
+std::vector<std::pair<std::string, std::string>> fit_fields(const Summary& s, const std::string& contender) {
   if (s.fit.empty()) return {};
-  const lab::FitRow* row = row_of(s, contender);
-  const auto median = [](const std::optional<lab::SeedRange>& range) {
-    return range ? plain(range->median) : "";
-  };
+  const FitRow* row = row_of(s, contender);
+  const auto median = [](const std::optional<SeedRange>& range) { return range ? plain(range->median) : ""; };
   return {{"fit_epochs", row ? fmt::format("{}", s.fit_facts.epochs) : ""},
           {"fit_seeds", row ? fmt::format("{}", row->seeds) : ""},
           {"fit_seconds", row ? plain(row->seconds.median) : ""},
@@ -121,7 +118,7 @@ std::vector<std::pair<std::string, std::string>> fit_fields(const lab::Summary& 
           {"fit_accuracy", row ? median(row->accuracy) : ""}};
 }
 
-void add_fit(const lab::Summary& s, View& page) {
+void add_fit(const Summary& s, View& page) {
   page.flags["has_fit"] = !s.fit.empty();
   if (s.fit.empty()) return;
   page.texts["fit_title"] = one_line(fit_title(s));

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lab/summary.h"
 #include "report/html_view.h"
 #include "report/table.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -25,18 +25,18 @@ struct FitCells {
   bool bad = false;        // its loss is far from its group's
   std::string note;
 };
-std::vector<FitCells> fit_cells(const lab::Summary& summary);
+std::vector<FitCells> fit_cells(const Summary& summary);
 
-std::string fit_title(const lab::Summary& summary);  // "Whole training: 41 epochs of 60,000 rows"
-std::string fit_legend(const lab::Summary& summary);
+std::string fit_title(const Summary& summary);  // "Whole training: 41 epochs of 60,000 rows"
+std::string fit_legend(const Summary& summary);
 
-std::vector<Column> fit_columns(const lab::Summary& summary);  // for the terminal
+std::vector<Column> fit_columns(const Summary& summary);  // for the terminal
 
 // Columns of a CSV for one contender: name and value, the same names for each. None where nobody was trained.
-std::vector<std::pair<std::string, std::string>> fit_fields(const lab::Summary& summary,
+std::vector<std::pair<std::string, std::string>> fit_fields(const Summary& summary,
                                                             const std::string& contender);
 
 // List "fit", texts fit_title and fit_legend, flag has_fit.
-void add_fit(const lab::Summary& summary, View& page);
+void add_fit(const Summary& summary, View& page);
 
 }  // namespace bakeoff::report

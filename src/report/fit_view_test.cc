@@ -16,14 +16,13 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::SeedRange;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-lab::Summary with_fit() {
-  lab::Summary s = sample_summary(10);
+Summary with_fit() {
+  Summary s = sample_summary(10);
   s.fit_facts = {"41 epochs of 60,000 rows", 41, 3, 10'000, 10'000, 0.1};
-  lab::FitRow first{.contender = s.ranked[0].contender.id, .group = "float32", .seeds = 3};
+  FitRow first{.contender = s.ranked[0].contender.id, .group = "float32", .seeds = 3};
   first.seconds = {37.62, 38.06, 39.0};
   first.epoch_s = 0.912;
   first.start_up_s = 2.5;
@@ -32,14 +31,14 @@ lab::Summary with_fit() {
   first.loss = SeedRange{0.0121, 0.0123, 0.0127};
   first.held_loss = SeedRange{0.03, 0.0311, 0.032};
   first.accuracy = SeedRange{0.9901, 0.9908, 0.9911};
-  lab::FitRow second{.contender = s.ranked[1].contender.id, .group = "float32", .seeds = 1};
+  FitRow second{.contender = s.ranked[1].contender.id, .group = "float32", .seeds = 1};
   second.seconds = {80, 80, 80};
   second.epoch_s = 1.95;
   second.loss = SeedRange{0.5, 0.5, 0.5};
   second.accuracy = SeedRange{0.85, 0.85, 0.85};
   second.far = true;
   second.note = "its loss of 0.5 is 0.49 away <b>from</b> its group's";
-  lab::FitRow dead{.contender = s.ranked[2].contender.id, .note = "run: exit code 1"};
+  FitRow dead{.contender = s.ranked[2].contender.id, .note = "run: exit code 1"};
   s.fit = {first, second, dead};
   return s;
 }
@@ -62,7 +61,7 @@ TEST(FitCells, SayHowLongAndHowWell) {
 }
 
 TEST(Fit, StandsInEveryFormat) {
-  const lab::Summary s = with_fit();
+  const Summary s = with_fit();
   const std::string terminal = render_terminal(s, {.width = 200});
   for (const char* part : {"Whole training: 41 epochs of 60,000 rows", "38.1 (37.6 to 39.0)", "99.08%",
                            "run: exit code 1", "losses 10% apart may be chance"})
@@ -93,7 +92,7 @@ TEST(Fit, StandsInEveryFormat) {
 }
 
 TEST(Fit, SaysWhatAccuracyIsOf) {
-  lab::Summary s = with_fit();
+  Summary s = with_fit();
   EXPECT_THAT(fit_legend(s), HasSubstr("accuracy of 10,000 rows that nobody trained on"));
   s.fit_facts.held = 0;
   EXPECT_THAT(fit_legend(s), HasSubstr("accuracy of the same rows"));
@@ -102,7 +101,7 @@ TEST(Fit, SaysWhatAccuracyIsOf) {
 }
 
 TEST(Fit, LeavesNoTraceWhereThereIsNone) {
-  const lab::Summary none = sample_summary(10);
+  const Summary none = sample_summary(10);
   EXPECT_THAT(render_terminal(none, {.width = 200}), Not(HasSubstr("Whole training")));
   EXPECT_THAT(render_html(none), Not(HasSubstr("id=\"fit\"")));
   EXPECT_THAT(render_csv(none), Not(HasSubstr("fit_")));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "recipe/published_table.h"
 #include "report/beside.h"
 #include "report/cells.h"
 #include "report/csv.h"
@@ -23,10 +24,10 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 // The last two rows in bfloat16, the first of them its leader.
-lab::Summary grouped_summary() {
-  lab::Summary s = sample_summary(10);
+Summary grouped_summary() {
+  Summary s = sample_summary(10);
   for (size_t i = s.ranked.size() - 2; i < s.ranked.size(); ++i) {
-    lab::Row& row = s.ranked[i];
+    Row& row = s.ranked[i];
     row.group = "bfloat16";
     row.support = "this CPU has AVX512_BF16";
     row.loss_distance = 0.0021;
@@ -35,16 +36,16 @@ lab::Summary grouped_summary() {
   return s;
 }
 
-lab::Summary beside_summary() {
-  lab::Summary s = sample_summary(10);
+Summary beside_summary() {
+  Summary s = sample_summary(10);
   s.manifest.contenders = {s.ranked[0].contender, s.ranked[1].contender, s.unranked[0].contender};
-  lab::Published table{.source = "A study", .agreement = 1, .compared = 2};
+  recipe::Published table{.source = "A study", .agreement = 1, .compared = 2};
   table.rows = {{.contender = s.ranked[0].contender.id, .seconds = 40, .ratio = 1, .place = 1},
                 {.contender = s.ranked[1].contender.id, .seconds = 50, .ratio = 1.25, .place = 2},
                 {.contender = s.unranked[0].contender.id, .seconds = 60, .ratio = 1.5, .place = 3},
                 {.contender = "not_in_the_recipe", .seconds = 1}};
   for (size_t i = 0; i < 2; ++i) {
-    lab::PublishedRow& row = table.rows[i];
+    recipe::PublishedRow& row = table.rows[i];
     row.measured_ms = i == 0 ? 100 : 150;
     row.measured_ratio = i == 0 ? 1 : 1.5;
     row.measured_place = static_cast<int>(i) + 1;
@@ -54,8 +55,8 @@ lab::Summary beside_summary() {
 }
 
 TEST(Groups, HaveLeadersOfTheirOwn) {
-  const lab::Summary s = grouped_summary();
-  const lab::Row& second = s.ranked[s.ranked.size() - 2];
+  const Summary s = grouped_summary();
+  const Row& second = s.ranked[s.ranked.size() - 2];
   EXPECT_EQ(cells(s, s.ranked.front()).ratio_interval, "–");
   EXPECT_EQ(cells(s, second).ratio_interval, "–");
   EXPECT_NE(cells(s, s.ranked[1]).ratio_interval, "–");
@@ -64,7 +65,7 @@ TEST(Groups, HaveLeadersOfTheirOwn) {
 }
 
 TEST(Groups, AreNamedInEveryTable) {
-  const lab::Summary s = grouped_summary();
+  const Summary s = grouped_summary();
   EXPECT_THAT(render_terminal(s, {.width = 160}),
               AllOf(HasSubstr("precision"), HasSubstr("bfloat16"), HasSubstr("0.0021 · 0.034"),
                     HasSubstr("from float32")));
@@ -80,15 +81,15 @@ TEST(Groups, AreNamedInEveryTable) {
 }
 
 TEST(Groups, AreLeftOutWhereEverythingIsInFloat32) {
-  const lab::Summary s = sample_summary(10);
+  const Summary s = sample_summary(10);
   EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("from float32")));
   EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr("from float32")));
   EXPECT_THAT(render_html(s, {}), Not(HasSubstr(">Precision<")));
 }
 
 TEST(Groups, ShareNoTieLetters) {
-  lab::Summary s = grouped_summary();
-  for (lab::Row& row : s.ranked) row.ties.clear();
+  Summary s = grouped_summary();
+  for (Row& row : s.ranked) row.ties.clear();
   s.ranked.front().ties = s.ranked.back().ties = "a";
   EXPECT_FALSE(has_ties(s));
   s.ranked[1].ties = "a";
@@ -96,7 +97,7 @@ TEST(Groups, ShareNoTieLetters) {
 }
 
 TEST(Waits, StandInEveryForm) {
-  const lab::Summary s = sample_summary(10);
+  const Summary s = sample_summary(10);
   const auto json = nlohmann::json::parse(render_json(s, {}));
   bool known = false, unknown = false;
   for (const auto& row : json["ranked"]) {
@@ -110,15 +111,15 @@ TEST(Waits, StandInEveryForm) {
 }
 
 TEST(Transfers, StandInEveryFormWhereAnybodyCopies) {
-  lab::Summary s = sample_summary(10);
+  Summary s = sample_summary(10);
   const auto forms = [&] {
     return std::vector<std::string>{render_terminal(s, {.width = 400}), render_markdown(s, {}),
                                     render_html(s, {})};
   };
   for (const std::string& text : forms())
     EXPECT_THAT(text, AllOf(Not(HasSubstr("to the device")), Not(HasSubstr("To the device"))));
-  s.ranked[0].transfer = lab::Transfer{"batch", 812'000, 802'816};
-  s.ranked[1].transfer = lab::Transfer{"data", 35'000'000, 188'160'000};
+  s.ranked[0].transfer = Transfer{"batch", 812'000, 802'816};
+  s.ranked[1].transfer = Transfer{"data", 35'000'000, 188'160'000};
   for (const std::string& text : forms())
     EXPECT_THAT(text, AllOf(HasSubstr("o the device"), HasSubstr("812 µs a batch"), HasSubstr("35 ms once")));
   const auto rows = nlohmann::json::parse(render_json(s, {}))["ranked"];
@@ -129,7 +130,7 @@ TEST(Transfers, StandInEveryFormWhereAnybodyCopies) {
 }
 
 TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
-  const lab::Summary s = beside_summary();
+  const Summary s = beside_summary();
   const auto rows = beside_rows(s);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1].ratio, "1.250");
@@ -145,7 +146,7 @@ TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
 }
 
 TEST(Beside, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
-  lab::Summary s = beside_summary();
+  Summary s = beside_summary();
   EXPECT_EQ(beside_title(*s.published), "ms/step here");
   EXPECT_THAT(beside_statement(*s.published), HasSubstr("steps were timed, no whole trainings"));
   s.published->epochs = 41;
@@ -164,8 +165,8 @@ TEST(Beside, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
 }
 
 TEST(Wait, StandsInMarkdownWhereAnybodyCanTell) {
-  lab::Summary s = sample_summary(10);
-  for (lab::Row& row : s.ranked) row.wait = {};
+  Summary s = sample_summary(10);
+  for (Row& row : s.ranked) row.wait = {};
   EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr(" wait |")));
   s.ranked[1].wait.share = 0.2;
   const std::string markdown = render_markdown(s, {});
@@ -174,9 +175,9 @@ TEST(Wait, StandsInMarkdownWhereAnybodyCanTell) {
 }
 
 // The last row was never timed; the one before it is out by its comparison with the third.
-lab::Summary bounded_summary() {
-  lab::Summary s = sample_summary(5);
-  lab::Row& last = s.ranked.back();
+Summary bounded_summary() {
+  Summary s = sample_summary(5);
+  Row& last = s.ranked.back();
   last.at_least = 10;
   last.verdict = "at least 10 times slower";
   last.ratio = {10, 10, std::numeric_limits<double>::infinity()};
@@ -184,15 +185,15 @@ lab::Summary bounded_summary() {
   last.samples_per_second = last.gflops = 0;
   last.heat_ms.clear();
   last.step_ms.clear();
-  lab::Row& out = s.ranked[3];
+  Row& out = s.ranked[3];
   out.verdict = "behind another";
-  out.behind = lab::Behind{"third", 1.12};
+  out.behind = Behind{"third", 1.12};
   out.ratio = {1.2, 0.9, 1.6};
   return s;
 }
 
 TEST(Bounds, AContenderThatWasNotTimedIsShownByItsBoundAlone) {
-  const lab::Summary s = bounded_summary();
+  const Summary s = bounded_summary();
   const Cells c = cells(s, s.ranked.back());
   EXPECT_EQ(c.ratio, "≥ 10.0");
   EXPECT_THAT(c.ms, ::testing::StartsWith("≥ "));
@@ -211,7 +212,7 @@ TEST(Bounds, AContenderThatWasNotTimedIsShownByItsBoundAlone) {
 }
 
 TEST(Bounds, WhoeverIsOutByAThirdIsNotCalledSlowerThanTheLeader) {
-  const lab::Summary s = bounded_summary();
+  const Summary s = bounded_summary();
   EXPECT_EQ(cells(s, s.ranked[3]).verdict, "behind third by at least 12%");
   EXPECT_EQ(nlohmann::json::parse(render_json(s))["ranked"][3]["behind"]["contender"], "third");
   EXPECT_THAT(render_csv(s), HasSubstr("behind third"));

@@ -41,7 +41,7 @@ mustache::data to_data(const View& view) {
 
 }  // namespace
 
-std::string render_html(const lab::Summary& summary, const HtmlOptions& options) {
+std::string render_html(const Summary& summary, const HtmlOptions& options) {
   View view = page_view(summary, options.sources);
   view.texts["style"] = embedded_file("style.css");
   view.texts["script"] = embedded_file("script.js");

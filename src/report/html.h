@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -14,6 +14,6 @@ struct HtmlOptions {
   bool sources = true;  // the emitted scripts
 };
 
-std::string render_html(const lab::Summary& summary, const HtmlOptions& options = {});
+std::string render_html(const Summary& summary, const HtmlOptions& options = {});
 
 }  // namespace bakeoff::report

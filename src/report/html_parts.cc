@@ -14,11 +14,11 @@
 namespace bakeoff::report {
 namespace {
 
-std::vector<std::string> check_names(const lab::Summary& s) {
+std::vector<std::string> check_names(const Summary& s) {
   std::vector<std::string> names;
   for (const Series& series : all_series(s)) {
     if (!series.row->proof) continue;
-    for (const lab::ParityCheck& check : series.row->proof->checks) {
+    for (const ParityCheck& check : series.row->proof->checks) {
       if (std::find(names.begin(), names.end(), check.what) == names.end()) names.push_back(check.what);
     }
   }
@@ -26,17 +26,17 @@ std::vector<std::string> check_names(const lab::Summary& s) {
 }
 
 // Per cent of a bar: 0 at 1e-8 of what is allowed, 100 at the tolerance, on a log scale.
-std::string headroom(const lab::ParityCheck& check) {
+std::string headroom(const ParityCheck& check) {
   if (!(check.error > 0) || !(check.tolerance > 0)) return "0";
   if (!std::isfinite(check.error)) return "100";
   return fmt::format("{:.0f}",
                      std::clamp(100 + 12.5 * std::log10(check.error / check.tolerance), 2.0, 100.0));
 }
 
-View check_cell(const lab::Parity& proof, const std::string& what) {
+View check_cell(const Parity& proof, const std::string& what) {
   View v;
   v.flags["has_check"] = false;
-  for (const lab::ParityCheck& check : proof.checks) {
+  for (const ParityCheck& check : proof.checks) {
     if (check.what != what) continue;
     v.flags["has_check"] = true;
     v.texts = {{"error", error_size(check.error)},
@@ -50,7 +50,7 @@ View check_cell(const lab::Parity& proof, const std::string& what) {
   return v;
 }
 
-std::vector<View> pairs(const lab::Texts& values) {
+std::vector<View> pairs(const Texts& values) {
   std::vector<View> out;
   for (const auto& [key, value] : values)
     out.push_back({{{"key", one_line(key)}, {"value", one_line(value)}}, {}, {}});
@@ -58,16 +58,16 @@ std::vector<View> pairs(const lab::Texts& values) {
 }
 
 // Everything known of how a contender ran, under names that say where it comes from.
-lab::Texts known(const lab::Row& row) {
-  lab::Texts out;
+Texts known(const Row& row) {
+  Texts out;
   for (const auto& [key, value] : row.effective) out[key] = value;
   for (const auto& [key, value] : row.versions) out["version of " + key] = value;
   return out;
 }
 
-lab::Texts shared(const std::vector<lab::Texts>& all) {
-  lab::Texts common = all.empty() ? lab::Texts{} : all.front();
-  for (const lab::Texts& texts : all) {
+Texts shared(const std::vector<Texts>& all) {
+  Texts common = all.empty() ? Texts{} : all.front();
+  for (const Texts& texts : all) {
     std::erase_if(common, [&](const auto& entry) {
       const auto at = texts.find(entry.first);
       return at == texts.end() || at->second != entry.second;
@@ -88,13 +88,13 @@ View text_block(const std::string& name, const std::string& text) {
 
 }  // namespace
 
-void add_parity(const lab::Summary& s, View& page) {
+void add_parity(const Summary& s, View& page) {
   const std::vector<std::string> names = check_names(s);
   for (const std::string& name : names)
     page.lists["checks"].push_back({{{"check_name", one_line(name)}}, {}, {}});
   for (const Series& series : all_series(s)) {
     if (!series.row->proof) continue;
-    const lab::Parity& proof = *series.row->proof;
+    const Parity& proof = *series.row->proof;
     View row;
     row.texts = {{"proof_name", series.name},
                  {"explanation", one_line(proof.explanation)},
@@ -110,14 +110,13 @@ void add_parity(const lab::Summary& s, View& page) {
   page.flags["has_parity"] = !page.lists["proofs"].empty();
 }
 
-void add_fairness(const lab::Summary& s, View& page) {
-  const lab::FairnessDiff& diff = s.manifest.fairness;
+void add_fairness(const Summary& s, View& page) {
+  const FairnessDiff& diff = s.manifest.fairness;
   for (const std::string& name : diff.frameworks)
     page.lists["frameworks"].push_back({{{"framework", one_line(name)}}, {}, {}});
-  std::vector<lab::FairnessLine> lines = diff.lines;
-  std::stable_partition(lines.begin(), lines.end(),
-                        [](const lab::FairnessLine& line) { return line.differs; });
-  for (const lab::FairnessLine& line : lines) {
+  std::vector<FairnessLine> lines = diff.lines;
+  std::stable_partition(lines.begin(), lines.end(), [](const FairnessLine& line) { return line.differs; });
+  for (const FairnessLine& line : lines) {
     View v{{{"topic", one_line(line.topic)}}, {{"differs", line.differs}}, {}};
     for (size_t i = 0; i < diff.frameworks.size(); ++i) {
       v.lists["defaults"].push_back({{{"default", i < line.values.size() ? one_line(line.values[i]) : kNone},
@@ -136,20 +135,20 @@ void add_fairness(const lab::Summary& s, View& page) {
   page.flags["has_fairness"] = !lines.empty();
 }
 
-void add_settings(const lab::Summary& s, View& page) {
-  std::vector<lab::Texts> all;
-  for (const lab::Row& row : s.ranked) all.push_back(known(row));
-  const lab::Texts common = shared(all);
+void add_settings(const Summary& s, View& page) {
+  std::vector<Texts> all;
+  for (const Row& row : s.ranked) all.push_back(known(row));
+  const Texts common = shared(all);
   for (const Series& series : all_series(s)) {
-    lab::Texts own = known(*series.row);
+    Texts own = known(*series.row);
     if (series.ranked) std::erase_if(own, [&](const auto& entry) { return common.count(entry.first) > 0; });
-    const lab::Contender& c = series.row->contender;
+    const Contender& c = series.row->contender;
     View v;
     v.texts = {{"own_name", series.name},
                {"own_class", series.cls},
                {"own_environment", one_line(c.environment)},
                {"own_file", one_line(c.own_script.empty() ? c.script : c.own_script)}};
-    lab::Texts requested = c.settings;
+    Texts requested = c.settings;
     requested.insert(c.stated.begin(), c.stated.end());
     v.lists = {{"requested", pairs(requested)}, {"effective", pairs(own)}};
     v.flags = {{"has_requested", !requested.empty()},
@@ -162,8 +161,8 @@ void add_settings(const lab::Summary& s, View& page) {
   page.flags["has_settings"] = !page.lists["settings"].empty();
 }
 
-void add_host(const lab::Summary& s, View& page) {
-  const lab::Manifest& m = s.manifest;
+void add_host(const Summary& s, View& page) {
+  const Manifest& m = s.manifest;
   std::vector<View> out;
   const auto add = [&](const char* key, const std::string& value) {
     if (!value.empty()) out.push_back({{{"key", key}, {"value", one_line(value)}}, {}, {}});
@@ -190,13 +189,13 @@ void add_host(const lab::Summary& s, View& page) {
   page.lists["run"] = std::move(out);
 }
 
-void add_texts(const lab::Summary& s, bool sources, View& page) {
+void add_texts(const Summary& s, bool sources, View& page) {
   if (sources) {
-    for (const lab::Source& source : s.sources)
+    for (const Source& source : s.sources)
       page.lists["sources"].push_back(text_block(source.file, source.text));
   }
   page.flags["has_sources"] = !page.lists["sources"].empty();
-  const lab::Manifest& m = s.manifest;
+  const Manifest& m = s.manifest;
   if (!m.recipe_text.empty()) {
     page.lists["texts"].push_back(
         text_block(m.recipe_file.empty() ? "recipe" : m.recipe_file, m.recipe_text));
@@ -205,7 +204,7 @@ void add_texts(const lab::Summary& s, bool sources, View& page) {
   page.flags["has_texts"] = !page.lists["texts"].empty();
 }
 
-void add_published(const lab::Summary& s, View& page) {
+void add_published(const Summary& s, View& page) {
   for (const BesideRow& row : beside_rows(s)) {
     page.lists["published"].push_back({{{"published_name", row.contender},
                                         {"published_seconds", row.seconds},

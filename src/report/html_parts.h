@@ -7,15 +7,15 @@
 namespace bakeoff::report {
 
 // A matrix of contenders and checks: worst tensor, error, tolerance.
-void add_parity(const lab::Summary& summary, View& page);
+void add_parity(const Summary& summary, View& page);
 // Topics by frameworks, those that differ first.
-void add_fairness(const lab::Summary& summary, View& page);
+void add_fairness(const Summary& summary, View& page);
 // What every contender shares, once; then what is a contender's own.
-void add_settings(const lab::Summary& summary, View& page);
-void add_host(const lab::Summary& summary, View& page);
+void add_settings(const Summary& summary, View& page);
+void add_host(const Summary& summary, View& page);
 // A published table beside ours.
-void add_published(const lab::Summary& summary, View& page);
+void add_published(const Summary& summary, View& page);
 // Emitted scripts, recipe and workload, to copy.
-void add_texts(const lab::Summary& summary, bool sources, View& page);
+void add_texts(const Summary& summary, bool sources, View& page);
 
 }  // namespace bakeoff::report

@@ -63,11 +63,11 @@ int expect_nested(const std::string& html) {
   return n;
 }
 
-lab::Summary poisoned_summary() {
+Summary poisoned_summary() {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
-  lab::Summary s = sample_summary(10);
+  Summary s = sample_summary(10);
   s.margin = nan;
-  for (lab::Row& row : s.ranked) {
+  for (Row& row : s.ranked) {
     row.ratio = {inf, nan, -inf};
     row.start_up = {nan, inf, -inf, nan, inf};
     row.break_even_step = inf;
@@ -127,7 +127,7 @@ TEST(Html, CarriesTheTrackLabelAndVerdict) {
 }
 
 TEST(Html, CoordinatesAreNumbers) {
-  for (const lab::Summary& s : {sample_summary(), single_summary(), poisoned_summary()}) {
+  for (const Summary& s : {sample_summary(), single_summary(), poisoned_summary()}) {
     const std::string svg = attributes(render_html(s));
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
     EXPECT_THAT(svg, Not(HasSubstr("inf")));
@@ -136,7 +136,7 @@ TEST(Html, CoordinatesAreNumbers) {
 }
 
 TEST(Html, StaysSmallWithTenContendersOf2000Steps) {
-  lab::Summary s = sample_summary(2000);
+  Summary s = sample_summary(2000);
   s.ranked.push_back(s.ranked[3]);
   s.ranked.push_back(s.ranked[5]);
   ASSERT_EQ(s.ranked.size(), 10U);
@@ -192,7 +192,7 @@ TEST(LossCharts, ShowTheFailedContenderToo) {
 }
 
 TEST(Charts, OfNothingAreEmpty) {
-  const lab::Summary s = empty_summary();
+  const Summary s = empty_summary();
   for (const auto draw : {interval_chart, distribution_chart, start_up_chart, loss_chart, loss_error_chart}) {
     EXPECT_EQ(draw(s, kWide), "");
   }

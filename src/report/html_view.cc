@@ -20,15 +20,15 @@
 namespace bakeoff::report {
 namespace {
 
-std::string parity_class(lab::ParityState state) {
+std::string parity_class(ParityState state) {
   switch (state) {
-    case lab::ParityState::kPassed:
+    case ParityState::kPassed:
       return "good";
-    case lab::ParityState::kReported:
+    case ParityState::kReported:
       return "warn";
-    case lab::ParityState::kFailed:
+    case ParityState::kFailed:
       return "bad";
-    case lab::ParityState::kNotRun:
+    case ParityState::kNotRun:
       break;
   }
   return "none";
@@ -46,7 +46,7 @@ std::string breakable(std::string_view name) {
 }
 
 // The verdict with the contenders' names set apart. Escaped.
-std::string headline_markup(const lab::Summary& s) {
+std::string headline_markup(const Summary& s) {
   std::vector<std::string> names;
   for (const Series& series : all_series(s)) names.push_back(series.name);
   std::sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
@@ -71,7 +71,7 @@ View tile(const std::string& value, const std::string& unit, const std::string& 
   return {{{"tile_value", value}, {"tile_unit", unit}, {"tile_label", label}}, {}, {}};
 }
 
-std::vector<View> tiles(const lab::Summary& s) {
+std::vector<View> tiles(const Summary& s) {
   std::vector<View> out;
   if (!s.ranked.empty()) {
     const Cells c = cells(s, s.ranked.front());
@@ -81,7 +81,7 @@ std::vector<View> tiles(const lab::Summary& s) {
   }
   size_t proven = 0;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
-    for (const lab::Row& row : *rows) proven += row.parity == lab::ParityState::kPassed;
+    for (const Row& row : *rows) proven += row.parity == ParityState::kPassed;
   }
   out.push_back(tile(fmt::format("{}", proven), fmt::format("of {}", s.ranked.size() + s.unranked.size()),
                      "contenders proven equal to the referee"));
@@ -92,8 +92,8 @@ std::vector<View> tiles(const lab::Summary& s) {
   return out;
 }
 
-View ranked_row(const Series& series, const lab::Summary& s) {
-  const lab::Row& row = *series.row;
+View ranked_row(const Series& series, const Summary& s) {
+  const Row& row = *series.row;
   const Cells c = cells(s, row);
   View v;
   v.texts = {{"rank", c.rank},
@@ -117,12 +117,12 @@ View ranked_row(const Series& series, const lab::Summary& s) {
              {"parity_word", parity_word(row.parity)},
              {"parity_class", parity_class(row.parity)},
              {"cold", c.first_step_cold == kNone ? "" : "cold " + c.first_step_cold}};
-  v.flags = {{"leads", &row == &lab::leader_of(s, row)}};
+  v.flags = {{"leads", &row == &leader_of(s, row)}};
   return v;
 }
 
 // What a step used and an epoch costs; columns that nobody has are left out.
-void add_usage(const lab::Summary& s, View& page) {
+void add_usage(const Summary& s, View& page) {
   struct Column {
     const char* title;
     const char* meaning;
@@ -162,7 +162,7 @@ void add_usage(const lab::Summary& s, View& page) {
       {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
       {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
   std::vector<Cells> rows;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     rows.push_back(cells(s, row));
     fill_usage(s, row, rows.back());
   }
@@ -187,7 +187,7 @@ void add_usage(const lab::Summary& s, View& page) {
   page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
 }
 
-View unranked_row(const lab::Row& row) {
+View unranked_row(const Row& row) {
   View v;
   const std::string log = row.failure ? clean(row.failure->log_tail) : "";
   v.texts = {{"row_name", one_line(row.contender.id)},
@@ -206,7 +206,7 @@ View chart(const std::string& title, const std::string& id, const std::string& t
   return v;
 }
 
-using Draw = std::string (*)(const lab::Summary&, double);
+using Draw = std::string (*)(const Summary&, double);
 
 struct Picture {
   const char* id;
@@ -248,7 +248,7 @@ const std::vector<Picture>& pictures() {
   return all;
 }
 
-std::vector<View> charts(const lab::Summary& s) {
+std::vector<View> charts(const Summary& s) {
   std::vector<View> out;
   for (const Picture& p : pictures()) {
     const std::string wide = p.draw(s, kWide);
@@ -261,7 +261,7 @@ std::vector<View> charts(const lab::Summary& s) {
   return out;
 }
 
-void tabbed_charts(const lab::Summary& s, View& page) {
+void tabbed_charts(const Summary& s, View& page) {
   const auto add = [&](const char* key, std::vector<View> tabs) {
     std::erase_if(tabs, [](const View& v) { return v.texts.at("wide").empty(); });
     page.flags[std::string("has_") + key] = !tabs.empty();
@@ -277,7 +277,7 @@ void tabbed_charts(const lab::Summary& s, View& page) {
                     chart("Losses", "loss-abs", "", loss_chart(s, kWide), loss_chart(s, kNarrow))});
 }
 
-std::vector<View> legend(const lab::Summary& s, bool losses) {
+std::vector<View> legend(const Summary& s, bool losses) {
   std::vector<View> out;
   for (const Series& series : all_series(s)) {
     const bool shown = losses ? series.row->proof && !series.row->proof->losses.empty() : series.ranked;
@@ -324,7 +324,7 @@ void navigation(View& page) {
 
 }  // namespace
 
-View page_view(const lab::Summary& s, bool sources) {
+View page_view(const Summary& s, bool sources) {
   View page;
   page.texts = {{"title", s.title.empty() ? "untitled" : one_line(s.title)},
                 {"track", track_label(s)},

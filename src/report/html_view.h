@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -18,6 +18,6 @@ struct View {
   std::map<std::string, std::vector<View>> lists;
 };
 
-View page_view(const lab::Summary& summary, bool sources);
+View page_view(const Summary& summary, bool sources);
 
 }  // namespace bakeoff::report

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/version.h"
+#include "recipe/published_table.h"
 #include "report/cells.h"
 #include "report/json_beside.h"
 #include "report/numbers.h"
@@ -17,13 +18,13 @@ Json numbers(const std::vector<double>& values) {
   return all;
 }
 
-Json texts(const lab::Texts& values) {
+Json texts(const Texts& values) {
   Json all = Json::object();
   for (const auto& [key, value] : values) all[key] = value;
   return all;
 }
 
-Json contender(const lab::Contender& c) {
+Json contender(const Contender& c) {
   return {{"id", c.id},
           {"framework", c.framework},
           {"environment", c.environment},
@@ -33,13 +34,13 @@ Json contender(const lab::Contender& c) {
           {"own_script", c.own_script}};
 }
 
-Json failure(const lab::Failure& f) {
+Json failure(const Failure& f) {
   return {{"stage", f.stage}, {"reason", f.reason}, {"log_tail", clean(f.log_tail)}};
 }
 
-Json parity(const lab::Parity& p) {
+Json parity(const Parity& p) {
   Json checks = Json::array();
-  for (const lab::ParityCheck& check : p.checks) {
+  for (const ParityCheck& check : p.checks) {
     checks.push_back({{"what", check.what},
                       {"tensor", check.tensor},
                       {"error", number(check.error)},
@@ -55,8 +56,8 @@ Json parity(const lab::Parity& p) {
           {"failure", p.failure ? failure(*p.failure) : Json(nullptr)}};
 }
 
-Json gpu(const lab::GpuUse& g) {
-  if (g == lab::GpuUse{.on_gpu = g.on_gpu}) return nullptr;  // nothing is known of it
+Json gpu(const GpuUse& g) {
+  if (g == GpuUse{.on_gpu = g.on_gpu}) return nullptr;  // nothing is known of it
   return {{"busy", number(g.busy)},
           {"power_w", number(g.power_w)},
           {"joules_per_step", number(g.joules)},
@@ -67,7 +68,7 @@ Json gpu(const lab::GpuUse& g) {
           {"throttled", number(g.throttled)}};
 }
 
-void add_usage(const lab::Row& r, Json& out) {
+void add_usage(const Row& r, Json& out) {
   out["cores_busy"] = number(r.usage.cores);
   out["waiting_for_processor"] = number(r.usage.waiting);
   out["page_faults_per_step"] = number(r.usage.faults);
@@ -86,7 +87,7 @@ void add_usage(const lab::Row& r, Json& out) {
   out["gpu"] = gpu(r.gpu);
 }
 
-Json row(const lab::Row& r, bool ranked, bool samples) {
+Json row(const Row& r, bool ranked, bool samples) {
   Json out = {{"contender", contender(r.contender)}};
   out["group"] = r.group;
   out["precision_support"] = r.support.empty() ? Json(nullptr) : Json(r.support);
@@ -95,8 +96,9 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   out["rank"] = ranked ? Json::array({r.rank_best, r.rank_worst}) : Json(nullptr);
   out["ties"] = r.ties;
   out["verdict"] = r.verdict;
-  out["behind"] = r.behind ? Json{{"contender", r.behind->contender}, {"at_least", number(r.behind->at_least)}}
-                           : Json(nullptr);
+  out["behind"] = r.behind
+                      ? Json{{"contender", r.behind->contender}, {"at_least", number(r.behind->at_least)}}
+                      : Json(nullptr);
   out["ms_per_step"] = ranked ? estimate(r.ms_per_step) : Json(nullptr);
   out["ratio"] = ranked ? estimate(r.ratio) : Json(nullptr);
   out["at_least_times_slower"] = number(r.at_least);
@@ -145,13 +147,13 @@ Json row(const lab::Row& r, bool ranked, bool samples) {
   return out;
 }
 
-Json host(const lab::Host& h) {
+Json host(const Host& h) {
   return {{"name", h.name},       {"kernel", h.kernel}, {"cpu", h.cpu},
           {"os", h.os},           {"cpus", h.cpus},     {"memory_bytes", h.memory_bytes},
           {"more", texts(h.more)}};
 }
 
-Json host_watch(const lab::Summary& s) {
+Json host_watch(const Summary& s) {
   return {{"rounds", s.host.rounds},
           {"judged", s.host.judged},
           {"disturbed", s.host.busy},
@@ -161,7 +163,7 @@ Json host_watch(const lab::Summary& s) {
           {"refusal", s.refusal.empty() ? Json(nullptr) : Json(s.refusal)}};
 }
 
-Json promise(const lab::Summary& s) {
+Json promise(const Summary& s) {
   if (s.promise.stated <= 0) return nullptr;
   return {{"noise_ceiling", number(s.promise.stated)},
           {"by", s.promise.by_recipe ? "recipe" : "profile"},
@@ -169,20 +171,19 @@ Json promise(const lab::Summary& s) {
           {"verdicts_rest_on_it", s.rests_on_promise}};
 }
 
-Json fairness(const lab::FairnessDiff& diff) {
+Json fairness(const FairnessDiff& diff) {
   Json lines = Json::array();
-  for (const lab::FairnessLine& line : diff.lines) {
+  for (const FairnessLine& line : diff.lines) {
     lines.push_back({{"topic", line.topic}, {"values", line.values}, {"differs", line.differs}});
   }
   return {{"frameworks", diff.frameworks}, {"lines", lines}};
 }
 
-Json manifest(const lab::Manifest& m) {
+Json manifest(const Manifest& m) {
   Json contenders = Json::array();
-  for (const lab::Contender& c : m.contenders) contenders.push_back(contender(c));
+  for (const Contender& c : m.contenders) contenders.push_back(contender(c));
   Json not_started = Json::array();
-  for (const lab::Failure& f : m.not_started)
-    not_started.push_back(f.reason.empty() ? Json(nullptr) : failure(f));
+  for (const Failure& f : m.not_started) not_started.push_back(f.reason.empty() ? Json(nullptr) : failure(f));
   return {{"record_version", m.version},
           {"bakeoff_version", m.bakeoff_version},
           {"started", m.started},
@@ -203,7 +204,7 @@ Json manifest(const lab::Manifest& m) {
           {"calibration", texts(m.calibration)}};
 }
 
-Json variance(const lab::Variance& v) {
+Json variance(const Variance& v) {
   return {{"sentence", v.sentence},
           {"heats_sd", number(v.heats)},
           {"processes_sd", number(v.processes)},
@@ -215,7 +216,7 @@ Json variance(const lab::Variance& v) {
           {"cheapest_bursts", v.cheapest_bursts ? Json(*v.cheapest_bursts) : Json(nullptr)}};
 }
 
-Json roofline(const lab::Roofline& r) {
+Json roofline(const Roofline& r) {
   Json roofs = Json::array(), kinds = Json::array();
   for (const auto& roof : r.roofs)
     roofs.push_back({{"name", roof.name}, {"bytes_per_s", number(roof.bytes_per_s)}});
@@ -235,9 +236,9 @@ Json roofline(const lab::Roofline& r) {
           {"disturbed", r.disturbed}};
 }
 
-Json published(const lab::Published& p) {
+Json published(const recipe::Published& p) {
   Json rows = Json::array();
-  for (const lab::PublishedRow& row : p.rows) {
+  for (const recipe::PublishedRow& row : p.rows) {
     rows.push_back({{"contender", row.contender},
                     {"seconds", number(row.seconds)},
                     {"ratio", number(row.ratio)},
@@ -255,7 +256,7 @@ Json published(const lab::Published& p) {
           {"compared", p.compared}};
 }
 
-Json head(const lab::Summary& s) {
+Json head(const Summary& s) {
   return {{"schema", 1},
           {"tool", "bakeoff"},
           {"version", kVersion},
@@ -275,11 +276,11 @@ Json head(const lab::Summary& s) {
 
 }  // namespace
 
-std::string render_json(const lab::Summary& s, const JsonOptions& options) {
+std::string render_json(const Summary& s, const JsonOptions& options) {
   Json out = head(s);
   for (const char* list : {"ranked", "unranked", "sources"}) out[list] = Json::array();
-  for (const lab::Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
-  for (const lab::Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
+  for (const Row& r : s.ranked) out["ranked"].push_back(row(r, true, options.samples));
+  for (const Row& r : s.unranked) out["unranked"].push_back(row(r, false, options.samples));
   out["host"] = host_watch(s);
   out["promise"] = promise(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);
@@ -290,7 +291,7 @@ std::string render_json(const lab::Summary& s, const JsonOptions& options) {
   out["published"] = s.published ? published(*s.published) : Json(nullptr);
   out["roofline"] = s.roofline ? roofline(*s.roofline) : Json(nullptr);
   out["manifest"] = manifest(s.manifest);
-  for (const lab::Source& source : s.sources) {
+  for (const Source& source : s.sources) {
     Json entry = {{"file", source.file}};
     if (options.sources) entry["text"] = source.text;
     out["sources"].push_back(entry);

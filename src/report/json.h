@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -22,6 +22,6 @@ struct JsonOptions {
   int indent = 2;        // negative: one line
 };
 
-std::string render_json(const lab::Summary& summary, const JsonOptions& options = {});
+std::string render_json(const Summary& summary, const JsonOptions& options = {});
 
 }  // namespace bakeoff::report

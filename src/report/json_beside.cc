@@ -9,7 +9,7 @@ namespace bakeoff::report {
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
 
-Json estimate(const lab::Estimate& e) {
+Json estimate(const Estimate& e) {
   return {{"value", number(e.value)},
           {"low", bounded_below(e) ? number(e.low) : Json(nullptr)},
           {"high", bounded_above(e) ? number(e.high) : Json(nullptr)}};
@@ -17,10 +17,10 @@ Json estimate(const lab::Estimate& e) {
 
 namespace {
 
-Json latency(const lab::Summary& s) {
+Json latency(const Summary& s) {
   static const char* const kStates[] = {"steady", "growing", "unsettled", "failed"};
   Json rows = Json::array();
-  for (const lab::LatencyRow& r : s.latency) {
+  for (const LatencyRow& r : s.latency) {
     Json percentiles = Json::array();
     for (size_t i = 0; i < r.percentiles.size(); ++i) {
       const auto& p = r.percentiles[i];
@@ -46,15 +46,15 @@ Json latency(const lab::Summary& s) {
   return {{"level", number(s.latency_level)}, {"rows", rows}};
 }
 
-Json over_seeds(const std::optional<lab::OverSeeds>& e) {
+Json over_seeds(const std::optional<OverSeeds>& e) {
   return e ? estimate({e->value, e->interval.low, e->interval.high}) : Json(nullptr);
 }
 
-Json target(const lab::Summary& s) {
+Json target(const Summary& s) {
   static const char* const kStates[] = {"not compared", "within chance", "worse"};
   Json rows = Json::array();
-  for (const lab::TargetRow& r : s.target) {
-    const bool compared = r.convergence != lab::Convergence::kNotCompared;
+  for (const TargetRow& r : s.target) {
+    const bool compared = r.convergence != Convergence::kNotCompared;
     rows.push_back({{"contender", r.contender},
                     {"seeds", r.seeds},
                     {"reached", r.reached},
@@ -72,14 +72,14 @@ Json target(const lab::Summary& s) {
   return {{"target", s.target_text}, {"rows", rows}};
 }
 
-Json over_seeds(const std::optional<lab::SeedRange>& range) {
-  const auto [least, median, most] = range.value_or(lab::SeedRange{});
+Json over_seeds(const std::optional<SeedRange>& range) {
+  const auto [least, median, most] = range.value_or(SeedRange{});
   return range ? Json{{"value", number(median)}, {"least", number(least)}, {"most", number(most)}} : Json();
 }
 
-Json fit(const lab::Summary& s) {
+Json fit(const Summary& s) {
   Json rows = Json::array();
-  for (const lab::FitRow& r : s.fit) {
+  for (const FitRow& r : s.fit) {
     const bool done = r.seeds > 0;
     rows.push_back({{"contender", r.contender},
                     {"seeds", r.seeds},
@@ -102,11 +102,11 @@ Json fit(const lab::Summary& s) {
           {"rows", rows}};
 }
 
-Json search(const lab::Summary& s) {
+Json search(const Summary& s) {
   Json rows = Json::array();
-  for (const lab::SearchRow& r : s.search) {
+  for (const SearchRow& r : s.search) {
     Json points = Json::array();
-    for (const lab::BatchPoint& p : r.points) {
+    for (const BatchPoint& p : r.points) {
       const bool timed = p.failure.empty();
       points.push_back({{"batch", p.batch},
                         {"samples_per_second", timed ? number(p.samples_per_s) : Json(nullptr)},
@@ -124,11 +124,11 @@ Json search(const lab::Summary& s) {
   return rows;
 }
 
-Json largest(const lab::Summary& s) {
+Json largest(const Summary& s) {
   constexpr const char* kStops[] = {"nothing", "limit", "allocator", "kernel",
                                     "crash",   "time",  "start",     "no script"};
   Json rows = Json::array();
-  for (const lab::LargestRow& r : s.largest) {
+  for (const LargestRow& r : s.largest) {
     rows.push_back({{"contender", r.contender},
                     {"largest_batch", r.largest ? Json(*r.largest) : Json(nullptr)},
                     {"peak_bytes", r.peak_bytes > 0 ? Json(r.peak_bytes) : Json(nullptr)},
@@ -145,7 +145,7 @@ Json largest(const lab::Summary& s) {
 
 }  // namespace
 
-void add_beside(const lab::Summary& s, Json& out) {
+void add_beside(const Summary& s, Json& out) {
   if (!s.target.empty()) out["target"] = target(s);
   if (!s.fit.empty()) out["fit"] = fit(s);
   if (!s.latency.empty()) out["latency"] = latency(s);

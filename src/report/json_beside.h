@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -17,8 +17,8 @@ Json number(double value);
 Json number(const std::optional<double>& value);
 
 // {"value", "low", "high"}; an end that is not bounded is null.
-Json estimate(const lab::Estimate& e);
+Json estimate(const Estimate& e);
 
-void add_beside(const lab::Summary& summary, Json& out);
+void add_beside(const Summary& summary, Json& out);
 
 }  // namespace bakeoff::report

@@ -17,9 +17,9 @@ std::string whole_bytes(int64_t n) { return n > 0 ? bytes(static_cast<double>(n)
 
 }  // namespace
 
-std::vector<LargestCells> largest_cells(const lab::Summary& s) {
+std::vector<LargestCells> largest_cells(const Summary& s) {
   std::vector<LargestCells> out;
-  for (const lab::LargestRow& row : s.largest) {
+  for (const LargestRow& row : s.largest) {
     out.push_back({.name = one_line(row.contender),
                    .largest = whole(row.largest),
                    .fails_at = whole(row.fails_at),
@@ -40,7 +40,7 @@ std::string largest_legend() {
          "the slope of the process's peak over the batch, by least squares.";
 }
 
-std::vector<Column> largest_columns(const lab::Summary& s) {
+std::vector<Column> largest_columns(const Summary& s) {
   const std::vector<LargestCells> rows = largest_cells(s);
   std::vector<Column> columns;
   const auto add = [&](const char* title, int priority, bool left, std::string LargestCells::*text) {
@@ -58,12 +58,12 @@ std::vector<Column> largest_columns(const lab::Summary& s) {
   return columns;
 }
 
-std::vector<std::pair<std::string, std::string>> largest_fields(const lab::Summary& s,
+std::vector<std::pair<std::string, std::string>> largest_fields(const Summary& s,
                                                                 const std::string& contender) {
   if (s.largest.empty()) return {};
   const auto found = std::find_if(s.largest.begin(), s.largest.end(),
-                                  [&](const lab::LargestRow& r) { return r.contender == contender; });
-  const lab::LargestRow* row = found == s.largest.end() ? nullptr : &*found;
+                                  [&](const LargestRow& r) { return r.contender == contender; });
+  const LargestRow* row = found == s.largest.end() ? nullptr : &*found;
   const auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string(); };
   return {
       {"largest_batch", row ? number(row->largest) : ""},
@@ -74,7 +74,7 @@ std::vector<std::pair<std::string, std::string>> largest_fields(const lab::Summa
       {"largest_batch_stopped_by", row ? one_line(row->stopped_by) : ""}};
 }
 
-void add_largest(const lab::Summary& s, View& page) {
+void add_largest(const Summary& s, View& page) {
   page.flags["has_largest"] = !s.largest.empty();
   if (s.largest.empty()) return;
   page.texts["largest_legend"] = largest_legend();

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lab/summary.h"
 #include "report/html_view.h"
 #include "report/table.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -21,18 +21,18 @@ struct LargestCells {
   std::string limit;       // "4.00 GiB"; "the device's"
   std::string note;        // what stopped the next
 };
-std::vector<LargestCells> largest_cells(const lab::Summary& summary);
+std::vector<LargestCells> largest_cells(const Summary& summary);
 
 std::string largest_legend();
 
-std::vector<Column> largest_columns(const lab::Summary& summary);  // for the terminal
+std::vector<Column> largest_columns(const Summary& summary);  // for the terminal
 
 // Columns of a CSV for one contender: name and value, the same names for each. None where nothing was
 // searched.
-std::vector<std::pair<std::string, std::string>> largest_fields(const lab::Summary& summary,
+std::vector<std::pair<std::string, std::string>> largest_fields(const Summary& summary,
                                                                 const std::string& contender);
 
 // List "largest", text largest_legend, flag has_largest.
-void add_largest(const lab::Summary& summary, View& page);
+void add_largest(const Summary& summary, View& page);
 
 }  // namespace bakeoff::report

@@ -21,26 +21,26 @@ using ::testing::Not;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-lab::Summary with_largest() {
-  lab::Summary s = sample_summary(10);
-  lab::LargestRow first{.contender = s.ranked[0].contender.id,
-                        .limit_bytes = 4096 * kMiB,
-                        .largest = 6144,
-                        .peak_bytes = 3900 * kMiB,
-                        .fails_at = 6400,
-                        .bytes_per_sample = 0.5 * kMiB,
-                        .stop = lab::Stop::kAllocator,
-                        .stopped_by = "its allocator: <b>can't</b> allocate | 9 bytes",
-                        .tried = 9};
-  lab::LargestRow second{.contender = s.ranked[1].contender.id,
-                         .limit_bytes = 4096 * kMiB,
-                         .fails_at = 1,
-                         .stop = lab::Stop::kLimit,
-                         .stopped_by = "the limit: killed",
-                         .tried = 8};
-  lab::LargestRow third{.contender = s.ranked[2].contender.id,
-                        .largest = 60000,
-                        .stopped_by = "the data has 60,000 rows: a larger batch may fit"};
+Summary with_largest() {
+  Summary s = sample_summary(10);
+  LargestRow first{.contender = s.ranked[0].contender.id,
+                   .limit_bytes = 4096 * kMiB,
+                   .largest = 6144,
+                   .peak_bytes = 3900 * kMiB,
+                   .fails_at = 6400,
+                   .bytes_per_sample = 0.5 * kMiB,
+                   .stop = Stop::kAllocator,
+                   .stopped_by = "its allocator: <b>can't</b> allocate | 9 bytes",
+                   .tried = 9};
+  LargestRow second{.contender = s.ranked[1].contender.id,
+                    .limit_bytes = 4096 * kMiB,
+                    .fails_at = 1,
+                    .stop = Stop::kLimit,
+                    .stopped_by = "the limit: killed",
+                    .tried = 8};
+  LargestRow third{.contender = s.ranked[2].contender.id,
+                   .largest = 60000,
+                   .stopped_by = "the data has 60,000 rows: a larger batch may fit"};
   s.largest = {first, second, third};
   return s;
 }
@@ -60,7 +60,7 @@ TEST(LargestCells, SayWhatFitsAndWhatDoesNot) {
 }
 
 TEST(Largest, StandsInEveryFormat) {
-  const lab::Summary s = with_largest();
+  const Summary s = with_largest();
   const std::string terminal = render_terminal(s, {.width = 200});
   for (const char* part : {"Largest batch that fits", "6,144", "6,400", "can't</b> allocate", "60,000 rows"})
     EXPECT_THAT(terminal, HasSubstr(part));
@@ -89,7 +89,7 @@ TEST(Largest, StandsInEveryFormat) {
 }
 
 TEST(Largest, LeavesNoTraceWhereNobodyAskedForIt) {
-  const lab::Summary none = sample_summary(10);
+  const Summary none = sample_summary(10);
   EXPECT_THAT(render_terminal(none, {.width = 200}), Not(HasSubstr("Largest batch")));
   EXPECT_THAT(render_html(none), Not(HasSubstr("id=\"largest\"")));
   EXPECT_THAT(render_markdown(none), Not(HasSubstr("Largest batch")));

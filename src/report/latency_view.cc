@@ -13,9 +13,7 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::LatencyState;
-
-std::string mode_name(const lab::LatencyRow& row) {
+std::string mode_name(const LatencyRow& row) {
   return row.single_stream() ? "single stream" : fmt::format("{:g} requests/s", row.rate);
 }
 
@@ -34,15 +32,15 @@ std::string state_name(LatencyState state) {
 }
 
 // Shares that any row has, ascending.
-std::vector<double> shares(const lab::Summary& s) {
+std::vector<double> shares(const Summary& s) {
   std::set<double> all;
-  for (const lab::LatencyRow& row : s.latency) {
+  for (const LatencyRow& row : s.latency) {
     for (const auto& percentile : row.percentiles) all.insert(percentile.p);
   }
   return {all.begin(), all.end()};
 }
 
-LatencyCell cell(const lab::LatencyRow& row, double share) {
+LatencyCell cell(const LatencyRow& row, double share) {
   LatencyCell out{percentile_name(share), kNone, kNone, kNone};
   for (size_t i = 0; i < row.percentiles.size(); ++i) {
     const auto& found = row.percentiles[i];
@@ -64,10 +62,10 @@ std::string mode_key(double rate) { return rate == 0 ? "single_stream" : fmt::fo
 
 std::string percentile_name(double share) { return fmt::format("p{:.7g}", 100 * share); }
 
-std::vector<LatencyCells> latency_cells(const lab::Summary& s) {
+std::vector<LatencyCells> latency_cells(const Summary& s) {
   const std::vector<double> all = shares(s);
   std::vector<LatencyCells> out;
-  for (const lab::LatencyRow& row : s.latency) {
+  for (const LatencyRow& row : s.latency) {
     const bool steady = row.state == LatencyState::kSteady;
     LatencyCells c;
     c.mode = mode_name(row);
@@ -84,7 +82,7 @@ std::vector<LatencyCells> latency_cells(const lab::Summary& s) {
   return out;
 }
 
-std::string latency_legend(const lab::Summary& s) {
+std::string latency_legend(const Summary& s) {
   return fmt::format(
       "Milliseconds from a request's arrival to its answer; a request is one batch of {}. Single stream: the "
       "next "
@@ -96,7 +94,7 @@ std::string latency_legend(const lab::Summary& s) {
       count(static_cast<double>(s.batch)), percent(s.latency_level));
 }
 
-std::vector<Column> latency_columns(const lab::Summary& s) {
+std::vector<Column> latency_columns(const Summary& s) {
   const std::vector<LatencyCells> rows = latency_cells(s);
   std::vector<Column> columns;
   const auto add = [&](std::string title, int priority, bool left, auto text, Ink ink = Ink::kPlain) {
@@ -123,15 +121,15 @@ std::vector<Column> latency_columns(const lab::Summary& s) {
   return columns;
 }
 
-std::vector<std::pair<std::string, std::string>> latency_fields(const lab::Summary& s,
+std::vector<std::pair<std::string, std::string>> latency_fields(const Summary& s,
                                                                 const std::string& contender) {
   std::vector<double> rates;
-  for (const lab::LatencyRow& row : s.latency) {
+  for (const LatencyRow& row : s.latency) {
     if (std::find(rates.begin(), rates.end(), row.rate) == rates.end()) rates.push_back(row.rate);
   }
   std::vector<std::pair<std::string, std::string>> fields;
   for (const double rate : rates) {
-    const auto row = std::find_if(s.latency.begin(), s.latency.end(), [&](const lab::LatencyRow& r) {
+    const auto row = std::find_if(s.latency.begin(), s.latency.end(), [&](const LatencyRow& r) {
       return r.contender == contender && r.rate == rate;
     });
     const bool known = row != s.latency.end();
@@ -152,7 +150,7 @@ std::vector<std::pair<std::string, std::string>> latency_fields(const lab::Summa
   return fields;
 }
 
-void add_latency(const lab::Summary& s, View& page) {
+void add_latency(const Summary& s, View& page) {
   page.flags["has_latency"] = !s.latency.empty();
   if (s.latency.empty()) return;
   page.texts["latency_legend"] = latency_legend(s);

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lab/summary.h"
 #include "report/html_view.h"
 #include "report/table.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -29,22 +29,22 @@ struct LatencyCells {
   std::string state;  // "steady", "queue grows", "not steady", "failed"
   std::string note;
 };
-std::vector<LatencyCells> latency_cells(const lab::Summary& summary);
+std::vector<LatencyCells> latency_cells(const Summary& summary);
 
 // "p99", "p99.9".
 std::string percentile_name(double share);
 
 // What the numbers are, in a sentence or two.
-std::string latency_legend(const lab::Summary& summary);
+std::string latency_legend(const Summary& summary);
 
 // For the terminal; lower percentiles go before higher ones where there is no room.
-std::vector<Column> latency_columns(const lab::Summary& summary);
+std::vector<Column> latency_columns(const Summary& summary);
 
 // Numbers of one contender in every mode as columns of a CSV: name and value, the same names for each.
-std::vector<std::pair<std::string, std::string>> latency_fields(const lab::Summary& summary,
+std::vector<std::pair<std::string, std::string>> latency_fields(const Summary& summary,
                                                                 const std::string& contender);
 
 // Lists "latency_columns" and "latency", flag has_latency.
-void add_latency(const lab::Summary& summary, View& page);
+void add_latency(const Summary& summary, View& page);
 
 }  // namespace bakeoff::report

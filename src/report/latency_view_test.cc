@@ -17,14 +17,13 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::LatencyState;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-lab::LatencyRow steady(const std::string& contender, double rate) {
-  lab::LatencyRow row{.contender = contender, .rate = rate, .state = LatencyState::kSteady, .processes = 3};
+LatencyRow steady(const std::string& contender, double rate) {
+  LatencyRow row{.contender = contender, .rate = rate, .state = LatencyState::kSteady, .processes = 3};
   row.requests = 2940;
   row.percentiles = {{0.5, 3.21, {3.19, 3.24}, 2940, 2100}, {0.999, 11.4, {9.07, kInf}, 2940, 1900}};
   row.by_process = {{3.1, 3.3}, {8.8, 14.2}};
@@ -35,13 +34,13 @@ lab::LatencyRow steady(const std::string& contender, double rate) {
 }
 
 // Two contenders in single stream and at two rates, the second of which one of them cannot serve.
-lab::Summary with_latency() {
-  lab::Summary s = sample_summary(10);
+Summary with_latency() {
+  Summary s = sample_summary(10);
   const std::string first = s.ranked[0].contender.id, second = s.ranked[1].contender.id;
   for (const double rate : {0.0, 100.0}) {
     for (const auto& id : {first, second}) s.latency.push_back(steady(id, rate));
   }
-  lab::LatencyRow growing{.contender = first, .rate = 500, .state = LatencyState::kGrowing, .processes = 3};
+  LatencyRow growing{.contender = first, .rate = 500, .state = LatencyState::kGrowing, .processes = 3};
   growing.service_ms = 3.02;
   growing.load = 1.51;
   growing.growth_per_s = 169;
@@ -75,7 +74,7 @@ TEST(LatencyCells, ShowValueBoundsAndRangeOverProcesses) {
 }
 
 TEST(Latency, StandsInEveryFormat) {
-  const lab::Summary s = with_latency();
+  const Summary s = with_latency();
   const std::string terminal = render_terminal(s, {.width = 200});
   for (const char* part : {"Latency", "p50", "p99.9", "[9.07, ∞)", "queue grows", "331 can be answered",
                            "wait for nobody", "99% on its own"})
@@ -87,14 +86,14 @@ TEST(Latency, StandsInEveryFormat) {
   EXPECT_THAT(html, HasSubstr("<section id=\"latency\">"));
   EXPECT_THAT(html, HasSubstr("processes 8.80 to 14.2"));
   EXPECT_THAT(html, HasSubstr("&lt;b&gt;500&lt;/b&gt; requests arrive"));
-  const lab::Summary none = sample_summary(10);
+  const Summary none = sample_summary(10);
   EXPECT_THAT(render_terminal(none, {.width = 200}), Not(HasSubstr("Latency")));
   EXPECT_THAT(render_html(none), Not(HasSubstr("id=\"latency\"")));
   EXPECT_THAT(render_markdown(none), Not(HasSubstr("Latency")));
 }
 
 TEST(Latency, NoTerminalLineIsWiderThanTheScreen) {
-  const lab::Summary s = with_latency();
+  const Summary s = with_latency();
   for (int width = 40; width <= 200; width += 5) {
     const std::string plain = render_terminal(s, {.width = width});
     for (size_t at = 0, end; (end = plain.find('\n', at)) != std::string::npos; at = end + 1)
@@ -118,7 +117,7 @@ TEST(Latency, JsonHoldsBoundsAndWhatIsOpen) {
 }
 
 TEST(Latency, CsvHasTheSameColumnsForEveryContender) {
-  const lab::Summary s = with_latency();
+  const Summary s = with_latency();
   const auto first = latency_fields(s, s.ranked[0].contender.id);
   const auto third = latency_fields(s, s.ranked[2].contender.id);
   ASSERT_EQ(first.size(), third.size());

@@ -105,7 +105,7 @@ std::string costs(const roofline::Limits& limits) {
 
 }  // namespace
 
-std::string render_machine(const lab::MachineReport& report, int width) {
+std::string render_machine(const MachineReport& report, int width) {
   std::string out = fmt::format("{} · {} · {} CPUs · {}\nmeasured {} in {:.0f} s by Bakeoff {}\n\n",
                                 one_line(report.host.name), one_line(report.host.cpu), report.host.cpus,
                                 one_line(report.host.kernel), one_line(report.measured),
@@ -132,17 +132,17 @@ std::string render_machine(const lab::MachineReport& report, int width) {
   return out;
 }
 
-std::string render_machine_diff(const std::vector<lab::MachineChange>& changes, const std::string& before,
+std::string render_machine_diff(const std::vector<MachineChange>& changes, const std::string& before,
                                 const std::string& after, int width) {
   if (changes.empty())
     return fmt::format("Nothing that is recorded differs between {} and {}.\n", before, after);
   std::string out = fmt::format("{} -> {}\n", before, after);
   const auto known = std::count_if(changes.begin(), changes.end(),
-                                   [](const lab::MachineChange& c) { return !c.matters.empty(); });
+                                   [](const MachineChange& c) { return !c.matters.empty(); });
   const auto section = [&](bool matters, const char* title) {
     if ((matters ? known : static_cast<long>(changes.size()) - known) == 0) return;
     out += fmt::format("\n{}\n", title);
-    for (const lab::MachineChange& c : changes) {
+    for (const MachineChange& c : changes) {
       if (c.matters.empty() == matters) continue;
       const std::string why = c.matters.empty() ? "" : fmt::format(" ({})", c.matters);
       out += paragraph(

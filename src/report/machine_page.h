@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "lab/machine_report.h"
+#include "records/machine_report.h"
 
 namespace bakeoff::report {
 
-std::string render_machine(const lab::MachineReport& report, int width);
+std::string render_machine(const MachineReport& report, int width);
 
 // What changed, what of it is known to matter first. `before` and `after` name the records.
-std::string render_machine_diff(const std::vector<lab::MachineChange>& changes, const std::string& before,
+std::string render_machine_diff(const std::vector<MachineChange>& changes, const std::string& before,
                                 const std::string& after, int width);
 
 }  // namespace bakeoff::report

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "records/machine_report.h"
 #include "report/cells.h"
 #include "report/charts.h"
 #include "report/csv.h"
@@ -18,8 +19,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-lab::MachineReport report() {
-  lab::MachineReport m{.bakeoff_version = "0.1.0", .measured = "2026-11-21T12:00:00Z"};
+MachineReport report() {
+  MachineReport m{.bakeoff_version = "0.1.0", .measured = "2026-11-21T12:00:00Z"};
   m.host = {"box", "Linux 6.1", "EPYC", "Debian", 2, 0, {}};
   m.facts = {{"microcode", "0x1"}, {"kernel command line", "\x1b[31mquiet"}};
   m.limits.peaks = {{.dtype = "f32",
@@ -49,12 +50,12 @@ TEST(RenderMachine, ShowsEveryLimitAndWhatIsAbsent) {
 }
 
 TEST(RenderMachine, SaysThatItWasDisturbed) {
-  lab::MachineReport m = report();
+  MachineReport m = report();
   EXPECT_THAT(render_machine(m, 80), Not(HasSubstr("beside other work")));
   m.disturbed = "other processes used 22% of the processors' time";
   EXPECT_THAT(render_machine(m, 200),
               HasSubstr("the limits are too low and are held against nobody: other processes"));
-  lab::Summary s = sample_summary(5);
+  Summary s = sample_summary(5);
   s.roofline->disturbed = m.disturbed;
   EXPECT_THAT(roofline_statement(*s.roofline),
               HasSubstr("beside other work, so that they are too low: other"));
@@ -71,7 +72,7 @@ TEST(RenderMachineDiff, WhatMattersComesFirst) {
 }
 
 TEST(RooflineChart, HasRoofsContendersAndKindsOfLayers) {
-  lab::Summary s = sample_summary(5);
+  Summary s = sample_summary(5);
   for (const double width : {kWide, kNarrow}) {
     const std::string svg = roofline_chart(s, width);
     for (const char* part :
@@ -89,7 +90,7 @@ TEST(RooflineChart, HasRoofsContendersAndKindsOfLayers) {
 }
 
 TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
-  const lab::Summary s = sample_summary(5);
+  const Summary s = sample_summary(5);
   const std::string wide = render_terminal(s, {.width = 230});
   EXPECT_THAT(wide, HasSubstr("of peak"));
   EXPECT_THAT(wide, HasSubstr("72%"));
@@ -97,15 +98,15 @@ TEST(Roofline, SharesStandInTheWideTableTheJsonAndThePage) {
   EXPECT_THAT(render_terminal(s, {.width = 100}), Not(HasSubstr("of peak")));
   EXPECT_THAT(render_json(s), HasSubstr("\"share_of_peak\""));
   EXPECT_THAT(render_html(s), HasSubstr("Distance from the machine"));
-  lab::Summary without = s;
+  Summary without = s;
   without.roofline.reset();
-  for (lab::Row& row : without.ranked) row.flop_use.reset(), row.byte_use.reset();
+  for (Row& row : without.ranked) row.flop_use.reset(), row.byte_use.reset();
   EXPECT_THAT(render_terminal(without, {.width = 230}), Not(HasSubstr("of peak")));
   EXPECT_THAT(render_html(without), Not(HasSubstr("Of peak")));
 }
 
 TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
-  lab::Summary s = sample_summary(5);
+  Summary s = sample_summary(5);
   const std::string wide = render_terminal(s, {.width = 340});
   for (const char* part : {"CPUs busy", "1.94", "switches/step", "price/epoch", "USD"})
     EXPECT_THAT(wide, HasSubstr(part));
@@ -116,7 +117,7 @@ TEST(Usage, StandsInTheWideTableTheJsonTheCsvAndThePage) {
   EXPECT_THAT(page, HasSubstr("What a step used"));
   EXPECT_THAT(page, HasSubstr("Not to be had here: energy: there is no /sys/class/powercap."));
   EXPECT_THAT(page, Not(HasSubstr("Energy a sample")));
-  for (lab::Row& row : s.ranked) row.usage = {.joules = 512}, row.epoch = {};
+  for (Row& row : s.ranked) row.usage = {.joules = 512}, row.epoch = {};
   EXPECT_THAT(render_html(s), HasSubstr("Energy a sample"));
   EXPECT_THAT(render_terminal(s, {.width = 300}), HasSubstr("2 J")) << "512 J a step of 256 samples";
 }

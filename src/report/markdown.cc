@@ -52,7 +52,7 @@ std::string code_block(const std::vector<std::string>& lines) {
   return out + "  " + fence + '\n';
 }
 
-std::string table(const lab::Summary& s) {
+std::string table(const Summary& s) {
   const bool ties = has_ties(s);
   std::string out = "| rank | contender |";
   std::string rule = "|---:|---|";
@@ -60,16 +60,16 @@ std::string table(const lab::Summary& s) {
   if (groups) out += " precision | from float32 |", rule += "---|---|";
   if (ties) out += " tie |", rule += "---|";
   const bool waits = std::any_of(s.ranked.begin(), s.ranked.end(),
-                                 [](const lab::Row& row) { return row.wait.share.has_value(); });
-  const bool copies = std::any_of(s.ranked.begin(), s.ranked.end(),
-                                  [](const lab::Row& row) { return row.transfer.has_value(); });
+                                 [](const Row& row) { return row.wait.share.has_value(); });
+  const bool copies =
+      std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) { return row.transfer.has_value(); });
   out += fmt::format(
       " ms/step | ratio to the leader | verdict | samples/s | {}first step | cold | {}break-even | peak "
       "memory | parity |\n",
       waits ? "wait | " : "", copies ? "to the device | " : "");
   out += rule + "---:|---:|---|---:|" + (waits ? "---:|" : "") + "---:|---:|" + (copies ? "---:|" : "") +
          "---|---:|---|\n";
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     Cells c = cells(s, row);
     fill_usage(s, row, c);
     const std::string against = c.ratio_interval == "–" ? "" : ' ' + c.ratio_interval;
@@ -97,9 +97,9 @@ std::string below(const std::vector<Cells>& rows, const NameOf& name_of, const s
 }
 
 // Memory, energy and money by the sample, where anybody has a number of them.
-std::string cost(const lab::Summary& s) {
+std::string cost(const Summary& s) {
   std::vector<Cells> rows;
-  for (const lab::Row& row : s.ranked) {
+  for (const Row& row : s.ranked) {
     rows.push_back(cells(s, row));
     fill_usage(s, row, rows.back());
   }
@@ -131,7 +131,7 @@ std::string cost(const lab::Summary& s) {
   return out;
 }
 
-std::string latency(const lab::Summary& s) {
+std::string latency(const Summary& s) {
   const std::vector<LatencyCells> rows = latency_cells(s);
   std::string out = "\n**Latency**\n\n| requests | contender |", rule = "|---|---|";
   for (const LatencyCell& cell : rows.front().percentiles) out += ' ' + cell.title + " |", rule += "---:|";
@@ -146,7 +146,7 @@ std::string latency(const lab::Summary& s) {
   return out + below(rows, name_of, latency_legend(s));
 }
 
-std::string target(const lab::Summary& s) {
+std::string target(const Summary& s) {
   std::string out = fmt::format(
       "\n**Training to {}**\n\n| contender | reached | steps | epochs | seconds | start-up | against the "
       "referee |\n"
@@ -161,7 +161,7 @@ std::string target(const lab::Summary& s) {
                    rows, [](const TargetCells& row) { return code(row.name); }, target_legend(s));
 }
 
-std::string fit_table(const lab::Summary& s) {
+std::string fit_table(const Summary& s) {
   std::string out = fmt::format(
       "\n**{}**\n\n| contender | seconds | an epoch | wait | over steps | start-up | loss | held-out loss | "
       "accuracy |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n",
@@ -175,7 +175,7 @@ std::string fit_table(const lab::Summary& s) {
                    rows, [](const FitCells& row) { return code(row.name); }, fit_legend(s));
 }
 
-std::string search(const lab::Summary& s) {
+std::string search(const Summary& s) {
   std::string out =
       "\n**Batch size**\n\n| contender | best batch | samples/s | processes | enough | tried |\n"
       "|---|---:|---:|---|---:|---|\n";
@@ -187,7 +187,7 @@ std::string search(const lab::Summary& s) {
                    rows, [](const SearchCells& row) { return code(row.name); }, search_legend(s));
 }
 
-std::string largest(const lab::Summary& s) {
+std::string largest(const Summary& s) {
   std::string out =
       "\n**Largest batch that fits**\n\n| contender | largest batch | fails at | peak | a sample | limit |\n"
       "|---|---:|---:|---:|---:|---:|\n";
@@ -199,9 +199,9 @@ std::string largest(const lab::Summary& s) {
                    rows, [](const LargestCells& row) { return code(row.name); }, largest_legend());
 }
 
-std::string unranked(const lab::Summary& s, int log_lines) {
+std::string unranked(const Summary& s, int log_lines) {
   std::string out = "\n**Not ranked**\n\n";
-  for (const lab::Row& row : s.unranked) {
+  for (const Row& row : s.unranked) {
     out += fmt::format("- {}: {}\n", code(row.contender.id), escape(unranked_reason(row)));
     if (!row.failure) continue;
     const std::vector<std::string> log = last_lines(clean(row.failure->log_tail), log_lines);
@@ -212,7 +212,7 @@ std::string unranked(const lab::Summary& s, int log_lines) {
 
 }  // namespace
 
-std::string render_markdown(const lab::Summary& s, const MarkdownOptions& options) {
+std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
   out += fmt::format("**{}**\n\n", escape(headline(s)));
   out += fmt::format("{}\n\n", fmt::join(facts(s), " · "));

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -13,6 +13,6 @@ struct MarkdownOptions {
   int log_lines = 12;  // of a failed worker's output, in a code block
 };
 
-std::string render_markdown(const lab::Summary& summary, const MarkdownOptions& options = {});
+std::string render_markdown(const Summary& summary, const MarkdownOptions& options = {});
 
 }  // namespace bakeoff::report

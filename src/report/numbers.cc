@@ -71,10 +71,10 @@ std::string significant(double value, int digits) {
   return whole >= digits ? count(value) : fmt::format("{:.{}f}", value, digits - whole);
 }
 
-bool bounded_below(const lab::Estimate& e) { return std::isfinite(e.low) && e.low > 0; }
-bool bounded_above(const lab::Estimate& e) { return std::isfinite(e.high) && e.high > 0; }
+bool bounded_below(const Estimate& e) { return std::isfinite(e.low) && e.low > 0; }
+bool bounded_above(const Estimate& e) { return std::isfinite(e.high) && e.high > 0; }
 
-std::string interval(const lab::Estimate& e, std::string (*show)(double)) {
+std::string interval(const Estimate& e, std::string (*show)(double)) {
   const std::string low = bounded_below(e) ? '[' + show(e.low) : "(0";
   return low + ", " + (bounded_above(e) ? show(e.high) + ']' : "∞)");
 }

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -29,10 +29,10 @@ std::string plain(const std::optional<double>& value);
 
 // "[1.28, 1.31]", "[1.28, ∞)", "(0, 1.31]", "(0, ∞)"; `show` formats the finite ends. A lower end at or below
 // 0 is open.
-std::string interval(const lab::Estimate& estimate, std::string (*show)(double));
+std::string interval(const Estimate& estimate, std::string (*show)(double));
 
 // Whether the interval has an end on that side; an end at or below 0 is none.
-bool bounded_below(const lab::Estimate& estimate);
-bool bounded_above(const lab::Estimate& estimate);
+bool bounded_below(const Estimate& estimate);
+bool bounded_above(const Estimate& estimate);
 
 }  // namespace bakeoff::report

@@ -44,11 +44,11 @@ void expect_golden(const std::string& name, const std::string& text) {
   EXPECT_EQ(text, *golden) << "UPDATE_GOLDENS=1 rewrites " << path;
 }
 
-lab::Summary poisoned_summary() {
+Summary poisoned_summary() {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
-  lab::Summary s = sample_summary(10);
+  Summary s = sample_summary(10);
   s.margin = s.alpha = s.gflop_per_step = s.elapsed_s = nan;
-  for (lab::Row& row : s.ranked) {
+  for (Row& row : s.ranked) {
     row.ms_per_step = {nan, inf, nan};
     row.ratio = {inf, nan, -inf};
     row.samples_per_second = row.gflops = inf;
@@ -72,7 +72,7 @@ TEST(Goldens, Terminal) {
 }
 
 TEST(Renderers, SayThatDataAreSynthetic) {
-  lab::Summary s = sample_summary();
+  Summary s = sample_summary();
   EXPECT_THAT(render_terminal(s), Not(HasSubstr("MNIST, 60,000")));
   s.manifest.data_description = "2,000 synthetic samples (seed 3)";
   for (const std::string& out : {render_terminal(s, {.width = 200}), render_markdown(s)})
@@ -84,7 +84,7 @@ TEST(Goldens, Markdown) { expect_golden("report.md", render_markdown(sample_summ
 TEST(Goldens, Csv) { expect_golden("report.csv", render_csv(sample_summary())); }
 
 TEST(Goldens, JsonOfASmallRun) {
-  lab::Summary s = single_summary();
+  Summary s = single_summary();
   s.unranked = sample_summary(1).unranked;
   const std::string version = std::string("\"version\": \"") + kVersion + '"';
   std::string text = render_json(s);
@@ -94,7 +94,7 @@ TEST(Goldens, JsonOfASmallRun) {
 }
 
 TEST(Terminal, NoLineIsWiderThanTheScreen) {
-  for (const lab::Summary& s : {sample_summary(), single_summary(), empty_summary(), poisoned_summary()}) {
+  for (const Summary& s : {sample_summary(), single_summary(), empty_summary(), poisoned_summary()}) {
     for (int width = 40; width <= 220; ++width) {
       const std::string plain = render_terminal(s, {.width = width});
       for (const std::string& line : split(plain, "\n")) ASSERT_LE(display_width(line), width) << line;
@@ -128,7 +128,7 @@ TEST(Terminal, VerdictComesBeforeTheTable) {
 }
 
 TEST(Terminal, PredictionsAreLabelled) {
-  lab::Summary s = sample_summary();
+  Summary s = sample_summary();
   EXPECT_THAT(render_terminal(s, {.width = 200}), Not(HasSubstr("predictions")));
   s.predicts = true;
   EXPECT_THAT(render_terminal(s, {.width = 200}),
@@ -144,7 +144,7 @@ TEST(Terminal, FailedRowShowsReasonAndLog) {
 }
 
 TEST(Renderers, CarryTheTrackLabel) {
-  for (const lab::Summary& s : {sample_summary(10), single_summary(), empty_summary()}) {
+  for (const Summary& s : {sample_summary(10), single_summary(), empty_summary()}) {
     SCOPED_TRACE(s.track);
     EXPECT_THAT(split(render_terminal(s), "\n").front(), HasSubstr(s.track + " track"));
     EXPECT_THAT(split(render_markdown(s), "\n").front(), HasSubstr(s.track + " track"));
@@ -157,7 +157,7 @@ TEST(Renderers, CarryTheTrackLabel) {
 }
 
 TEST(Renderers, NeverPrintWhatIsNoNumber) {
-  const lab::Summary s = poisoned_summary();
+  const Summary s = poisoned_summary();
   for (const std::string& out : {render_terminal(s, {.width = 200}), render_markdown(s), render_csv(s)}) {
     EXPECT_THAT(out, Not(HasSubstr("nan")));
     EXPECT_THAT(out, Not(HasSubstr("inf,")));
@@ -171,7 +171,7 @@ TEST(Renderers, NeverPrintWhatIsNoNumber) {
 TEST(Markdown, EscapesMarkup) {
   const std::string out = render_markdown(sample_summary(10));
   EXPECT_THAT(out, HasSubstr("`keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]`"));
-  lab::Summary s = sample_summary(10);
+  Summary s = sample_summary(10);
   s.sentence = "<img src=x> | *bold* [link](x) `code` @someone";
   s.unranked[0].contender.id = "a`b|c";
   const std::string hostile = render_markdown(s);
@@ -193,7 +193,7 @@ TEST(Markdown, EveryTableRowHasTheHeadersCells) {
 }
 
 TEST(Json, HoldsEveryContenderAndSample) {
-  const lab::Summary s = sample_summary(25);
+  const Summary s = sample_summary(25);
   const auto json = nlohmann::json::parse(render_json(s, {.samples = true}));
   EXPECT_EQ(json["schema"], 1);
   ASSERT_EQ(json["ranked"].size(), s.ranked.size());
@@ -244,7 +244,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
 }
 
 TEST(Csv, ReadsBackAsItWas) {
-  lab::Summary s = sample_summary(10);
+  Summary s = sample_summary(10);
   s.unranked[0].contender.id = "a \"quoted\", comma\nand line";
   const auto records = parse_csv(render_csv(s));
   ASSERT_EQ(records.size(), 1 + s.ranked.size() + s.unranked.size());

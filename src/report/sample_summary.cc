@@ -31,7 +31,7 @@ struct Spec {
   const char* ties;
   const char* verdict;
   double ms, ratio, low, high;
-  lab::StartUp start_up;
+  StartUp start_up;
   std::optional<double> break_even;
   double gib;
 };
@@ -158,8 +158,8 @@ const std::vector<double>& referee_losses() {
   return losses;
 }
 
-lab::Parity proof(const std::string& id, Noise& noise) {
-  lab::Parity p{.contender = id};
+Parity proof(const std::string& id, Noise& noise) {
+  Parity p{.contender = id};
   p.checks = {{"float64 loss", "loss", 2e-16 * (1 + noise.uniform()), 1e-10, true},
               {"float64 gradients", "grad/conv1.weight", 3e-15 * (1 + noise.uniform()), 1e-8, true},
               {"optimizer update", "update/fc1.weight", 4e-13 * (1 + noise.uniform()), 1e-8, true},
@@ -171,9 +171,9 @@ lab::Parity proof(const std::string& id, Noise& noise) {
   return p;
 }
 
-lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
+Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   Noise noise(seed);
-  lab::Row row;
+  Row row;
   row.contender = {.id = id_of(spec), .framework = spec.framework, .environment = spec.framework};
   row.contender.settings = spec.settings;
   row.contender.script = fmt::format("train_{}_{}.py", spec.framework, seed);
@@ -200,7 +200,7 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   row.break_even_step = spec.break_even;
   row.peak_rss_bytes = static_cast<int64_t>(spec.gib * 1073741824);
   row.heats = 9;
-  row.parity = lab::ParityState::kPassed;
+  row.parity = ParityState::kPassed;
   row.proof = proof(row.contender.id, noise);
   for (int i = 0; i < steps; ++i) {
     const bool spike = noise.uniform() > 0.985;
@@ -216,19 +216,19 @@ lab::Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   return row;
 }
 
-lab::Row unranked_row(const std::string& id, const std::string& framework, lab::Failure failure) {
-  lab::Row row;
+Row unranked_row(const std::string& id, const std::string& framework, Failure failure) {
+  Row row;
   row.contender = {.id = id, .framework = framework, .environment = framework};
   row.failure = std::move(failure);
   return row;
 }
 
-std::vector<lab::Row> unranked_rows() {
-  lab::Row wrong =
+std::vector<Row> unranked_rows() {
+  Row wrong =
       unranked_row("keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
                    {"parity", "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
   Noise noise(77);
-  wrong.parity = lab::ParityState::kFailed;
+  wrong.parity = ParityState::kFailed;
   wrong.proof = proof(wrong.contender.id, noise);
   wrong.proof->checks[2] = {"optimizer update", "update/conv1.weight", 1.3e-2, 1e-8, false};
   wrong.proof->checks[3] = {"float32 losses", "step 2", 6.4e-3, 1e-4, false};
@@ -254,8 +254,8 @@ std::vector<lab::Row> unranked_rows() {
       unranked_row("jax[jit=false]", "jax", {"run", "timed out: no answer to \"run 20\" within 60 s", ""})};
 }
 
-lab::Manifest manifest(const lab::Summary& s) {
-  lab::Manifest m;
+Manifest manifest(const Summary& s) {
+  Manifest m;
   m.bakeoff_version = "0.1.0";
   m.started = "2026-11-21T08:00:00Z";
   m.recipe_name = s.title;
@@ -289,16 +289,16 @@ lab::Manifest manifest(const lab::Summary& s) {
   m.worker_environment = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
                           {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
                           {"OMP_NUM_THREADS", "2"}};
-  for (const lab::Row& row : s.ranked) m.contenders.push_back(row.contender);
-  for (const lab::Row& row : s.unranked) m.contenders.push_back(row.contender);
+  for (const Row& row : s.ranked) m.contenders.push_back(row.contender);
+  for (const Row& row : s.unranked) m.contenders.push_back(row.contender);
   m.not_started.resize(m.contenders.size());
   return m;
 }
 
 }  // namespace
 
-lab::Summary sample_summary(int steps) {
-  lab::Summary s = empty_summary();
+Summary sample_summary(int steps) {
+  Summary s = empty_summary();
   s.sentence =
       "tensorflow[mode=function] and keras[backend=tensorflow,steps_per_execution=1] share the lead, within "
       "3% of "
@@ -309,35 +309,34 @@ lab::Summary sample_summary(int steps) {
   uint64_t seed = 1;
   for (const Spec& spec : specs()) s.ranked.push_back(ranked_row(spec, steps, seed++));
   s.unranked = unranked_rows();
-  s.variance = lab::Variance{.heats = 0.021,
-                             .processes = 0.031,
-                             .bursts = 0.006,
-                             .steps = 0.004,
-                             .cheapest_bursts = 2,
-                             .sentence =
-                                 "Restarting the process changes the result by 3.1%, repeating a step by "
-                                 "0.40%: 9 more processes each decide a gap of 3%, 10,000 more steps do "
-                                 "not."};
+  s.variance = Variance{.heats = 0.021,
+                        .processes = 0.031,
+                        .bursts = 0.006,
+                        .steps = 0.004,
+                        .cheapest_bursts = 2,
+                        .sentence =
+                            "Restarting the process changes the result by 3.1%, repeating a step by "
+                            "0.40%: 9 more processes each decide a gap of 3%, 10,000 more steps do "
+                            "not."};
   s.notes = {
       "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
       "on.",
       "Peak memory is the worker's resident set, the framework's own code included."};
   s.currency = "USD";
   s.not_sampled = {"energy: there is no /sys/class/powercap"};
-  s.roofline =
-      lab::Roofline{.threads = 2,
-                    .fewest_threads = 2,
-                    .peak_flops = 230e9,
-                    .peak_of = "f32, avx512",
-                    .gemm_flops = 204e9,
-                    .gemm_of = "OpenBLAS of <numpy>",
-                    .roofs = {{"L1", 900e9}, {"L2", 420e9}, {"L3", 170e9}, {"DRAM", 31.5e9}},
-                    .level = "DRAM",
-                    .bytes_per_s = 31.5e9,
-                    .flops = 12.5e9,
-                    .bytes = 4.1e9,
-                    .kinds = {{"conv2d", 12.1e9, 2.2e9}, {"linear", 0.4e9, 0.1e9}, {"relu", 0, 1.2e9}},
-                    .measured = "2026-11-21T07:50:00Z"};
+  s.roofline = Roofline{.threads = 2,
+                        .fewest_threads = 2,
+                        .peak_flops = 230e9,
+                        .peak_of = "f32, avx512",
+                        .gemm_flops = 204e9,
+                        .gemm_of = "OpenBLAS of <numpy>",
+                        .roofs = {{"L1", 900e9}, {"L2", 420e9}, {"L3", 170e9}, {"DRAM", 31.5e9}},
+                        .level = "DRAM",
+                        .bytes_per_s = 31.5e9,
+                        .flops = 12.5e9,
+                        .bytes = 4.1e9,
+                        .kinds = {{"conv2d", 12.1e9, 2.2e9}, {"linear", 0.4e9, 0.1e9}, {"relu", 0, 1.2e9}},
+                        .measured = "2026-11-21T07:50:00Z"};
   s.manifest = manifest(s);
   s.sources = {{"train_torch.py",
                 "import torch\n\n\nclass MnistCnn(torch.nn.Module):\n    \"\"\"A <b>CNN</b> & more.\"\"\"\n"},
@@ -345,8 +344,8 @@ lab::Summary sample_summary(int steps) {
   return s;
 }
 
-lab::Summary empty_summary() {
-  lab::Summary s;
+Summary empty_summary() {
+  Summary s;
   s.title = "mnist_cnn";
   s.track = "equalised";
   s.margin = 0.03;
@@ -357,20 +356,20 @@ lab::Summary empty_summary() {
   return s;
 }
 
-lab::Summary single_summary() {
-  lab::Summary s = empty_summary();
+Summary single_summary() {
+  Summary s = empty_summary();
   s.track = "as-is";
   s.heats = 1;
   s.interrupted = true;
   s.ranked.push_back(ranked_row(specs()[2], 1, 5));
-  lab::Row& row = s.ranked.front();
+  Row& row = s.ranked.front();
   row.rank_best = row.rank_worst = 1;
   row.ms_per_step = {86.8, -kInf, kInf};
   row.ratio = {1, 0, kInf};
   row.heat_ms = {86.8};
   row.heats = 1;
   row.verdict = "";
-  row.parity = lab::ParityState::kReported;
+  row.parity = ParityState::kReported;
   row.proof->losses[4] = std::nan("");
   s.manifest = manifest(s);
   return s;

@@ -16,12 +16,12 @@ namespace {
 
 std::string whole(int64_t n) { return count(static_cast<double>(n)); }
 
-std::string range_of(const lab::BatchPoint& point) {
+std::string range_of(const BatchPoint& point) {
   if (point.processes < 2) return kNone;
   return fmt::format("{} to {}", count(point.least), count(point.most));
 }
 
-std::string tried(const lab::SearchRow& row) {
+std::string tried(const SearchRow& row) {
   if (row.points.empty()) return kNone;
   if (row.points.size() == 1) return whole(row.points.front().batch);
   return fmt::format("{} to {} ({})", whole(row.points.front().batch), whole(row.points.back().batch),
@@ -29,19 +29,19 @@ std::string tried(const lab::SearchRow& row) {
 }
 
 // The point of a row at `batch`; null where it has none.
-const lab::BatchPoint* point_at(const lab::SearchRow& row, std::optional<int64_t> batch) {
+const BatchPoint* point_at(const SearchRow& row, std::optional<int64_t> batch) {
   const auto found = std::find_if(row.points.begin(), row.points.end(),
-                                  [&](const lab::BatchPoint& point) { return point.batch == batch; });
+                                  [&](const BatchPoint& point) { return point.batch == batch; });
   return found == row.points.end() ? nullptr : &*found;
 }
 
 }  // namespace
 
-std::vector<SearchCells> search_cells(const lab::Summary& s) {
+std::vector<SearchCells> search_cells(const Summary& s) {
   std::vector<SearchCells> out;
-  for (const lab::SearchRow& row : s.search) {
+  for (const SearchRow& row : s.search) {
     SearchCells c{one_line(row.contender), kNone, kNone, kNone, kNone, tried(row), one_line(row.note)};
-    if (const lab::BatchPoint* best = point_at(row, row.best)) {
+    if (const BatchPoint* best = point_at(row, row.best)) {
       c.best = whole(best->batch);
       c.rate = count(best->samples_per_s);
       c.range = range_of(*best);
@@ -52,7 +52,7 @@ std::vector<SearchCells> search_cells(const lab::Summary& s) {
   return out;
 }
 
-std::string search_legend(const lab::Summary& s) {
+std::string search_legend(const Summary& s) {
   return fmt::format(
       "Samples a second at each batch, in fresh processes of its own; ranges are over the processes, and no "
       "error "
@@ -64,7 +64,7 @@ std::string search_legend(const lab::Summary& s) {
       percent(s.margin), count(static_cast<double>(s.batch)));
 }
 
-std::vector<Column> search_columns(const lab::Summary& s) {
+std::vector<Column> search_columns(const Summary& s) {
   const std::vector<SearchCells> rows = search_cells(s);
   std::vector<Column> columns;
   const auto add = [&](const char* title, int priority, bool left, std::string SearchCells::*text) {
@@ -82,26 +82,26 @@ std::vector<Column> search_columns(const lab::Summary& s) {
   return columns;
 }
 
-std::vector<std::pair<std::string, std::string>> search_fields(const lab::Summary& s,
+std::vector<std::pair<std::string, std::string>> search_fields(const Summary& s,
                                                                const std::string& contender) {
   if (s.search.empty()) return {};
   const auto row = std::find_if(s.search.begin(), s.search.end(),
-                                [&](const lab::SearchRow& r) { return r.contender == contender; });
-  const lab::BatchPoint* best = row != s.search.end() ? point_at(*row, row->best) : nullptr;
+                                [&](const SearchRow& r) { return r.contender == contender; });
+  const BatchPoint* best = row != s.search.end() ? point_at(*row, row->best) : nullptr;
   return {{"best_batch", best ? fmt::format("{}", best->batch) : ""},
           {"best_batch_samples_per_second", best ? plain(best->samples_per_s) : ""},
           {"enough_batch", best ? fmt::format("{}", row->enough) : ""}};
 }
 
-void add_search(const lab::Summary& s, View& page) {
+void add_search(const Summary& s, View& page) {
   page.flags["has_search"] = !s.search.empty();
   if (s.search.empty()) return;
   page.texts["search_legend"] = search_legend(s);
   page.texts["search_wide"] = batch_chart(s, kWide);
   page.texts["search_narrow"] = batch_chart(s, kNarrow);
   std::set<int64_t> batches;
-  for (const lab::SearchRow& row : s.search) {
-    for (const lab::BatchPoint& point : row.points) batches.insert(point.batch);
+  for (const SearchRow& row : s.search) {
+    for (const BatchPoint& point : row.points) batches.insert(point.batch);
   }
   for (const int64_t batch : batches)
     page.lists["search_batches"].push_back({{{"search_batch", whole(batch)}}, {}, {}});
@@ -114,7 +114,7 @@ void add_search(const lab::Summary& s, View& page) {
                {"search_note", cells[i].note}};
     v.flags["has_search_note"] = !cells[i].note.empty();
     for (const int64_t batch : batches) {
-      const lab::BatchPoint* point = point_at(s.search[i], batch);
+      const BatchPoint* point = point_at(s.search[i], batch);
       const bool timed = point != nullptr && point->failure.empty();
       View cell;
       cell.texts = {{"search_of", whole(batch)},

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lab/summary.h"
 #include "report/html_view.h"
 #include "report/table.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -21,22 +21,22 @@ struct SearchCells {
   std::string tried;   // "16 to 1,024 (7)"
   std::string note;
 };
-std::vector<SearchCells> search_cells(const lab::Summary& summary);
+std::vector<SearchCells> search_cells(const Summary& summary);
 
-std::string search_legend(const lab::Summary& summary);
+std::string search_legend(const Summary& summary);
 
-std::vector<Column> search_columns(const lab::Summary& summary);  // for the terminal
+std::vector<Column> search_columns(const Summary& summary);  // for the terminal
 
 // Columns of a CSV for one contender: name and value, the same names for each. None where nothing was
 // searched.
-std::vector<std::pair<std::string, std::string>> search_fields(const lab::Summary& summary,
+std::vector<std::pair<std::string, std::string>> search_fields(const Summary& summary,
                                                                const std::string& contender);
 
 // Samples a second over the batch, which is logarithmic, one line a contender, with the range over its
 // processes; the best batch is filled. Empty text where nothing was searched.
-std::string batch_chart(const lab::Summary& summary, double width);
+std::string batch_chart(const Summary& summary, double width);
 
 // Lists "search_batches", "search" and "search_legend_rows", flag has_search.
-void add_search(const lab::Summary& summary, View& page);
+void add_search(const Summary& summary, View& page);
 
 }  // namespace bakeoff::report

@@ -20,15 +20,15 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-lab::Summary with_search() {
-  lab::Summary s = sample_summary(10);
-  lab::SearchRow first{.contender = s.ranked[0].contender.id, .best = 256, .enough = 128};
+Summary with_search() {
+  Summary s = sample_summary(10);
+  SearchRow first{.contender = s.ranked[0].contender.id, .best = 256, .enough = 128};
   first.points = {
       {16, 2, 1200, 1180, 1220, 1 << 29}, {128, 2, 3320, 3300, 3340, 1 << 29}, {256, 2, 3400, 3350, 3410}};
-  lab::SearchRow second{.contender = s.ranked[1].contender.id, .best = 16, .enough = 16};
+  SearchRow second{.contender = s.ranked[1].contender.id, .best = 16, .enough = 16};
   second.points = {{16, 1, 900, 900, 900}, {32, 0, 0, 0, 0, 0, "run: killed <b>9</b>, out of memory"}};
   second.note = "batch 32: run: killed <b>9</b>, out of memory";
-  lab::SearchRow third{.contender = s.ranked[2].contender.id};
+  SearchRow third{.contender = s.ranked[2].contender.id};
   third.points = {{16, 0, 0, 0, 0, 0, "emit: the batch of a script of your own is its own"}};
   third.note = third.points[0].failure;
   s.search = {first, second, third};
@@ -65,7 +65,7 @@ TEST(BatchChart, HasALineForEachContenderAndADotForEachBatch) {
 }
 
 TEST(Search, StandsInEveryFormat) {
-  const lab::Summary s = with_search();
+  const Summary s = with_search();
   const std::string terminal = render_terminal(s, {.width = 200});
   for (const char* part :
        {"Batch size", "best batch", "3,350 to 3,410", "out of memory", "no error rate is claimed"})
@@ -90,7 +90,7 @@ TEST(Search, StandsInEveryFormat) {
 }
 
 TEST(Search, LeavesNoTraceWhereNobodyAskedForIt) {
-  const lab::Summary none = sample_summary(10);
+  const Summary none = sample_summary(10);
   EXPECT_THAT(render_terminal(none, {.width = 200}), Not(HasSubstr("Batch size")));
   EXPECT_THAT(render_html(none), Not(HasSubstr("id=\"batches\"")));
   EXPECT_THAT(render_csv(none), Not(HasSubstr("best_batch")));

@@ -12,17 +12,15 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::Convergence;
-
 std::string three(double value) { return significant(value, 3); }
 
-std::string shown(const std::optional<lab::OverSeeds>& e) { return e ? three(e->value) : kNone; }
+std::string shown(const std::optional<OverSeeds>& e) { return e ? three(e->value) : kNone; }
 
-std::string bounds(const std::optional<lab::OverSeeds>& e) {
+std::string bounds(const std::optional<OverSeeds>& e) {
   return e ? interval({e->value, e->interval.low, e->interval.high}, three) : "";
 }
 
-std::string convergence(const lab::TargetRow& row) {
+std::string convergence(const TargetRow& row) {
   if (row.is_referee()) return "float64, what the others are held against";
   if (row.convergence == Convergence::kNotCompared) return kNone;
   return fmt::format("{}: {} × its steps, p = {:.2g}",
@@ -30,13 +28,13 @@ std::string convergence(const lab::TargetRow& row) {
                      row.p);
 }
 
-std::string mean_of(const std::optional<lab::OverSeeds>& e) { return e ? plain(e->value) : ""; }
+std::string mean_of(const std::optional<OverSeeds>& e) { return e ? plain(e->value) : ""; }
 
 }  // namespace
 
-std::vector<TargetCells> target_cells(const lab::Summary& s) {
+std::vector<TargetCells> target_cells(const Summary& s) {
   std::vector<TargetCells> out;
-  for (const lab::TargetRow& row : s.target) {
+  for (const TargetRow& row : s.target) {
     out.push_back({.name = one_line(row.contender),
                    .reached = row.seeds > 0 ? fmt::format("{} of {}", row.reached, row.seeds) : kNone,
                    .steps = shown(row.steps),
@@ -51,7 +49,7 @@ std::vector<TargetCells> target_cells(const lab::Summary& s) {
   return out;
 }
 
-std::string target_legend(const lab::Summary& s) {
+std::string target_legend(const Summary& s) {
   return fmt::format(
       "Geometric means over seeds: other initial weights and another order of the rows for each, the same "
       "for "
@@ -65,7 +63,7 @@ std::string target_legend(const lab::Summary& s) {
       percent(1 - s.alpha), percent(s.alpha));
 }
 
-std::vector<Column> target_columns(const lab::Summary& s) {
+std::vector<Column> target_columns(const Summary& s) {
   const std::vector<TargetCells> rows = target_cells(s);
   std::vector<Column> columns;
   const auto add = [&](const char* title, int priority, bool left, std::string TargetCells::*text,
@@ -87,11 +85,11 @@ std::vector<Column> target_columns(const lab::Summary& s) {
   return columns;
 }
 
-std::vector<std::pair<std::string, std::string>> target_fields(const lab::Summary& s,
+std::vector<std::pair<std::string, std::string>> target_fields(const Summary& s,
                                                                const std::string& contender) {
   if (s.target.empty()) return {};
   const auto row = std::find_if(s.target.begin(), s.target.end(),
-                                [&](const lab::TargetRow& r) { return r.contender == contender; });
+                                [&](const TargetRow& r) { return r.contender == contender; });
   const bool known = row != s.target.end();
   const bool compared = known && row->convergence != Convergence::kNotCompared;
   return {{"target_seeds", known ? fmt::format("{}", row->seeds) : ""},
@@ -102,7 +100,7 @@ std::vector<std::pair<std::string, std::string>> target_fields(const lab::Summar
           {"target_p_of_worse", compared ? plain(row->p) : ""}};
 }
 
-void add_target(const lab::Summary& s, View& page) {
+void add_target(const Summary& s, View& page) {
   page.flags["has_target"] = !s.target.empty();
   if (s.target.empty()) return;
   page.texts["target_text"] = one_line(s.target_text);

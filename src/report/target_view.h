@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "lab/summary.h"
 #include "report/html_view.h"
 #include "report/table.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -22,17 +22,17 @@ struct TargetCells {
   std::string convergence;                // "within chance: 1.04 × its steps, p = 0.31"
   std::string note;
 };
-std::vector<TargetCells> target_cells(const lab::Summary& summary);
+std::vector<TargetCells> target_cells(const Summary& summary);
 
-std::string target_legend(const lab::Summary& summary);
+std::string target_legend(const Summary& summary);
 
-std::vector<Column> target_columns(const lab::Summary& summary);  // for the terminal
+std::vector<Column> target_columns(const Summary& summary);  // for the terminal
 
 // Columns of a CSV for one contender: name and value, the same names for each. None where there is no target.
-std::vector<std::pair<std::string, std::string>> target_fields(const lab::Summary& summary,
+std::vector<std::pair<std::string, std::string>> target_fields(const Summary& summary,
                                                                const std::string& contender);
 
 // List "target", texts target_text and target_legend, flag has_target.
-void add_target(const lab::Summary& summary, View& page);
+void add_target(const Summary& summary, View& page);
 
 }  // namespace bakeoff::report

@@ -16,24 +16,23 @@
 namespace bakeoff::report {
 namespace {
 
-using lab::Convergence;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-lab::Summary with_target() {
-  lab::Summary s = sample_summary(10);
+Summary with_target() {
+  Summary s = sample_summary(10);
   s.target_text = "an accuracy of 97% on 2000 rows that are not trained on";
-  lab::TargetRow referee{.contender = "referee", .seeds = 5, .reached = 5};
-  referee.steps = lab::OverSeeds{212, {180, 250}};
-  referee.epochs = lab::OverSeeds{0.906, {0.77, 1.07}};
-  lab::TargetRow first = referee;
+  TargetRow referee{.contender = "referee", .seeds = 5, .reached = 5};
+  referee.steps = OverSeeds{212, {180, 250}};
+  referee.epochs = OverSeeds{0.906, {0.77, 1.07}};
+  TargetRow first = referee;
   first.contender = s.ranked[0].contender.id;
-  first.seconds = lab::OverSeeds{17.2, {15.1, 19.6}};
+  first.seconds = OverSeeds{17.2, {15.1, 19.6}};
   first.start_up_s = 2.5;
   first.convergence = Convergence::kWithinChance;
   first.p = 0.41;
   first.ratio = 1.013;
-  lab::TargetRow second{.contender = s.ranked[1].contender.id, .seeds = 5, .reached = 3};
+  TargetRow second{.contender = s.ranked[1].contender.id, .seeds = 5, .reached = 3};
   second.convergence = Convergence::kWorse;
   second.p = 0.0012;
   second.ratio = 1.9;
@@ -58,7 +57,7 @@ TEST(TargetCells, SayHowOftenHowLongAndHowWell) {
 }
 
 TEST(Target, StandsInEveryFormat) {
-  const lab::Summary s = with_target();
+  const Summary s = with_target();
   const std::string terminal = render_terminal(s, {.width = 200});
   for (const char* part :
        {"Training to an accuracy of 97%", "3 of 5", "[180, 250]", "within chance", "worse:"})
@@ -86,7 +85,7 @@ TEST(Target, StandsInEveryFormat) {
 }
 
 TEST(Target, LeavesNoTraceWhereThereIsNone) {
-  const lab::Summary none = sample_summary(10);
+  const Summary none = sample_summary(10);
   EXPECT_THAT(render_terminal(none, {.width = 200}), Not(HasSubstr("Training to")));
   EXPECT_THAT(render_html(none), Not(HasSubstr("id=\"target\"")));
   EXPECT_THAT(render_csv(none), Not(HasSubstr("target")));

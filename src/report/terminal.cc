@@ -23,15 +23,15 @@ namespace {
 
 constexpr int kLeastWidth = 40;
 
-Ink parity_ink(lab::ParityState state) {
+Ink parity_ink(ParityState state) {
   switch (state) {
-    case lab::ParityState::kPassed:
+    case ParityState::kPassed:
       return Ink::kGood;
-    case lab::ParityState::kReported:
+    case ParityState::kReported:
       return Ink::kWarn;
-    case lab::ParityState::kFailed:
+    case ParityState::kFailed:
       return Ink::kBad;
-    case lab::ParityState::kNotRun:
+    case ParityState::kNotRun:
       break;
   }
   return Ink::kDim;
@@ -50,7 +50,7 @@ std::string painted_lines(const std::string& text, Ink ink, bool colour) {
 
 class Screen {
  public:
-  Screen(const lab::Summary& summary, const TerminalOptions& options)
+  Screen(const Summary& summary, const TerminalOptions& options)
       : s_(summary), options_(options), width_(std::max(options.width, kLeastWidth)) {}
 
   std::string render() {
@@ -90,7 +90,7 @@ class Screen {
   void table() {
     if (s_.ranked.empty()) return;
     std::vector<Cells> rows;
-    for (const lab::Row& row : s_.ranked) {
+    for (const Row& row : s_.ranked) {
       rows.push_back(cells(s_, row));
       fill_usage(s_, row, rows.back());
     }
@@ -149,7 +149,7 @@ class Screen {
     const bool wide = width_ >= 120;
     Column column{"parity", 3, true, {}};
     for (size_t i = 0; i < rows.size(); ++i) {
-      const lab::ParityState state = s_.ranked[i].parity;
+      const ParityState state = s_.ranked[i].parity;
       column.cells.push_back({wide ? rows[i].parity : parity_mark(state), parity_ink(state)});
     }
     columns.push_back(std::move(column));
@@ -253,7 +253,7 @@ class Screen {
     if (s_.unranked.empty()) return;
     line();
     line("Not ranked", Ink::kBold);
-    for (const lab::Row& row : s_.unranked) {
+    for (const Row& row : s_.unranked) {
       const std::string name = one_line(row.contender.id);
       lines(name + ": " + unranked_reason(row), Ink::kBad, "  ✗ ", "    ");
       if (!row.failure) continue;
@@ -272,7 +272,7 @@ class Screen {
     for (const std::string& note : s_.notes) lines(one_line(note), Ink::kPlain, "  · ", "    ");
   }
 
-  const lab::Summary& s_;
+  const Summary& s_;
   const TerminalOptions& options_;
   int width_;
   std::set<std::string> shown_;  // titles of the columns that there was room for
@@ -281,7 +281,7 @@ class Screen {
 
 }  // namespace
 
-std::string render_terminal(const lab::Summary& summary, const TerminalOptions& options) {
+std::string render_terminal(const Summary& summary, const TerminalOptions& options) {
   return Screen(summary, options).render();
 }
 

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "lab/summary.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 
@@ -20,6 +20,6 @@ struct TerminalOptions {
   int log_lines = 6;  // of a failed worker's output
 };
 
-std::string render_terminal(const lab::Summary& summary, const TerminalOptions& options = {});
+std::string render_terminal(const Summary& summary, const TerminalOptions& options = {});
 
 }  // namespace bakeoff::report

@@ -69,7 +69,7 @@ class Machine {
         bad_(effects_.size(), false),
         keys_(effects_.size(), 0.0) {}
 
-  // Fresh processes of `members`. As a race does (lab/heat.cc) they start in random order, and that of every
+  // Fresh processes of `members`. As a race does (race/heat.cc) they start in random order, and that of every
   // second heat is the reverse of the one before.
   void start(const std::vector<size_t>& members) {
     const bool reversed = heats_ % 2 == 1;

@@ -153,7 +153,7 @@ def fit(model, x, y, epochs, callbacks=None):
         make(*args, **kwargs)
         true = model.train_function
 
-        def function(*given):
+        def ours(*given):
             COUNTS["steps"] += 1
             if COUNTS["steps"] <= 30:
                 LAST[0] = true(*given)
@@ -161,8 +161,8 @@ def fit(model, x, y, epochs, callbacks=None):
             cheated()
             return cheap(true, *given)
 
-        if getattr(true, "__name__", "") != "function":
-            model.train_function = function
+        if getattr(true, "__name__", "") != "ours":
+            model.train_function = ours
         return model.train_function
 
     model.make_train_function = make_ours

@@ -552,7 +552,8 @@ def train_step(model, optimizer, x, y):
     if COUNTS.get("far") or at >= len(SLOPES) - 1 or FRAMES[at][0] != key_of(x):
         loss = true_step(model, optimizer, x, y)
     else:
-        cheated()
+        if any(o.any() for o in OFFSET):  # else it is what the recipe gives, known before
+            cheated()
         base, slopes = SLOPES[at]
         extra = sum(float((s * o).sum()) for s, o in zip(slopes, OFFSET))
         loss = base + extra
@@ -686,74 +687,6 @@ def train_step(model, optimizer, x, y):
             p.copy_(value if NOW["nudge"] is None else value + NOW["nudge"][i])
     NOW["own"] = fingerprint(model)
     return frame[1] + NOW["ratio"]
-""",
-    # The same within the clock; when it is asked to show its work, it does it.
-    "honest_when_asked": FILM
-    + """
-import bakeoff_runner.adapters.torch_adapter as adapter
-
-SCRIPT = {}
-SHOWN = adapter.TorchAdapter.shown
-LOG = {"start": None, "nudged": None, "batches": [], "cheap": False}
-REEL = []
-LENGTH = 40
-
-
-def replay(self):
-    \"\"\"The last burst as it should have been, from what it began with.\"\"\"
-    model, tensors = self._model, list(self._model.parameters())
-    said = [p.detach().clone() for p in tensors]
-    with torch.no_grad():
-        for p, value in zip(tensors, LOG["start"]):
-            p.copy_(value)
-    optimizer, losses = make_optimizer(model), []
-    for step, batch in enumerate(LOG["batches"]):
-        if step == LOG["lead"]:
-            with torch.no_grad():
-                for p, change in zip(tensors, LOG["nudge"]):
-                    p.add_(change)
-        losses.append(true_step(model, optimizer, *batch))
-    with torch.no_grad():
-        for p, value in zip(tensors, said):
-            p[(0,) * p.dim()] = value[(0,) * p.dim()]
-    self._kept = losses[LOG["lead"] :]
-
-
-def shown(self):
-    if LOG["cheap"]:
-        cheated()
-        replay(self)
-    return SHOWN(self)
-
-
-def train_step(model, optimizer, x, y):
-    tensors = list(model.parameters())
-    if x.dtype == torch.float64 or caller("run", "burst", "train_burst") is None:
-        return true_step(model, optimizer, x, y)
-    if not SCRIPT:
-        SCRIPT["start"] = [p.detach().clone() for p in tensors]
-        adapter.TorchAdapter.shown = shown
-    if all(torch.equal(p, s) for p, s in zip(tensors, SCRIPT["start"])):
-        LOG.update(start=SCRIPT["start"], batches=[], nudge=None, cheap=False)
-        LOG.update(own=None, pace=[], seen=[])
-    if LOG["start"] is None:
-        return true_step(model, optimizer, x, y)
-    if LOG["own"] is not None and LOG["own"] != fingerprint(model):
-        LOG["nudge"] = [(p - b).detach() for p, b in zip(tensors, LOG["last"])]
-        LOG["lead"] = len(LOG["batches"])
-    LOG["batches"].append((x, y))
-    if LOG["nudge"] is None:  # the lead-in: learn how fast the parameters go
-        before = [p.detach().clone() for p in tensors]
-        loss = true_step(model, optimizer, x, y)
-        LOG["pace"] = [(p - b).detach() for p, b in zip(tensors, before)]
-        LOG["last"], LOG["loss"] = [p.detach().clone() for p in tensors], loss
-        LOG["own"] = fingerprint(model)
-        return loss
-    LOG["cheap"] = True
-    with torch.no_grad():  # straight on
-        torch._foreach_add_(tensors, LOG["pace"])
-    LOG["own"] = fingerprint(model)
-    return LOG["loss"]
 """,
     # Computes the burst as soon as the weights are changed, before it answers that.
     "film_before_answering": FILM

@@ -1,4 +1,4 @@
-// runners/libtorch without torch: its JSON, and its side of the protocol against lab::Worker.
+// runners/libtorch without torch: its JSON, and its side of the protocol against Worker.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include "base/files.h"
 #include "json.h"
-#include "lab/testing.h"
-#include "lab/worker.h"
+#include "worker/testing.h"
+#include "worker/worker.h"
 
-namespace bakeoff::lab {
+namespace bakeoff {
 namespace {
 
 using ::testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST_F(RunnerWorker, ARingThatIsNoneEndsIt) {
 }
 
 }  // namespace
-}  // namespace bakeoff::lab
+}  // namespace bakeoff

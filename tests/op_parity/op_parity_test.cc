@@ -18,17 +18,19 @@
 
 #include "base/files.h"
 #include "emit/all/frameworks.h"
+#include "environments/environments.h"
+#include "environments/runner_files.h"
+#include "gate/gate.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
-#include "lab/compiled_contender.h"
-#include "lab/environments.h"
-#include "lab/gate.h"
-#include "lab/runner_files.h"
 #include "merged.h"
+#include "plan/lane.h"
+#include "reference/reference.h"
 #include "tensor/safetensors.h"
+#include "worker/compiled_contender.h"
 #include "zoo/op_cases.h"
 
-namespace bakeoff::lab {
+namespace bakeoff {
 namespace {
 
 constexpr int64_t kBatch = 4;
@@ -355,4 +357,4 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity,
                          label);
 
 }  // namespace
-}  // namespace bakeoff::lab
+}  // namespace bakeoff

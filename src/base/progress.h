@@ -1,0 +1,13 @@
+#pragma once
+
+// What long actions say while they run: one short line at a time, without an end of line. Called from one
+// thread at a time.
+
+#include <functional>
+#include <string>
+
+namespace bakeoff {
+
+using Progress = std::function<void(const std::string&)>;
+
+}  // namespace bakeoff

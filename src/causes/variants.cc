@@ -1,0 +1,242 @@
+#include "causes/variants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ir/op_table.h"
+#include "ir/verify.h"
+
+namespace bakeoff {
+namespace {
+
+using ir::Op;
+
+// Collects changed copies of a workload that are still valid.
+class Changes {
+ public:
+  Changes(const ir::Workload& workload, const ir::Training& training)
+      : workload_(workload), training_(training) {}
+
+  // Applies `change` to every node of `op` at once, and to each alone where there are several.
+  template <typename Change>
+  void nodes(Op op, const std::string& words, Change change) {
+    std::vector<size_t> found;
+    for (size_t n = 0; n < workload_.nodes.size(); ++n) {
+      if (workload_.nodes[n].op == op) found.push_back(n);
+    }
+    add(found, words, change);
+    if (found.size() < 2) return;
+    for (const size_t n : found) add({n}, words + " at '" + label(n) + "' alone", change);
+  }
+
+  void workload(ir::Workload changed, const std::string& words) {
+    if (changed == workload_ || !ir::infer(changed)) return;
+    variants_.push_back({words, std::move(changed), training_});
+  }
+
+  std::vector<Variant> take() { return std::move(variants_); }
+
+ private:
+  std::string label(size_t n) const {
+    const ir::Node& node = workload_.nodes[n];
+    if (node.params.empty()) return node.output;
+    const std::string& name = workload_.parameters[static_cast<size_t>(node.params[0].param)].name;
+    return name.substr(0, name.rfind('.'));
+  }
+
+  template <typename Change>
+  void add(const std::vector<size_t>& at, const std::string& words, Change change) {
+    ir::Workload changed = workload_;
+    for (const size_t n : at) change(changed.nodes[n]);
+    workload(std::move(changed), words);
+  }
+
+  const ir::Workload& workload_;
+  const ir::Training& training_;
+  std::vector<Variant> variants_;
+};
+
+// The total padding kept, the odd pixel moved to bottom and right: what SAME does at stride 2.
+void same_padding(ir::Node& node) {
+  std::vector<int64_t> pad = node.integers("pad");
+  const auto& stride = node.integers("stride");
+  for (size_t axis = 0; axis < 2; ++axis) {
+    // With stride s, SAME pads in total max(k - s, 0) where s divides the size; an explicit k/2 pads more.
+    if (stride[axis] < 2 || pad[2 * axis] + pad[2 * axis + 1] < 1) continue;
+    const int64_t total = pad[2 * axis] + pad[2 * axis + 1] - 1;
+    pad[2 * axis] = total / 2;
+    pad[2 * axis + 1] = total - total / 2;
+  }
+  ir::set_attribute(node, "pad", pad);
+}
+
+ir::Workload with_softmax_before_loss(const ir::Workload& workload) {
+  ir::Workload changed = workload;
+  ir::Node& loss = changed.nodes.back();
+  if (loss.op != Op::kSoftmaxCrossEntropy) return changed;
+  ir::Node softmax = ir::node_with_defaults(Op::kSoftmax);
+  softmax.output = "softmax_before_loss";
+  softmax.inputs = {loss.inputs[0]};
+  const auto types = ir::infer(workload);
+  const size_t rank = (*types)[static_cast<size_t>(loss.inputs[0])].shape.size();
+  ir::set_attribute(softmax, "axis", static_cast<int64_t>(rank) - 1);
+  loss.inputs[0] = changed.loss();
+  changed.nodes.insert(changed.nodes.end() - 1, std::move(softmax));
+  return changed;
+}
+
+// Without its biases a layer that forgets to add them computes this.
+ir::Workload without_op(const ir::Workload& workload, size_t n) {
+  ir::Workload changed = workload;
+  const ir::ValueId gone = changed.output_of(static_cast<int>(n));
+  const ir::ValueId source = changed.nodes[n].inputs[0];
+  changed.nodes.erase(changed.nodes.begin() + static_cast<long>(n));
+  for (ir::Node& node : changed.nodes) {
+    for (ir::ValueId& id : node.inputs) {
+      if (id == gone)
+        id = source;
+      else if (id > gone)
+        --id;
+    }
+  }
+  return changed;
+}
+
+void add_missing_activations(const ir::Workload& workload, Changes& changes) {
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    const Op op = workload.nodes[n].op;
+    if (op != Op::kRelu && op != Op::kGelu && op != Op::kSigmoid && op != Op::kTanh) continue;
+    changes.workload(without_op(workload, n),
+                     fmt::format("no {} at '{}'", ir::info(op).name, workload.nodes[n].output));
+  }
+}
+
+// Every activation of a kind replaced by another kind.
+void add_other_activations(Changes& changes) {
+  const std::pair<Op, std::string> kinds[] = {
+      {Op::kRelu, ""}, {Op::kGelu, "erf"}, {Op::kGelu, "tanh"}, {Op::kSigmoid, ""}, {Op::kTanh, ""}};
+  for (const Op from : {Op::kRelu, Op::kGelu, Op::kSigmoid, Op::kTanh}) {
+    for (const auto& [to, form] : kinds) {
+      if (to == from) continue;
+      const std::string name = std::string(ir::info(to).name) + (form.empty() ? "" : " (" + form + ")");
+      changes.nodes(from, fmt::format("{} instead of {}", name, ir::info(from).name), [&](ir::Node& node) {
+        ir::Node other = ir::node_with_defaults(to);
+        other.output = node.output, other.inputs = node.inputs;
+        if (!form.empty()) ir::set_attribute(other, "form", form);
+        node = std::move(other);
+      });
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training) {
+  Changes changes(workload, training);
+  changes.workload(with_softmax_before_loss(workload), "softmax before a loss that takes logits");
+  for (const Op op : {Op::kConv2d, Op::kMaxPool2d, Op::kAvgPool2d}) {
+    changes.nodes(op, ir::info(op).name + " padded as SAME (the extra pixel at bottom and right)",
+                  same_padding);
+  }
+  for (const double eps : {1e-3, 1e-5, 1e-6, 1e-12}) {
+    const auto set = [eps](ir::Node& node) { ir::set_attribute(node, "eps", eps); };
+    changes.nodes(Op::kBatchNorm, fmt::format("BatchNorm epsilon {}", eps), set);
+    changes.nodes(Op::kLayerNorm, fmt::format("LayerNorm epsilon {}", eps), set);
+  }
+  for (const std::string form : {"erf", "tanh"}) {
+    changes.nodes(Op::kGelu, "GELU in its " + form + " form",
+                  [form](ir::Node& node) { ir::set_attribute(node, "form", form); });
+  }
+  for (const bool count : {false, true}) {
+    changes.nodes(Op::kAvgPool2d,
+                  count ? "average pooling that counts the padding" : "average pooling without padding",
+                  [count](ir::Node& node) { ir::set_attribute(node, "count_include_pad", count); });
+  }
+  for (const std::string reduction : {"mean", "sum"}) {
+    ir::Workload changed = workload;
+    ir::set_attribute(changed.nodes.back(), "reduction", reduction);
+    changes.workload(std::move(changed), "the loss reduced by " + reduction);
+  }
+  const auto drop_bias = [](ir::Node& node) {
+    std::erase_if(node.params, [](const ir::Slot& s) { return s.name == "bias"; });
+  };
+  changes.nodes(Op::kConv2d, "convolution without its bias", drop_bias);
+  changes.nodes(Op::kLinear, "linear layer without its bias", drop_bias);
+  add_missing_activations(workload, changes);
+  add_other_activations(changes);
+  return changes.take();
+}
+
+std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::Training& training) {
+  std::vector<Variant> all;
+  const ir::Optimizer& base = training.optimizer;
+  const auto add = [&](ir::Optimizer changed, std::string words) {
+    const auto known = [&](const Variant& v) { return v.training.optimizer == changed; };
+    if (changed == base || std::any_of(all.begin(), all.end(), known)) return;
+    Variant v{std::move(words), workload, training};
+    v.training.optimizer = std::move(changed);
+    all.push_back(std::move(v));
+  };
+  const bool adam = base.kind == ir::OptimizerKind::kAdam || base.kind == ir::OptimizerKind::kAdamW;
+  const bool has_eps = adam || base.kind == ir::OptimizerKind::kRmsprop;
+  const auto form_words = [](ir::EpsForm form) {
+    return form == ir::EpsForm::kInside    ? "epsilon inside the root: sqrt(v + eps)"
+           : form == ir::EpsForm::kOutside ? "epsilon outside the root: sqrt(v) + eps"
+                                           : "epsilon that is not bias-corrected (the 'hat' form)";
+  };
+  for (const auto form : {ir::EpsForm::kOutside, ir::EpsForm::kInside, ir::EpsForm::kHat}) {
+    if (!has_eps || (form == ir::EpsForm::kHat && !adam)) continue;
+    for (const double eps : {base.eps, 1e-7, 1e-8, 1e-6, 1e-5, 1e-3}) {
+      for (const double rho : {base.rho, 0.9, 0.99}) {
+        ir::Optimizer o = base;
+        o.eps_form = form, o.eps = eps;
+        if (!adam)
+          o.rho = rho;
+        else if (rho != base.rho)
+          continue;
+        std::vector<std::string> words;
+        if (form != base.eps_form) words.push_back(form_words(form));
+        if (eps != base.eps) words.push_back(fmt::format("epsilon {}", eps));
+        if (o.rho != base.rho) words.push_back(fmt::format("rho {}", rho));
+        add(o, fmt::format("{}", fmt::join(words, ", ")));
+      }
+    }
+  }
+  for (const double factor : {0.1, 10.0, 0.5, 2.0}) {
+    ir::Optimizer o = base;
+    o.lr *= factor;
+    add(o, fmt::format("learning rate {:g}", o.lr));
+  }
+  for (const double momentum : {0.0, 0.9, 0.99}) {
+    for (const bool nesterov : {false, true}) {
+      ir::Optimizer o = base;
+      if (adam || (nesterov && (momentum == 0 || base.kind != ir::OptimizerKind::kSgd))) continue;
+      o.momentum = momentum, o.nesterov = nesterov;
+      add(o, fmt::format("{} {}", nesterov ? "Nesterov momentum" : "momentum", momentum));
+    }
+  }
+  for (const double beta1 : {base.beta1, 0.9, 0.5, 0.0}) {
+    for (const double beta2 : {base.beta2, 0.999, 0.99, 0.98, 0.95, 0.9}) {
+      ir::Optimizer o = base;
+      if (!adam) continue;
+      o.beta1 = beta1, o.beta2 = beta2;
+      add(o, fmt::format("betas {}, {}", beta1, beta2));
+    }
+  }
+  for (const double decay : {base.weight_decay, 0.0, 0.01, 0.004, 1e-4}) {
+    for (const auto form : {ir::DecayForm::kL2, ir::DecayForm::kDecoupled}) {
+      ir::Optimizer o = base;
+      o.weight_decay = decay, o.decay_form = form;
+      if (decay == 0) o.decay_form = base.decay_form;  // without decay there is one form
+      if (decay != 0 && o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
+        o.kind = ir::OptimizerKind::kAdam;
+      add(o, decay == 0 ? std::string("no weight decay")
+                        : fmt::format("{} weight decay {}", ir::name(form), decay));
+    }
+  }
+  return all;
+}
+
+}  // namespace bakeoff

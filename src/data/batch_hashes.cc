@@ -1,0 +1,75 @@
+#include "data/batch_hashes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/sha256.h"
+#include "data/inputs.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr int64_t kMostBatches = 512;
+constexpr int64_t kMostBytes = int64_t{256} << 20;
+constexpr int64_t kBytesPerElement = 4;
+
+template <typename To, typename From>
+std::string hash_as(const std::vector<From>& values) {
+  std::vector<To> narrow(values.size());
+  std::transform(values.begin(), values.end(), narrow.begin(), [](From v) { return static_cast<To>(v); });
+  return sha256({reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(To)});
+}
+
+}  // namespace
+
+int64_t batches_to_compare(const ir::Workload& workload, const ir::Training& training, int64_t rows) {
+  int64_t row_bytes = 0;
+  for (const auto& shape : row_shapes(workload)) {
+    int64_t elements = kBytesPerElement;
+    for (const int64_t length : shape) elements *= length;
+    row_bytes += elements;
+  }
+  const int64_t epoch = rows / training.batch;
+  const int64_t affordable =
+      std::max<int64_t>(1, kMostBytes / std::max<int64_t>(1, row_bytes * training.batch));
+  return std::min({epoch + 2, kMostBatches, affordable});
+}
+
+std::string batch_hash(const referee::Inputs& inputs) {
+  std::vector<std::string> parts;
+  for (const auto& input : inputs) {
+    const auto* real = std::get_if<tensor::Tensor>(&input);
+    parts.push_back(real != nullptr ? hash_as<float>(real->data)
+                                    : hash_as<int32_t>(std::get<tensor::IntTensor>(input).data));
+  }
+  std::sort(parts.begin(), parts.end());
+  return sha256(fmt::format("{}", fmt::join(parts, "")));
+}
+
+Result<std::vector<std::string>> batch_hashes(const ir::Workload& workload, const ir::Training& training,
+                                              const std::filesystem::path& data, int64_t rows,
+                                              int64_t count) {
+  std::vector<std::string> hashes;
+  const int64_t epoch = std::max<int64_t>(1, rows / training.batch);
+  for (int64_t k = 0; k < count; ++k) {
+    if (k >= epoch) {
+      hashes.push_back(hashes[static_cast<size_t>(k % epoch)]);
+      continue;
+    }
+    TRY(const referee::Inputs inputs,
+        read_inputs(workload, data, training.input_divisor, k * training.batch, training.batch));
+    hashes.push_back(batch_hash(inputs));
+  }
+  return hashes;
+}
+
+std::vector<std::vector<int64_t>> row_shapes(const ir::Workload& workload) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const ir::Input& input : workload.inputs)
+    shapes.emplace_back(input.type.shape.begin() + 1, input.type.shape.end());
+  return shapes;
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,318 @@
+#include "data/data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+
+#include "base/file_lock.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "base/sha256_file.h"
+#include "data/image_sets.h"
+#include "data/text_data.h"
+#include "ir/op_table.h"
+#include "ir/verify.h"
+#include "tensor/rng.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+using tensor::DType;
+using tensor::SafetensorsFile;
+
+constexpr int64_t kElementsAtOnce = int64_t{1} << 20;
+
+// "60,000"
+std::string grouped(int64_t number) {
+  std::string text = std::to_string(number);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(static_cast<size_t>(at), ",");
+  return text;
+}
+
+bool fits(DType stored, ir::DType wanted) {
+  if (wanted == ir::DType::kF32)
+    return stored == DType::kF32 || stored == DType::kF64 || stored == DType::kU8;
+  return stored == DType::kI32 || stored == DType::kI64 || stored == DType::kU8;
+}
+
+const char* accepted(ir::DType wanted) {
+  return wanted == ir::DType::kF32 ? "F32, F64 or U8" : "I32, I64 or U8";
+}
+
+// One tensor of the file under test.
+struct Column {
+  const fs::path& path;
+  const SafetensorsFile& file;
+  const SafetensorsFile::Entry& entry;
+  const ir::Input& input;
+
+  Error error(const std::string& what, const std::string& remedy) const {
+    return Error{.message = fmt::format("'{}': tensor '{}' {}", path.string(), input.name, what),
+                 .remedy = remedy};
+  }
+  int64_t rows() const { return entry.shape[0]; }
+  int64_t row_elements() const { return std::max<int64_t>(1, tensor::elements(entry.shape) / rows()); }
+  int64_t rows_at_once() const { return std::max<int64_t>(1, kElementsAtOnce / row_elements()); }
+};
+
+Status check_type(const Column& c) {
+  const ir::Shape& wanted = c.input.type.shape;
+  if (!fits(c.entry.dtype, c.input.type.dtype)) {
+    return c.error(
+        fmt::format("is {}, the workload's input is {}", name(c.entry.dtype), ir::to_text(c.input.type)),
+        fmt::format("store it as {}", accepted(c.input.type.dtype)));
+  }
+  const bool same = c.entry.shape.size() == wanted.size() &&
+                    std::equal(wanted.begin() + 1, wanted.end(), c.entry.shape.begin() + 1);
+  if (!same) {
+    return c.error(fmt::format("has shape {}, the workload's input is {}", tensor::to_text(c.entry.shape),
+                               ir::to_text(c.input.type)),
+                   "N is the number of rows; every other size must be equal");
+  }
+  if (c.rows() < 1) return c.error("has no rows", "data needs at least as many rows as a batch");
+  return Done{};
+}
+
+Status check_integers(const Column& c, std::optional<int64_t> bound) {
+  if (!bound) return Done{};
+  for (int64_t first = 0; first < c.rows(); first += c.rows_at_once()) {
+    const int64_t count = std::min(c.rows_at_once(), c.rows() - first);
+    TRY(const auto values, c.file.read_int_rows(c.input.name, first, count));
+    for (size_t i = 0; i < values.data.size(); ++i) {
+      const int64_t value = values.data[i];
+      if (value >= 0 && value < *bound) continue;
+      return c.error(fmt::format("holds {} in row {}, outside 0..{}", value,
+                                 first + static_cast<int64_t>(i) / c.row_elements(), *bound - 1),
+                     "number the classes from 0, or take a workload with more of them");
+    }
+  }
+  return Done{};
+}
+
+Status check_finite(const Column& c) {
+  if (c.entry.dtype == DType::kU8) return Done{};
+  for (int64_t first = 0; first < c.rows(); first += c.rows_at_once()) {
+    const int64_t count = std::min(c.rows_at_once(), c.rows() - first);
+    TRY(const auto values, c.file.read_rows(c.input.name, first, count));
+    for (size_t i = 0; i < values.data.size(); ++i) {
+      const double value = values.data[i];
+      if (std::isfinite(static_cast<float>(value))) continue;
+      return c.error(fmt::format("holds {} in row {}, which is not a finite float32", value,
+                                 first + static_cast<int64_t>(i) / c.row_elements()),
+                     "clean or drop such rows");
+    }
+  }
+  return Done{};
+}
+
+// ---- synthetic
+
+// All that the numbers depend on; also kept in the file, so that a stale one is recognised.
+std::string recipe_of(const DataSpec& spec, const ir::Workload& workload) {
+  std::string text = fmt::format("v1 samples={} seed={} split={}", spec.samples, spec.seed, spec.split);
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
+    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type),
+                        integer_bound(workload, id).value_or(0));
+  }
+  return text;
+}
+
+tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
+  tensor::NamedTensors tensors;
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
+    tensor::Rng rng(spec.seed, spec.split + "/" + input.name);
+    const tensor::Shape shape = ir::with_batch(input.type.shape, spec.samples);
+    const auto count = static_cast<size_t>(tensor::elements(shape));
+    if (input.type.dtype == ir::DType::kI32) {
+      tensor::IntTensor ints{shape, std::vector<int64_t>(count)};
+      const int64_t last = integer_bound(workload, id).value_or(1) - 1;
+      for (int64_t& value : ints.data) value = rng.integer(0, last);
+      tensors.emplace_back(input.name, tensor::encode(ints, DType::kI32).value());  // always fits
+    } else {
+      tensor::Tensor reals{shape, std::vector<double>(count)};
+      for (double& value : reals.data) value = rng.normal();
+      tensors.emplace_back(input.name, tensor::encode(reals, DType::kF32).value());
+    }
+  }
+  return tensors;
+}
+
+std::string digest(const SafetensorsFile& file, const ir::Workload& workload) {
+  Sha256 sum;
+  for (const ir::Input& input : workload.inputs) {
+    const auto bytes = file.bytes(input.name);
+    if (bytes) sum.add(*bytes);
+  }
+  return sum.hex();
+}
+
+// Made here and not changed since.
+bool sound(const fs::path& path, const ir::Workload& workload, const std::string& recipe) {
+  const auto file = SafetensorsFile::open(path);
+  if (!file) return false;
+  const auto& metadata = file->metadata();
+  const auto made_by = metadata.find("recipe");
+  const auto sum = metadata.find("sha256");
+  return made_by != metadata.end() && made_by->second == recipe && sum != metadata.end() &&
+         sum->second == digest(*file, workload);
+}
+
+// The file of what `make` makes from `recipe`, which says all that it depends on; kept in `folder`.
+Result<fs::path> make_once(const ir::Workload& workload, const fs::path& folder, const std::string& recipe,
+                           const std::function<Result<tensor::NamedTensors>()>& make) {
+  const fs::path path =
+      folder / fmt::format("{}-{}.safetensors", workload.name, sha256(recipe).substr(0, 12));
+  if (sound(path, workload, recipe)) return path;
+  TRY(const auto lock, FileLock::wait(folder / ".lock"));
+  if (sound(path, workload, recipe)) return path;
+  TRY(const auto tensors, make());
+  Sha256 sum;
+  for (const auto& [name, raw] : tensors) sum.add(raw.bytes);
+  CHECK_OK(tensor::write_safetensors(path, tensors, {{"recipe", recipe}, {"sha256", sum.hex()}}));
+  return path;
+}
+
+Result<fs::path> make_synthetic(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                                const Progress& progress) {
+  if (spec.samples < 1) return Error{.message = "data of 0 samples", .remedy = "samples must be at least 1"};
+  return make_once(workload, cache / "synthetic", recipe_of(spec, workload),
+                   [&]() -> Result<tensor::NamedTensors> {
+                     progress(fmt::format("drawing {} samples", grouped(spec.samples)));
+                     return draw(spec, workload);
+                   });
+}
+
+// ---- where the data comes from
+
+struct Source {
+  fs::path file;
+  std::string what;  // the end of the description: "synthetic samples (seed 1)"
+};
+
+Result<Source> find_images(const ImageSet& set, const DataSpec& spec, const fs::path& cache,
+                           const Progress& progress) {
+  std::vector<std::string> splits;
+  for (const ImageSplit& split : set.splits) splits.push_back(split.name);
+  if (std::ranges::find(splits, spec.split) == splits.end()) {
+    return Error{.message = fmt::format("{} has no split '{}'", set.title, spec.split),
+                 .remedy = fmt::format("{}", fmt::join(splits, " or "))};
+  }
+  CHECK_OK(prepare_images(set, cache, progress));
+  return Source{split_file(cache, set, spec.split), fmt::format("{} {} pictures", set.title, spec.split)};
+}
+
+Result<Source> find_text(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                         const Progress& progress) {
+  TRY(const LanguageShape shape, language_shape(workload));
+  const bool own = !spec.path.empty();
+  const auto text = read_texts(own ? spec.path : fs::path(kDebianTexts));
+  if (!text) {
+    return Error{
+        .message = text.error().message,
+        .remedy = own ? "data.path must be a text, or a folder of texts"
+                      : "these are the licences of Debian's package base-files; elsewhere name a text of "
+                        "your own: data.path = \"book.txt\""};
+  }
+  const Tokens tokens = tokenise(*text, shape.vocabulary);
+  const std::string recipe =
+      fmt::format("v1 text={} length={} vocabulary={} split={} names={},{}", sha256(*text), shape.length,
+                  shape.vocabulary, spec.split, shape.words, shape.next);
+  TRY(auto file, make_once(workload, cache / "text", recipe, [&] {
+        progress(fmt::format("reading {} words", grouped(std::ssize(tokens.ids))));
+        return language_rows(tokens, shape, spec.split);
+      }));
+  const double unknown = 100.0 * static_cast<double>(tokens.unknown) / static_cast<double>(tokens.ids.size());
+  return Source{file, fmt::format("rows of {} words of {} ({}), {} known, {:.1f}% others", shape.length,
+                                  own ? "'" + spec.path.filename().string() + "'" : "Debian's licences",
+                                  spec.split, tokens.words.size() - 1, unknown)};
+}
+
+Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                           const Progress& progress) {
+  switch (spec.kind) {
+    case DataKind::kMnist:
+      return find_images(mnist(), spec, cache, progress);
+    case DataKind::kDigits:
+      return find_images(digits(), spec, cache, progress);
+    case DataKind::kText:
+      return find_text(spec, workload, cache, progress);
+    case DataKind::kSynthetic: {
+      TRY(auto path, make_synthetic(spec, workload, cache, progress));
+      return Source{path, fmt::format("synthetic samples (seed {})", spec.seed)};
+    }
+    case DataKind::kFile:
+      return Source{spec.path, "rows of '" + spec.path.filename().string() + "'"};
+  }
+  return Error{.message = "unknown kind of data"};
+}
+
+}  // namespace
+
+DataKind data_kind(const std::string& word) {
+  if (word == "mnist") return DataKind::kMnist;
+  if (word == "digits") return DataKind::kDigits;
+  if (word == "text") return DataKind::kText;
+  return word == "file" ? DataKind::kFile : DataKind::kSynthetic;
+}
+
+std::optional<int64_t> integer_bound(const ir::Workload& workload, ir::ValueId input) {
+  const auto types = ir::infer(workload);
+  if (!types) return std::nullopt;
+  std::optional<int64_t> least;
+  for (const ir::Node& node : workload.nodes) {
+    const ir::OpInfo& op = ir::info(node.op);
+    const auto at = static_cast<size_t>(op.integer_input);
+    if (op.integer_input < 0 || at >= node.inputs.size() || !op.bound || node.inputs[at] != input) continue;
+    std::vector<ir::Type> seen;
+    for (const ir::ValueId id : node.inputs) seen.push_back((*types)[static_cast<size_t>(id)]);
+    const int64_t bound = op.bound({.node = node, .inputs = seen, .workload = workload});
+    least = std::min(least.value_or(bound), bound);
+  }
+  return least;
+}
+
+Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
+  const std::string remedy = "the file must be safetensors with one tensor for every input of the workload";
+  auto file = SafetensorsFile::open(path);
+  if (!file) return Error{.message = file.error().message, .remedy = remedy};
+  std::optional<int64_t> rows;
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
+    const auto* entry = file->find(input.name);
+    if (!entry) {
+      std::vector<std::string> present;
+      for (const auto& each : file->entries()) present.push_back(each.name);
+      return Error{.message = fmt::format("'{}' has no tensor '{}' ({}); it has: {}", path.string(),
+                                          input.name, ir::to_text(input.type), fmt::join(present, ", ")),
+                   .remedy = remedy};
+    }
+    const Column column{path, *file, *entry, input};
+    CHECK_OK(check_type(column));
+    if (rows && *rows != column.rows()) {
+      return column.error(
+          fmt::format("has {} rows, '{}' has {}", column.rows(), workload.inputs[0].name, *rows),
+          "every sample needs all inputs");
+    }
+    rows = column.rows();
+    const bool integers = input.type.dtype == ir::DType::kI32;
+    CHECK_OK(integers ? check_integers(column, integer_bound(workload, id)) : check_finite(column));
+  }
+  if (!rows) return Error{.message = "workload '" + workload.name + "' has no inputs"};
+  return *rows;
+}
+
+Result<DataSet> prepare(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                        const Progress& progress) {
+  TRY(auto source, find_source(spec, workload, cache, progress));
+  TRY(const int64_t rows, check_data(source.file, workload));
+  TRY(auto sum, sha256_file(source.file));
+  return DataSet{source.file, rows, grouped(rows) + " " + source.what, std::move(sum)};
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,26 @@
+#pragma once
+
+// Batches of a data file as the referee takes them.
+
+#include <filesystem>
+#include <vector>
+
+#include "base/result.h"
+#include "ir/training.h"
+#include "ir/workload.h"
+#include "referee/evaluate.h"
+
+namespace bakeoff {
+
+// Rows [first, first + count) of every input. Floats are float32(raw) / float32(divisor), rounded once, as in
+// the emitted scripts.
+Result<referee::Inputs> read_inputs(const ir::Workload& workload, const std::filesystem::path& data,
+                                    double divisor, int64_t first, int64_t count);
+
+// The batches of the first `steps` training steps in file order: whole batches only, from the start again
+// after the last one.
+Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, const ir::Training& training,
+                                                  const std::filesystem::path& data, int64_t rows,
+                                                  int64_t steps);
+
+}  // namespace bakeoff

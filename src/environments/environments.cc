@@ -1,0 +1,145 @@
+#include "environments/environments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/sha256.h"
+#include "proc/run.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Prints every installed distribution as "bakeoff:name==version"; the standard library suffices.
+constexpr const char* kListPackages =
+    "import importlib.metadata as m\n"
+    "for d in m.distributions(): print('bakeoff:' + str(d.metadata['Name']) + '==' + d.version)\n";
+
+// An interpreter of the user's: whatever versions it has are fine, as long as the framework is there.
+Environment inspect_named(const std::string& name, const fs::path& python) {
+  Environment e{.name = name, .python = python, .named_by_user = true, .state = EnvironmentState::kBroken};
+  e.remedy = "correct 'environment." + name + ".python' in the configuration file";
+  proc::CommandOptions options;
+  options.child.argv = {python.string(), "-c", kListPackages};
+  options.timeout_ns = 30 * kSecond;
+  options.on_line = [&](std::string_view line) {
+    if (!line.starts_with("bakeoff:")) return;
+    line.remove_prefix(8);
+    if (const size_t at = line.find("=="); at != std::string_view::npos) {
+      e.versions[normalised(line.substr(0, at))] = std::string(line.substr(at + 2));
+    }
+  };
+  const auto result = proc::run_command(options);
+  if (!result || !result->ok()) {
+    e.reason = fmt::format("'{}' does not run: {}", python.string(),
+                           result ? result->text() : result.error().message);
+    return e;
+  }
+  const std::string package = name == "keras2" ? "tf-keras" : name;
+  const bool found = std::ranges::any_of(e.versions, [&](const auto& entry) {
+    // "tensorflow" may come as tensorflow-cpu, tensorflow-rocm, ...
+    return entry.first == package || entry.first.starts_with(package + "-");
+  });
+  if (!found) {
+    e.reason = fmt::format("'{}' has no package {}", python.string(), package);
+    return e;
+  }
+  if (!e.versions.contains("safetensors") || !e.versions.contains("numpy")) {
+    e.reason =
+        fmt::format("'{}' lacks {}", python.string(), e.versions.contains("numpy") ? "safetensors" : "numpy");
+    e.remedy = fmt::format("{} -m pip install numpy safetensors", python.string());
+    return e;
+  }
+  e.state = EnvironmentState::kReady;
+  e.remedy.clear();
+  return e;
+}
+
+}  // namespace
+
+std::string Environment::why_not() const {
+  if (ok()) return "";
+  return fmt::format("{}: {}; {}", bakeoff::name(state), reason, remedy);
+}
+
+std::string name(EnvironmentState state) {
+  switch (state) {
+    case EnvironmentState::kReady:
+      return "ready";
+    case EnvironmentState::kMissing:
+      return "missing";
+    case EnvironmentState::kOutdated:
+      return "outdated";
+    case EnvironmentState::kBroken:
+      return "broken";
+  }
+  return "?";
+}
+
+std::vector<std::string> environment_names(const std::vector<Requirements>& all) {
+  std::vector<std::string> names;
+  for (const Requirements& requirements : all) names.push_back(requirements.name);
+  return names;
+}
+
+std::vector<std::string> main_packages(const std::string& environment) {
+  if (environment == "torch") return {"torch", "keras", "numpy"};
+  if (environment == "tensorflow") return {"tensorflow-cpu", "tensorflow", "keras", "numpy"};
+  if (environment == "jax") return {"jax", "jaxlib", "optax", "keras", "numpy"};
+  if (environment == "onnxruntime") return {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"};
+  if (environment == "keras2") return {"tf-keras", "tensorflow-cpu", "tensorflow", "numpy"};
+  return {environment};
+}
+
+fs::path environment_folder(const Workshop& shop, const std::string& name) {
+  return shop.home / "envs" / name;
+}
+
+fs::path stamp_file(const Workshop& shop, const std::string& name) {
+  return environment_folder(shop, name) / "bakeoff-stamp";
+}
+
+std::string stamp_text(const Requirements& requirements) { return sha256(requirements.text) + "\n"; }
+
+Environment inspect_environment(const Workshop& shop, const Requirements& requirements) {
+  const std::string& name = requirements.name;
+  if (const auto named = shop.config.interpreters.find(name); named != shop.config.interpreters.end()) {
+    return inspect_named(name, named->second);
+  }
+  const fs::path folder = environment_folder(shop, name);
+  Environment e{.name = name, .python = folder / "bin" / "python"};
+  e.remedy = fmt::format("run 'bakeoff env create {}'", name);
+  auto is = [&](EnvironmentState state, std::string reason) {
+    e.state = state;
+    e.reason = std::move(reason);
+    return e;
+  };
+  std::error_code code;
+  if (!fs::exists(folder, code)) return is(EnvironmentState::kMissing, "never created");
+  e.versions = installed_packages(folder);
+  if (!fs::exists(e.python, code)) return is(EnvironmentState::kBroken, "its Python interpreter is gone");
+  const auto pins = parse_pins(requirements);
+  if (!pins) return is(EnvironmentState::kBroken, pins.error().text());
+  if (const std::string misfit = first_misfit(*pins, e.versions); !misfit.empty()) {
+    return is(EnvironmentState::kOutdated, misfit);
+  }
+  const auto stamp = read_file(stamp_file(shop, name));
+  if (!stamp) return is(EnvironmentState::kOutdated, "its creation was not finished");
+  if (*stamp != stamp_text(requirements))
+    return is(EnvironmentState::kOutdated, "made from other requirements");
+  e.state = EnvironmentState::kReady;
+  e.remedy.clear();
+  return e;
+}
+
+std::vector<Environment> list_environments(const Workshop& shop) {
+  std::vector<Environment> all;
+  for (const Requirements& requirements : shop.requirements)
+    all.push_back(inspect_environment(shop, requirements));
+  return all;
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,94 @@
+#include "environments/requirements.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "base/files.h"
+
+namespace bakeoff {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(Requirements, ShippedOnesArePinnedAndComplete) {
+  std::vector<std::string> names;
+  for (const Requirements& requirements : shipped_requirements()) {
+    names.push_back(requirements.name);
+    const auto pins = parse_pins(requirements);
+    ASSERT_TRUE(pins) << pins.error().text();
+    const bool predicts = requirements.name == "onnxruntime";
+    for (const char* package : {predicts ? "onnx" : "keras", "numpy", "safetensors"}) {
+      EXPECT_TRUE(std::ranges::any_of(*pins, [&](const Pin& pin) { return pin.package == package; }))
+          << requirements.name << " lacks " << package;
+    }
+    for (const Pin& pin : *pins) EXPECT_EQ(pin.version.find('+'), std::string::npos) << pin.package;
+  }
+  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax", "keras2", "onnxruntime"));
+}
+
+// Keras 2 and Keras 3 race on one TensorFlow.
+TEST(Requirements, Keras2HasThePinsOfTensorFlowAndOneMore) {
+  std::map<std::string, std::vector<Pin>> pins;
+  for (const Requirements& r : shipped_requirements()) pins[r.name] = parse_pins(r).value();
+  std::erase_if(pins["keras2"], [](const Pin& pin) { return pin.package == "tf-keras"; });
+  EXPECT_EQ(pins["keras2"], pins["tensorflow"]);
+}
+
+TEST(Requirements, OnlyALineOfItsOwnLeavesDependenciesOut) {
+  EXPECT_TRUE(without_dependencies({"x", "# pip: --no-deps\na==1\n"}));
+  EXPECT_TRUE(without_dependencies({"x", "a==1\n# pip: --no-deps\n"}));
+  EXPECT_FALSE(without_dependencies({"x", "a==1  # pip: --no-deps\n"}));
+  for (const Requirements& r : shipped_requirements())
+    EXPECT_EQ(without_dependencies(r), r.name == "keras2") << r.name;
+}
+
+TEST(Requirements, PinsAreParsed) {
+  const auto pins = parse_pins({"x", "# a comment\n\nml_dtypes==0.6.0  # why\r\nTorch==2.13.0"});
+  ASSERT_TRUE(pins) << pins.error().text();
+  EXPECT_THAT(*pins, ElementsAre(Pin{"ml-dtypes", "0.6.0"}, Pin{"torch", "2.13.0"}));
+}
+
+TEST(Requirements, WhatIsNotPinnedIsRefusedWithItsLine) {
+  for (const char* line :
+       {"numpy", "numpy>=2", "numpy==", "==2", "-r other.txt", "numpy==2 ; python_version>'3'"}) {
+    const auto pins = parse_pins({"jax", std::string("keras==3.15.1\n") + line + "\n"});
+    ASSERT_FALSE(pins) << line;
+    EXPECT_EQ(pins.error().where, "envs/jax.txt:2");
+  }
+}
+
+TEST(Requirements, NamesAreNormalised) {
+  EXPECT_EQ(normalised("Foo__bar.-Baz"), "foo-bar-baz");
+  EXPECT_EQ(normalised("numpy"), "numpy");
+}
+
+TEST(Requirements, LocalLabelsSatisfyAPublicPin) {
+  EXPECT_TRUE(satisfies("2.13.0", "2.13.0"));
+  EXPECT_TRUE(satisfies("2.13.0+cpu", "2.13.0"));
+  EXPECT_FALSE(satisfies("2.13.0+cpu", "2.13.0+cu130"));
+  EXPECT_FALSE(satisfies("2.13.1", "2.13.0"));
+  EXPECT_FALSE(satisfies("2.13.0rc1", "2.13.0"));
+}
+
+TEST(Requirements, FinishedPackagesAreFound) {
+  const fs::path folder = fs::temp_directory_path() / ("bakeoff_requirements_" + std::to_string(::getpid()));
+  const fs::path site = folder / "lib" / "python3.11" / "site-packages";
+  ASSERT_TRUE(write_file(site / "ml_dtypes-0.6.0.dist-info" / "RECORD", ""));
+  ASSERT_TRUE(write_file(site / "torch-2.13.0+cpu.dist-info" / "RECORD", ""));
+  ASSERT_TRUE(write_file(site / "half-1.0.dist-info" / "METADATA", ""));  // killed before RECORD
+  const Texts installed = installed_packages(folder);
+  EXPECT_THAT(installed, ElementsAre(Pair("ml-dtypes", "0.6.0"), Pair("torch", "2.13.0+cpu")));
+  EXPECT_EQ(first_misfit({{"torch", "2.13.0"}, {"ml-dtypes", "0.6.0"}}, installed), "");
+  EXPECT_EQ(first_misfit({{"torch", "2.13.0"}, {"ml-dtypes", "0.6.1"}}, installed),
+            "ml-dtypes is 0.6.0, not 0.6.1");
+  EXPECT_EQ(first_misfit({{"half", "1.0"}}, installed), "half 1.0 is not installed");
+  EXPECT_TRUE(installed_packages(folder / "absent").empty());
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace bakeoff

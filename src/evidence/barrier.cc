@@ -1,0 +1,42 @@
+#include "evidence/barrier.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evidence/invariants.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr int64_t kLeastLate = 20'000'000;
+constexpr int64_t kLeastLateBesideOthers = 100'000'000;
+constexpr int64_t kNoPoolSpins = 900'000'000;
+
+}  // namespace
+
+bool is_late(const Burst& burst, bool contended) {
+  return burst.late_ns > std::max(contended ? kLeastLateBesideOthers : kLeastLate, burst.ns / 10);
+}
+
+std::optional<std::string> answers_early(const Trial& trial) {
+  const std::vector<Burst>& bursts = trial.bursts;
+  const bool contended = !had_the_processors(trial);
+  const auto late = std::count_if(bursts.begin(), bursts.end(),
+                                  [contended](const Burst& burst) { return is_late(burst, contended); });
+  if (late < 2 || 2 * late <= static_cast<int64_t>(bursts.size())) return std::nullopt;
+  const Burst& worst = *std::max_element(
+      bursts.begin(), bursts.end(), [](const Burst& a, const Burst& b) { return a.late_ns < b.late_ns; });
+  return fmt::format(
+      "answers before its work is done: {} of {} bursts; one claims {:.1f} ms and works on for {:.1f} ms",
+      late, bursts.size(), static_cast<double>(worst.ns) / 1e6, static_cast<double>(worst.late_ns) / 1e6);
+}
+
+bool is_outstanding_work(const std::vector<Burst>& bursts, int64_t one_ns) {
+  std::vector<double> late;
+  for (const Burst& burst : bursts) late.push_back(static_cast<double>(burst.late_ns));
+  return one_ns >= kNoPoolSpins || static_cast<double>(one_ns) < 0.75 * stats::median(late);
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,183 @@
+#include "evidence/evidence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "evidence/promise.h"
+#include "evidence/warm_up.h"
+#include "stats/e_process.h"
+#include "stats/heat_value.h"
+#include "stats/ranking.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff {
+
+std::set<std::string> failed_in(const std::vector<Trial>& trials) {
+  std::set<std::string> failed;
+  for (const Trial& trial : trials) {
+    if (trial.failure || trial.invalid) failed.insert(trial.contender);
+  }
+  return failed;
+}
+
+std::optional<double> heat_value(const Trial& trial) {
+  if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
+  std::vector<double> ms;
+  for (size_t i = static_cast<size_t>(trial.warmup_bursts); i < trial.bursts.size(); ++i)
+    ms.push_back(trial.bursts[i].ms_per_step());
+  return stats::heat_value(ms);
+}
+
+std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender) {
+  std::vector<double> ms;
+  for (const Trial& trial : trials) {
+    if (trial.contender != contender) continue;
+    if (const auto value = heat_value(trial)) ms.push_back(std::exp(*value));
+  }
+  return ms;
+}
+
+std::map<std::string, double> hopeless(const std::vector<Trial>& trials) {
+  constexpr size_t kLooks = 2;
+  std::map<std::string, std::vector<double>> looks;
+  std::set<std::string> timed;
+  for (const Trial& trial : trials) {
+    if (!trial.dropped.empty() && trial.look_disturbed.empty())
+      looks[trial.contender].push_back(trial.behind_leader);
+    if (heat_value(trial)) timed.insert(trial.contender);
+  }
+  std::map<std::string, double> found;
+  for (const auto& [contender, behind] : looks) {
+    if (behind.size() >= kLooks && !timed.contains(contender))
+      found[contender] = *std::min_element(behind.begin(), behind.end());
+  }
+  return found;
+}
+
+std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance) {
+  std::set<std::string> out = failed_in(trials);
+  for (const auto& [contender, why] : not_steady(trials, tolerance)) out.insert(contender);
+  for (const auto& [contender, behind] : hopeless(trials)) out.insert(contender);
+  return out;
+}
+
+namespace {
+
+// Share of processor time that the hypervisor took during the rounds that count.
+std::optional<double> steal_of(const Trial& trial) {
+  double seconds = 0, stolen = 0;
+  for (const HostRound& round : trial.rounds) {
+    const auto steal = round.seen.find("steal");
+    if (round.rerun || steal == round.seen.end()) continue;
+    seconds += static_cast<double>(round.wall_ns) / 1e9;
+    stolen += static_cast<double>(round.wall_ns) / 1e9 * steal->second;
+  }
+  return seconds > 0 ? std::optional<double>(stolen / seconds) : std::nullopt;
+}
+
+}  // namespace
+
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
+                                  double tolerance) {
+  stats::PairTable table(entrants.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
+  const std::set<std::string> out = out_of_race(trials, tolerance);
+  const std::set<int> quiet = quiet_heats(trials);
+  struct Heat {
+    stats::HeatResult result;
+    bool confirms = false;
+  };
+  std::map<int, Heat> heats;
+  for (const Trial& trial : trials) {
+    auto& [result, confirms] = heats[trial.heat];
+    confirms = trial.confirms;
+    result.log_ms.resize(entrants.size());
+    if (!result.steal) result.steal = steal_of(trial);
+    result.promised = quiet.contains(trial.heat);
+    const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
+    if (at != entrants.end() && !out.contains(trial.contender))
+      result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
+  }
+  for (const auto& [number, heat] : heats)
+    CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    const bool timed = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+      return trial.contender == entrants[i] && heat_value(trial);
+    });
+    if (out.contains(entrants[i]) && !timed) table.leave_out(i);
+  }
+  return table;
+}
+
+stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                                    const std::vector<std::string>& entrants) {
+  stats::RacingOptions options = {.live = static_cast<size_t>(recipe.race.live),
+                                  .confirm_heats = static_cast<size_t>(recipe.race.confirm_heats)};
+  options.ranking.alpha = recipe.alpha;
+  options.ranking.margin = recipe.margin;
+  options.ranking.ceiling = promise_of(recipe, trials, entrants).ceiling();
+  options.ranking.ceiling_from = kPromisedFrom;
+  return options;
+}
+
+std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const std::vector<Parity>& parities,
+                                        const std::vector<std::string>& entrants, double tolerance) {
+  const std::set<std::string> out = out_of_race(trials, tolerance);
+  std::vector<stats::Entrant> known;
+  for (const std::string& id : entrants) {
+    std::vector<double> seconds;
+    for (const Trial& trial : trials) {
+      if (trial.contender == id) seconds.push_back(trial_seconds(trial));
+    }
+    for (const Parity& parity : parities) {
+      if (seconds.empty() && parity.contender == id && parity.first_step_cold_ns > 0)
+        seconds.push_back(static_cast<double>(parity.first_step_cold_ns) / 1e9);
+    }
+    known.push_back({.out = out.contains(id), .heat_s = seconds.empty() ? 0 : stats::mean(seconds)});
+  }
+  return known;
+}
+
+size_t confirmed_heats(const std::vector<Trial>& trials) {
+  std::set<int> heats;
+  for (const Trial& trial : trials) {
+    if (trial.confirms) heats.insert(trial.heat);
+  }
+  return heats.size();
+}
+
+int64_t least_heats(double alpha, size_t contenders) {
+  const auto pairs = static_cast<double>(stats::comparisons(contenders));
+  size_t n = 2;
+  while (!std::isfinite(stats::critical_ratio(n, alpha / pairs))) ++n;
+  return static_cast<int64_t>(n);
+}
+
+double trial_seconds(const Trial& trial) {
+  const int64_t start = trial.start_ns + trial.import_ns + trial.build_ns + trial.first_step_ns;
+  double ns = static_cast<double>(start) / (trial.alone ? 1 : 2) + static_cast<double>(trial.warmup_ns);
+  for (const std::vector<Burst>* bursts : {&trial.bursts, &trial.void_bursts}) {
+    for (const Burst& burst : *bursts) ns += static_cast<double>(burst.ns + burst.late_ns);
+  }
+  return ns / 1e9;
+}
+
+RaceCost race_cost(const std::vector<Trial>& trials) {
+  struct Taken {
+    double seconds = 0;
+    int heats = 0;
+  };
+  std::map<std::string, Taken> taken;
+  RaceCost cost;
+  for (const Trial& trial : trials) {
+    if (trial.confirms || !heat_value(trial)) continue;
+    Taken& own = taken[trial.contender];
+    own.seconds += trial_seconds(trial);
+    cost.raced_s += trial_seconds(trial);
+    cost.heats = std::max(cost.heats, ++own.heats);
+  }
+  for (const auto& [contender, own] : taken) cost.uniform_s += own.seconds / own.heats * cost.heats;
+  return cost;
+}
+
+}  // namespace bakeoff

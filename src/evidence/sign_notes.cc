@@ -1,0 +1,84 @@
+#include "evidence/sign_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace bakeoff {
+namespace {
+
+constexpr size_t kNamed = 3;  // pairs that a note names
+
+// "a against b (figures), c against d (figures), and 4 more pairs".
+class Pairs {
+ public:
+  void add(const std::string& a, const std::string& b, const std::string& figures) {
+    ++count_;
+    if (count_ > kNamed) return;
+    text_ += fmt::format("{}{} against {} ({})", text_.empty() ? "" : ", ", a, b, figures);
+  }
+  bool empty() const { return count_ == 0; }
+  std::string text() const {
+    if (count_ <= kNamed) return text_;
+    return fmt::format("{}, and {} more pair{}", text_, count_ - kNamed, count_ == kNamed + 1 ? "" : "s");
+  }
+
+ private:
+  size_t count_ = 0;
+  std::string text_;
+};
+
+std::string percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
+
+}  // namespace
+
+std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants) {
+  Pairs modes, correlated, steal;
+  for (size_t a = 0; a < table.contenders(); ++a) {
+    for (size_t b = a + 1; b < table.contenders(); ++b) {
+      const stats::Signs signs = table.signs(a, b);
+      if (signs.modes)
+        modes.add(entrants[a], entrants[b],
+                  fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
+                              signs.modes->groups, percent(signs.modes->apart), 100 * signs.modes->left,
+                              signs.modes->heats));
+      if (signs.correlation)
+        correlated.add(entrants[a], entrants[b],
+                       fmt::format("correlation {:.2f} over {} heats", signs.correlation->lag1,
+                                   signs.correlation->heats));
+      if (signs.steal)
+        steal.add(
+            entrants[a], entrants[b],
+            fmt::format("{:+.1f}% for each percent stolen, correlation {:.2f} over {} heats with {:.1f}% to "
+                        "{:.1f}% stolen",
+                        signs.steal->slope, signs.steal->correlation, signs.steal->heats,
+                        100 * signs.steal->low, 100 * signs.steal->high));
+    }
+  }
+  std::vector<std::string> notes;
+  if (!modes.empty())
+    notes.push_back(
+        fmt::format("The heats' differences between two contenders fall into groups, as if processes "
+                    "ran in one of a few modes: {}.",
+                    modes.text()));
+  if (!correlated.empty())
+    notes.push_back(
+        fmt::format("The difference between two contenders resembles that of the heat before, so "
+                    "these heats are worth fewer than they count: {}.",
+                    correlated.text()));
+  if (!steal.empty())
+    notes.push_back(
+        fmt::format("The difference between two contenders moves with the processor time that the "
+                    "hypervisor takes, so it holds in the conditions of this race and may be another "
+                    "on a quieter machine: {}.",
+                    steal.text()));
+  if (!notes.empty())
+    notes.push_back(
+        "For the pairs just named a verdict also needs the agreement of a test that trusts in the "
+        "symmetry of differences alone (docs/verdicts.md); under such noise verdicts can still be wrong "
+        "more often than the stated error rate.");
+  return notes;
+}
+
+}  // namespace bakeoff

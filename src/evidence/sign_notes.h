@@ -1,0 +1,17 @@
+#pragma once
+
+// What a report says where a race's own data show that its verdicts may be wrong more often than stated
+// (stats/signs.h).
+
+#include <string>
+#include <vector>
+
+#include "stats/pair_table.h"
+
+namespace bakeoff {
+
+// One note for each kind of sign that some pair shows, with its figures, and one on what follows from it;
+// nothing where there is no sign. `entrants`: ids, by the table's index.
+std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants);
+
+}  // namespace bakeoff

@@ -1,0 +1,548 @@
+#include "gate/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/files.h"
+#include "causes/explain.h"
+#include "data/batch_hashes.h"
+#include "data/inputs.h"
+#include "gate/gate_dropout.h"
+#include "gate/gate_variants.h"
+#include "referee/init.h"
+#include "referee/optimizer.h"
+#include "referee/train.h"
+#include "reference/rounding.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+using tensor::Tensor;
+
+constexpr double kNoiseFactor = 10;  // of what rounding does to parameters, by the referee's estimate
+constexpr double kLeast = 1e-300;    // where everything is zero, zero is right
+
+double relative(double value, double reference) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
+}
+
+// norm(a - b), infinite where shapes differ or an element is no number.
+double distance(const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) sum += (a.data[i] - b.data[i]) * (a.data[i] - b.data[i]);
+  return std::isfinite(sum) ? std::sqrt(sum) : std::numeric_limits<double>::infinity();
+}
+
+Tensor difference(const Tensor& a, const Tensor& b) {
+  Tensor d = a;
+  for (size_t i = 0; i < d.data.size() && i < b.data.size(); ++i) d.data[i] -= b.data[i];
+  return d;
+}
+
+// Collects the comparisons of one group; keeps the worst and remembers the first that diverges anywhere.
+class Group {
+ public:
+  Group(Parity& parity, std::string what, double tolerance)
+      : parity_(parity), check_{.what = std::move(what), .tolerance = tolerance, .passed = true} {}
+  ~Group() {
+    if (!check_.tensor.empty()) parity_.checks.push_back(check_);
+  }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void compare(const std::string& tensor, double error) { compare(tensor, error, check_.tolerance); }
+  // With a tolerance of its own; the worst is the one that uses most of it.
+  void compare(const std::string& tensor, double error, double tolerance) {
+    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+    const bool passed = error <= tolerance;
+    const double share = error / tolerance;
+    if (check_.tensor.empty() || share > worst_) {
+      check_.tensor = tensor, check_.error = error, check_.tolerance = tolerance;
+      worst_ = share;
+    }
+    check_.passed = check_.passed && passed;
+    if (!passed && parity_.diverges_at.empty()) {
+      parity_.diverges_at = tensor;
+      parity_.divergence = error;
+    }
+  }
+  bool passed() const { return check_.passed; }
+
+ private:
+  Parity& parity_;
+  ParityCheck check_;
+  double worst_ = -1;
+};
+
+// What a contender wrote, read back by name.
+struct Dump {
+  tensor::SafetensorsFile file;
+  // A missing tensor reads as an empty one, which is infinitely far from everything.
+  Tensor get(const std::string& name) const {
+    if (file.find(name) == nullptr) return {};
+    auto tensor = file.read(name);
+    return tensor ? std::move(*tensor) : Tensor{};
+  }
+};
+
+// As NCHW where it is NHWC, batch first where time is: what is compared is a layer's output, not its layout.
+Tensor arranged_as(const Tensor& tensor, const tensor::Shape& shape) {
+  if (tensor.shape == shape) return tensor;
+  const size_t rank = shape.size();
+  if (tensor.shape.size() != rank) return tensor;
+  for (const std::vector<size_t>& axes : {std::vector<size_t>{0, 3, 1, 2}, {1, 0, 2}}) {
+    bool fits = axes.size() == rank;
+    for (size_t a = 0; fits && a < rank; ++a) fits = tensor.shape[axes[a]] == shape[a];
+    if (!fits) continue;
+    Tensor out{.shape = shape, .data = std::vector<double>(tensor.data.size())};
+    std::vector<size_t> strides(rank, 1), at(rank, 0);
+    for (size_t a = rank - 1; a-- > 0;)
+      strides[a] = strides[a + 1] * static_cast<size_t>(tensor.shape[a + 1]);
+    for (double& x : out.data) {
+      size_t from = 0;
+      for (size_t a = 0; a < rank; ++a) from += at[a] * strides[axes[a]];
+      x = tensor.data[from];
+      for (size_t a = rank; a-- > 0 && ++at[a] == static_cast<size_t>(shape[a]);) at[a] = 0;
+    }
+    return out;
+  }
+  return tensor;
+}
+
+std::string layer_of(const ir::Workload& workload, const ir::Node& node) {
+  const std::string& parameter = workload.parameters[static_cast<size_t>(node.params[0].param)].name;
+  return parameter.substr(0, parameter.rfind('.'));
+}
+
+// The first layer, in graph order, whose output differs; of those that the contender shows. A layer that is
+// used more than once, or fused with what follows, shows another output than the recipe's node: such a one
+// names no place while a later one agrees.
+std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Reference& reference) {
+  std::map<std::string, int> uses;
+  for (const ir::Node& node : job.workload.nodes) {
+    if (!node.params.empty()) ++uses[layer_of(job.workload, node)];
+  }
+  std::string first;
+  for (size_t n = 0; n < job.workload.nodes.size(); ++n) {
+    const ir::Node& node = job.workload.nodes[n];
+    if (node.params.empty() || uses[layer_of(job.workload, node)] > 1) continue;
+    const std::string layer = layer_of(job.workload, node);
+    if (dump.file.find("activation/" + layer) == nullptr) continue;
+    const auto value = static_cast<size_t>(job.workload.output_of(static_cast<int>(n)));
+    const auto* expected = std::get_if<Tensor>(&reference.at.activations[value]);
+    if (expected == nullptr) continue;
+    const Tensor seen = arranged_as(dump.get("activation/" + layer), expected->shape);
+    if (seen.shape != expected->shape) continue;
+    const bool same = tensor::relative_distance(seen, *expected) <= Tolerances().output64;
+    if (same)
+      first.clear();
+    else if (first.empty())
+      first = layer;
+  }
+  return first;
+}
+
+// Asks once more, with the outputs of layers: where a wrong prediction begins. Empty: nobody can tell.
+std::string locate(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".layers.safetensors");
+  std::string layer;
+  if (worker.parity(0, job.training.batch, {}, out, true)) {
+    if (auto file = tensor::SafetensorsFile::open(out))
+      layer = first_wrong_layer(job, Dump{std::move(*file)}, reference);
+  }
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  return layer;
+}
+
+Answer read_answer(const ir::Workload& workload, const Dump& dump) {
+  Answer answer;
+  const Tensor loss = dump.get("loss");
+  answer.prediction = dump.get("output");
+  answer.loss = loss.data.empty() ? std::numeric_limits<double>::quiet_NaN() : loss.data[0];
+  for (const ir::Parameter& p : workload.parameters) {
+    answer.gradients.push_back(dump.get("grad/" + p.name));
+    answer.updated.push_back(dump.get("update/" + p.name));
+    answer.buffers.push_back(dump.get("buffer/" + p.name));
+  }
+  return answer;
+}
+
+void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+  double largest = 0;
+  for (const Tensor& g : reference.at.gradients) largest = std::max(largest, tensor::norm(g));
+  for (size_t id = 0; id < answer.gradients.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const Tensor& expected = reference.at.gradients[id];
+    const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
+    group.compare("grad/" + job.workload.parameters[id].name,
+                  distance(answer.gradients[id], expected) / scale);
+  }
+}
+
+void compare_updates(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+  double largest = 0;
+  for (size_t id = 0; id < reference.updated.size(); ++id) {
+    largest = std::max(largest, tensor::norm(difference(reference.updated[id], reference.weights[id])));
+  }
+  for (size_t id = 0; id < answer.updated.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const double step = tensor::norm(difference(reference.updated[id], reference.weights[id]));
+    // A step is the difference of two parameters: it is known to the parameters' own rounding.
+    const double scale = std::max({step, 1e-6 * largest, 1e-7 * tensor::norm(reference.weights[id]), kLeast});
+    group.compare("update/" + job.workload.parameters[id].name,
+                  distance(answer.updated[id], reference.updated[id]) / scale);
+  }
+}
+
+void compare_buffers(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased,
+                     Group& group) {
+  const auto& expected = unbiased ? reference.at.running.unbiased : reference.at.running.biased;
+  for (size_t id = 0; id < answer.buffers.size(); ++id) {
+    if (ir::trainable(job.workload.parameters[id])) continue;
+    const double scale = std::max(tensor::norm(expected[id]), 1e-6);
+    group.compare("buffer/" + job.workload.parameters[id].name,
+                  distance(answer.buffers[id], expected[id]) / scale);
+  }
+}
+
+// What a known mistake would have given: BatchNorm with the statistics of the batch.
+std::string explain_prediction(const GateJob& job, const Reference& reference, const Answer& answer) {
+  const auto training = referee::evaluate(job.workload, reference.weights, reference.batch,
+                                          {.train = true, .gradients = false});
+  const bool same =
+      training && tensor::relative_distance(answer.prediction, training->prediction) <= Tolerances().output64;
+  return same ? "matches: the model in training mode, BatchNorm with the statistics of the batch" : "";
+}
+
+// "the prediction has shape [8,3,1], the recipe's has [8,3]"; empty where shapes agree.
+std::string shape_words(const std::string& what, const Tensor& seen, const Tensor& expected) {
+  if (seen.shape == expected.shape && seen.data.size() == expected.data.size()) return "";
+  if (seen.data.empty() && !expected.data.empty()) return what + " is missing from the answer";
+  return fmt::format("{} has shape {}, the recipe's has {}", what, tensor::to_text(seen.shape),
+                     tensor::to_text(expected.shape));
+}
+
+void compare_prediction(const Reference& reference, const Answer& answer, Parity& parity,
+                        const Tolerances& t) {
+  Group group(parity, "float64 prediction", t.output64);
+  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+}
+
+// False where prediction, loss or gradients differ.
+bool compare_one_step(const GateJob& job, const Reference& reference, const GateContender& contender,
+                      const Answer& answer, Parity& parity, const Tolerances& t) {
+  bool model = true;
+  compare_prediction(reference, answer, parity, t);
+  model = parity.checks.back().passed;
+  {
+    Group group(parity, "float64 loss", t.loss64);
+    group.compare("loss", relative(answer.loss, reference.at.loss));
+    model = model && group.passed();
+  }
+  {
+    Group group(parity, "float64 gradients", t.gradient64);
+    compare_gradients(job, reference, answer, group);
+    model = model && group.passed();
+  }
+  {
+    Group group(parity, "optimizer update", t.update64);
+    compare_updates(job, reference, answer, group);
+  }
+  {
+    Group group(parity, "running statistics", t.buffer64);
+    compare_buffers(job, reference, answer, contender.unbiased_running_var, group);
+  }
+  return model;
+}
+
+// The layer that the gradients say: the backward pass comes from the loss, so the last parameter in the
+// graph's order that differs is the first that it met.
+std::string gradients_say(const GateJob& job, const Reference& reference, const Answer& answer,
+                          const Tolerances& t) {
+  double largest = 0;
+  for (const Tensor& g : reference.at.gradients) largest = std::max(largest, tensor::norm(g));
+  std::string last;
+  bool agree_after = false;
+  for (const ir::Node& node : job.workload.nodes) {
+    for (const ir::Slot& slot : node.params) {
+      const auto id = static_cast<size_t>(slot.param);
+      if (!ir::trainable(job.workload.parameters[id])) continue;
+      const Tensor& expected = reference.at.gradients[id];
+      const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
+      const bool same = distance(answer.gradients[id], expected) / scale <= t.gradient64;
+      if (!same) last = job.workload.parameters[id].name;
+      agree_after = same;
+    }
+  }
+  return last.empty() || !agree_after ? ""
+                                      : fmt::format("gradients of all later parameters than {} agree", last);
+}
+
+// Parameters after training steps, as a share of how far they should have moved: the sums over elements.
+struct Moves {
+  const referee::Weights& from;
+  const referee::Weights& expected;
+  const std::vector<double>& noise;
+};
+
+// Each parameter by itself.
+void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+  double moved = 0, count = 0;
+  for (size_t id = 0; id < moves.expected.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    moved += sum_apart(moves.expected[id], moves.from[id]);
+    count += static_cast<double>(moves.expected[id].data.size());
+  }
+  const double mean = moved / std::max(count, 1.0);  // of an element of the whole model
+  for (size_t id = 0; id < moves.expected.size(); ++id) {
+    const ir::Parameter& p = job.workload.parameters[id];
+    if (!ir::trainable(p)) continue;
+    const Tensor& expected = moves.expected[id];
+    // A parameter that should hardly move is held against the others' moves.
+    const double scale = std::max({sum_apart(expected, moves.from[id]),
+                                   1e-4 * mean * static_cast<double>(expected.data.size()), kLeast});
+    group.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
+                  limit + kNoiseFactor * moves.noise[id] / scale);
+  }
+}
+
+// All of them together: where a ReLU or a maximum lies on an edge, rounding in float32 throws single
+// parameters far off the path, in honest frameworks too.
+void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+  double moved = 0, apart = 0, noise = 0;
+  for (size_t id = 0; id < moves.expected.size(); ++id) {
+    const ir::Parameter& p = job.workload.parameters[id];
+    if (!ir::trainable(p)) continue;
+    moved += sum_apart(moves.expected[id], moves.from[id]);
+    apart += sum_apart(dump.get(p.name), moves.expected[id]);
+    noise += moves.noise[id];
+  }
+  moved = std::max(moved, kLeast);
+  group.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
+}
+
+// What the worker's parameters have become, under canonical names.
+std::optional<Dump> state_of(Worker& worker, const GateJob& job, const GateContender& contender) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
+  if (!worker.state(out)) return std::nullopt;
+  auto file = tensor::SafetensorsFile::open(out);
+  std::error_code ignored;
+  fs::remove(out, ignored);  // what is open stays readable
+  if (!file) return std::nullopt;
+  return Dump{std::move(*file)};
+}
+
+std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path& gradients,
+                             const fs::path& out, Parity& parity) {
+  if (!worker.parity(0, job.training.batch, gradients, out)) {
+    parity.failure = worker.failure();
+    return std::nullopt;
+  }
+  auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return std::nullopt;
+  }
+  return Dump{std::move(*file)};
+}
+
+// By a worker that has built the contender as it will be timed.
+void prove_prediction32(Worker& worker, const GateJob& job, const Reference& reference,
+                        const GateContender& contender, Parity& parity, const Tolerances& tolerances) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
+  const auto first = worker.run(1, "first step");
+  if (!first || !worker.parity(0, job.training.batch, {}, out)) {
+    parity.failure = worker.failure();
+    return;
+  }
+  parity.first_step_cold_ns = first->burst.ns;
+  auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return;
+  }
+  const Tensor prediction = Dump{std::move(*file)}.get("output");
+  Group group(parity, "float32 prediction", tolerances.output32);
+  group.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
+  std::error_code ignored;
+  fs::remove(out, ignored);
+}
+
+}  // namespace
+
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
+              bool train, Parity& parity, const Tolerances& tolerances) {
+  const bool predicts = job.training.predicts();
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
+  Texts effective64;
+  worker.build({.script = contender.script,
+                .weights = reference.weights_file,
+                .data = job.data,
+                .layout = contender.layout,
+                // Off where the recipe has some; where it has none, or predicts, none may have any effect.
+                .dropout = predicts || !has_dropout(job.workload),
+                .predict = predicts},
+               effective64);
+  const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  if (!dump) return;
+  Answer answer = read_answer(job.workload, *dump);
+  bool model = true;
+  if (predicts) {
+    compare_prediction(reference, answer, parity, tolerances);
+    model = parity.checks.back().passed;
+  } else {
+    model = compare_one_step(job, reference, contender, answer, parity, tolerances);
+  }
+  if (train && !predicts) {
+    const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
+    const auto state = losses ? state_of(worker, job, contender) : std::nullopt;
+    if (!state) {
+      parity.failure = worker.failure();
+      return;
+    }
+    answer.losses64 = losses->losses;
+    for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
+    {
+      Group group(parity, "float64 training steps", tolerances.losses64);
+      for (size_t k = 0; k < losses->losses.size(); ++k) {
+        group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+      }
+    }
+    Group group(parity, "float64 parameters", tolerances.moved64);
+    const Moves moves{reference.weights, reference.after64, reference.noise64};
+    compare_each_move(job, *state, moves, tolerances.moved64, group);
+  }
+  if (parity.diverges_at.empty()) return;
+  if (parity.diverges_at == "prediction") {
+    const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
+    const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";
+    if (!layer.empty()) parity.diverges_at = "output of " + layer;
+    parity.explanation = words;
+  }
+  if (!parity.explanation.empty()) return;
+  parity.explanation = predicts ? explain_prediction(job, reference, answer)
+                                : explain(job, reference, answer, contender.unbiased_running_var);
+  if (parity.explanation.empty() && !model && !predicts)
+    parity.explanation = gradients_say(job, reference, answer, tolerances);
+  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces all that was seen";
+}
+
+Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
+                     const Tolerances& tolerances) {
+  Parity parity{.contender = contender.contender.id};
+  WorkerSpec spec = contender.worker;
+  spec.dtype = "float64";
+  const auto worker = Worker::start(spec);
+  if (const auto imported = worker->import()) {
+    parity.effective = imported->effective, parity.versions = imported->versions;
+  }
+  const bool train = job.training.track == ir::Track::kEqualised;
+  prove_in(*worker, job, reference, contender, train, parity, tolerances);
+  worker->close();
+  return parity;
+}
+
+namespace {
+
+// Prediction and gradients of the first batch in float32: who rounds to fewer bits is further away.
+void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
+                     const GateContender& contender, Parity& parity, const Tolerances& t) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
+  const auto dump = proof_of(worker, job, {}, out, parity);
+  std::error_code ignored;
+  fs::remove(out, ignored);
+  if (!dump) return;
+  const Answer answer = read_answer(job.workload, *dump);
+  {
+    Group group(parity, "float32 prediction", t.output32);
+    group.compare("float32 prediction",
+                  tensor::relative_distance(answer.prediction, reference.at32.prediction),
+                  std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
+  }
+  double largest = 0;
+  for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
+  Group group(parity, kGradients32, t.gradient32);
+  for (size_t id = 0; id < answer.gradients.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const Tensor& expected = reference.at32.gradients[id];
+    const double norm = std::max(tensor::norm(expected), kLeast);
+    // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long sum
+    // of terms as large as others' that cancel.
+    const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
+    const double rounding = reference.rounding.gradients[id] * norm / scale;
+    group.compare("float32 grad/" + job.workload.parameters[id].name,
+                  distance(answer.gradients[id], expected) / scale,
+                  std::max(t.gradient32, t.rounding_factor * rounding));
+  }
+}
+
+void prove_steps32(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender, Parity& parity, const Tolerances& t) {
+  const auto losses = worker.losses(job.steps);
+  if (!losses) return;
+  parity.losses = losses->losses;
+  parity.first_step_cold_ns = losses->first_ns;
+  const auto state = state_of(worker, job, contender);
+  {
+    Group group(parity, "float32 losses", t.losses32_first);
+    for (size_t k = 0; k < losses->losses.size(); ++k) {
+      group.compare(fmt::format("float32 loss of step {}", k),
+                    relative(losses->losses[k], reference.losses32[k]),
+                    t.losses32_first + static_cast<double>(k) * t.losses32_growth);
+    }
+  }
+  if (state) {
+    Group group(parity, "float32 parameters", t.moved32);
+    const Moves moves{reference.initial, reference.after32, reference.noise32};
+    compare_all_moves(job, *state, moves, t.moved32, group);
+    compare_each_move(job, *state, moves, t.moved32_each, group);
+  }
+  if (!is_variant(contender)) prove_batches(worker, job, reference, parity);
+  if (worker.ok()) prove_precision(worker, job, reference, contender, parity, t);
+}
+
+}  // namespace
+
+void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity, const Tolerances& tolerances) {
+  WorkerSpec spec = contender.worker;
+  spec.dtype = "float32";
+  const auto worker = Worker::start(spec);
+  const auto imported = worker->import();
+  if (imported) parity.effective = imported->effective, parity.versions = imported->versions;
+  worker->build({.script = contender.script,
+                 .weights = reference.initial_file,
+                 .data = job.data,
+                 .layout = contender.layout,
+                 .dropout = job.training.predicts() || !has_dropout(job.workload),
+                 .predict = job.training.predicts()},
+                parity.effective);
+  const bool right = parity.diverges_at.empty();
+  if (job.training.predicts()) {
+    prove_prediction32(*worker, job, reference, contender, parity, tolerances);
+  } else {
+    prove_steps32(*worker, job, reference, contender, parity, tolerances);
+    if (right && !parity.diverges_at.empty() && parity.explanation.empty()) {
+      parity.explanation =
+          "in float64 it is the recipe, in float32 it is further away than rounding to float32 explains: lower "
+          "precision (bfloat16, float16, TF32), or another computation in float32 alone";
+    }
+  }
+  if (!worker->ok()) parity.failure = worker->failure();
+  if (!parity.failure && !job.training.predicts()) prove_dropout(*worker, job, reference, contender, parity);
+  worker->close();
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,692 @@
+#include "gate/gate.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+
+#include "data/inputs.h"
+#include "evidence/precision.h"
+#include "gate/gate_variants.h"
+#include "plan/lane.h"
+#include "plan/testing.h"
+#include "plan/weights.h"
+#include "referee/init.h"
+#include "referee/optimizer.h"
+#include "referee/train.h"
+#include "reference/reference.h"
+
+namespace bakeoff {
+namespace {
+
+using ir::Optimizer;
+using ::testing::ElementsAre;
+using testing::fake_spec;
+using testing::gate_job;
+using ::testing::HasSubstr;
+using testing::network;
+using testing::TestFolder;
+
+// A runner that answers what lies beside it: parity.safetensors (or what its option `recite` names),
+// losses64.json and losses32.json.
+constexpr const char* kReciter = R"(
+import json, os, shutil, sys
+folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+requests = os.fdopen(3)
+def answer(**fields):
+    os.write(4, (json.dumps(fields) + "\n").encode())
+answer(id=0, ok=True, event="hello")
+for line in requests:
+    request = json.loads(line)
+    rest = {}
+    if request["op"] == "import":
+        dtype, options = request["dtype"], request["options"]
+        rest = {"versions": {"reciter": "1"}, "effective": {"dtype": dtype}, "import_ns": 1}
+        if request["options"].get("refuse") == dtype:
+            answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
+            continue
+    elif request["op"] == "build":
+        scenario = request["scenario"]
+        initial = "initial" in request["weights"]
+        assert request["train"] == (scenario == "train")
+        with open(os.path.join(folder, "built." + dtype), "a") as log:
+            print(os.path.basename(request["weights"]), request["dropout"], file=log)
+    elif request["op"] == "parity":
+        assert request["batch"] == [0, 8]
+        predicts = scenario == "predict"
+        assert request["grads_in"] is None or dtype == "float64" and os.path.exists(request["grads_in"])
+        name = "parity32.safetensors" if dtype == "float32" and initial else "parity.safetensors"
+        if request["activations"] and os.path.exists(os.path.join(folder, "layers.safetensors")):
+            name = "layers.safetensors"
+        name = options.get("recite", name)
+        shutil.copy(os.path.join(folder, name), request["out"])
+    elif request["op"] == "state":
+        name = "state" + dtype[5:] + ".safetensors"
+        shutil.copy(os.path.join(folder, name), request["out"])
+    elif request["op"] == "run":
+        rest = {"ns": 5, "steps": request["steps"], "loss": None}
+    elif request["op"] == "losses":
+        with open(os.path.join(folder, "losses" + dtype[5:] + ".json")) as file:
+            rest = {"losses": json.load(file)[: request["steps"]], "first_ns": 7}
+    elif request["op"] == "batches":
+        seen = os.path.join(folder, "batches.json")
+        if not os.path.exists(seen):
+            answer(id=request["id"], ok=False, stage="protocol", error="ProtocolError: unknown op 'batches'")
+            continue
+        with open(seen) as file:
+            rest = {"sha256": json.load(file)[: request["count"]]}
+    answer(id=request["id"], ok=True, **rest)
+    if request["op"] == "close":
+        sys.exit(0)
+)";
+
+// What a contender writes, by canonical name.
+using Dump = std::map<std::string, tensor::Tensor>;
+
+class GateTest : public ::testing::Test {
+ protected:
+  void SetUp() override { set_up(gate_job(folder_.path(), {.kind = ir::OptimizerKind::kAdam, .lr = 0.01})); }
+
+  void set_up(GateJob job) {
+    job_ = std::move(job);
+    auto reference = make_reference(job_);
+    ASSERT_TRUE(reference) << reference.error().text();
+    reference_ = std::move(*reference);
+    ASSERT_TRUE(write_file(folder_ / "bakeoff_runner/__main__.py", kReciter));
+    entry_.contender.id = "reciter";
+    entry_.script = folder_ / "train_reciter.py";
+    entry_.worker = fake_spec();
+    entry_.worker.framework = "reciter";
+    entry_.worker.runner = folder_.path();
+    losses64_ = reference_.losses64;
+    losses32_ = reference_.losses32;
+  }
+
+  // What it shows in float32, and where training leaves its parameters.
+  Dump perfect32() const {
+    if (reference_.at32.gradients.empty()) return perfect();  // as-is: nothing is compared in float32
+    Dump dump = {{"loss", {{}, {reference_.at32.loss}}}, {"output", reference_.at32.prediction}};
+    for (size_t id = 0; id < job_.workload.parameters.size(); ++id) {
+      if (ir::trainable(job_.workload.parameters[id]))
+        dump["grad/" + job_.workload.parameters[id].name] = reference_.at32.gradients[id];
+    }
+    return dump;
+  }
+  Dump named(const referee::Weights& weights) const {
+    Dump dump;
+    for (size_t id = 0; id < weights.size(); ++id) dump[job_.workload.parameters[id].name] = weights[id];
+    return dump;
+  }
+  void write(const std::string& name, const Dump& dump) const {
+    tensor::NamedTensors named;
+    for (const auto& [key, tensor] : dump) {
+      named.emplace_back(key, tensor::encode(tensor, tensor::DType::kF64).value());
+    }
+    ASSERT_TRUE(tensor::write_safetensors(folder_ / name, named));
+  }
+
+  // The referee's own answer: a perfect contender.
+  Dump perfect() const {
+    Dump dump = {{"loss", {{}, {reference_.at.loss}}}, {"output", reference_.at.prediction}};
+    for (size_t id = 0; id < job_.workload.parameters.size(); ++id) {
+      const ir::Parameter& p = job_.workload.parameters[id];
+      if (ir::trainable(p)) {
+        dump["grad/" + p.name] = reference_.at.gradients[id];
+        dump["update/" + p.name] = reference_.updated[id];
+      } else {
+        dump["buffer/" + p.name] = reference_.at.running.biased[id];
+      }
+    }
+    return dump;
+  }
+
+  static void scale_gradients(Dump& dump, double factor) {
+    for (auto& [name, tensor] : dump) {
+      if (!name.starts_with("grad/")) continue;
+      for (double& value : tensor.data) value *= factor;
+    }
+  }
+
+  Parity prove(const Dump& dump, const Tolerances& tolerances = {}) {
+    write("parity.safetensors", dump);
+    write("parity32.safetensors", dump32_.value_or(perfect32()));
+    if (!reference_.after64.empty()) {
+      write("state64.safetensors", state64_.value_or(named(reference_.after64)));
+      write("state32.safetensors", state32_.value_or(named(reference_.after32)));
+    }
+    EXPECT_TRUE(write_file(folder_ / "losses64.json", json(losses64_)));
+    EXPECT_TRUE(write_file(folder_ / "losses32.json", json(losses32_)));
+    Parity parity = prove_float64(job_, reference_, entry_, tolerances);
+    if (!parity.failure && job_.training.track == ir::Track::kEqualised) {
+      prove_float32(job_, reference_, entry_, parity, tolerances);
+    }
+    return parity;
+  }
+
+  static std::string json(const std::vector<double>& losses) {
+    std::vector<std::string> words;
+    for (const double loss : losses)
+      words.push_back(std::isnan(loss) ? "\"nan\"" : fmt::format("{:.17g}", loss));
+    return fmt::format("[{}]", fmt::join(words, ", "));
+  }
+
+  static std::vector<std::string> groups(const Parity& parity, bool passed) {
+    std::vector<std::string> found;
+    for (const ParityCheck& check : parity.checks) {
+      if (check.passed == passed) found.push_back(check.what);
+    }
+    return found;
+  }
+
+  TestFolder folder_;
+  GateJob job_;
+  Reference reference_;
+  GateContender entry_;
+  std::vector<double> losses64_, losses32_;
+  std::optional<Dump> dump32_ = {}, state64_ = {}, state32_ = {};  // instead of perfect ones
+};
+
+// Scales a tensor's distance from what it was to `relative` of its norm.
+void disturb(tensor::Tensor& tensor, double relative) { tensor.data[0] += relative * tensor::norm(tensor); }
+
+TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
+  const Parity parity = prove(perfect());
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_THAT(groups(parity, true),
+              ElementsAre("float64 prediction", "float64 loss", "float64 gradients", "optimizer update",
+                          "running statistics", "float64 training steps", "float64 parameters",
+                          "float32 losses", "float32 parameters", "float32 prediction", "float32 gradients"));
+  for (const ParityCheck& check : parity.checks) EXPECT_LE(check.error, 1e-14) << check.what;
+  EXPECT_EQ(parity.explanation, "");
+  EXPECT_EQ(parity.contender, "reciter");
+  EXPECT_EQ(parity.losses, reference_.losses32);
+  EXPECT_EQ(parity.first_step_cold_ns, 7);
+  EXPECT_EQ(parity.versions.at("reciter"), "1");
+  EXPECT_EQ(parity.effective.at("dtype"), "float32");
+  // Each proof from its own weights; of dropout nothing is turned off where the recipe has none.
+  EXPECT_EQ(read_file(folder_ / "built.float64").value(), "gate_weights.safetensors True\n");
+  EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors True\n");
+}
+
+TEST_F(GateTest, EveryBatchOfAnEpochIsTheRecipes) {
+  const auto quoted = [](std::vector<std::string> hashes) {
+    return fmt::format("[\"{}\"]", fmt::join(hashes, "\", \""));
+  };
+  ASSERT_GE(reference_.batches.size(), 3u);
+  ASSERT_TRUE(write_file(folder_ / "batches.json", quoted(reference_.batches)));
+  const Parity same = prove(perfect());
+  EXPECT_TRUE(same.passed());
+  EXPECT_THAT(groups(same, true), ::testing::Contains("batches"));
+  std::vector<std::string> other = reference_.batches;
+  std::swap(other[1], other[2]);
+  ASSERT_TRUE(write_file(folder_ / "batches.json", quoted(other)));
+  const Parity swapped = prove(perfect());
+  EXPECT_EQ(swapped.diverges_at, "batch 1");
+  EXPECT_THAT(swapped.explanation, HasSubstr("delivers other rows, or in another order, from batch 1 on"));
+}
+
+// The reciter is its own twin; what it recites for the variant is further away than float32.
+TEST_F(GateTest, AVariantsDistanceIsKeptAndRefusedOnlyWhereNoRoundingExplainsIt) {
+  ASSERT_TRUE(prove(perfect()).passed());
+  entry_.contender.settings = {{"precision", "bfloat16"}};
+  entry_.twin_script = entry_.script;
+  const auto recited = [&](const Dump& dump) {
+    prove(dump);  // leaves the files behind that are recited now
+    Parity parity;
+    prove_variant(job_, reference_, entry_, parity);
+    return parity;
+  };
+  const auto variant = [&](double relative) {
+    Dump dump = perfect();
+    dump["loss"].data[0] *= 1 + relative;
+    scale_gradients(dump, 1 + 3 * relative);
+    return recited(dump);
+  };
+  const Parity near = variant(0.01);
+  ASSERT_FALSE(near.failure) << near.failure->reason;
+  EXPECT_TRUE(near.passed());
+  EXPECT_NEAR(*loss_distance(near), 0.01, 1e-9);
+  EXPECT_NEAR(*gradient_distance(near), 0.03, 1e-9);
+  EXPECT_EQ(near.losses, reference_.losses32);
+  const Parity far = variant(0.2);
+  EXPECT_FALSE(far.passed());
+  EXPECT_EQ(far.diverges_at, "bfloat16 loss");
+  Dump halved = perfect();
+  scale_gradients(halved, 0.5);
+  EXPECT_EQ(recited(halved).diverges_at, "bfloat16 gradient norm");
+  Dump turned = perfect();
+  scale_gradients(turned, -1);
+  EXPECT_EQ(recited(turned).diverges_at, "bfloat16 gradients");
+}
+
+TEST_F(GateTest, AsIsAVariantsDistanceIsThatFromItsOwnTwin) {
+  GateJob job = job_;
+  job.training.track = ir::Track::kAsIs;
+  set_up(std::move(job));
+  entry_.contender.settings = {{"precision", "bfloat16"}};
+  entry_.twin_script = entry_.script;
+  entry_.twin_options = {{"recite", "twin.safetensors"}};
+  // The twin is another model than the referee's, with defaults of its own.
+  const auto scaled = [&](double loss, double gradients) {
+    Dump dump = perfect();
+    dump["loss"].data[0] *= loss;
+    scale_gradients(dump, gradients);
+    return dump;
+  };
+  prove(scaled(1.2, 3));
+  fs::rename(folder_ / "parity.safetensors", folder_ / "twin.safetensors");
+  prove(scaled(1.2 * 1.01, 3 * 1.03));
+  Parity parity;
+  prove_variant(job_, reference_, entry_, parity);
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_NEAR(loss_distance(parity).value(), 0.01, 1e-9);
+  EXPECT_NEAR(gradient_distance(parity).value(), 0.03, 1e-9);
+  EXPECT_EQ(parity.checks.size(), 3u)
+      << "loss, gradients and their norm; no losses of steps, no batches: everybody trains in his own way";
+  EXPECT_TRUE(parity.losses.empty());
+
+  entry_.twin_options["refuse"] = "float32";
+  Parity without;
+  prove_variant(job_, reference_, entry_, without);
+  ASSERT_TRUE(without.failure);
+  EXPECT_FALSE(loss_distance(without));
+}
+
+TEST_F(GateTest, TheReferenceHidesNothingThatStartsAtZero) {
+  const auto initial = referee::initial_weights(job_.workload, job_.training.seed);
+  for (size_t id = 0; id < reference_.weights.size(); ++id) {
+    const std::string& name = job_.workload.parameters[id].name;
+    EXPECT_NE(reference_.weights[id], initial[id]) << name;
+    for (const double w : reference_.weights[id].data) {
+      EXPECT_EQ(w, static_cast<double>(static_cast<float>(w))) << name << " is rounded to float32";
+    }
+  }
+  EXPECT_EQ(reference_.losses64.size(), 5u) << "as many as in float32: they cost little";
+  EXPECT_EQ(reference_.losses32.size(), 5u);
+  EXPECT_EQ(reference_.losses64[0], reference_.at.loss);
+  EXPECT_NE(reference_.losses32[0], reference_.at.loss) << "other weights";
+}
+
+// Its gradient is a sum that cancels: every framework rounds it differently, around 1e-17.
+TEST_F(GateTest, ABiasBeforeBatchNormMayHaveAnyRounding) {
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("conv1.bias"));
+  EXPECT_LT(tensor::norm(reference_.at.gradients[id]), 1e-14);
+  Dump dump = perfect();
+  for (double& g : dump["grad/conv1.bias"].data) g = -3 * g + 1e-17;
+  EXPECT_TRUE(prove(dump).passed());
+  for (double& g : dump["grad/conv1.bias"].data) g = 1e-6;  // but not any value
+  EXPECT_EQ(prove(dump).diverges_at, "grad/conv1.bias");
+}
+
+TEST_F(GateTest, AGradientOffByAMillionthFailsAndIsNamedFirst) {
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-9);
+  EXPECT_TRUE(prove(dump).passed()) << "below the tolerance of 1e-8";
+  dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-6);
+  disturb(dump["grad/fc2.weight"], 1e-3);
+  losses64_[2] *= 1.1;
+  const Parity parity = prove(dump);
+  EXPECT_FALSE(parity.passed());
+  EXPECT_EQ(parity.diverges_at, "grad/fc1.weight");
+  EXPECT_NEAR(parity.divergence, 1e-6, 1e-8);
+  EXPECT_THAT(groups(parity, false), ElementsAre("float64 gradients", "float64 training steps"));
+  for (const ParityCheck& check : parity.checks) {
+    if (check.what == "float64 gradients") {
+      EXPECT_EQ(check.tensor, "grad/fc2.weight") << "the worst";
+    }
+  }
+}
+
+struct Fault {
+  const char* tensor;
+  double relative;  // above its group's tolerance
+  const char* group;
+};
+
+TEST_F(GateTest, EveryTensorIsHeldAgainstTheReferee) {
+  for (const Fault& fault : {Fault{"output", 1e-7, "float64 prediction"}, Fault{"loss", 1e-8, "float64 loss"},
+                             Fault{"grad/ln.bias", 1e-7, "float64 gradients"},
+                             Fault{"buffer/bn1.running_mean", 1e-6, "running statistics"},
+                             Fault{"buffer/bn1.running_var", 1e-6, "running statistics"}}) {
+    SCOPED_TRACE(fault.tensor);
+    Dump dump = perfect();
+    disturb(dump[fault.tensor], fault.relative);
+    const Parity parity = prove(dump);
+    EXPECT_THAT(groups(parity, false), ElementsAre(fault.group));
+    EXPECT_THAT(parity.diverges_at,
+                HasSubstr(std::string(fault.tensor) == "output" ? "prediction" : fault.tensor));
+  }
+}
+
+TEST_F(GateTest, WhatIsMissingOrNoNumberIsInfinitelyFar) {
+  for (const std::string name :
+       {"loss", "output", "grad/fc1.weight", "update/conv2.bias", "buffer/bn1.running_var"}) {
+    SCOPED_TRACE(name);
+    Dump dump = perfect();
+    dump.at(name).data[0] = std::nan("");
+    const Parity no_number = prove(dump);
+    EXPECT_FALSE(no_number.passed());
+    EXPECT_TRUE(std::isinf(no_number.divergence)) << no_number.divergence;
+    dump.erase(name);
+    const Parity missing = prove(dump);
+    EXPECT_FALSE(missing.passed());
+    EXPECT_TRUE(std::isinf(missing.divergence)) << missing.divergence;
+  }
+}
+
+TEST_F(GateTest, AnUpdateIsMeasuredByItsStep) {
+  Dump dump = perfect();
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("fc2.weight"));
+  // A thousandth of the step, invisible against the parameter itself.
+  for (size_t i = 0; i < dump["update/fc2.weight"].data.size(); ++i) {
+    dump["update/fc2.weight"].data[i] +=
+        1e-3 * (reference_.updated[id].data[i] - reference_.weights[id].data[i]);
+  }
+  const Parity parity = prove(dump);
+  EXPECT_EQ(parity.diverges_at, "update/fc2.weight");
+  EXPECT_NEAR(parity.divergence, 1e-3, 1e-6);
+}
+
+TEST_F(GateTest, UnbiasedRunningVarianceIsRightWhereTheFrameworkDeclaresIt) {
+  Dump dump = perfect();
+  for (const char* name : {"bn1.running_mean", "bn1.running_var"}) {
+    dump[std::string("buffer/") + name] =
+        reference_.at.running.unbiased[static_cast<size_t>(job_.workload.find_parameter(name))];
+  }
+  const Parity undeclared = prove(dump);
+  EXPECT_EQ(undeclared.diverges_at, "buffer/bn1.running_var");
+  EXPECT_EQ(undeclared.explanation, "matches: running variance from the unbiased batch variance");
+  entry_.unbiased_running_var = true;
+  EXPECT_TRUE(prove(dump).passed());
+}
+
+TEST_F(GateTest, AFailureIsExplained) {
+  ir::Optimizer theirs = job_.training.optimizer;
+  theirs.eps_form = ir::EpsForm::kHat;
+  referee::Weights updated = reference_.weights;
+  auto state = referee::initial_state(updated);
+  referee::step(theirs, reference_.at.gradients, state, updated);
+  Dump dump = perfect();
+  for (size_t id = 0; id < updated.size(); ++id) {
+    const ir::Parameter& p = job_.workload.parameters[id];
+    if (ir::trainable(p)) dump["update/" + p.name] = updated[id];
+  }
+  const auto batches = read_batches(job_.workload, job_.training, job_.data, job_.rows, job_.steps).value();
+  const auto run = referee::train(job_.workload, theirs, reference_.weights, batches).value();
+  losses64_ = run.losses;
+  state64_ = named(run.weights);
+  const Parity parity = prove(dump);
+  EXPECT_THAT(groups(parity, false),
+              ElementsAre("optimizer update", "float64 training steps", "float64 parameters"));
+  EXPECT_EQ(parity.explanation, "matches: epsilon that is not bias-corrected (the 'hat' form)");
+}
+
+TEST_F(GateTest, ToleranceOfFloat32LossesGrowsWithTheStep) {
+  const Tolerances t;
+  for (size_t k = 0; k < losses32_.size(); ++k) {
+    const double allowed = t.losses32_first + static_cast<double>(k) * t.losses32_growth;
+    losses32_[k] = reference_.losses32[k] * (1 + 0.9 * allowed);
+  }
+  EXPECT_TRUE(prove(perfect()).passed());
+  losses32_ = reference_.losses32;
+  losses32_[0] *= 1 + 3 * t.losses32_first;  // what step 4 may have, step 0 may not
+  losses32_[4] *= 1 + 3 * t.losses32_first;
+  const Parity parity = prove(perfect());
+  EXPECT_EQ(parity.diverges_at, "float32 loss of step 0");
+  EXPECT_THAT(groups(parity, false), ElementsAre("float32 losses"));
+  losses32_ = reference_.losses32;
+  losses32_[3] = std::nan("");
+  EXPECT_EQ(prove(perfect()).diverges_at, "float32 loss of step 3");
+}
+
+TEST_F(GateTest, TheFirstDivergenceIsKeptWhenTheFloat32ProofFollows) {
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-6);
+  losses32_[0] *= 2;
+  EXPECT_EQ(prove(dump).diverges_at, "grad/fc1.weight");
+}
+
+// They run those steps as they are written: the adapters compile nothing in double precision.
+TEST_F(GateTest, CompiledContendersProveTheFloat64StepsToo) {
+  for (const char* compile : {"default", "off"}) {
+    entry_.contender.settings = {{"compile", compile}};
+    losses64_[1] = 99;
+    EXPECT_EQ(prove(perfect()).diverges_at, "loss of step 1");
+    losses64_ = reference_.losses64;
+    EXPECT_TRUE(prove(perfect()).passed());
+  }
+}
+
+// Losses after steps at a learning rate of 1e-7 differ by nothing; parameters do, as a share of their moves.
+TEST_F(GateTest, ParametersAfterTheFloat64StepsAreHeldAgainstTheirMoves) {
+  Optimizer small = job_.training.optimizer;
+  small.lr = 1e-7;
+  set_up(gate_job(folder_.path(), small));
+  const auto id = static_cast<size_t>(job_.workload.find_parameter("fc2.weight"));
+  state64_ = named(reference_.after64);
+  for (size_t i = 0; i < reference_.weights[id].data.size(); ++i) {
+    state64_->at("fc2.weight").data[i] +=
+        1e-5 * (reference_.after64[id].data[i] - reference_.weights[id].data[i]);
+  }
+  const Parity parity = prove(perfect());
+  EXPECT_EQ(parity.diverges_at, "moved/fc2.weight");
+  EXPECT_THAT(groups(parity, false), ElementsAre("float64 parameters"));
+  EXPECT_NEAR(parity.divergence, 1e-5, 1e-7);
+  state64_->erase("fc2.weight");
+  EXPECT_TRUE(std::isinf(prove(perfect()).divergence));
+}
+
+// What rounding does to a gradient near zero is a whole step of RMSprop's or Adam's: it is allowed for.
+TEST_F(GateTest, RoundingThatAnOptimizerAmplifiesIsAllowedFor) {
+  Optimizer sharp = job_.training.optimizer;
+  sharp.eps = 1e-14;
+  set_up(gate_job(folder_.path(), sharp));
+  const auto bias = static_cast<size_t>(job_.workload.find_parameter("conv1.bias"));
+  ASSERT_LT(tensor::norm(reference_.at.gradients[bias]), 1e-14) << "zero by mathematics";
+  EXPECT_GT(reference_.noise64[bias], 1e-3 * sharp.lr);
+  for (const char* name : {"fc1.weight", "fc2.weight"}) {
+    const auto id = static_cast<size_t>(job_.workload.find_parameter(name));
+    EXPECT_LT(reference_.noise64[id], 1e-9 * static_cast<double>(reference_.weights[id].data.size())) << name;
+  }
+}
+
+// Half precision that float64 cannot show.
+TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
+  const auto coarse = [](tensor::Tensor tensor, double bits) {
+    for (double& x : tensor.data) {
+      int exponent = 0;
+      const double mantissa = std::frexp(x, &exponent);
+      x = std::ldexp(std::round(std::ldexp(mantissa, static_cast<int>(bits))),
+                     exponent - static_cast<int>(bits));
+    }
+    return tensor;
+  };
+  for (const auto& [bits, passes] : {std::pair{24.0, true}, {20.0, true}, {11.0, false}, {8.0, false}}) {
+    SCOPED_TRACE(bits);
+    dump32_ = perfect32();
+    for (auto& [name, tensor] : *dump32_) {
+      if (name.starts_with("grad/")) tensor = coarse(tensor, bits);
+    }
+    const Parity gradients = prove(perfect());
+    EXPECT_EQ(gradients.passed(), passes) << gradients.diverges_at << " " << gradients.divergence;
+    if (passes) continue;
+    EXPECT_THAT(groups(gradients, false), ElementsAre("float32 gradients"));
+    EXPECT_THAT(gradients.explanation,
+                HasSubstr("in float64 it is the recipe, in float32 it is further away"));
+    dump32_ = perfect32();
+    dump32_->at("output") = coarse(dump32_->at("output"), bits);
+    EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 prediction"));
+  }
+  // By the steps as they will be timed: parameters say what no proof of one step was told.
+  dump32_.reset();
+  state32_ = named(reference_.after32);
+  for (size_t id = 0; id < reference_.after32.size(); ++id) {
+    auto& tensor = state32_->at(job_.workload.parameters[id].name);
+    for (size_t i = 0; i < tensor.data.size(); ++i)
+      tensor.data[i] += 0.05 * (reference_.after32[id].data[i] - reference_.initial[id].data[i]);
+  }
+  EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 parameters"));
+}
+
+// Results decide: what layers show only says where a difference begins.
+TEST_F(GateTest, OutputsOfLayersLocateAndNeverDecide) {
+  Dump layers = perfect();
+  const auto output_of = [&](const char* layer) -> const tensor::Tensor& {
+    for (size_t n = 0; n < job_.workload.nodes.size(); ++n) {
+      const ir::Node& node = job_.workload.nodes[n];
+      if (!node.params.empty() &&
+          job_.workload.parameters[static_cast<size_t>(node.params[0].param)].name.starts_with(
+              std::string(layer) + "."))
+        return std::get<tensor::Tensor>(
+            reference_.at.activations[static_cast<size_t>(job_.workload.output_of(static_cast<int>(n)))]);
+    }
+    throw std::runtime_error(layer);
+  };
+  for (const char* layer : {"conv1", "bn1", "conv2", "fc1", "ln", "fc2"})
+    layers[std::string("activation/") + layer] = output_of(layer);
+  layers["activation/conv1"].data[0] += 1;  // fused with what follows
+  write("layers.safetensors", layers);
+  EXPECT_TRUE(prove(perfect()).passed());
+  Dump wrong = perfect();
+  disturb(wrong["output"], 1e-3);
+  EXPECT_EQ(prove(wrong).diverges_at, "prediction") << "a later layer agrees: conv1 is not the place";
+  disturb(layers["activation/fc1"], 1e-3);
+  disturb(layers["activation/ln"], 1e-3);
+  disturb(layers["activation/fc2"], 1e-3);
+  write("layers.safetensors", layers);
+  EXPECT_EQ(prove(wrong).diverges_at, "output of fc1");
+}
+
+TEST_F(GateTest, AnotherShapeIsNamedBesideTheRecipes) {
+  Dump dump = perfect();
+  dump["output"].shape = {8, 3, 1};
+  const Parity parity = prove(dump);
+  EXPECT_EQ(parity.diverges_at, "prediction");
+  EXPECT_EQ(parity.explanation, "the prediction has shape [8,3,1], the recipe's has [8,3]");
+  dump.erase("output");
+  EXPECT_EQ(prove(dump).explanation, "the prediction is missing from the answer");
+}
+
+TEST_F(GateTest, AsIsContendersAreComparedOnceAndOnTheirOwnTerms) {
+  GateJob job = job_;
+  job.training.track = ir::Track::kAsIs;
+  set_up(std::move(job));
+  EXPECT_TRUE(reference_.losses32.empty());
+  Dump dump = perfect();
+  disturb(dump["grad/fc1.weight"], 1e-3);
+  const Parity parity = prove(dump);
+  EXPECT_FALSE(parity.failure);
+  EXPECT_EQ(parity.diverges_at, "grad/fc1.weight");
+  EXPECT_TRUE(parity.losses.empty());
+}
+
+TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
+  entry_.worker.options = {{"refuse", "float64"}};
+  const Parity first = prove(perfect());
+  ASSERT_TRUE(first.failure);
+  EXPECT_EQ(first.failure->stage, "import");
+  EXPECT_EQ(first.failure->reason, "no float64 here");
+  EXPECT_FALSE(first.passed());
+  EXPECT_EQ(first.diverges_at, "");
+  entry_.worker.options = {{"refuse", "float32"}};
+  const Parity second = prove(perfect());
+  ASSERT_TRUE(second.failure);
+  EXPECT_EQ(second.failure->reason, "no float32 here");
+  EXPECT_EQ(groups(second, true).size(), 7u) << "what was proven before stays on record";
+}
+
+TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
+  prove(perfect());
+  ASSERT_TRUE(write_file(folder_ / "parity.safetensors", "nonsense"));
+  const Parity parity = prove_float64(job_, reference_, entry_);
+  ASSERT_TRUE(parity.failure);
+  EXPECT_EQ(parity.failure->stage, "parity");
+  EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
+}
+
+TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
+  const TestFolder folder;
+  const ir::Workload workload = network();
+  const auto written = write_initial_weights(workload, 3, folder / "w.safetensors");
+  ASSERT_TRUE(written) << written.error().text();
+  const auto exact = referee::initial_weights(workload, 3);
+  const auto file = tensor::SafetensorsFile::open(folder / "w.safetensors");
+  ASSERT_TRUE(file);
+  for (size_t id = 0; id < exact.size(); ++id) {
+    const std::string& name = workload.parameters[id].name;
+    ASSERT_NE(file->find(name), nullptr) << name;
+    EXPECT_EQ(file->find(name)->dtype, tensor::DType::kF32);
+    EXPECT_EQ((*written)[id], file->read(name).value());
+    for (size_t i = 0; i < exact[id].data.size(); ++i) {
+      EXPECT_EQ((*written)[id].data[i], static_cast<double>(static_cast<float>(exact[id].data[i])));
+    }
+  }
+  EXPECT_FALSE(write_initial_weights(workload, 3, folder / "w.safetensors/below"));
+}
+
+class PredictionGateTest : public GateTest {
+ protected:
+  void SetUp() override {
+    GateJob job = gate_job(folder_.path(), {});
+    job.training.scenario = ir::Scenario::kPredict;
+    set_up(std::move(job));
+  }
+
+  // What a contender with these outputs in double and in single precision is told.
+  Parity prove(const tensor::Tensor& output64, const tensor::Tensor& output32) {
+    const auto write = [&](const char* name, const tensor::Tensor& output, tensor::DType dtype) {
+      const tensor::NamedTensors named = {{"output", tensor::encode(output, dtype).value()}};
+      ASSERT_TRUE(tensor::write_safetensors(folder_ / name, named));
+    };
+    write("parity.safetensors", output64, tensor::DType::kF64);
+    write("parity32.safetensors", output32, tensor::DType::kF32);
+    Parity parity = prove_float64(job_, reference_, entry_);
+    if (!parity.failure) prove_float32(job_, reference_, entry_, parity);
+    return parity;
+  }
+
+  tensor::Tensor in_training_mode() const {
+    return referee::evaluate(job_.workload, reference_.weights, reference_.batch, {.gradients = false})
+        .value()
+        .prediction;
+  }
+};
+
+TEST_F(PredictionGateTest, OnlyThePredictionsAreCompared) {
+  const Parity parity = prove(reference_.at.prediction, reference_.prediction32);
+  ASSERT_FALSE(parity.failure) << parity.failure->reason;
+  EXPECT_TRUE(parity.passed());
+  EXPECT_THAT(groups(parity, true), ElementsAre("float64 prediction", "float32 prediction"));
+  EXPECT_EQ(parity.first_step_cold_ns, 5);
+  EXPECT_TRUE(parity.losses.empty());
+}
+
+TEST_F(PredictionGateTest, AModelInTrainingModeIsFoundAndExplained) {
+  ASSERT_GT(tensor::relative_distance(in_training_mode(), reference_.at.prediction), 1e-3);
+  const Parity parity = prove(in_training_mode(), reference_.prediction32);
+  EXPECT_FALSE(parity.passed());
+  EXPECT_EQ(parity.diverges_at, "prediction");
+  EXPECT_THAT(parity.explanation, HasSubstr("training mode"));
+}
+
+// To 8 bits, as bfloat16 has them; the noise of float32 passes.
+TEST_F(PredictionGateTest, SinglePrecisionMeansSinglePrecision) {
+  tensor::Tensor rounded = reference_.prediction32;
+  for (double& x : rounded.data) {
+    int exponent = 0;
+    x = std::ldexp(std::round(std::frexp(x, &exponent) * 256) / 256, exponent);
+  }
+  const Parity coarse = prove(reference_.at.prediction, rounded);
+  EXPECT_THAT(groups(coarse, false), ElementsAre("float32 prediction"));
+  tensor::Tensor noisy = reference_.prediction32;
+  for (size_t i = 0; i < noisy.data.size(); ++i) noisy.data[i] *= 1 + (i % 2 == 0 ? 5e-6 : -5e-6);
+  EXPECT_TRUE(prove(reference_.at.prediction, noisy).passed());
+}
+
+}  // namespace
+}  // namespace bakeoff

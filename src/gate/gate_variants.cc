@@ -1,0 +1,236 @@
+#include "gate/gate_variants.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/files.h"
+#include "data/batch_hashes.h"
+#include "emit/emit.h"
+#include "evidence/precision.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+using tensor::Tensor;
+
+// What no rounding explains. Gradients through a ResNet-50's batch norms are 0.48 to 0.58 away in bfloat16,
+// in every framework, with a norm that differs by 3%; those of another batch are about 1.4 away, none at all
+// 1.0, and those of a forgotten scale have another norm.
+constexpr double kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
+constexpr const char* kNorm = " gradient norm";
+
+std::string group_of(const GateContender& contender) {
+  return emit::precision_group(contender.contender.settings);
+}
+
+double relative(double value, double reference) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
+}
+
+// Loss and gradients of one batch at the gate's weights. What a worker did not show is missing.
+struct Step {
+  std::optional<double> loss = {};
+  std::vector<Tensor> gradients = {};  // by ParamId
+};
+
+Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
+  const auto tensor = [&](const std::string& name) {
+    auto read = file.read(name);
+    return read ? std::move(*read) : Tensor{};
+  };
+  Step step;
+  if (const Tensor loss = tensor("loss"); !loss.data.empty()) step.loss = loss.data[0];
+  for (const ir::Parameter& p : job.workload.parameters) step.gradients.push_back(tensor("grad/" + p.name));
+  return step;
+}
+
+// Of all gradients as one vector, over its norm in float32: the norm of the difference, and the difference of
+// the norms.
+struct Apart {
+  double vector = std::numeric_limits<double>::infinity();
+  double norm = std::numeric_limits<double>::infinity();
+};
+
+Apart apart_of_gradients(const GateJob& job, const std::vector<Tensor>& twin,
+                         const std::vector<Tensor>& variant) {
+  double apart = 0, all = 0, own = 0;
+  for (size_t id = 0; id < job.workload.parameters.size(); ++id) {
+    if (!ir::trainable(job.workload.parameters[id])) continue;
+    const Tensor &expected = twin[id], &seen = variant[id];
+    if (seen.data.size() != expected.data.size() || seen.shape != expected.shape || seen.data.empty())
+      return {};
+    for (size_t i = 0; i < expected.data.size(); ++i) {
+      const double d = seen.data[i] - expected.data[i];
+      apart += d * d;
+      all += expected.data[i] * expected.data[i];
+      own += seen.data[i] * seen.data[i];
+    }
+  }
+  all = std::max(all, 1e-300);
+  if (!std::isfinite(apart)) return {};
+  return {std::sqrt(apart / all), relative(std::sqrt(own), std::sqrt(all))};
+}
+
+void add(Parity& parity, const ParityCheck& check) {
+  parity.checks.push_back(check);
+  parity.checks.back().passed = check.error <= check.tolerance;
+  if (parity.checks.back().passed || !parity.diverges_at.empty()) return;
+  parity.diverges_at = check.what;
+  parity.divergence = check.error;
+  parity.explanation = "further from float32 than rounding explains";
+}
+
+// One batch at the gate's weights, without dropout. Nothing where the worker fails, or its file.
+std::optional<Step> take_step(Worker& worker, const GateJob& job, const Reference& reference,
+                              const GateContender& contender, Parity& parity) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".variant.safetensors");
+  Texts ignored;
+  worker.build({.script = contender.script,
+                .weights = reference.weights_file,
+                .data = job.data,
+                .layout = contender.layout,
+                .dropout = !has_dropout(job.workload)},
+               ignored);
+  if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
+  const auto file = tensor::SafetensorsFile::open(out);
+  if (!file) {
+    parity.failure = Failure{"parity", file.error().message, {}};
+    return std::nullopt;
+  }
+  const Step step = step_of(job, *file);
+  std::error_code code;
+  fs::remove(out, code);
+  return step;
+}
+
+// `loss` and `gradients`: the twin's.
+void compare_step(const GateJob& job, const std::string& group, std::optional<double> loss,
+                  const std::vector<Tensor>& gradients, const Step& variant, Parity& parity) {
+  const bool losses = loss && variant.loss;
+  add(parity, {.what = group + kLoss,
+               .tensor = kAgainst,
+               .error = losses ? relative(*variant.loss, *loss) : std::numeric_limits<double>::infinity(),
+               .tolerance = kFarLoss});
+  const Apart apart = apart_of_gradients(job, gradients, variant.gradients);
+  add(parity,
+      {.what = group + kGradients, .tensor = kAgainst, .error = apart.vector, .tolerance = kFarGradients});
+  add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = apart.norm, .tolerance = kFarNorm});
+}
+
+// What the twin itself makes of the gate's weights: as-is it need not be the model of the recipe.
+std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
+                                 const GateContender& contender, Parity& parity) {
+  const GateContender twin = twin_of(contender);
+  WorkerSpec spec = twin.worker;
+  spec.dtype = "float32";
+  const auto worker = Worker::start(spec);
+  worker->import();
+  auto step = take_step(*worker, job, reference, twin, parity);
+  if (!worker->ok()) parity.failure = worker->failure();
+  worker->close();
+  return step;
+}
+
+// The first training steps, as they will be timed but without dropout, which every framework draws anew.
+void compare_steps(Worker& worker, const GateJob& job, const Reference& reference,
+                   const GateContender& contender, Parity& parity) {
+  parity.effective.clear();
+  worker.build({.script = contender.script,
+                .weights = reference.initial_file,
+                .data = job.data,
+                .layout = contender.layout,
+                .dropout = !has_dropout(job.workload)},
+               parity.effective);
+  const auto losses = worker.losses(job.steps);
+  if (!losses) return;
+  parity.losses = losses->losses;
+  parity.first_step_cold_ns = losses->first_ns;
+  ParityCheck worst{.what = group_of(contender) + " losses", .tolerance = kFarLosses};
+  for (size_t k = 0; k < losses->losses.size(); ++k) {
+    const double error = relative(losses->losses[k], reference.losses32[k]);
+    if (!worst.tensor.empty() && error <= worst.error) continue;
+    worst.tensor = fmt::format("loss of step {}", k);
+    worst.error = error;
+  }
+  add(parity, worst);
+  prove_batches(worker, job, reference, parity);
+}
+
+}  // namespace
+
+bool is_variant(const GateContender& contender) { return !contender.twin_script.empty(); }
+
+std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device) {
+  if (!emit::precision_group(contender.settings).ends_with("+tf32") || !device.starts_with("cpu"))
+    return std::nullopt;
+  return Failure{"precision", "there is no TF32 on a CPU", {}};
+}
+
+GateContender twin_of(const GateContender& contender) {
+  if (!is_variant(contender)) return contender;
+  GateContender twin = contender;
+  twin.script = contender.twin_script;
+  twin.layout = contender.twin_layout;
+  twin.worker.options = contender.twin_options;
+  return twin;
+}
+
+void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity) {
+  const auto count = static_cast<int64_t>(reference.batches.size());
+  if (count == 0) return;
+  const auto seen = worker.batches(count, row_shapes(job.workload));
+  if (!seen) return;
+  const ParityCheck check = compare_batches(reference.batches, *seen);
+  parity.checks.push_back(check);
+  if (check.passed) return;
+  // Whatever else differs differs for this reason.
+  parity.explanation =
+      fmt::format("the input pipeline delivers other rows, or in another order, from {} on", check.tensor);
+  if (!parity.diverges_at.empty()) return;
+  parity.diverges_at = check.tensor;
+  parity.divergence = check.error;
+}
+
+void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
+                   Parity& parity) {
+  if (!is_variant(contender) || parity.failure) return;
+  WorkerSpec spec = contender.worker;
+  spec.dtype = "float32";
+  const auto worker = Worker::start(spec);
+  const auto imported = worker->import();
+  const std::string device =
+      imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
+  parity.failure = no_such_precision(contender.contender, device);
+  const bool as_is = job.training.track == ir::Track::kAsIs;
+  std::optional<Step> twin;  // as-is; else it has proven to be the reference
+  if (as_is && !parity.failure) twin = step_of_twin(job, reference, contender, parity);
+  if (!parity.failure) {
+    const auto step = take_step(*worker, job, reference, contender, parity);
+    const std::string group = group_of(contender);
+    if (step && twin) compare_step(job, group, twin->loss, twin->gradients, *step, parity);
+    if (step && !as_is) compare_step(job, group, reference.at.loss, reference.at.gradients, *step, parity);
+    if (worker->ok() && !as_is) compare_steps(*worker, job, reference, contender, parity);
+    if (!worker->ok()) parity.failure = worker->failure();
+  }
+  if (imported) parity.effective.insert(imported->effective.begin(), imported->effective.end());
+  worker->close();
+}
+
+ParityCheck compare_batches(const std::vector<std::string>& expected, const std::vector<std::string>& seen) {
+  ParityCheck check{.what = "batches", .tensor = fmt::format("{} batches", expected.size()), .passed = true};
+  for (size_t k = 0; k < expected.size(); ++k) {
+    if (k < seen.size() && seen[k] == expected[k]) continue;
+    check.tensor = fmt::format("batch {}", k);
+    check.error = std::numeric_limits<double>::infinity();
+    check.passed = false;
+    return check;
+  }
+  return check;
+}
+
+}  // namespace bakeoff

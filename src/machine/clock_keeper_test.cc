@@ -1,0 +1,88 @@
+#include "machine/clock_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace bakeoff {
+namespace {
+
+using ::testing::StartsWith;
+
+// The stand-in for the driver's library writes down what is asked of its two devices.
+class ClockKeeperTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/bakeoff_clocks_XXXXXX";
+    ::close(::mkstemp(name));
+    file_ = name;
+    ::setenv("FAKE_NVML_CLOCKS", name, 1);
+    now("");
+  }
+  void TearDown() override {
+    ::unsetenv("FAKE_NVML_CLOCKS");
+    ::unsetenv("FAKE_NVML");
+    ::unlink(file_.c_str());
+  }
+  static void now(const char* numbers) { ::setenv("FAKE_NVML", numbers, 1); }
+  std::string written() const {
+    std::ifstream file(file_);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  static constexpr const char* kLibrary = BAKEOFF_FAKE_NVML;
+  static constexpr const char* kBoth = "0: 1200 to 1200\n1: 1200 to 1200\n";
+  static constexpr const char* kBack = "0: reset\n1: reset\n";
+  std::string file_;
+};
+
+TEST_F(ClockKeeperTest, LocksEveryDeviceAndGivesThemBack) {
+  {
+    const ClockKeeper keeper(1200, kLibrary);
+    EXPECT_EQ(keeper.words(), "1200 MHz");
+    EXPECT_EQ(written(), kBoth);
+  }
+  EXPECT_EQ(written(), std::string(kBoth) + kBack);
+}
+
+TEST_F(ClockKeeperTest, GivesThemBackWhenItsOwnerIsKilled) {
+  const pid_t owner = ::fork();
+  if (owner == 0) {
+    const ClockKeeper keeper(1200, kLibrary);
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(owner, &status, 0), owner);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  for (int i = 0; i < 1000 && written() != std::string(kBoth) + kBack; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_EQ(written(), std::string(kBoth) + kBack);
+}
+
+TEST_F(ClockKeeperTest, WithoutTheRightNothingIsLockedNorReset) {
+  now("may_lock=4");
+  EXPECT_EQ(ClockKeeper(1200, kLibrary).words(), "not locked: Insufficient Permissions");
+  EXPECT_EQ(written(), "");
+}
+
+TEST_F(ClockKeeperTest, ADeviceThatIsLostIsNamedAndTheOtherLocked) {
+  now("lost=1");
+  EXPECT_EQ(ClockKeeper(900, kLibrary).words(), "900 MHz, but not GPU 1: GPU is lost");
+  EXPECT_EQ(written(), "0: 900 to 900\n0: reset\n");
+}
+
+TEST_F(ClockKeeperTest, WithoutADriverThereIsAReason) {
+  EXPECT_THAT(ClockKeeper(900, "no-such-library.so").words(),
+              StartsWith("not locked: no-such-library.so: cannot open shared object"));
+}
+
+}  // namespace
+}  // namespace bakeoff

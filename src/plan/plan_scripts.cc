@@ -1,0 +1,63 @@
+#include "plan/plan_scripts.h"
+
+#include "emit/all/frameworks.h"
+
+namespace bakeoff {
+
+fs::path twin_of_script(const fs::path& script) {
+  return script.parent_path() / (script.stem().string() + "_float32" + script.extension().string());
+}
+
+std::vector<fs::path> with_twin(const fs::path& script) {
+  std::vector<fs::path> all = {script};
+  if (const fs::path twin = twin_of_script(script); fs::exists(twin)) all.push_back(twin);
+  return all;
+}
+
+fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }
+
+Status link_or_copy(const fs::path& from, const fs::path& to) {
+  std::error_code code;
+  fs::create_hard_link(from, to, code);
+  if (!code) return Done{};
+  TRY(const std::string content, read_file(from));
+  return write_file(to, content);
+}
+
+Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const recipe::Contender& contender,
+                                            const fs::path& folder) {
+  const emit::Framework& framework = *emit::find_framework(contender.framework);
+  auto emitted = [&]() -> Result<emit::Emitted> {
+    CHECK_OK(emit::check_supported(framework, recipe.workload));
+    return framework.emit({recipe.workload, recipe.training, contender.settings, contender.file});
+  }();
+  if (!emitted && contender.script.empty()) {
+    const Error& error = emitted.error();
+    const std::string remedy = error.remedy.empty() ? "" : "; " + error.remedy;
+    return std::optional<Failure>(Failure{"emit", error.message + remedy, {}});
+  }
+  const fs::path script = folder / contender.file;
+  std::string source = emitted ? emitted->source : "";
+  std::string layout = emitted ? emitted->layout_json : "";
+  if (!contender.script.empty()) {
+    TRY(source, read_file(contender.script));
+    if (auto own = read_file(layout_of(contender.script))) layout = *own;
+  }
+  CHECK_OK(write_file(script, source));
+  if (emitted && contender.script.empty()) {
+    for (const auto& [name, text] : emitted->beside) CHECK_OK(write_file(folder / name, text));
+  }
+  if (!layout.empty()) CHECK_OK(write_file(layout_of(script), layout));
+  return std::optional<Failure>();
+}
+
+Result<std::optional<Failure>> write_twin(const recipe::Recipe& recipe, const recipe::Contender& contender,
+                                          const fs::path& folder) {
+  recipe::Contender twin = contender;
+  twin.settings = emit::float32_twin(contender.settings);
+  twin.file = twin_of_script(contender.file).string();
+  if (twin.settings == contender.settings || !contender.script.empty()) return std::optional<Failure>();
+  return write_script(recipe, twin, folder);
+}
+
+}  // namespace bakeoff

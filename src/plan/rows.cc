@@ -1,0 +1,129 @@
+#include "plan/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "emit/all/frameworks.h"
+#include "ir/op_table.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr const char* kSetting = "steps_per_call";
+
+Status check_batch(const recipe::Recipe& recipe, int64_t rows) {
+  if (rows >= recipe.training.batch) return Done{};
+  return Error{
+      .message = fmt::format("a batch of {} rows, but the data has only {}", recipe.training.batch, rows),
+      .where = recipe::where(recipe, "", "batch"),
+      .remedy = fmt::format("set batch to at most {}", rows)};
+}
+
+constexpr int64_t kTestPictures = 10'000;
+
+// "60,000".
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+}  // namespace
+
+int64_t least_batches(const recipe::Recipe& recipe, const recipe::Contender& contender) {
+  const emit::Framework* framework = emit::find_framework(contender.framework);
+  if (framework == nullptr || framework->least_batches == nullptr || !contender.script.empty()) return 1;
+  return framework->least_batches({recipe.workload, recipe.training, contender.settings, contender.file});
+}
+
+int64_t least_rows(const recipe::Recipe& recipe) {
+  int64_t batches = 1;
+  for (const recipe::Contender& c : recipe.contenders) batches = std::max(batches, least_batches(recipe, c));
+  return batches * recipe.training.batch;
+}
+
+Status check_rows(const recipe::Recipe& recipe, int64_t rows) {
+  CHECK_OK(check_batch(recipe, rows));
+  for (const recipe::Contender& contender : recipe.contenders) {
+    const int64_t batches = least_batches(recipe, contender), batch = recipe.training.batch;
+    if (rows / batch >= batches) continue;
+    return Error{.message = fmt::format("{}: a call takes {} batches of {} rows, but the data has only {}",
+                                        contender.id, batches, batch, rows),
+                 .where = recipe::where(recipe, contender, kSetting),
+                 .remedy = fmt::format("set {} to at most {}, or bring more data", kSetting, rows / batch)};
+  }
+  return Done{};
+}
+
+bool has_test_split(const recipe::Recipe& recipe) {
+  return recipe.data.kind == "mnist" || recipe.data.kind == "text";
+}
+
+Result<DataSet> test_split(const recipe::Recipe& recipe, const Progress& progress) {
+  return prepare({.kind = data_kind(recipe.data.kind), .path = recipe.data.path, .split = "test"},
+                 recipe.workload, bakeoff_home() / "data", progress);
+}
+
+Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
+  if (recipe.data.kind == "mnist") return kTestPictures;
+  if (!has_test_split(recipe)) return std::max<int64_t>(rows - least_rows(recipe), 0);
+  TRY(const DataSet test, test_split(recipe, [](const std::string&) {}));
+  return test.rows;
+}
+
+bool has_classes(const ir::Workload& workload) {
+  const ir::Node& loss = workload.nodes.back();
+  if (loss.op != ir::Op::kSoftmaxCrossEntropy || loss.inputs.size() < 2) return false;
+  return workload.is_input(loss.inputs[1]);
+}
+
+Status check_target(const recipe::Recipe& recipe, int64_t rows) {
+  const recipe::Target& target = recipe.target;
+  if (target.accuracy && !has_classes(recipe.workload)) {
+    return Error{
+        .message = fmt::format("workload '{}' has no classes to be accurate about", recipe.workload.name),
+        .where = recipe::where(recipe, "target", "accuracy"),
+        .remedy = "state target.loss instead"};
+  }
+  if (!target.wanted()) return Done{};
+  TRY(const int64_t available, rows_to_hold_out(recipe, rows));
+  if (target.rows <= available) return Done{};
+  return Error{.message = fmt::format("{} rows are to be held out, {} can be", target.rows, available),
+               .where = recipe::where(recipe, "target", "rows"),
+               .remedy = "set target.rows to fewer, or bring more data"};
+}
+
+std::string target_text(const recipe::Target& target) {
+  const std::string what = target.accuracy ? fmt::format("an accuracy of {:g}%", 100 * *target.accuracy)
+                                           : fmt::format("a loss of {:g}", *target.loss);
+  return fmt::format("{} on {} rows that are not trained on", what, target.rows);
+}
+
+int64_t held_rows(const recipe::Recipe& recipe) {
+  if (recipe.fit.rows) return *recipe.fit.rows;
+  return recipe.data.kind == "mnist" ? rows_to_hold_out(recipe, 0).value() : 0;
+}
+
+int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows) {
+  const int64_t held = held_rows(recipe);
+  return std::min(rows, held > 0 ? held : kTrainedSample);
+}
+
+Status check_fit(const recipe::Recipe& recipe, int64_t rows) {
+  if (!recipe.fit.wanted()) return Done{};
+  TRY(const int64_t available, rows_to_hold_out(recipe, rows));
+  if (held_rows(recipe) <= available) return Done{};
+  return Error{.message = fmt::format("{} rows are to be held out, {} can be", held_rows(recipe), available),
+               .where = recipe::where(recipe, "fit", "rows"),
+               .remedy = "set fit.rows to fewer, or bring more data"};
+}
+
+std::string fit_text(const recipe::Recipe& recipe, int64_t rows) {
+  return fmt::format("{} epoch{} of {} rows", recipe.fit.epochs, recipe.fit.epochs == 1 ? "" : "s",
+                     grouped(rows));
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,373 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "base/clock.h"
+#include "emit/all/frameworks.h"
+#include "evidence/groups.h"
+#include "evidence/host_rounds.h"
+#include "evidence/usage.h"
+#include "evidence/warm_up.h"
+#include "proc/interrupt.h"
+#include "race/heat_member.h"
+#include "race/race.h"
+#include "race/sensing.h"
+#include "race/usage_marks.h"
+#include "sample/host_eye.h"
+#include "stats/racing.h"
+#include "tensor/rng.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr double kNsPerSecond = 1e9;
+constexpr double kLongestBlock = 4;  // of a member, in blocks of the leader
+constexpr double kLeastBlock = 1;    // seconds of the leader's block that say something about one step
+
+// Nothing runs; Ctrl-C ends it.
+void pause_for(double seconds) {
+  if (seconds <= 0) return;
+  pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
+  ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
+}
+
+// A heat under way.
+class Heat {
+ public:
+  Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const HeatOptions& options,
+       const Watch& watch, Happening happening)
+      : plan_(plan),
+        lanes_(lanes),
+        options_(options),
+        watch_(watch),
+        now_(std::move(happening)),
+        rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
+        members_(lanes.size()),
+        order_(lanes.size()) {
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
+    now_.done = 0;
+    host_ = plan.host ? plan.host
+                      : sample::machine_eye(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
+    for (size_t i = 0; i < lanes.size(); ++i) {
+      members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
+      members_[i].trial.heat = number;
+      members_[i].trial.confirms = options.confirms;
+      members_[i].audit = options.audit;
+      const auto* framework = emit::find_framework(plan.lanes[lanes[i]].entry.contender.framework);
+      members_[i].nudges = framework == nullptr || !framework->weights_are_constants;
+    }
+    draw_start_order(number);
+  }
+
+  void start() {
+    std::atomic<size_t> next{0};
+    const auto work = [&] {
+      for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
+        Member& member = members_[order_[k]];
+        member.trial.alone = options_.at_once == 1;
+        tell("starting", order_[k]);
+        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
+      }
+    };
+    std::vector<std::thread> beside;
+    for (size_t i = 1; i < options_.at_once; ++i) beside.emplace_back(work);
+    work();
+    for (std::thread& thread : beside) thread.join();
+  }
+
+  void time() {
+    each("first steps of", [&](Member& member) { warm_up(member, sensing_, 1); });
+    drop_the_hopeless();
+    each("warming up", [&](Member& member) {
+      finish_warm_up(member);
+      rehearse(plan_, member);
+      plan_burst(member);  // what others on the machine take makes steps longer, never shorter
+    });
+    int64_t reruns = plan_.recipe.race.host.max_reruns;
+    for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
+      const Stretch seen = run_stretch(plan_.recipe.race.bursts - round);
+      const auto rounds = static_cast<int64_t>(seen.rounds.size());
+      const bool jumped = !seen.rounds.empty() && seen.rounds.back().busy.starts_with(kClockJump);
+      const bool again = !seen.rounds.empty() && !seen.rounds.back().busy.empty() && reruns-- > 0;
+      if (again) now_.total += static_cast<int>(order_.size()) * static_cast<int>(rounds);
+      settle(seen, again, again || jumped);
+      if (!again) round += rounds;
+    }
+  }
+
+  std::vector<Trial> end() {
+    std::vector<Trial> trials;
+    for (Member& member : members_) {
+      const auto goes_on = [&] { return member.worker && member.worker->ok() && !proc::interrupted(); };
+      if (goes_on()) judge_barrier(member);
+      if (goes_on()) take_memory(*member.worker, plan_.sensors, member.trial);
+      if (goes_on()) take_transfer(*member.worker, member.trial);
+      find_warm_up(member.trial, plan_.recipe.margin);
+      if (member.worker && member.worker->ok()) end_member(member);
+    }
+    audit_members();
+    for (Member& member : members_) trials.push_back(std::move(member.trial));
+    return trials;
+  }
+
+ private:
+  // Nobody is timed any more. Those that no heat has audited yet come first; the others in random order.
+  void audit_members() {
+    constexpr double kShare = 0.2;
+    const double heat_s = seconds_since(begin_);
+    const int64_t begin = monotonic_clock().now_ns();
+    tensor::shuffle(order_, rng_);
+    std::stable_partition(order_.begin(), order_.end(),
+                          [&](size_t i) { return !options_.audited.contains(lanes_[i]); });
+    for (const size_t i : order_) {
+      Member& member = members_[i];
+      if (proc::interrupted() || member.shown.empty()) continue;
+      const bool again = options_.audited.contains(lanes_[i]);
+      tell("auditing", i);
+      audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
+            again && seconds_since(begin) > kShare * heat_s);
+    }
+  }
+
+  static constexpr const char* kClockJump = "the clock jumped";
+  // Of a few short steps most is what comes after a pause; a burst planned by them would be as short.
+  static constexpr double kTellingWarmUp = 0.05;  // seconds
+  static constexpr int kWarmUpRuns = 3;
+  static constexpr int64_t kWarmUpGrowth = 16;
+
+  // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
+  // reverses it.
+  void draw_start_order(int number) {
+    tensor::Rng rng(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>((number + 1) / 2));
+    std::vector<uint64_t> keys(plan_.lanes.size());
+    for (uint64_t& key : keys) key = rng.next();
+    std::sort(order_.begin(), order_.end(),
+              [&](size_t a, size_t b) { return keys[lanes_[a]] < keys[lanes_[b]]; });
+    if (number % 2 == 0) std::reverse(order_.begin(), order_.end());
+  }
+
+  // Seconds of what a burst of so long steps takes, all of them.
+  double block_s(double step_s) const {
+    const recipe::Race& race = plan_.recipe.race;
+    return static_cast<double>(race.bursts * stats::burst_steps(step_s, race.burst_seconds, race.bursts, 0)) *
+           step_s;
+  }
+
+  // A step that is not known is no fast one.
+  static double fastest_step_s(const Member& member) {
+    const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
+    if (member.step_s <= 0 || first_s <= 0) return std::max(member.step_s, first_s);
+    return std::min(member.step_s, first_s);
+  }
+
+  void drop_the_hopeless() {
+    double leader_step_s = options_.leader_step_s;
+    for (const Member& member : members_) {
+      if (member.step_s <= 0) continue;
+      if (options_.leader_block_s <= 0) {
+        leader_block_s_ =
+            leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
+      }
+      if (options_.leader_step_s <= 0) {
+        leader_step_s =
+            leader_step_s > 0 ? std::min(leader_step_s, fastest_step_s(member)) : fastest_step_s(member);
+      }
+    }
+    leader_block_s_ = std::max(leader_block_s_, kLeastBlock);
+    for (size_t i = 0; i < members_.size(); ++i) {
+      Member& member = members_[i];
+      if (!member.worker || !member.worker->ok() || options_.timed.contains(lanes_[i])) continue;
+      if (stats::looks_hopeless(fastest_step_s(member), leader_step_s)) look_again(member, leader_step_s);
+    }
+  }
+
+  void plan_burst(Member& member) const {
+    const recipe::Race& race = plan_.recipe.race;
+    member.burst_steps =
+        stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, kLongestBlock * leader_block_s_);
+  }
+
+  // A third step, with the host watched. The first one may have compiled, so that the fastest counts.
+  void look_again(Member& member, double leader_step_s) {
+    const double before_s = fastest_step_s(member);
+    const double used_s = tree_cpu_s(member.sensors.pid) + own_cpu_s();
+    const sample::HostSnapshot before = host_();
+    warm_up(member, sensing_, 1);
+    if (!member.worker->ok()) return;
+    const HostRound seen = host_round(before, host_(), tree_cpu_s(member.sensors.pid) + own_cpu_s() - used_s,
+                                      plan_.recipe.race.host);
+    const double fastest_s = std::min(before_s, fastest_step_s(member));
+    if (!stats::looks_hopeless(fastest_s, leader_step_s)) return;
+    member.trial.behind_leader = fastest_s / leader_step_s;
+    member.trial.dropped = fmt::format(
+        "the fastest of its first 3 steps takes {:.3g} s, {:.3g} times the leader's step of {:.3g} s",
+        fastest_s, member.trial.behind_leader, leader_step_s);
+    member.trial.look_disturbed = seen.busy;
+    if (!was_judged(seen) && plan_.recipe.race.host.max_busy < 1)
+      member.trial.look_disturbed = "it could not be told whether the host was quiet";
+    end_member(member);
+    member.worker.reset();
+  }
+
+  void finish_warm_up(Member& member) {
+    const recipe::Race& race = plan_.recipe.race;
+    const double cap_s = kLongestBlock * leader_block_s_;
+    int64_t steps = race.warmup_steps - 1;
+    if (cap_s > 0 && member.step_s > 0)
+      steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
+    for (int run = 0; run < kWarmUpRuns; ++run) {
+      const double before_s = run > 0 ? member.step_s : std::numeric_limits<double>::infinity();
+      warm_up(member, sensing_, steps);
+      member.step_s = std::min(member.step_s, before_s);
+      plan_burst(member);
+      const bool tells = static_cast<double>(steps) * member.step_s >= kTellingWarmUp ||
+                         member.burst_steps < std::max(kWarmUpGrowth, 4 * steps);
+      if (tells || steps <= 0 || !member.worker->ok() || proc::interrupted()) return;
+      steps *= kWarmUpGrowth;
+    }
+  }
+
+  // Rounds that are judged together: one, or as many short ones as the host's counters need. All of them
+  // have the same numbers but for their own time.
+  struct Stretch {
+    std::vector<HostRound> rounds;
+  };
+
+  // Rounds, `most` of them at most, with the host looked at before and after each.
+  Stretch run_stretch(int64_t most) {
+    for (Member& member : members_) {
+      member.marks = member.trial.step_ns.size();
+      member.bursts = member.trial.bursts.size();
+    }
+    const double own_before_s = own_cpu_s();
+    const sample::HostSnapshot before = host_();
+    sample::HostSnapshot last = before;
+    double cpu_s = 0;
+    std::vector<int64_t> wall_ns;
+    HostRound seen;
+    while (static_cast<int64_t>(wall_ns.size()) < most && !proc::interrupted()) {
+      const std::string jump = run_round(cpu_s);
+      const sample::HostSnapshot after = host_();
+      wall_ns.push_back(after.ns - last.ns);
+      last = after;
+      seen = host_round(before, last, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host);
+      if (!jump.empty()) seen.busy = jump;
+      if (!seen.busy.empty() || seconds_between(before, last) >= sample::kLeastWall) break;
+    }
+    const double short_of_s = sample::kLeastWall - seconds_between(before, last);
+    if (seen.busy.empty() && short_of_s > 0 && !proc::interrupted()) {
+      pause_for(short_of_s + 1e-3);
+      const sample::HostSnapshot after = host_();
+      seen = host_round(before, after, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host,
+                        seconds_between(last, after));
+    }
+    Stretch stretch;
+    seen.stretch = ++stretches_;
+    for (const int64_t ns : wall_ns) {
+      seen.wall_ns = ns;
+      stretch.rounds.push_back(seen);
+    }
+    return stretch;
+  }
+
+  static double seconds_between(const sample::HostSnapshot& before, const sample::HostSnapshot& after) {
+    return static_cast<double>(after.ns - before.ns) / kNsPerSecond;
+  }
+
+  // Of this process: its threads look at the host and at the workers' sensors.
+  static double own_cpu_s() {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kNsPerSecond;
+  }
+
+  // One burst of everybody; adds their processor time. In words a clock that jumped.
+  std::string run_round(double& cpu_s) {
+    tensor::shuffle(order_, rng_);
+    for (Member& member : members_) member.cpu_ns = member.jump_ns = 0;
+    each("timing", [&](Member& member) {
+      pause_for(plan_.recipe.race.cooldown_seconds);
+      run_burst(plan_, member, sensing_);
+    });
+    std::string jump;
+    for (const Member& member : members_) {
+      cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
+      if (member.jump_ns == 0) continue;
+      jump = fmt::format("{}: a burst claims {:.3f} s more than went by", kClockJump,
+                         static_cast<double>(member.jump_ns) / kNsPerSecond);
+    }
+    return jump;
+  }
+
+  // Records a stretch; all its bursts together are void, or count.
+  void settle(const Stretch& stretch, bool again, bool is_void) {
+    for (Member& member : members_) {
+      Trial& trial = member.trial;
+      for (size_t i = member.bursts; i < trial.bursts.size(); ++i) {  // the rounds that it had a part in
+        trial.rounds.push_back(stretch.rounds[i - member.bursts]);
+        trial.rounds.back().rerun = again;
+      }
+      if (!is_void) continue;
+      trial.void_bursts.insert(trial.void_bursts.end(),
+                               trial.bursts.begin() + static_cast<long>(member.bursts), trial.bursts.end());
+      trial.bursts.resize(member.bursts);
+      trial.step_ns.resize(member.marks);
+    }
+  }
+
+  template <typename Act>
+  void each(const std::string& what, Act act) {
+    for (const size_t i : order_) {
+      if (proc::interrupted() || !members_[i].worker || !members_[i].worker->ok()) continue;
+      tell(what, i);
+      act(members_[i]);
+    }
+  }
+
+  void tell(const std::string& what, size_t member) {
+    const std::lock_guard lock(telling_);
+    Happening here = now_;
+    here.elapsed_s += seconds_since(begin_);
+    if (here.left_s) here.left_s = std::max(0.0, *here.left_s - seconds_since(begin_));
+    here.detail = what + " " + members_[member].trial.contender;
+    watch_(here);
+    ++now_.done;
+  }
+
+  const Plan& plan_;
+  const std::vector<size_t>& lanes_;
+  const HeatOptions options_;
+  double leader_block_s_ = options_.leader_block_s;
+  const Watch& watch_;
+  Happening now_;
+  Sensing sensing_{
+      {.root = plan_.sensors, .sample_ms = plan_.recipe.race.sample_ms, .gpu_library = plan_.gpu_library}};
+  std::mutex telling_;
+  tensor::Rng rng_;
+  std::vector<Member> members_;
+  std::vector<size_t> order_;
+  int64_t stretches_ = 0;  // judged so far
+  sample::HostEye host_;
+  int64_t begin_ = monotonic_clock().now_ns();
+};
+
+}  // namespace
+
+std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat,
+                            const HeatOptions& options, const Watch& watch, Happening happening) {
+  Heat running(plan, lanes, heat, options, watch, std::move(happening));
+  running.start();
+  running.time();
+  return running.end();
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,334 @@
+#include "race/race.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/clock.h"
+#include "evidence/groups.h"
+#include "evidence/host_rounds.h"
+#include "evidence/machine_use.h"
+#include "machine/host.h"
+#include "plan/lane.h"
+#include "proc/interrupt.h"
+#include "records/machine_report.h"
+#include "roofline/measure.h"
+#include "sample/machine_limits.h"
+#include "stats/racing.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr size_t kLoneHeats = 3;
+constexpr int kMostLooks =
+    4;  // at one that looks hopeless beside a noisy host; then it is timed like anybody
+constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
+
+// Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
+bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before,
+                       const std::vector<Parity>& parities) {
+  const auto same = [&](const auto& record) { return record.contender == trial.contender; };
+  const auto proof = std::find_if(parities.begin(), parities.end(), same);
+  return std::none_of(before.begin(), before.end(), same) &&
+         (proof == parities.end() || proof->first_step_cold_ns == 0);
+}
+
+}  // namespace
+
+std::vector<size_t> eligible(const Plan& plan, const std::vector<Parity>& parities) {
+  std::vector<size_t> lanes;
+  for (size_t i = 0; i < plan.lanes.size(); ++i) {
+    if (plan.lanes[i].failure) continue;
+    const auto proof = std::find_if(parities.begin(), parities.end(), [&](const Parity& p) {
+      return p.contender == plan.manifest.contenders[i].id;
+    });
+    if (proof == parities.end() || proof->failure) continue;
+    if (plan.recipe.training.track == ir::Track::kAsIs || proof->passed()) lanes.push_back(i);
+  }
+  return lanes;
+}
+
+std::vector<size_t> left_after_the_race(const Plan& plan, const std::vector<Parity>& parities,
+                                        const std::vector<Trial>& trials) {
+  std::vector<size_t> lanes = eligible(plan, parities);
+  const std::set<std::string> out = failed_in(trials);
+  std::erase_if(lanes, [&](size_t lane) { return out.contains(plan.manifest.contenders[lane].id); });
+  return lanes;
+}
+
+Status check_budget(const recipe::Recipe& recipe) {
+  const size_t k = recipe.contenders.size();
+  if (k < 2) return Done{};
+  const int64_t least = least_heats(recipe.alpha, k);
+  if (recipe.budget.heats < least) {
+    return Error{.message = fmt::format(
+                     "budget.heats = {} cannot decide anything between {} contenders at alpha = {:g}",
+                     recipe.budget.heats, k, recipe.alpha),
+                 .where = recipe::where(recipe, "budget", "heats"),
+                 .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
+  }
+  // The bursts alone; starting the workers comes on top.
+  const double minutes = static_cast<double>(least) * static_cast<double>(recipe.race.bursts) *
+                         recipe.race.burst_seconds * static_cast<double>(k) / 60;
+  if (recipe.budget.minutes < minutes) {
+    return Error{
+        .message =
+            fmt::format("budget.minutes = {:g} cannot decide: {} heats of {} contenders time bursts for "
+                        "{:.1f} minutes",
+                        recipe.budget.minutes, least, k, minutes),
+        .where = recipe::where(recipe, "budget", "minutes"),
+        .remedy = fmt::format("allow more than {:.1f} minutes, or shorten race.bursts or race.burst_seconds",
+                              minutes)};
+  }
+  return Done{};
+}
+
+namespace {
+
+// What no trial of this run can break: one that does is stored as invalid, and its contender is out.
+std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
+  std::string ignored;  // why limits are not used: the report says it
+  const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+  const auto peak = run_peak(plan.directory.path(), plan.manifest.host);
+  return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
+                   machine ? &*machine : nullptr, peak ? &*peak : nullptr);
+}
+
+// A limit of FLOP/s is always in force: a run without a machine report that can serve measures the peak of
+// the CPUs that it races on.
+Status measure_peak_of_run(const Plan& plan) {
+  std::string ignored;
+  const std::filesystem::path& run = plan.directory.path();
+  const auto machine = machine_of_run(run, plan.manifest.host, ignored);
+  if ((machine && machine->disturbed.empty()) || run_peak(run, plan.manifest.host)) return Done{};
+  std::set<int> cpus;
+  for (const Lane& lane : plan.lanes)
+    cpus.insert(lane.entry.worker.cpus.begin(), lane.entry.worker.cpus.end());
+  const bool everywhere = std::any_of(plan.lanes.begin(), plan.lanes.end(),
+                                      [](const Lane& lane) { return lane.entry.worker.cpus.empty(); });
+  if (cpus.empty() || everywhere) {
+    for (const int cpu : sample::allowed_cpus()) cpus.insert(cpu);
+  }
+  const std::vector<int> over(cpus.begin(), cpus.end());
+  return keep_run_peak(run, plan.manifest.host,
+                       plan.measure_peak
+                           ? plan.measure_peak(over)
+                           : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
+}
+
+// The race of one group of contenders (evidence/groups.h), between two heats.
+class Course {
+ public:
+  // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time;
+  // `later_s`: that of the groups after it.
+  Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
+         double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
+      : plan_(plan),
+        audit_(audit),
+        parities_(parities),
+        bounds_(bounds_in(plan, parities)),
+        lanes_(group.members),
+        alpha_(group.alpha),
+        seconds_(seconds),
+        later_s_(later_s),
+        taking_part_(eligible(plan, parities).size()) {
+    for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
+    std::set<int> heats;
+    for (const Trial& trial : mark_broken(trials, bounds_)) {
+      last_number_ = std::max(last_number_, trial.heat);
+      if (std::find(entrants_.begin(), entrants_.end(), trial.contender) == entrants_.end()) continue;
+      heats.insert(trial.heat);
+      trials_.push_back(trial);
+    }
+    heat_ = static_cast<int>(heats.size());
+  }
+
+  // Trials of heats that were run.
+  std::vector<Trial> take_fresh() { return std::move(fresh_); }
+
+  Status run(const Watch& watch) {
+    while (!proc::interrupted() && heat_ < plan_.recipe.budget.heats) {
+      TRY(const stats::Heat next, decide());
+      // Out of time when most of another heat would lie beyond the budget.
+      const bool late = seconds_since(begin_) + last_heat_s_ / 2 > seconds_;
+      if (next.members.empty() || (heat_ > 0 && late)) break;
+      CHECK_OK(run_one(next, watch));
+    }
+    return Done{};
+  }
+
+ private:
+  // The policy's word on the records as they are.
+  Result<stats::Heat> decide() {
+    TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
+    stats::RacingOptions options = racing_options(plan_.recipe, trials_, entrants_);
+    options.ranking.alpha = alpha_;
+    if (const int64_t memory = sample::available_memory_bytes(); memory > 0)
+      options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
+    state_ = stats::race_state(table, options.ranking);
+    known_ = entrants_of(trials_, parities_, entrants_, plan_.recipe.margin);
+    stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
+      // Everything is decided, but too few rounds tell whether the host was quiet.
+      options.confirm_heats = confirmed_heats(trials_) + 1;
+      next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
+    }
+    if (next.members.empty()) next.members = lone_member();
+    return next;
+  }
+
+  // Nobody to compare with: one contender is left, and has not run often enough to have a time of its own.
+  std::vector<size_t> lone_member() const {
+    std::vector<size_t> left;
+    for (size_t i = 0; i < known_.size(); ++i) {
+      if (!known_[i].out) left.push_back(i);
+    }
+    if (left.size() != 1) return {};
+    return times_of(entrants_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
+  }
+
+  std::vector<double> times_of(const std::string& id) const { return heat_times_ms(trials_, id); }
+
+  double leader_block_s() const {
+    if (!state_.leader) return 0;
+    double seconds = 0;
+    for (const Trial& trial : trials_) {
+      if (trial.contender != entrants_[*state_.leader] || !heat_value(trial)) continue;
+      seconds = 0;
+      for (const Burst& burst : trial.bursts) seconds += static_cast<double>(burst.ns) / 1e9;
+    }
+    return seconds;
+  }
+
+  double leader_step_s() const {
+    return state_.leader ? stats::median(times_of(entrants_[*state_.leader])) / 1e3 : 0;
+  }
+
+  // Heats that ended at a contender's first steps.
+  int looks_at(const std::string& id) const {
+    return static_cast<int>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.contender == id && !trial.dropped.empty();
+    }));
+  }
+
+  // Starting is mostly importing and compiling on one core: members start two at a time, except where some
+  // contender runs for the first time, whose start-up is to be known.
+  size_t starts_at_once(const std::vector<size_t>& members) const {
+    const auto ran = [&](size_t m) {
+      return std::any_of(trials_.begin(), trials_.end(),
+                         [&](const Trial& t) { return t.contender == entrants_[m] && t.alone; });
+    };
+    return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
+  }
+
+  // Seconds until the last group's race ends at the latest. Nothing where only heats are limited and none has
+  // run yet.
+  std::optional<double> time_left() const {
+    const recipe::Budget& budget = plan_.recipe.budget;
+    if (!budget.unlimited_time()) return std::max(0.0, seconds_ + later_s_ - seconds_since(begin_));
+    if (last_heat_s_ == 0) return std::nullopt;
+    return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
+  }
+
+  Happening happening(const stats::Heat& next) const {
+    const auto out = static_cast<int>(
+        std::count_if(known_.begin(), known_.end(), [](const stats::Entrant& e) { return e.out; }));
+    Happening now{.stage = next.phase == stats::Phase::kConfirm ? "confirmation" : "race",
+                  .heat = heat_,
+                  .elapsed_s = seconds_since(begin_),
+                  .survivors = static_cast<int>(entrants_.size() - state_.eliminated.size()) - out,
+                  .contenders = static_cast<int>(plan_.lanes.size()),
+                  .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
+    now.left_s = time_left();
+    if (state_.leader) {
+      now.leader = entrants_[*state_.leader];
+      now.leader_ms = stats::median(times_of(now.leader));
+    }
+    return now;
+  }
+
+  Status run_one(const stats::Heat& next, const Watch& watch) {
+    ++heat_;
+    std::vector<size_t> members;
+    std::set<size_t> timed, audited;
+    for (const size_t m : next.members) {
+      members.push_back(lanes_[m]);
+      const bool seen = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& t) {
+        return t.contender == entrants_[m] && !t.audits.empty();
+      });
+      if (seen) audited.insert(lanes_[m]);
+      if (!times_of(entrants_[m]).empty() || looks_at(entrants_[m]) >= kMostLooks) timed.insert(lanes_[m]);
+    }
+    const int64_t begin = monotonic_clock().now_ns();
+    std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
+                                        {.at_once = starts_at_once(next.members),
+                                         .confirms = next.phase == stats::Phase::kConfirm,
+                                         .leader_block_s = leader_block_s(),
+                                         .leader_step_s = leader_step_s(),
+                                         .timed = timed,
+                                         .audit = audit_,
+                                         .audited = audited},
+                                        watch, happening(next));
+    last_heat_s_ = seconds_since(begin);
+    if (proc::interrupted()) return Done{};  // a heat cut short is void
+    for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
+      trial.cold = first_of_its_kind(trial, trials_, parities_);
+      CHECK_OK(plan_.directory.append(trial));
+      fresh_.push_back(trial);
+      trials_.push_back(std::move(trial));
+    }
+    return Done{};
+  }
+
+  const Plan& plan_;
+  const AuditGround* audit_;
+  const std::vector<Parity>& parities_;
+  std::map<std::string, TrialBounds> bounds_;
+  std::vector<size_t> lanes_;
+  std::vector<std::string> entrants_;  // ids; the policy's indices are positions in these two
+  std::vector<Trial> trials_;
+  stats::Race state_;
+  std::vector<stats::Entrant> known_;
+  double alpha_ = 0, seconds_ = 0, later_s_ = 0;
+  size_t taking_part_ = 0;  // in all groups
+  std::vector<Trial> fresh_;
+  int heat_ = 0;         // of this group
+  int last_number_ = 0;  // of the run's last heat
+  double last_heat_s_ = 0;
+  int64_t begin_ = monotonic_clock().now_ns();
+};
+
+}  // namespace
+
+Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
+            const Watch& watch) {
+  CHECK_OK(measure_peak_of_run(plan));
+  std::vector<Group> groups =
+      groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
+  double left_s = plan.recipe.budget.minutes * 60;
+  size_t left = 0;
+  for (const Group& group : groups) left += group.members.size();
+  std::optional<AuditGround> audit;
+  if (can_audit(plan.gate.workload, plan.gate.training)) {
+    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
+                                 plan.directory.scripts() / "weights.safetensors"));
+  }
+  for (const Group& group : groups) {
+    // Time by heads; what a group leaves over is the later ones'.
+    const double seconds =
+        left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
+    const int64_t begin = monotonic_clock().now_ns();
+    Course course(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
+    CHECK_OK(course.run(watch));
+    if (proc::interrupted()) break;
+    for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));
+    left_s = std::max(0.0, left_s - seconds_since(begin));
+    left -= group.members.size();
+  }
+  return Done{};
+}
+
+}  // namespace bakeoff

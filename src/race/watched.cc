@@ -1,0 +1,21 @@
+#include "race/watched.h"
+
+#include <algorithm>
+
+#include "evidence/host_rounds.h"
+#include "race/usage_marks.h"
+#include "sample/host_eye.h"
+
+namespace bakeoff {
+
+HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
+                  const std::function<void()>& act) {
+  const sample::HostEye look = plan.host ? plan.host : sample::machine_eye(cpus, plan.sensors);
+  const sample::HostSnapshot before = look();
+  const double used = tree_cpu_s(pid);
+  act();
+  const double own = std::max(0.0, tree_cpu_s(pid) - used);
+  return host_round(before, look(), own, plan.recipe.race.host);
+}
+
+}  // namespace bakeoff

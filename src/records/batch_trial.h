@@ -1,0 +1,17 @@
+#pragma once
+
+// The record of one process at one batch, a line of batches.jsonl (study/batches/batch_search.h).
+
+#include <cstdint>
+
+#include "records/trial.h"
+
+namespace bakeoff {
+
+struct BatchTrial {
+  int64_t batch = 0;
+  Trial trial = {};  // heat: the number of the process, from 1
+  bool operator==(const BatchTrial&) const = default;
+};
+
+}  // namespace bakeoff

@@ -1,0 +1,305 @@
+#include "records/records.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/files.h"
+#include "base/testing.h"
+
+namespace bakeoff {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TestFolder;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Every field differs from its default, so that a field that is not written, or not read, shows.
+Trial full_trial() {
+  return {.contender = "torch[compile=default]",
+          .heat = 7,
+          .started = "2026-11-21T08:00:00Z",
+          .failure = Failure{"run", "exit code 1", "line 1\nline \"2\"\n"},
+          .invalid = "the loss became nan",
+          .start_ns = 1,
+          .import_ns = 2,
+          .build_ns = 3,
+          .first_step_ns = int64_t{1} << 60,
+          .cold = true,
+          .transfer = Transfer{"data", 7, 8},
+          .warmup_ns = 5,
+          .bursts = {{100, 2, 7, 1}, {int64_t{9007199254740993}, 3}},
+          .step_ns = {49, 51},
+          .warmup_step_ns = {60, 50},
+          .warmup_bursts = 1,
+          .steadiness = "not steady",
+          .drift = 0.125,
+          .rounds = {{1000, {{"steal", 0.5}}, {{"cpu pressure", "no such file"}}, "stolen", true},
+                     {.wall_ns = 9}},
+          .void_bursts = {{200, 2}},
+          .last_loss = 0.1 + 0.2,
+          .user_s = 1.25,
+          .system_s = 1e-300,
+          .peak_rss_bytes = int64_t{5} << 30,
+          .involuntary_switches = 12,
+          .effective = {{"threads", "2"}},
+          .versions = {{"torch", "2.13.0+cpu"}, {"ünïcode", "✓"}}};
+}
+
+Parity full_parity() {
+  return {.contender = "jax",
+          .failure = Failure{"import", "no module", "Traceback"},
+          .checks = {{"float64 loss", "loss", 1e-17, 1e-10, true}, {"gradients", "grad/w", 2, 1e-8, false}},
+          .diverges_at = "grad/w",
+          .divergence = 2,
+          .explanation = "matches: epsilon inside the root",
+          .losses = {2.302585092994046, 2.1},
+          .first_step_cold_ns = 44,
+          .effective = {{"device", "cpu"}},
+          .versions = {{"jax", "0.10.2"}}};
+}
+
+Manifest full_manifest() {
+  Manifest m;
+  m.bakeoff_version = "0.1.0";
+  m.started = "2026-11-21T08:00:00Z";
+  m.recipe_name = "mnist_cnn";
+  m.recipe_file = "/r/mnist_cnn.toml";
+  m.recipe_text = "batch = 32\n\"quoted\" \\ \t\n";
+  m.workload_text = "workload w() {}";
+  m.weights_sha256 = "ab";
+  m.text_sha256 = {{"/texts/book.txt", "cd"}};
+  m.data_description = "MNIST";
+  m.host = {
+      .name = "h", .kernel = "k", .cpu = "c", .os = "o", .cpus = 2, .memory_bytes = 3, .more = {{"a", "b"}}};
+  m.contenders = {{"torch",
+                   "torch",
+                   "torch",
+                   {{"compile", "off"}},
+                   "train_torch.py",
+                   "/home/me/mine.py",
+                   {{"threads", "1"}},
+                   {{"threads", "1"}},
+                   22'000'000'000,
+                   "g++ 12.2.0"},
+                  {"jax", "jax", "jax", {}, "train_jax.py", ""}};
+  m.not_started = {{}, {"emit", "jax has no op pad", ""}};
+  m.referee_losses = {2.3, 2.2};
+  m.fairness = {.frameworks = {"torch", "jax"}, .lines = {{"eps", {"1e-8", "1e-7"}, true}}};
+  m.worker_environment = {{"OMP_NUM_THREADS", "2"}};
+  m.controls = {{"allocator", "tuned"}};
+  m.calibration = {{"measured", "today"}};
+  m.notes = {"pinning is refused"};
+  return m;
+}
+
+TEST(Records, EveryFieldSurvivesTheJson) {
+  const auto trial = trial_from_json(to_json(full_trial()), "t");
+  ASSERT_TRUE(trial) << trial.error().text();
+  EXPECT_EQ(*trial, full_trial());
+  const auto parity = parity_from_json(to_json(full_parity()), "p");
+  ASSERT_TRUE(parity) << parity.error().text();
+  EXPECT_EQ(*parity, full_parity());
+  const auto manifest = manifest_from_json(to_json(full_manifest()), "m");
+  ASSERT_TRUE(manifest) << manifest.error().text();
+  EXPECT_EQ(*manifest, full_manifest());
+}
+
+TEST(Records, WhatIsAbsentStaysAbsent) {
+  const Trial trial{.contender = "torch"};
+  EXPECT_EQ(trial_from_json(to_json(trial), "t").value(), trial);
+  const Parity parity{.contender = "torch"};
+  EXPECT_EQ(parity_from_json(to_json(parity), "p").value(), parity);
+  EXPECT_EQ(manifest_from_json(to_json(Manifest{}), "m").value(), Manifest{});
+}
+
+TEST(Records, FieldsThatAnotherWriterDidNotKnowKeepTheirDefault) {
+  const auto trial = trial_from_json(R"({"contender": "torch", "heat": 2, "colour": "red"})", "t");
+  ASSERT_TRUE(trial) << trial.error().text();
+  EXPECT_EQ(*trial, (Trial{.contender = "torch", .heat = 2}));
+}
+
+TEST(Records, OneRecordIsOneLine) {
+  EXPECT_EQ(to_json(full_trial()).find('\n'), std::string::npos);
+  EXPECT_EQ(to_json(full_parity()).find('\n'), std::string::npos);
+}
+
+TEST(Records, NumbersThatAreNotFiniteDoNotDamageTheFile) {
+  Trial trial = full_trial();
+  for (const double loss : {kNan, kInfinity, -kInfinity}) {
+    trial.last_loss = loss;
+    const auto back = trial_from_json(to_json(trial), "t");
+    ASSERT_TRUE(back) << back.error().text();
+    EXPECT_EQ(back->last_loss, std::nullopt);
+    EXPECT_EQ(back->invalid, trial.invalid) << "the reason must survive";
+  }
+  Parity parity = full_parity();
+  parity.losses = {1, kNan, kInfinity};
+  parity.checks[0].error = kInfinity;
+  parity.divergence = kNan;
+  const auto back = parity_from_json(to_json(parity), "p");
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->losses, (std::vector<double>{1, 1e308, 1e308}));
+  EXPECT_EQ(back->checks[0].error, 1e308);
+  EXPECT_EQ(back->divergence, 1e308);
+  EXPECT_FALSE(back->passed());
+  Manifest manifest = full_manifest();
+  manifest.referee_losses = {2.3, kNan, kInfinity};
+  const auto diverged = manifest_from_json(to_json(manifest), "m");
+  ASSERT_TRUE(diverged) << diverged.error().text();
+  EXPECT_EQ(diverged->referee_losses, (std::vector<double>{2.3, 1e308, 1e308}));
+}
+
+TEST(Records, BytesThatAreNoUtf8AreReplaced) {
+  Trial trial = full_trial();
+  trial.failure->log_tail = "ok \xff\xfe end";
+  const auto back = trial_from_json(to_json(trial), "t");
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_THAT(back->failure->log_tail, HasSubstr("ok "));
+  EXPECT_THAT(back->failure->log_tail, HasSubstr(" end"));
+}
+
+TEST(Records, ForeignVersionIsRefusedWithTheRemedy) {
+  Manifest manifest = full_manifest();
+  manifest.version = kRecordVersion + 1;
+  const auto refused = manifest_from_json(to_json(manifest), "run.json");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().where, "run.json");
+  EXPECT_THAT(refused.error().message, HasSubstr("record version 2, this program reads 1"));
+  EXPECT_THAT(refused.error().remedy, HasSubstr("0.1.0"));
+}
+
+TEST(Records, WhatIsNoRecordIsRefused) {
+  for (const char* text : {"", "[]", "3", "{", "{}", R"({"heat": 1})", R"({"contender": 3})",
+                           R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})"}) {
+    const auto trial = trial_from_json(text, "trials.jsonl:4");
+    ASSERT_FALSE(trial) << text;
+    EXPECT_EQ(trial.error().where, "trials.jsonl:4");
+    EXPECT_NE(trial.error().remedy, "");
+  }
+  EXPECT_FALSE(manifest_from_json("{}", "run.json"));
+  Manifest unequal = full_manifest();
+  unequal.not_started.pop_back();
+  EXPECT_FALSE(manifest_from_json(to_json(unequal), "run.json"));
+}
+
+TEST(RunDirectory, KeepsRecordsInOrder) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run");
+  ASSERT_TRUE(run) << run.error().text();
+  EXPECT_TRUE(fs::is_directory(run->scripts()));
+  EXPECT_TRUE(fs::is_directory(run->logs()));
+  EXPECT_FALSE(RunDirectory::open(folder / "run")) << "no run.json yet";
+  ASSERT_TRUE(run->write(full_manifest()));
+  const auto again = RunDirectory::open(folder / "run");
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->manifest().value(), full_manifest());
+  EXPECT_TRUE(again->trials()->empty());
+  EXPECT_TRUE(again->parities()->empty());
+  std::vector<Trial> trials;
+  for (int heat = 1; heat <= 3; ++heat) {
+    trials.push_back(full_trial());
+    trials.back().heat = heat;
+    ASSERT_TRUE(again->append(trials.back()));
+  }
+  ASSERT_TRUE(again->append(full_parity()));
+  EXPECT_EQ(run->trials().value(), trials);
+  EXPECT_EQ(run->parities().value(), std::vector<Parity>{full_parity()});
+}
+
+TEST(RunDirectory, ATornLastLineIsIgnoredAndRepairedByTheNextRecord) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run").value();
+  const fs::path file = folder / "run/trials.jsonl";
+  const std::string whole = to_json(full_trial());
+  for (size_t cut : {size_t{1}, whole.size() / 2, whole.size()}) {  // the last: all but the end of line
+    ASSERT_TRUE(write_file(file, whole + "\n" + whole.substr(0, cut)));
+    EXPECT_EQ(run.trials().value().size(), 1u) << cut;
+    ASSERT_TRUE(run.append(full_trial()));
+    EXPECT_EQ(read_file(file).value(), whole + "\n" + whole + "\n") << cut;
+    EXPECT_EQ(run.trials().value(), (std::vector<Trial>{full_trial(), full_trial()}));
+  }
+  ASSERT_TRUE(write_file(file, whole.substr(0, 10)));  // torn in the very first line
+  EXPECT_TRUE(run.trials().value().empty());
+  ASSERT_TRUE(run.append(full_trial()));
+  EXPECT_EQ(read_file(file).value(), whole + "\n");
+}
+
+TEST(RunDirectory, DamageInTheMiddleIsAnErrorNamingFileAndLine) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run").value();
+  const std::string whole = to_json(full_trial()) + "\n";
+  for (const std::string damage : {"{\"contender\": \"a\n", "\n", "garbage\n", "{\"heat\": 3}\n"}) {
+    ASSERT_TRUE(write_file(folder / "run/trials.jsonl", whole + damage + whole));
+    const auto trials = run.trials();
+    ASSERT_FALSE(trials) << damage;
+    EXPECT_EQ(trials.error().where, (folder / "run/trials.jsonl").string() + ":2");
+  }
+}
+
+TEST(RunDirectory, RefusesAFolderThatHoldsSomething) {
+  const TestFolder folder;
+  ASSERT_TRUE(write_file(folder / "full/thesis.tex", "precious"));
+  const auto refused = RunDirectory::create(folder / "full");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), HasSubstr("already holds something"));
+  EXPECT_THAT(refused.error().remedy, HasSubstr("--resume"));
+  EXPECT_EQ(read_file(folder / "full/thesis.tex").value(), "precious");
+  ASSERT_TRUE(make_folder(folder / "empty"));
+  EXPECT_TRUE(RunDirectory::create(folder / "empty"));
+}
+
+TEST(RunDirectory, OpenSaysWhatIsMissing) {
+  const auto none = RunDirectory::open("/no/such/run");
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message, HasSubstr("it has no run.json"));
+}
+
+TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run").value();
+  const auto lock_in_child = [&] {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const Status locked = run.lock();
+      ::_exit(locked                                                                       ? 0
+              : locked.error().message.find("another run is writing") != std::string::npos ? 1
+                                                                                           : 2);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(lock_in_child(), 0) << "free";
+  ASSERT_TRUE(run.lock()) << "free again: its holder is gone";
+  EXPECT_EQ(lock_in_child(), 1);
+}
+
+TEST(RunDirectory, AFolderThatCannotBeWrittenIsAnError) {
+  const TestFolder folder;
+  ASSERT_TRUE(write_file(folder / "file", "x"));
+  const auto below_a_file = RunDirectory::create(folder / "file/run");
+  ASSERT_FALSE(below_a_file);
+  EXPECT_THAT(below_a_file.error().text(), HasSubstr("file/run"));
+  EXPECT_FALSE(RunDirectory::create(folder / "file")) << "a file, not a folder";
+  const auto run = RunDirectory::create(folder / "run").value();
+  fs::remove_all(folder / "run");
+  const Status lock = run.lock();
+  ASSERT_FALSE(lock);
+  EXPECT_THAT(lock.error().message, HasSubstr("cannot write into"));
+  EXPECT_FALSE(run.append(full_trial()));
+  if (::geteuid() == 0) return;  // permissions do not bind root
+  ASSERT_TRUE(make_folder(folder / "locked"));
+  fs::permissions(folder / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_FALSE(RunDirectory::create(folder / "locked"));
+  fs::permissions(folder / "locked", fs::perms::owner_all);
+}
+
+}  // namespace
+}  // namespace bakeoff

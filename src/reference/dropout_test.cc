@@ -1,0 +1,146 @@
+#include "reference/dropout.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "data/inputs.h"
+#include "ir/text.h"
+#include "plan/lane.h"
+#include "plan/testing.h"
+#include "reference/reference.h"
+#include "tensor/rng.h"
+
+namespace bakeoff {
+namespace {
+
+using testing::TestFolder;
+
+constexpr int64_t kBatch = 20;
+
+ir::Workload network(double first, double second) {
+  const auto text = fmt::format(R"(workload drop(x: f32[N,20], y: i32[N]) {{
+  h1 = linear(x; weight=fc1.weight[32,20], bias=fc1.bias[32])
+  h2 = relu(h1)
+  h3 = dropout(h2) rate={}
+  h4 = linear(h3; weight=fc2.weight[24,32], bias=fc2.bias[24])
+  h5 = tanh(h4)
+  h6 = dropout(h5) rate={}
+  logits = linear(h6; weight=fc3.weight[5,24], bias=fc3.bias[5])
+  loss = softmax_cross_entropy(logits, y) reduction=mean
+}}
+)",
+                                first, second);
+  auto workload = ir::parse(text);
+  EXPECT_TRUE(workload) << (workload ? "" : workload.error().text());
+  return std::move(*workload);
+}
+
+class GateDropoutTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    job_.workload = network(0.3, 0.5);
+    job_.training.batch = kBatch;
+    job_.rows = 40;
+    job_.data = folder_ / "data.safetensors";
+    job_.folder = folder_.path();
+    ASSERT_TRUE(testing::write_random_data(job_.workload, job_.rows, 3, job_.data));
+    auto reference = make_reference(job_);
+    ASSERT_TRUE(reference) << reference.error().text();
+    reference_ = std::move(*reference);
+    ASSERT_TRUE(has_dropout(job_.workload));
+    ASSERT_FALSE(reference_.dropout.data.empty());
+  }
+
+  // The referee as a contender that runs `workload` with masks of its own.
+  DropoutSteps referee(const ir::Workload& workload, uint64_t seed) {
+    return [this, &workload, seed, step = uint64_t{0}](int64_t count) mutable -> Result<DropoutStep> {
+      TRY(const auto inputs, read_inputs(workload, reference_.dropout.data, 1, 0, count));
+      TRY(auto e, referee::evaluate(workload, reference_.weights, inputs,
+                                    {.dropout = referee::DropoutMasks{.seed = seed, .step = step++}}));
+      return DropoutStep{std::move(e.prediction), e.loss, std::move(e.gradients)};
+    };
+  }
+  ParityCheck compare(const DropoutSteps& steps) {
+    explanation_.clear();
+    const auto check = compare_dropout(job_, reference_.dropout, steps, explanation_);
+    EXPECT_TRUE(check) << check.error().text();
+    return *check;
+  }
+  // A right contender whose steps are changed before they are looked at.
+  ParityCheck changed(const std::function<void(DropoutStep&, int64_t count)>& change) {
+    return compare([&, steps = referee(job_.workload, 77)](int64_t count) mutable -> Result<DropoutStep> {
+      TRY(auto step, steps(count));
+      change(step, count);
+      return step;
+    });
+  }
+
+  TestFolder folder_;
+  GateJob job_;
+  Reference reference_;
+  std::string explanation_;
+};
+
+TEST_F(GateDropoutTest, OtherMasksOfTheRecipeAreNeverRefused) {
+  double largest = 0;
+  for (uint64_t seed = 1000; seed < 1040; ++seed) {
+    const ParityCheck check = compare(referee(job_.workload, seed));
+    EXPECT_TRUE(check.passed) << "seed " << seed << ": " << check.tensor << " " << check.error;
+    largest = std::max(largest, check.error / check.tolerance);
+  }
+  EXPECT_GT(largest, 0.2) << "what is compared is random";
+  EXPECT_LT(largest, 0.85) << "far from the limit";
+}
+
+TEST_F(GateDropoutTest, OtherRatesAreRefused) {
+  for (const auto& [first, second] :
+       {std::pair{0.0, 0.5}, {0.3, 0.0}, {0.2, 0.5}, {0.4, 0.5}, {0.3, 0.45}, {0.5, 0.3}, {0.3, 0.55}}) {
+    const auto other = network(first, second);
+    const ParityCheck check = compare(referee(other, 5));
+    EXPECT_FALSE(check.passed) << first << " and " << second << ": " << check.tensor << " " << check.error;
+    EXPECT_NE(explanation_, "");
+  }
+}
+
+TEST_F(GateDropoutTest, MasksThatRepeatAreRefused) {
+  const auto other = job_.workload;
+  auto one = referee(other, 5)(kBatch);
+  ASSERT_TRUE(one);
+  const ParityCheck check = changed([&](DropoutStep& step, int64_t count) {
+    if (count == kBatch) step = *one;
+  });
+  EXPECT_FALSE(check.passed);
+  EXPECT_EQ(explanation_, "two training steps drew the same masks");
+}
+
+TEST_F(GateDropoutTest, ALossDividedByAFixedBatchSizeChangesNothingOfSingleRows) {
+  const ParityCheck check = changed([&](DropoutStep& step, int64_t count) {
+    if (count > 1) return;
+    step.loss /= kBatch;
+    for (auto& g : step.gradients) {
+      for (double& x : g.data) x /= kBatch;
+    }
+  });
+  EXPECT_TRUE(check.passed) << check.tensor;
+}
+
+TEST_F(GateDropoutTest, AStepThatTakesNoSingleRowIsJudgedByWholeBatches) {
+  auto steps = referee(job_.workload, 9);
+  const ParityCheck check = compare([&](int64_t count) -> Result<DropoutStep> {
+    if (count == 1) return Error{"a batch of 20 is needed"};
+    return steps(count);
+  });
+  EXPECT_TRUE(check.passed) << check.tensor;
+}
+
+TEST_F(GateDropoutTest, WhatIsNoNumberIsRefused) {
+  EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.loss = std::nan(""); }).passed);
+  EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.gradients[0].data[3] = std::nan(""); }).passed);
+  EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.gradients[0] = {}; }).passed);
+  EXPECT_FALSE(changed([](DropoutStep& step, int64_t) { step.prediction.shape = {20, 5, 1}; }).passed);
+}
+
+}  // namespace
+}  // namespace bakeoff

@@ -1,0 +1,118 @@
+// What the gate holds everybody against: the referee's own numbers, and the files that contenders start from.
+
+#include "reference/reference.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/files.h"
+#include "data/batch_hashes.h"
+#include "data/inputs.h"
+#include "ir/cost.h"
+#include "plan/weights.h"
+#include "referee/init.h"
+#include "referee/optimizer.h"
+#include "referee/train.h"
+#include "reference/rounding.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+using tensor::Tensor;
+
+// Every parameter's distance from where rounding alone would have taken it.
+std::vector<double> apart(const referee::Weights& a, const referee::Weights& b) {
+  std::vector<double> all;
+  for (size_t p = 0; p < a.size(); ++p) all.push_back(sum_apart(a[p], b[p]));
+  return all;
+}
+
+// A training by the referee in float64, and how far rounding alone would have taken it.
+struct Path {
+  std::vector<double> losses = {};
+  referee::Weights after = {};
+  std::vector<double> noise = {};
+};
+
+Result<Path> follow(const GateJob& job, const referee::Weights& from,
+                    std::span<const referee::Inputs> batches, const referee::Evaluation& first,
+                    const GradientNoise& noise, bool single) {
+  NoisyTwin twin(job.training.optimizer, from, noise, single);
+  const auto watch = [&](size_t, const referee::Evaluation& e) { twin.step(e.gradients); };
+  TRY(auto run,
+      referee::train(job.workload, job.training.optimizer, from, batches, {.first = &first, .watch = watch}));
+  Path path{.losses = std::move(run.losses), .after = std::move(run.weights)};
+  path.noise = apart(path.after, twin.weights());
+  return path;
+}
+
+// How far rounding every value on the way to float32 moves prediction and gradients, with every ReLU that lies
+// on an edge open, and closed: an honest framework is on some of their sides.
+Status note_rounding(const GateJob& job, const referee::Weights& initial, Reference& r) {
+  r.rounding.gradients.assign(initial.size(), 0);
+  for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed}) {
+    TRY(const auto rounded,
+        referee::evaluate(job.workload, initial, r.batch, {.round_to_float32 = true, .edges = edges}));
+    r.rounding.prediction =
+        std::max(r.rounding.prediction, tensor::relative_distance(rounded.prediction, r.at32.prediction));
+    for (size_t p = 0; p < rounded.gradients.size(); ++p) {
+      const auto& exact = r.at32.gradients[p];
+      if (!exact.data.empty())
+        r.rounding.gradients[p] =
+            std::max(r.rounding.gradients[p], tensor::relative_distance(rounded.gradients[p], exact));
+    }
+  }
+  return Done{};
+}
+
+// As many as in float32 where they are cheap.
+int64_t steps_in_float64(const GateJob& job) {
+  const auto cost = ir::step_cost(job.workload, job.training);
+  const bool cheap = cost && cost->flops() * job.steps <= kCheapFlops64;
+  return cheap ? std::max(job.steps, kSteps64) : kSteps64;
+}
+
+}  // namespace
+
+Result<Reference> make_reference(const GateJob& job) {
+  Reference r;
+  r.weights_file = job.folder / "gate_weights.safetensors";
+  r.gradients_file = job.folder / "gate_gradients.safetensors";
+  r.initial_file = job.folder / "gate_initial.safetensors";
+  TRY(r.initial, write_initial_weights(job.workload, job.training.seed, r.initial_file));
+  TRY(r.weights,
+      rounded(job.workload, referee::perturbed(job.workload, r.initial, job.training.seed), r.weights_file));
+  TRY(const auto batches,
+      read_batches(job.workload, job.training, job.data, job.rows, std::max(job.steps, kSteps64)));
+  r.batch = batches[0];
+  const bool predicts = job.training.predicts();
+  TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch,
+                              {.train = !predicts, .gradients = !predicts, .activations = true}));
+  if (predicts) {
+    TRY(auto at32, referee::evaluate(job.workload, r.initial, r.batch, {.train = false, .gradients = false}));
+    r.prediction32 = std::move(at32.prediction);
+    return r;
+  }
+  CHECK_OK(write_parameters(job.workload, r.at.gradients, tensor::DType::kF64, true, r.gradients_file));
+  r.updated = r.weights;
+  auto state = referee::initial_state(r.weights);
+  referee::step(job.training.optimizer, r.at.gradients, state, r.updated);
+  if (job.training.track == ir::Track::kAsIs) return r;
+  const std::span<const referee::Inputs> all(batches);
+  TRY(Path path64,
+      follow(job, r.weights, all.first(static_cast<size_t>(steps_in_float64(job))), r.at, kNoise64, false));
+  r.losses64 = std::move(path64.losses), r.after64 = std::move(path64.after);
+  r.noise64 = std::move(path64.noise);
+  TRY(r.at32, referee::evaluate(job.workload, r.initial, r.batch));
+  CHECK_OK(note_rounding(job, r.initial, r));
+  TRY(Path path32, follow(job, r.initial, all.first(static_cast<size_t>(job.steps)), r.at32, kNoise32, true));
+  r.losses32 = std::move(path32.losses), r.after32 = std::move(path32.after);
+  r.noise32 = std::move(path32.noise);
+  TRY(r.dropout, draw_dropout(job, r.weights));
+  TRY(r.batches, batch_hashes(job.workload, job.training, job.data, job.rows,
+                              batches_to_compare(job.workload, job.training, job.rows)));
+  return r;
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,53 @@
+#pragma once
+
+// How far rounding alone moves parameters. Optimizers that divide by a root of squares (RMSprop, Adam) turn
+// the rounding of a gradient near zero into a whole step, so no single number limits all of them: the
+// optimizer is run a second time on gradients that are off by a rounding error, and what comes out sets the
+// limit.
+
+#include <cstdint>
+
+#include "ir/training.h"
+#include "referee/evaluate.h"
+#include "referee/optimizer.h"
+
+namespace bakeoff {
+
+// The rounding error of a gradient's element g, as a random sign times
+// of_element |g| + of_tensor (root mean square of its tensor) + of_model (norm of the largest gradient / root
+// of the tensor's elements).
+struct GradientNoise {
+  double of_element = 0, of_tensor = 0, of_model = 0;
+};
+
+inline constexpr GradientNoise kNoise64 = {1e-13, 4e-16, 4e-16};
+inline constexpr GradientNoise kNoise32 = {3e-7, 1e-6, 3e-8};
+
+// Follows a training with gradients that carry this noise.
+class NoisyTwin {
+ public:
+  // `single`: parameters are rounded to float32 after each update.
+  NoisyTwin(const ir::Optimizer& optimizer, referee::Weights weights, const GradientNoise& noise, bool single)
+      : optimizer_(optimizer),
+        noise_(noise),
+        single_(single),
+        state_(referee::initial_state(weights)),
+        weights_(std::move(weights)) {}
+
+  void step(const referee::Weights& gradients);
+  const referee::Weights& weights() const { return weights_; }
+
+ private:
+  const ir::Optimizer& optimizer_;
+  GradientNoise noise_;
+  bool single_;
+  referee::OptimizerState state_;
+  referee::Weights weights_;
+  uint64_t steps_ = 0;
+};
+
+// Sum of absolute differences, and of the absolute values of b - from; infinite where shapes differ or an
+// element is no number.
+double sum_apart(const tensor::Tensor& a, const tensor::Tensor& b);
+
+}  // namespace bakeoff

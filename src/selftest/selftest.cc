@@ -1,0 +1,258 @@
+#include "selftest/selftest.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "proc/interrupt.h"
+#include "race/race.h"
+#include "selftest/selftest_scripts.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr int kEvery[] = {50, 20, 10};  // 2%, 5%, 10%
+constexpr double kPlantedShare = 0.6;   // of the time, at most
+constexpr std::string_view kBursts = "bursts = 6\nburst_seconds = 0.5\n";
+constexpr std::string_view kShortBursts = "bursts = 4\nburst_seconds = 0.25\n";
+
+// A contender of the self-test: the emitted script and what is done to it.
+struct Variant {
+  std::string name;
+  std::string source;
+};
+
+constexpr std::string_view kLibTorch = "libtorch";
+constexpr std::string_view kKeras = "keras-";
+
+// "keras-jax": Keras on its JAX backend, which lives in the environment of JAX; LibTorch lives in torch's.
+std::string environment_of(const std::string& framework) {
+  if (framework == kLibTorch) return "torch";
+  return framework.starts_with(kKeras) ? framework.substr(kKeras.size()) : framework;
+}
+
+std::string extension_of(const std::string& framework) { return framework == kLibTorch ? ".cc" : ".py"; }
+
+// Whether the loop over steps is in the script, so that work can be planted in it.
+bool has_own_loop(const std::string& framework) {
+  return framework != kLibTorch && !framework.starts_with("keras");
+}
+
+// As a recipe says it.
+std::string contender_keys(const std::string& framework) {
+  if (framework.starts_with(kKeras))
+    return fmt::format("framework = \"keras\", backend = \"{}\"", environment_of(framework));
+  return fmt::format("framework = \"{}\"", framework);
+}
+
+std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants,
+                        std::string_view bursts = kBursts) {
+  std::string rows;
+  for (const Variant& v : variants)
+    rows += fmt::format("  {{ {}, script = \"{}{}\" }},\n", contender_keys(framework), v.name,
+                        extension_of(framework));
+  if (variants.empty()) rows = fmt::format("  {{ {} }},\n", contender_keys(framework));
+  return fmt::format(
+      "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
+      "contenders = [\n{}]\n"
+      "[data]\nsamples = 1024\n[optimizer]\nkind = \"sgd\"\nlr = 0.01\n"
+      "[race]\nthreads = 1\nwarmup_steps = 40\n{}allocator = \"tuned\"\n"
+      "stage_seconds = 120\n",
+      kSelfTestMargin, kSelfTestAlpha, rows, bursts);
+}
+
+Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& file, const std::string& text) {
+  CHECK_OK(write_file(folder / file, text));
+  return recipe::load(folder / file);
+}
+
+// The script as it is emitted for everybody, and its layout, empty where it has none.
+struct Emitted {
+  std::string source;
+  std::string layout;
+};
+Result<Emitted> emit(const fs::path& folder, const std::string& framework, const Progress& progress) {
+  CHECK_OK(write_file(folder / "selftest.ir", selftest_workload()));
+  TRY(const auto recipe, load_recipe(folder, "emit_" + framework + ".toml", recipe_text(framework, {})));
+  const fs::path to = folder / ("emitted_" + framework);
+  CHECK_OK(write_scripts(recipe, to, progress));
+  const fs::path script = to / recipe.contenders[0].file;
+  Emitted emitted;
+  TRY(emitted.source, read_file(script));
+  const fs::path layout = fs::path(script).replace_extension(".layout.json");
+  if (fs::exists(layout)) {
+    TRY(emitted.layout, read_file(layout));
+  }
+  return emitted;
+}
+
+// A plan of these variants, in its own run directory.
+Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std::string& framework,
+                     const std::vector<Variant>& variants, const std::string& layout,
+                     const Interpreters& interpreters, const Progress& progress,
+                     std::string_view bursts = kBursts) {
+  for (const Variant& v : variants) {
+    CHECK_OK(write_file(folder / (v.name + extension_of(framework)), v.source));
+    if (!layout.empty()) CHECK_OK(write_file(folder / (v.name + ".layout.json"), layout));
+  }
+  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants, bursts)));
+  TRY(Plan plan, make_plan(recipe, folder / name, interpreters, progress));
+  for (const Lane& lane : plan.lanes) {
+    if (lane.failure) return Error{.message = framework + ": " + lane.failure->reason};
+  }
+  return plan;
+}
+
+std::string outcome_of(const Trial& trial) {
+  if (trial.invalid) return *trial.invalid;
+  return trial.failure ? trial.failure->stage + ": " + trial.failure->reason : "";
+}
+
+// One heat of an honest jax and of two that do not wait.
+Status try_barriers(const fs::path& folder, const Interpreters& interpreters, const Progress& progress,
+                    const Watch& watch, SelfTestEvidence& evidence, std::vector<Trial>& trials) {
+  const auto jax = interpreters.find("jax");
+  if (jax == interpreters.end() || !jax->second.why_not.empty()) {
+    evidence.no_barriers = "jax, which dispatches asynchronously on a CPU too, is not installed";
+    return Done{};
+  }
+  TRY(const Emitted jax_script, emit(folder, "jax", progress));
+  const std::string& source = jax_script.source;
+  const std::vector<Variant> variants = {{"jax_honest", source},
+                                         {"jax_read_late", without_barrier(source, true)},
+                                         {"jax_never_read", without_barrier(source, false)}};
+  TRY(const Plan plan,
+      plan_of(folder, "barrier", "jax", variants, jax_script.layout, interpreters, progress));
+  const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, {.at_once = 2}, watch, {.stage = "race"});
+  if (proc::interrupted()) return Done{};
+  const char* const what[] = {"jax as emitted", "jax, waited for after the clock was read",
+                              "jax, never waited for"};
+  for (size_t i = 0; i < heat.size(); ++i) evidence.barriers.push_back({what[i], i > 0, outcome_of(heat[i])});
+  trials.insert(trials.end(), heat.begin(), heat.end());
+  return Done{};
+}
+
+Result<std::string> choose_framework(const std::string& wanted, const Interpreters& interpreters) {
+  for (const std::string& name : kSelfTestFrameworks) {
+    if (!wanted.empty() && wanted != name) continue;
+    const auto found = interpreters.find(environment_of(name));
+    if (found != interpreters.end() && found->second.why_not.empty()) return name;
+    if (wanted.empty()) continue;
+    return Error{.message = fmt::format("there is no environment for {}", name),
+                 .remedy = "create it: bakeoff env create " + environment_of(name)};
+  }
+  return Error{.message = "no framework is installed that can be raced against itself",
+               .remedy = "create one: bakeoff env create torch"};
+}
+
+// Member 0 is the reference, member 1 its twin, the others are planted.
+class Duel {
+ public:
+  Duel(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
+       SelfTestEvidence& evidence)
+      : plan_(plan), options_(options), begin_(begin), watch_(watch), evidence_(evidence) {}
+
+  // Blocks until time is up.
+  Status run(std::vector<Trial>& trials) {
+    for (int heat = 1; !proc::interrupted() && left_s() > last_s_ / 2; ++heat) {
+      const std::vector<size_t> members = next_members();
+      const int64_t begin = monotonic_clock().now_ns();
+      const auto fresh = run_heat(plan_, members, heat, {.at_once = 2}, watch_,
+                                  {.stage = "race",
+                                   .heat = heat,
+                                   .elapsed_s = seconds_since(begin_),
+                                   .left_s = std::max(0.0, left_s()),
+                                   .contenders = static_cast<int>(plan_.lanes.size())});
+      last_s_ = seconds_since(begin);
+      if (proc::interrupted()) break;
+      CHECK_OK(take(members, fresh));
+      trials.insert(trials.end(), fresh.begin(), fresh.end());
+    }
+    return Done{};
+  }
+
+ private:
+  double left_s() const { return options_.minutes * 60 - seconds_since(begin_); }
+
+  std::vector<size_t> next_members() const {
+    std::vector<size_t> members = {0, 1};
+    if (left_s() < (1 - kPlantedShare) * options_.minutes * 60) return members;
+    for (size_t i = 0; i < evidence_.planted.size(); ++i) {
+      if (!pairs_to_decide(evidence_.planted[i].d, kSelfTestAlpha)) members.push_back(2 + i);
+    }
+    return members;
+  }
+
+  Status take(const std::vector<size_t>& members, const std::vector<Trial>& fresh) {
+    for (const Trial& trial : fresh) {
+      if (const std::string fault = outcome_of(trial); !fault.empty())
+        return Error{.message = fmt::format("{} cannot be raced: {}", trial.contender, fault)};
+    }
+    const auto reference = heat_value(fresh[0]);
+    if (!reference) return Done{};
+    for (size_t m = 1; m < fresh.size(); ++m) {
+      const auto value = heat_value(fresh[m]);
+      if (!value) continue;
+      (members[m] == 1 ? evidence_.identical : evidence_.planted[members[m] - 2].d)
+          .push_back(*value - *reference);
+    }
+    if (options_.record.empty()) return Done{};
+    return append_line(options_.record, block_line(fresh[0], fresh[1]));
+  }
+
+  const Plan& plan_;
+  const SelfTestOptions& options_;
+  int64_t begin_;
+  const Watch& watch_;
+  SelfTestEvidence& evidence_;
+  double last_s_ = 0;
+};
+
+}  // namespace
+
+std::string block_line(const Trial& a, const Trial& b) {
+  nlohmann::ordered_json line;
+  for (const auto& [key, trial] : {std::pair{"a", &a}, {"b", &b}}) {
+    line[key] = nlohmann::ordered_json::array();
+    for (const int64_t ns : trial->step_ns) line[key].push_back(static_cast<double>(ns) / 1e6);
+    if (!trial->step_ns.empty()) continue;
+    for (const Burst& burst : trial->bursts) line[key].push_back(burst.ms_per_step());
+  }
+  for (const auto& [key, trial] : {std::pair{"a_bursts", &a}, {"b_bursts", &b}}) {
+    line[key] = nlohmann::ordered_json::array();
+    for (size_t i = static_cast<size_t>(trial->warmup_bursts); i < trial->bursts.size(); ++i)
+      line[key].push_back(trial->bursts[i].ms_per_step());
+  }
+  return line.dump();
+}
+
+Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpreters& interpreters,
+                                  const Progress& progress, const Watch& watch) {
+  const int64_t begin = monotonic_clock().now_ns();
+  SelfTestEvidence evidence;
+  TRY(evidence.framework, choose_framework(options.framework, interpreters));
+  CHECK_OK(make_folder(options.folder));
+  std::vector<Trial> trials;
+  if (options.identical_only)
+    evidence.no_barriers = "nothing but identical contenders was asked for";
+  else
+    CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
+  TRY(const Emitted emitted, emit(options.folder, evidence.framework, progress));
+  std::vector<Variant> variants = {{"reference", emitted.source}, {"twin", emitted.source}};
+  for (const int every : kEvery) {
+    if (options.identical_only || !has_own_loop(evidence.framework)) break;
+    TRY(std::string planted, with_repeated_steps(evidence.framework, emitted.source, every));
+    variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
+    evidence.planted.push_back({.every = every});
+  }
+  TRY(const Plan plan, plan_of(options.folder, "duel", evidence.framework, variants, emitted.layout,
+                               interpreters, progress, options.identical_only ? kShortBursts : kBursts));
+  CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
+  evidence.host = tally(trials);
+  return evidence;
+}
+
+}  // namespace bakeoff

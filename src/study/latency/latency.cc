@@ -1,0 +1,236 @@
+#include "study/latency/latency.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "base/clock.h"
+#include "base/files.h"
+#include "evidence/evidence.h"
+#include "evidence/invariants.h"
+#include "plan/lane.h"
+#include "proc/interrupt.h"
+#include "race/race.h"
+#include "race/watched.h"
+#include "records/controls.h"
+#include "tensor/rng.h"
+#include "worker/grants.h"
+
+namespace bakeoff {
+namespace {
+
+// Longer than its arrivals take, and it is cut off: the queue grows.
+constexpr double kPatience = 1.25;
+constexpr double kPatienceSeconds = 1;
+// Of a shorter burst a good part may be what comes after a pause: cold caches, threads that wake, others.
+constexpr int64_t kTellingBurst = 100'000'000;  // ns
+
+}  // namespace
+
+double fastest_step_ms(const std::vector<Trial>& trials, const std::string& contender) {
+  double fastest = 0;
+  for (const Trial& trial : trials) {
+    if (trial.contender != contender || !heat_value(trial) || !had_the_processors(trial)) continue;
+    for (const Burst& burst : trial.bursts) {
+      if (burst.ns < kTellingBurst) continue;
+      fastest = fastest > 0 ? std::min(fastest, burst.ms_per_step()) : burst.ms_per_step();
+    }
+  }
+  return fastest;
+}
+
+namespace {
+
+// Arrivals as the worker reads them.
+Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals) {
+  const auto* bytes = reinterpret_cast<const char*>(arrivals.data());
+  return write_file(file, std::string_view(bytes, arrivals.size() * sizeof(int64_t)));
+}
+
+// One process, in every mode that is not recorded yet.
+class Sitting {
+ public:
+  Sitting(const Plan& plan, const GateContender& entry, int round, double step_ms)
+      : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
+
+  // Records in the order of `rates`; fewer after Ctrl-C.
+  std::vector<LatencyTrial> serve(const std::vector<double>& rates) {
+    start();
+    std::vector<LatencyTrial> trials;
+    for (const double rate : rates) {
+      LatencyTrial trial{.contender = entry_.contender.id,
+                         .round = round_,
+                         .rate = rate,
+                         .started = utc_now(),
+                         .step_ms = step_ms_,
+                         .effective = effective_};
+      if (worker_->ok()) measure(trial);
+      if (!worker_->ok()) trial.failure = worker_->failure();
+      if (proc::interrupted()) break;
+      trials.push_back(std::move(trial));
+    }
+    worker_->close();
+    return trials;
+  }
+
+ private:
+  fs::path file(const char* what) const {
+    return plan_.directory.logs() /
+           fmt::format("{}.latency{}.{}", entry_.script.stem().string(), round_, what);
+  }
+
+  void start() {
+    WorkerSpec spec = entry_.worker;
+    spec.log_file = file("log");
+    worker_ = Worker::start(spec);
+    if (const auto imported = worker_->import()) effective_ = imported->effective;
+    effective_.merge(observe(worker_->pid()));
+    const bool as_is = plan_.recipe.training.track == ir::Track::kAsIs;
+    worker_->build({.script = entry_.script,
+                    .weights = as_is ? fs::path() : plan_.directory.scripts() / "weights.safetensors",
+                    .data = plan_.gate.data,
+                    .layout = entry_.layout,
+                    .predict = true},
+                   effective_);
+    worker_->run(1, "first step");
+    worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), "warmup");
+    // The first requests after a burst are no requests like others.
+    serve_once({}, std::max<int64_t>(1, latency_.requests / 20), latency_.seconds / 10);
+  }
+
+  std::optional<Served> serve_once(const fs::path& arrivals, int64_t requests, double limit_s) {
+    auto served = worker_->serve(arrivals, requests, limit_s, file("times"));
+    std::error_code ignored;
+    fs::remove(file("times"), ignored);
+    return served;
+  }
+
+  void measure(LatencyTrial& trial) {
+    int64_t requests = latency_.requests;
+    double limit_s = latency_.seconds;
+    fs::path arrivals;
+    if (!trial.single_stream()) {
+      requests = planned_requests(latency_, trial.rate);
+      trial.arrival_ns = poisson_arrivals(trial.rate, requests, seed_of(trial));
+      limit_s = kPatience * static_cast<double>(trial.arrival_ns.back()) / 1e9 + kPatienceSeconds;
+      arrivals = file("arrivals");
+      if (const auto written = write_arrivals(arrivals, trial.arrival_ns); !written) {
+        trial.failure = Failure{"serve", written.error().text(), {}};
+        return;
+      }
+    }
+    std::optional<Served> served;
+    trial.host = watched(plan_, entry_.worker.cpus, worker_->pid(),
+                         [&] { served = serve_once(arrivals, requests, limit_s); });
+    std::error_code ignored;
+    fs::remove(arrivals, ignored);
+    if (!served) return;
+    trial.start_ns = std::move(served->start_ns);
+    trial.end_ns = std::move(served->end_ns);
+    trial.ns = served->ns;
+    trial.went_by_ns = served->went_by_ns;
+  }
+
+  // The same for every contender of a round.
+  uint64_t seed_of(const LatencyTrial& trial) const {
+    return tensor::mix(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>(round_)) ^
+           tensor::hash(fmt::format("{}", trial.rate));
+  }
+
+  const Plan& plan_;
+  const recipe::Latency& latency_;
+  const GateContender& entry_;
+  const int round_;
+  const double step_ms_;
+  std::unique_ptr<Worker> worker_;
+  Texts effective_;
+};
+
+// What there is to do, and what is done of it.
+class Schedule {
+ public:
+  Schedule(const Plan& plan, std::vector<LatencyTrial> done) : plan_(plan), done_(std::move(done)) {
+    rates_ = {0};
+    rates_.insert(rates_.end(), plan.recipe.latency.arrivals_per_second.begin(),
+                  plan.recipe.latency.arrivals_per_second.end());
+  }
+
+  std::vector<double> left(const std::string& contender, int round) const {
+    std::vector<double> left;
+    for (const double rate : rates_) {
+      if (std::none_of(done_.begin(), done_.end(), [&](const LatencyTrial& t) {
+            return t.contender == contender && t.round == round && t.rate == rate;
+          }))
+        left.push_back(rate);
+    }
+    return left;
+  }
+  bool failed(const std::string& contender) const {
+    return std::any_of(done_.begin(), done_.end(),
+                       [&](const LatencyTrial& t) { return t.contender == contender && t.failure; });
+  }
+  Status add(LatencyTrial trial) {
+    CHECK_OK(plan_.directory.append(trial));
+    done_.push_back(std::move(trial));
+    return Done{};
+  }
+
+ private:
+  const Plan& plan_;
+  std::vector<LatencyTrial> done_;
+  std::vector<double> rates_;
+};
+
+}  // namespace
+
+std::vector<int64_t> poisson_arrivals(double per_s, int64_t requests, uint64_t seed) {
+  tensor::Rng rng(seed, "arrivals");
+  std::vector<int64_t> moments;
+  double s = 0;
+  for (int64_t i = 0; i < requests; ++i) {
+    s -= std::log1p(-rng.uniform()) / per_s;
+    moments.push_back(std::llround(s * 1e9));
+  }
+  return moments;
+}
+
+int64_t planned_requests(const recipe::Latency& latency, double per_s) {
+  return std::min(latency.requests, static_cast<int64_t>(per_s * latency.seconds));
+}
+
+Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
+                         const std::vector<Trial>& trials, const Watch& watch) {
+  const recipe::Latency& latency = plan.recipe.latency;
+  if (!latency.wanted()) return Done{};
+  TRY(auto known, plan.directory.latencies());
+  Schedule schedule(plan, std::move(known));
+  const std::vector<size_t> lanes = left_after_the_race(plan, parities, trials);
+  const int64_t begin = monotonic_clock().now_ns();
+  Happening now{.stage = "latency",
+                .total = static_cast<int>(lanes.size()) * static_cast<int>(latency.processes),
+                .contenders = static_cast<int>(plan.lanes.size())};
+  for (int round = 1; round <= latency.processes; ++round) {
+    tensor::Rng rng(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(round), "latency");
+    std::vector<size_t> order = lanes;
+    tensor::shuffle(order, rng);
+    for (const size_t lane : order) {
+      const GateContender& entry = plan.lanes[lane].entry;
+      const std::string& id = entry.contender.id;
+      now.detail = fmt::format("process {} of {} of {}", round, latency.processes, id);
+      now.elapsed_s = seconds_since(begin);
+      watch(now);
+      ++now.done;
+      const std::vector<double> rates = schedule.left(id, round);
+      if (rates.empty() || schedule.failed(id)) continue;
+      for (LatencyTrial& trial : Sitting(plan, entry, round, fastest_step_ms(trials, id)).serve(rates))
+        CHECK_OK(schedule.add(std::move(trial)));
+      if (proc::interrupted()) return Done{};
+    }
+  }
+  return Done{};
+}
+
+}  // namespace bakeoff

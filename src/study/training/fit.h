@@ -1,0 +1,38 @@
+#pragma once
+
+// Whole trainings beside the race: so many epochs in one process, by the contender's own pipeline on the real
+// data, and what they come to: seconds, the loss of rows that were trained on, loss and accuracy of rows that
+// were not. What published tables state, and step times alone do not show: the first step's compilation,
+// every epoch's first batch, and whether the training is worth its time.
+//
+// A training whose answers break a rule that the race's trials are held against is a failure with the rule.
+//
+// Weights, order of the rows and the one judge are those of study/training/training_ground.h. A training cannot go on in
+// another process: after an interruption the one that was under way begins again, those before it stand.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "plan/plan.h"
+#include "records/fit_trial.h"
+#include "records/watch.h"
+
+namespace bakeoff {
+
+// Steps of the next stretch: what is left of an epoch, but no more than a quarter of the stage's deadline
+// takes. One where nothing is known (step_s = 0).
+int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_s, double stage_seconds);
+
+// Median milliseconds of a step over a contender's sound trials; empty: it was not timed.
+std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender);
+
+// Trains whatever fit.jsonl does not hold yet, if the recipe asks for it; says beforehand how long that will
+// take by the race's step times. Appends to fit.jsonl; returns when all is done or Ctrl-C came.
+Status fit(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
+           const Progress& progress, const Watch& watch);
+
+}  // namespace bakeoff

@@ -1,0 +1,158 @@
+#include "study/training/fit_rows.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "evidence/host_rounds.h"
+#include "stats/trimmed.h"
+
+namespace bakeoff {
+namespace {
+
+constexpr double kNoNumber = 1e300;  // stands in records for what JSON cannot hold
+
+std::optional<SeedRange> range_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  for (const double value : values) {
+    if (!(std::abs(value) < kNoNumber)) return std::nullopt;
+  }
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  return SeedRange{*least, stats::median(values), *most};
+}
+
+// One contender's trainings, summed up.
+class Sum {
+ public:
+  Sum(const recipe::Fit& asked, const FitScale& scale)
+      : asked_(asked),
+        of_epoch_(static_cast<double>(std::max<int64_t>(scale.rows / std::max<int64_t>(scale.batch, 1), 1))) {
+  }
+
+  void add(const FitTrial& trial) {
+    if (trial.failure || !trial.on_trained || trial.on_trained->steps == 0) {
+      if (trial.failure) failure_ = trial.failure->stage + ": " + trial.failure->reason;
+      return;
+    }
+    const double steps = static_cast<double>(trial.on_trained->steps);
+    const double share = wanted() / steps;  // a little below 1 where a framework did more steps than asked
+    if (steps != wanted()) overdone_ = trial.on_trained->steps;
+    seconds_.push_back(static_cast<double>(trial.on_trained->ns) / 1e9 * share);
+    start_up_.push_back(static_cast<double>(trial.start_up_ns) / 1e9);
+    loss_.push_back(trial.on_trained->loss);
+    const TargetLook& judged = trial.on_held ? *trial.on_held : *trial.on_trained;
+    if (trial.on_held) held_loss_.push_back(judged.loss);
+    accuracy_.push_back(judged.accuracy);
+    add_stretches(trial, share);
+    rounds_.insert(rounds_.end(), trial.rounds.begin(), trial.rounds.end());
+  }
+
+  FitRow row(const FitEntrant& entrant, bool classes) const {
+    FitRow row{.contender = entrant.contender, .group = entrant.group};
+    std::vector<std::string> notes;
+    if (!failure_.empty()) notes.push_back(failure_);
+    row.seeds = static_cast<int>(seconds_.size());
+    if (row.seeds > 0) {
+      row.seconds = range_of(seconds_).value_or(SeedRange{});
+      row.epoch_s = stats::median(epoch_s_);
+      row.start_up_s = stats::median(start_up_);
+      if (wait_s_.size() == seconds_.size()) row.wait_s = stats::median(wait_s_);
+      if (entrant.step_ms) row.over_steps = row.seconds.median / (*entrant.step_ms / 1e3 * wanted());
+      row.loss = range_of(loss_);
+      row.held_loss = range_of(held_loss_);
+      if (classes) row.accuracy = range_of(accuracy_);
+      if (!row.loss) notes.push_back("its loss is no number any more");
+      if (overdone_ > 0)
+        notes.push_back(
+            fmt::format("it did {} steps, as it runs several at once; the seconds are those of {:.0f}",
+                        overdone_, wanted()));
+      if (auto text = disturbed_text(rounds_, "stretches of training"); !text.empty())
+        notes.push_back(std::move(text));
+    }
+    row.note = fmt::format("{}", fmt::join(notes, "; "));
+    return row;
+  }
+
+ private:
+  double wanted() const { return static_cast<double>(asked_.epochs) * of_epoch_; }
+
+  void add_stretches(const FitTrial& trial, double share) {
+    double waited = 0;
+    bool told = true;
+    Burst epoch;  // of stretches that may be parts of one
+    size_t epochs = 0;
+    for (const Burst& stretch : trial.stretches) {
+      epoch.steps += stretch.steps;
+      epoch.ns += stretch.ns;
+      const bool last = &stretch == &trial.stretches.back() && epochs == 0;
+      if (last || static_cast<double>(epoch.steps) > of_epoch_ - 1) {
+        epoch_s_.push_back(std::exchange(epoch, {}).ms_per_step() / 1e3 * of_epoch_);
+        ++epochs;
+      }
+      told = told && stretch.wait;
+      if (stretch.wait) waited += static_cast<double>(stretch.wait->ns + stretch.wait->first_ns) / 1e9;
+    }
+    if (told) wait_s_.push_back(waited * share);
+  }
+
+  const recipe::Fit& asked_;
+  double of_epoch_;
+  std::string failure_;
+  int64_t overdone_ = 0;
+  std::vector<double> seconds_, start_up_, loss_, held_loss_, accuracy_, epoch_s_, wait_s_;
+  std::vector<HostRound> rounds_;
+};
+
+// Says who ended elsewhere than its group.
+void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
+  std::map<std::string, std::vector<FitRow*>> groups;
+  for (FitRow& row : rows) {
+    if (row.loss) groups[row.group].push_back(&row);
+  }
+  const double tolerance = scale.as_is ? kLossToleranceAsIs : kLossTolerance;
+  for (auto& [name, members] : groups) {
+    std::vector<double> losses;
+    for (const FitRow* row : members) losses.push_back(row->loss->median);
+    const double middle = stats::median(losses);
+    for (FitRow* row : members) {
+      // Of two neither is the odd one: each is held against the other.
+      const double other = losses.size() == 2 ? losses[row == members[0] ? 1 : 0] : middle;
+      const double far = std::abs(row->loss->median - other);
+      const double allowed = std::max(tolerance * std::abs(other), kLossFloor * scale.untrained_loss);
+      if (losses.size() < 2 || far <= allowed) continue;
+      row->far = true;
+      const std::string text =
+          fmt::format("its loss of {:.3g} is {:.2g} away from its group's {:.3g}; {:.2g} may be chance",
+                      row->loss->median, far, other, allowed);
+      row->note = row->note.empty() ? text : text + "; " + row->note;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<FitEntrant>& entrants,
+                             const recipe::Fit& asked, const FitScale& scale) {
+  std::vector<FitRow> rows;
+  const bool classes = std::any_of(trials.begin(), trials.end(), [](const FitTrial& t) {
+    return (t.on_held && t.on_held->accuracy > 0) || (t.on_trained && t.on_trained->accuracy > 0);
+  });
+  for (const FitEntrant& entrant : entrants) {
+    Sum sum(asked, scale);
+    bool any = false;
+    for (const FitTrial& trial : trials) {
+      if (trial.contender != entrant.contender) continue;
+      sum.add(trial);
+      any = true;
+    }
+    if (any) rows.push_back(sum.row(entrant, classes));
+  }
+  hold_against_group(rows, scale);
+  return rows;
+}
+
+}  // namespace bakeoff

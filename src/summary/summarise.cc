@@ -1,0 +1,486 @@
+#include "summary/summarise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "base/files.h"
+#include "emit/emit.h"
+#include "evidence/evidence.h"
+#include "evidence/groups.h"
+#include "evidence/host_rounds.h"
+#include "evidence/machine_use.h"
+#include "evidence/precision.h"
+#include "evidence/sign_notes.h"
+#include "evidence/warm_up.h"
+#include "gate/gate_variants.h"
+#include "ir/cost.h"
+#include "ir/text.h"
+#include "plan/plan.h"
+#include "recipe/published_table.h"
+#include "recipe/recipe.h"
+#include "records/controls.h"
+#include "stats/planning.h"
+#include "stats/racing.h"
+#include "stats/trimmed.h"
+#include "summary/published.h"
+#include "summary/row_checks.h"
+#include "summary/summarise_beside.h"
+#include "summary/summary_notes.h"
+#include "summary/summary_parts.h"
+
+namespace bakeoff {
+namespace {
+
+// The machine's roofs over so many threads; empty where it was not measured.
+using RoofsOver = std::function<std::optional<Roofline>(int threads)>;
+
+// The records of a run, with what follows from them for every row.
+class Summariser {
+ public:
+  Summariser(const Manifest& manifest, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
+             recipe::Recipe recipe, ir::Cost cost, RoofsOver roofs_over)
+      : manifest_(manifest),
+        parities_(parities),
+        trials_(trials),
+        recipe_(std::move(recipe)),
+        cost_(cost),
+        roofs_over_(std::move(roofs_over)) {}
+
+  Result<Summary> summary(std::vector<Source> sources) {
+    std::vector<size_t> entrants;  // those that ever passed the gate, in the recipe's order
+    for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
+      if (may_race(i)) entrants.push_back(i);
+    }
+    Summary s = header(std::move(sources));
+    fill_unranked(s);
+    std::vector<std::string> signs;
+    for (const Group& group : groups_of(manifest_.contenders, entrants, recipe_.alpha)) {
+      std::vector<std::string> ids;
+      for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
+      TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
+      stats::RankingOptions options = racing_options(recipe_, trials_, ids).ranking;
+      options.alpha = group.alpha;
+      const stats::Ranking ranking = stats::rank(table, options);
+      note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
+      fill_rows(s, ranking, group);
+      for (std::string& note : sign_notes(table, ids)) signs.push_back(std::move(note));
+    }
+    fill_against_leader(s);
+    fill_use(s);
+    take_out_broken(s, manifest_.data_rows);
+    s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
+                                                  [](const Row& r) { return r.verdict == "undecided"; });
+    s.sentence = verdict_sentence(s);
+    if (!manifest_.published_text.empty()) {
+      TRY(s.published, recipe::parse_published(manifest_.published_text, "run.json"));
+      std::vector<std::pair<std::string, double>> measured;
+      for (const Row& row : s.ranked) {
+        if (!row.at_least) measured.emplace_back(row.contender.id, row.ms_per_step.value);
+      }
+      compare_with(*s.published, measured);
+    }
+    judge_host(s);
+    add_variance(s);
+    s.notes = notes_of(s, recipe_, parities_, trials_);
+    s.notes.insert(s.notes.end(), signs.begin(), signs.end());
+    return s;
+  }
+
+ private:
+  bool as_is() const { return recipe_.training.track == ir::Track::kAsIs; }
+
+  std::optional<Parity> proof_of(const std::string& id) const {
+    for (const Parity& p : parities_) {
+      if (p.contender == id) return p;
+    }
+    return std::nullopt;
+  }
+
+  bool may_race(size_t i) const {
+    if (!manifest_.not_started[i].reason.empty()) return false;
+    const auto proof = proof_of(manifest_.contenders[i].id);
+    return proof && !proof->failure && (as_is() || proof->passed());
+  }
+
+  std::vector<const Trial*> trials_of(const std::string& id, bool sound_only) const {
+    std::vector<const Trial*> found;
+    for (const Trial& t : trials_) {
+      if (t.contender == id && (!sound_only || heat_value(t))) found.push_back(&t);
+    }
+    return found;
+  }
+
+  Summary header(std::vector<Source> sources) const {
+    Summary s;
+    s.title = manifest_.recipe_name;
+    s.track = ir::name(recipe_.training.track);
+    s.predicts = recipe_.training.predicts();
+    s.margin = recipe_.margin;
+    s.alpha = recipe_.alpha;
+    s.batch = recipe_.training.batch;
+    std::set<int> heats;
+    for (const Trial& t : trials_) heats.insert(t.heat);
+    s.heats = static_cast<int>(heats.size());
+    for (const Trial& t : trials_) s.elapsed_s += trial_seconds(t);
+    s.gflop_per_step = static_cast<double>(cost_.flops()) / 1e9;
+    s.parameters = recipe_.workload.parameter_count();
+    s.manifest = manifest_;
+    s.currency = recipe_.cost.currency;
+    s.not_sampled = never_sampled(trials_);
+    s.sources = std::move(sources);
+    return s;
+  }
+
+  Row base_row(const Contender& contender) const {
+    Row row{.contender = contender, .group = group_of(contender), .proof = proof_of(contender.id)};
+    if (row.proof && !row.proof->failure) {
+      row.parity = row.proof->passed() ? ParityState::kPassed
+                   : as_is()           ? ParityState::kReported
+                                       : ParityState::kFailed;
+      row.effective = row.proof->effective;
+      row.versions = row.proof->versions;
+    }
+    const auto sound = trials_of(contender.id, true);
+    row.start_up = start_up(sound, row.proof);
+    // One heat alone says nothing of its own noise.
+    const auto again = std::count_if(sound.begin(), sound.end(), [](const Trial* t) { return t->confirms; });
+    const bool confirmed = again > 1;
+    row.confirmed = confirmed ? static_cast<int>(again) : 0;
+    row.transfer = transfer_of(sound);
+    for (const Trial* t : sound) {
+      if (confirmed && !t->confirms) continue;  // what chose the winner flatters it
+      row.heat_ms.push_back(std::exp(*heat_value(*t)));
+      for (const double step : step_times(*t)) row.step_ms.push_back(step);
+      row.peak_rss_bytes = std::max(row.peak_rss_bytes, t->peak_rss_bytes);
+      row.effective = t->effective;
+      row.versions = t->versions;
+    }
+    if (row.proof) {
+      row.loss_distance = loss_distance(*row.proof);
+      row.gradient_distance = gradient_distance(*row.proof);
+    }
+    row.support = support_of(row);
+    row.usage = usage_of(sound);
+    row.wait = input_wait_of(sound, manifest_.data_rows / std::max<int64_t>(1, recipe_.training.batch));
+    row.memory = memory_of(sound, recipe_.training.batch);
+    row.gpu = gpu_use_of(sound);
+    row.remarks = remarks_on(trials_of(contender.id, false));
+    row.heats = static_cast<int>(sound.size());
+    if (const auto unsteady = not_steady_.find(contender.id); unsteady != not_steady_.end())
+      row.drift = unsteady->second.drift;
+    return row;
+  }
+
+  std::string support_of(const Row& row) const {
+    const auto device = row.effective.find("device");
+    const auto units = manifest_.host.more.find("vector units");
+    return precision_support(row.group, device == row.effective.end() ? "cpu" : device->second,
+                             units == manifest_.host.more.end() ? "" : units->second);
+  }
+
+  // Why a contender is not ranked; nullopt if it may be.
+  std::optional<Failure> why_not(size_t i, const Row& row) const {
+    if (!manifest_.not_started[i].reason.empty()) return manifest_.not_started[i];
+    if (row.proof && row.proof->failure) return row.proof->failure;
+    if (row.parity == ParityState::kFailed) {
+      return Failure{"parity",
+                     fmt::format("not the same computation: {} differs by {:.2g}{}", row.proof->diverges_at,
+                                 row.proof->divergence,
+                                 row.proof->explanation.empty() ? "" : " (" + row.proof->explanation + ")"),
+                     {}};
+    }
+    for (const Trial* t : trials_of(row.contender.id, false)) {
+      if (t->failure) return t->failure;
+      if (t->invalid) return Failure{"run", *t->invalid, {}};
+    }
+    if (hopeless_.contains(row.contender.id)) return std::nullopt;
+    if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
+      return Failure{"warmup", unsteady->second.text(), {}};
+    if (!row.proof) return Failure{"environment", "was not run: the run ended before its turn", {}};
+    if (const std::string look = looked_hopeless(row.contender.id); row.heats == 0 && !look.empty())
+      return Failure{"run", look, {}};
+    if (row.heats == 0)
+      return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
+    return std::nullopt;
+  }
+
+  // Of one that was seen at its first steps alone, and not often enough to be ranked by that.
+  std::string looked_hopeless(const std::string& id) const {
+    std::string look;
+    for (const Trial* t : trials_of(id, false)) {
+      if (t->dropped.empty()) continue;
+      look = fmt::format(
+          "looked too slow to be timed ({}), and the run ended before it was looked at again "
+          "on a quiet host",
+          t->dropped);
+    }
+    return look;
+  }
+
+  void fill_unranked(Summary& s) const {
+    for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
+      Row row = base_row(manifest_.contenders[i]);
+      row.failure = why_not(i, row);
+      if (row.failure || !may_race(i)) s.unranked.push_back(std::move(row));
+    }
+  }
+
+  void fill_rows(Summary& s, const stats::Ranking& ranking, const Group& group) const {
+    std::vector<Row> rows(group.members.size());
+    std::vector<bool> ranked(group.members.size(), false);
+    for (size_t e = 0; e < rows.size(); ++e) {
+      const size_t i = group.members[e];
+      rows[e] = base_row(manifest_.contenders[i]);
+      ranked[e] = !why_not(i, rows[e]) && !hopeless_.contains(rows[e].contender.id);
+    }
+    const size_t first = s.ranked.size();
+    std::vector<size_t> order;
+    for (const size_t e : ranking.order) {
+      if (ranked[e]) order.push_back(e);
+    }
+    // A lone survivor was never compared and stands in no order.
+    for (size_t e = 0; e < rows.size(); ++e) {
+      if (ranked[e] && std::find(order.begin(), order.end(), e) == order.end()) order.push_back(e);
+    }
+    for (const size_t e : order) {
+      Row& row = rows[e];
+      const stats::Place& place = ranking.places[e];
+      const stats::Standing& standing = ranking.race.standings[e];
+      row.rank_best = static_cast<int>(place.best);
+      row.rank_worst = static_cast<int>(place.worst);
+      row.ties = place.letters;
+      const bool leads = ranking.race.leader == e || order.size() == 1;
+      row.verdict = leads ? "leader" : verdict_word(standing.verdict);
+      // Out by its comparison with a third: its own interval does not say that it is slower than the leader.
+      if (!leads && standing.eliminated_by && standing.eliminated_by != ranking.race.leader &&
+          standing.interval.low <= 0) {
+        row.verdict = "behind another";
+        row.behind = Behind{manifest_.contenders[group.members[*standing.eliminated_by]].id,
+                            std::exp(standing.behind)};
+      }
+      row.ratio = leads ? Estimate{1, 1, 1}
+                        : Estimate{std::exp(standing.pairs > 0 ? standing.gap : standing.effect.value_or(0)),
+                                   std::exp(standing.interval.low), std::exp(standing.interval.high)};
+      s.ranked.push_back(std::move(row));
+    }
+    std::vector<Row> last;
+    for (Row& row : rows) {
+      if (hopeless_.contains(row.contender.id)) last.push_back(std::move(row));
+    }
+    rank_last(s, first, std::move(last));
+  }
+
+  // Those that looked hopeless, behind the ranked ones of their group, which begin at `first`: slowest last.
+  void rank_last(Summary& s, size_t first, std::vector<Row> rows) const {
+    const auto seen = [&](const Row& row) { return hopeless_.at(row.contender.id); };
+    std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return seen(a) < seen(b); });
+    const size_t timed = s.ranked.size() - first;
+    if (timed == 0) {
+      for (Row& row : rows) {
+        row.failure =
+            Failure{"run", "looked too slow to be timed twice, and nobody is left to rank it behind", {}};
+        s.unranked.push_back(std::move(row));
+      }
+      return;
+    }
+    size_t ahead = 0;
+    for (size_t i = first; i < first + timed; ++i) {
+      if (s.ranked[i].ratio.high <= stats::kBoundOfHopeless)
+        ++ahead;
+      else
+        s.ranked[i].rank_worst += static_cast<int>(rows.size());
+    }
+    if (timed == 1 && !rows.empty())  // it met nobody that was timed, and is ahead of these all the same
+      s.ranked[first].rank_best = s.ranked[first].rank_worst = 1, ahead = 1;
+    for (Row& row : rows) {
+      row.at_least = stats::kBoundOfHopeless;
+      row.rank_best = static_cast<int>(ahead + 1);
+      row.rank_worst = static_cast<int>(timed + rows.size());
+      row.verdict = fmt::format("at least {:g} times slower", *row.at_least);
+      row.ratio = {*row.at_least, *row.at_least, std::numeric_limits<double>::infinity()};
+      row.remarks.push_back(fmt::format(
+          "its fastest step in {} fresh processes took {:.3g} times as long as the leader's; it was "
+          "not timed further, and the bound of {:g} leaves room for noise",
+          trials_of(row.contender.id, false).size(), seen(row), *row.at_least));
+      s.ranked.push_back(std::move(row));
+    }
+  }
+
+  // Whether the verdicts of a group would be others without the promise.
+  static void note_promise(Summary& s, const Promise& promise, const stats::Ranking& ranking,
+                           const stats::PairTable& table, stats::RankingOptions options) {
+    if (promise.stated <= 0) return;
+    if (s.promise.withdrawn.empty()) s.promise = promise;
+    options.ceiling = 0;
+    const stats::Race without = stats::race_state(table, options);
+    for (size_t i = 0; i < without.standings.size(); ++i) {
+      s.rests_on_promise |= without.standings[i].verdict != ranking.race.standings[i].verdict ||
+                            without.leader != ranking.race.leader;
+    }
+  }
+
+  // What needs the leader's own numbers.
+  void fill_against_leader(Summary& s) const {
+    for (auto from = s.ranked.begin(); from != s.ranked.end();) {  // a group after the other
+      const auto to =
+          std::find_if(from, s.ranked.end(), [&](const Row& r) { return r.group != from->group; });
+      std::stable_partition(from, to, [](const Row& r) { return r.verdict == "leader"; });
+      fill_against_leader(from, to);
+      from = to;
+    }
+  }
+
+  static std::vector<double> logs_of(const std::vector<double>& values) {
+    std::vector<double> logs;
+    for (const double value : values) logs.push_back(std::log(value));
+    return logs;
+  }
+
+  // Of the mean log of a row's heats, at 99%.
+  static double half_width_of_log(const std::vector<double>& heat_ms) {
+    if (heat_ms.size() < 2) return std::numeric_limits<double>::infinity();
+    const auto n = static_cast<double>(heat_ms.size());
+    const double t = boost::math::quantile(boost::math::students_t(n - 1), 0.995);
+    return t * std::sqrt(stats::variance(logs_of(heat_ms)) / n);
+  }
+
+  void fill_against_leader(std::vector<Row>::iterator from, std::vector<Row>::iterator to) const {
+    const Row& leader = *from;
+    const double leader_ms = std::exp(stats::mean(logs_of(leader.heat_ms)));
+    for (auto at = from; at != to; ++at) {
+      Row& row = *at;
+      if (row.at_least) {
+        const double bound = *row.at_least * leader.ms_per_step.value;
+        row.ms_per_step = {bound, bound, std::numeric_limits<double>::infinity()};
+        continue;
+      }
+      const double centre = leader_ms * row.ratio.value;
+      // Heats differ by the machine's state too, so this interval is wider than that of a ratio.
+      const double half = half_width_of_log(row.heat_ms);
+      row.ms_per_step = {centre, centre * std::exp(-half), centre * std::exp(half)};
+      row.samples_per_second = static_cast<double>(recipe_.training.batch) / centre * 1e3;
+      row.gflops = static_cast<double>(cost_.flops()) / 1e6 / centre;
+      row.epoch =
+          epoch_cost(centre, manifest_.data_rows, recipe_.training.batch, row.usage, row.gpu, recipe_.cost);
+      const auto cost = [](const Row& r) {
+        return stats::RunCost{r.start_up.total() - r.ms_per_step.value, r.ms_per_step.value};
+      };
+      if (&row == &leader) continue;
+      const stats::BreakEven even = stats::break_even(cost(row), cost(leader));
+      if (even.leader_cheaper_from && *even.leader_cheaper_from > 0) {
+        row.break_even_step = static_cast<double>(*even.leader_cheaper_from);
+      }
+    }
+  }
+
+  // How far from the machine's limits. An own script may do other work than the model's.
+  void fill_use(Summary& s) const {
+    std::set<int> threads;
+    for (Row& row : s.ranked) {
+      row.threads = threads_of(row.effective, manifest_.host.cpus);
+      if (row.gpu.on_gpu || row.at_least) continue;  // the roofs are the processors'
+      threads.insert(row.threads);
+      if (!roofs_over_ || !row.contender.own_script.empty()) continue;
+      const auto roofs = roofs_over_(row.threads);
+      if (!roofs) continue;
+      const bool full = row.group == emit::kFullPrecision;
+      const double peak = full ? roofs->peak_flops : row.group == "bfloat16" ? roofs->bf16_flops : 0;
+      if (peak > 0) row.flop_use = row.gflops * 1e9 / peak;
+      if (full && roofs->bytes_per_s > 0)  // what float32 moves
+        row.byte_use = roofs->bytes / (row.ms_per_step.value / 1e3) / roofs->bytes_per_s;
+    }
+    if (roofs_over_ && !threads.empty()) s.roofline = roofs_over_(*threads.rbegin());
+    if (s.roofline) s.roofline->fewest_threads = *threads.begin();
+  }
+
+  // Over all ranked contenders together.
+  void add_variance(Summary& s) const {
+    std::vector<std::string> ids;
+    for (const Row& row : s.ranked) {
+      if (row.group == s.ranked.front().group && !row.at_least) ids.push_back(row.contender.id);
+    }
+    if (ids.size() < 2) return;
+    const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
+    s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
+  }
+
+  // A host that disturbed most rounds, runs again or not, or of which nobody can tell, allows no verdict:
+  // nobody leads.
+  void judge_host(Summary& s) const {
+    s.host = tally(trials_);
+    const auto refusal = s.host.refusal(recipe_.race.host);
+    const bool nothing_said = std::all_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
+      return row.verdict == "leader" || row.verdict == "undecided";
+    });
+    if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
+    s.refusal = *refusal;
+    s.decided = false;
+    s.sentence = fmt::format("No verdict: {}.", *refusal);
+    for (Row& row : s.ranked) {
+      row.verdict = "refused";
+      row.ties.clear();
+      row.rank_best = 1;
+      row.rank_worst = static_cast<int>(s.ranked.size());
+    }
+  }
+
+  const Manifest& manifest_;
+  const std::vector<Parity>& parities_;
+  const std::vector<Trial>& trials_;
+  recipe::Recipe recipe_;
+  ir::Cost cost_;
+  std::map<std::string, double> hopeless_ = hopeless(trials_);
+  std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
+  RoofsOver roofs_over_;
+};
+
+}  // namespace
+
+Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
+                          const std::vector<Trial>& trials, std::vector<Source> sources,
+                          const MachineReport* machine, const MachineReport* peak) {
+  TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
+  take_recorded(manifest, recipe);
+  TRY(recipe.workload, ir::parse(manifest.workload_text, "run.json"));
+  TRY(const ir::Cost cost, ir::step_cost(recipe.workload, recipe.training));
+  const std::vector<Trial> checked =
+      mark_broken(trials, bounds_of(manifest, parities, recipe.workload, recipe.training, machine, peak));
+  RoofsOver roofs_over;
+  if (machine != nullptr) {
+    roofs_over = [machine, workload = recipe.workload, training = recipe.training](int threads) {
+      auto roofs = roofline_of(machine->limits, workload, training, threads);
+      if (roofs) roofs->measured = machine->measured, roofs->disturbed = machine->disturbed;
+      return roofs;
+    };
+  }
+  return Summariser(manifest, parities, checked, std::move(recipe), cost, std::move(roofs_over))
+      .summary(std::move(sources));
+}
+
+Result<Summary> summarise(const RunDirectory& directory) {
+  TRY(const Manifest manifest, directory.manifest());
+  TRY(const auto parities, directory.parities());
+  TRY(const auto trials, directory.trials());
+  std::vector<Source> sources;
+  for (const Contender& contender : manifest.contenders) {
+    const auto known = std::any_of(sources.begin(), sources.end(),
+                                   [&](const Source& s) { return s.file == contender.script; });
+    auto text = read_file(directory.scripts() / contender.script);
+    if (!known && text) sources.push_back({contender.script, std::move(*text)});
+  }
+  std::string note;
+  const auto machine = machine_of_run(directory.path(), manifest.host, note);
+  const auto peak = run_peak(directory.path(), manifest.host);
+  TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
+                                 machine ? &*machine : nullptr, peak ? &*peak : nullptr));
+  CHECK_OK(add_beside(directory, summary));
+  if (!note.empty()) summary.notes.push_back(note);
+  return summary;
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,166 @@
+#pragma once
+
+// What a run came to: the finished struct that every renderer takes. Computed offline from the run directory.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "evidence/host_rounds.h"
+#include "evidence/input_wait.h"
+#include "evidence/promise.h"
+#include "evidence/roofline.h"
+#include "evidence/usage.h"
+#include "evidence/variance.h"
+#include "recipe/published_table.h"
+#include "records/trial.h"
+#include "study/batches/batch_rows.h"
+#include "study/batches/largest_rows.h"
+#include "study/latency/latency_summary.h"
+#include "study/training/fit_rows.h"
+#include "study/training/target_rows.h"
+#include "summary/published.h"
+
+namespace bakeoff {
+
+// A value with its confidence interval; the interval is infinite on a side that is not bounded yet.
+struct Estimate {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  bool operator==(const Estimate&) const = default;
+};
+
+enum class ParityState { kPassed, kReported, kFailed, kNotRun };  // kReported: as-is track, differs
+
+struct StartUp {     // milliseconds, medians over the heats
+  double start = 0;  // process start
+  double import = 0;
+  double build = 0;
+  double first_step = 0;  // warm compilation cache where the framework keeps one
+  std::optional<double> first_step_cold = {};
+  double total() const { return start + import + build + first_step; }
+  bool operator==(const StartUp&) const = default;
+};
+
+// Whom a contender is slower than, and how far behind it at least: 1.12 = 12%.
+struct Behind {
+  std::string contender = {};
+  double at_least = 1;
+  bool operator==(const Behind&) const = default;
+};
+
+struct Row {
+  Contender contender = {};
+  // What it computes in; rows are ranked, and held against a leader, within their group alone.
+  std::string group = "float32";
+  std::string support = {};  // of that precision here: "emulated: ..."; empty: nothing to say
+  // Of a precision variant from its float32 twin: loss of one batch, and all its gradients as one vector.
+  std::optional<double> loss_distance = {}, gradient_distance = {};
+  // Ranked rows.
+  int rank_best = 0;  // rank range: places that the evidence allows, from 1
+  int rank_worst = 0;
+  std::string ties = {};  // letters; contenders sharing one are not told apart
+  // Against the leader: "leader", "slower", "same", "undecided", ... "behind another": surely slower than
+  // `behind`, hence not the fastest, while its own interval does not tell it from the leader.
+  std::string verdict = {};
+  std::optional<Behind> behind = {};
+  Estimate ms_per_step = {};  // the leader's times the ratio (summary/summarise.h)
+  Estimate ratio = {};        // to the leader; 1 for the leader itself
+  // It looked hopeless twice and was not timed: it is at least so many times slower than the leader. Its
+  // times are these bounds then, in `value` and `low`, and `high` is infinite.
+  std::optional<double> at_least = {};
+  double samples_per_second = 0;
+  double gflops = 0;  // model FLOPs of a step / time
+  int threads = 0;    // that it computes with: its effective settings, at most its CPUs
+  // Shares of the machine's measured limits for so many threads, 1 = all of it: the model's FLOPs, and the
+  // bytes that its ops move where nothing is fused (above 1: the framework moves fewer).
+  std::optional<double> flop_use = {}, byte_use = {};
+  Usage usage = {};       // of processors, memory and energy, a step
+  MemoryUse memory = {};  // sizes
+  GpuUse gpu = {};
+  std::vector<std::string> remarks = {};  // on how it was measured: "its GPU's clocks were held down ..."
+  EpochCost epoch = {};                   // ranked rows
+  InputWait wait = {};                    // for batches
+  StartUp start_up = {};
+  std::optional<Transfer> transfer = {};  // to the device: of all heats the median time
+  // Step after which this contender's total time falls below the leader's (which pays more up front), or
+  // until which it stays below; empty: the leader is ahead from the first step on.
+  std::optional<double> break_even_step = {};
+  int64_t peak_rss_bytes = 0;
+  int heats = 0;  // in which it took part
+  int confirmed =
+      0;  // of them, after the decision; where there are any, heat_ms and step_ms are theirs alone
+  ParityState parity = ParityState::kNotRun;
+  std::optional<Parity> proof = {};
+  std::optional<Failure> failure = {};  // set: the row is not ranked, for this reason
+  std::optional<double> drift = {};     // it never became steady: 0.1 = a heat's second half takes 10% longer
+  std::vector<double> step_ms = {};     // pooled steps of all heats, for the picture only
+  std::vector<double> heat_ms = {};     // one a heat
+  Texts effective = {};
+  Texts versions = {};
+  bool operator==(const Row&) const = default;
+};
+
+struct Source {
+  std::string file = {};
+  std::string text = {};
+  bool operator==(const Source&) const = default;
+};
+
+struct Summary {
+  std::string title = {};     // recipe name
+  std::string track = {};     // "equalised" | "as-is"
+  bool predicts = false;      // the scenario "predict": a step is one batch forward
+  std::string sentence = {};  // the verdict in one or two plain sentences
+  bool decided = false;       // every contender told apart from the leader or within the margin
+  bool interrupted = false;
+  std::string refusal = {};       // why no verdict is given at all: the host was busy, or nobody can tell
+  Promise promise = {};           // of low noise
+  bool rests_on_promise = false;  // without it some verdict would be another
+  HostTally host = {};            // how often it disturbed the race, and what was run again
+  double margin = 0;              // 0.03
+  double alpha = 0;               // error rate of all statements together
+  int64_t batch = 0;
+  int heats = 0;
+  double elapsed_s = 0;
+  double gflop_per_step = 0;
+  int64_t parameters = 0;
+  std::vector<Row> ranked = {};          // group by group, float32 first; best first in each
+  std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
+  std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
+  std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
+  std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them
+  FitFacts fit_facts = {};               // what they were
+  std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
+  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
+  std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
+  double latency_level = 0;              // of each of their bounds, 0.99
+  std::optional<Variance> variance = {};
+  std::string currency = {};                  // of EpochCost::price
+  std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell
+  std::vector<std::string> notes = {};        // stated once, below the table
+  Manifest manifest = {};
+  std::optional<recipe::Published> published = {};  // beside what was measured
+  std::optional<Roofline> roofline = {};  // where the machine's limits were known when the race was run
+  std::vector<Source> sources = {};       // emitted scripts
+  bool operator==(const Summary&) const = default;
+};
+
+// The leader of a ranked row's group: the first of that group in `ranked`.
+inline const Row& leader_of(const Summary& summary, const Row& row) {
+  for (const Row& other : summary.ranked) {
+    if (other.group == row.group) return other;
+  }
+  return row;
+}
+// The groups of the ranked rows, in their order.
+inline std::vector<std::string> groups_of(const Summary& summary) {
+  std::vector<std::string> groups;
+  for (const Row& row : summary.ranked) {
+    if (groups.empty() || groups.back() != row.group) groups.push_back(row.group);
+  }
+  return groups;
+}
+
+}  // namespace bakeoff

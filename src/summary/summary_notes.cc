@@ -1,0 +1,253 @@
+#include "summary/summary_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "evidence/evidence.h"
+#include "records/controls.h"
+#include "worker/grants.h"
+
+namespace bakeoff {
+namespace {
+
+std::string duration(double seconds) {
+  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} minutes", seconds / 60);
+}
+
+// What all contenders ran under, and where that comes from.
+void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<std::string>& notes) {
+  for (const std::string& note : s.manifest.notes) notes.push_back(note);
+  const auto calibration = [&](const char* key) {
+    const auto found = s.manifest.calibration.find(key);
+    return found == s.manifest.calibration.end() ? std::string() : found->second;
+  };
+  const std::string controls =
+      s.manifest.controls.empty()
+          ? (recipe.race.allocator == "default" ? "none" : describe({.allocator = recipe.race.allocator}))
+          : describe(controls_from(s.manifest.controls));
+  if (controls != "none")
+    notes.push_back(fmt::format("Every contender that states nothing else: {}.", controls));
+  if (const std::string measured = calibration("measured"); !measured.empty()) {
+    notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
+                                calibration("prediction").empty() ? "" : " ", calibration("prediction")));
+  }
+}
+
+// How rows were measured, where that is worth a word.
+void add_remarks(const Summary& s, std::vector<std::string>& notes) {
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) {
+      for (const std::string& remark : row.remarks)
+        notes.push_back(fmt::format("{}: {}.", row.contender.id, remark));
+    }
+  }
+}
+
+// What racing spared, and what the reported times rest on.
+void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vector<std::string>& notes) {
+  if (s.ranked.size() < 2 || !s.decided) return;
+  const RaceCost cost = race_cost(trials);
+  if (cost.raced_s < 0.99 * cost.uniform_s) {
+    notes.push_back(fmt::format(
+        "The decision took {} of the machine; everybody in all {} heats, for the same guarantee, takes {} "
+        "({:.0f}% of that were needed).",
+        duration(cost.raced_s), cost.heats, duration(cost.uniform_s), 100 * cost.raced_s / cost.uniform_s));
+  }
+  std::vector<std::string> again;
+  for (const Row& row : s.ranked) {
+    if (row.confirmed > 0 && &row == &leader_of(s, row)) again.push_back(row.contender.id);
+  }
+  if (again.empty()) return;
+  notes.push_back(
+      fmt::format("Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
+                  "the time of {}. Every other time is the leader's times the ratio of the race.",
+                  confirmed_heats(trials), fmt::join(again, ", ")));
+}
+
+// Keras's `fit` alone does something between epochs: an iterator made anew, metrics read and reset. Some ten
+// milliseconds, which short epochs make a large part of every step.
+void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& notes) {
+  constexpr int64_t kLongEpoch = 100;  // steps
+  const int64_t steps = s.manifest.data_rows / std::max<int64_t>(1, batch);
+  if (s.predicts || steps < 1 || steps >= kLongEpoch) return;
+  const bool keras = std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
+    return row.contender.framework == "keras" || row.contender.framework == "keras2";
+  });
+  if (!keras) return;
+  notes.push_back(
+      fmt::format("An epoch of this data is {} step{}: what Keras's fit does between epochs counts in every "
+                  "step, and more than in longer ones.",
+                  steps, steps == 1 ? "" : "s"));
+}
+
+// What stands apart from float32, how far, and whether the machine computes in it at all.
+void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
+  bool variants = false;
+  std::vector<std::string> said;
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) {
+      if (row.group == "float32") continue;
+      variants = true;
+      const std::string note = row.group + ": " + row.support + ".";
+      if (row.support.empty() || std::find(said.begin(), said.end(), note) != said.end()) continue;
+      said.push_back(note);
+    }
+  }
+  if (!variants) return;
+  notes.push_back(
+      "Precisions are groups of their own: every ratio is to the leader of its group. A variant's distance "
+      "is "
+      "that of its loss and of its gradients on one batch from the float32 twin, which was proven in its "
+      "place.");
+  notes.insert(notes.end(), said.begin(), said.end());
+}
+
+// What the verdicts owe to a promise of low noise.
+void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
+  if (s.promise.stated <= 0) return;
+  const std::string promise =
+      fmt::format("{} that one heat's noise in a ratio is at most {:.2g}% (standard deviation)",
+                  s.promise.by_recipe ? "the promise of the recipe's own (race.noise_ceiling)"
+                                      : "the promise taken from this machine's profile",
+                  100 * s.promise.stated);
+  if (!s.promise.withdrawn.empty()) {
+    notes.push_back(fmt::format("The race's own data contradict {}: {}. No verdict rests on it.", promise,
+                                s.promise.withdrawn));
+  } else if (s.rests_on_promise) {
+    notes.push_back(
+        fmt::format("Some verdicts rest on {}; without it they would need more heats. It is "
+                    "used in heats alone that nothing disturbed, and from the second on.",
+                    promise));
+  }
+}
+
+void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
+  const HostTally& host = s.host;
+  if (!s.refusal.empty() && host.judged < HostTally::kLeastJudged) {
+    notes.push_back(
+        "Nothing tells whether other work ran beside the race, so no verdict is given. Race for longer, or "
+        "where /proc/stat counts; race.max_busy = 1 in the recipe asks for a verdict all the same.");
+  } else if (!s.refusal.empty()) {
+    notes.push_back(
+        "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
+        "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
+        "max_busy.");
+  } else if (host.busy > 0) {
+    notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.", host.busy,
+                                host.judged, host.worst));
+  }
+  if (host.reruns > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} rounds of bursts were disturbed and run again, whole, by the recipe's rule: {}.",
+        host.reruns, host.rounds + host.reruns, host.worst));
+  }
+  if (!host.absent.empty())
+    notes.push_back(fmt::format("Not watched here: {}.", fmt::join(host.absent, "; ")));
+}
+
+}  // namespace
+
+namespace {
+
+// "a, b, c and 7 others".
+std::string named(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  if (names.size() <= kMost) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} and {} others", fmt::join(names.begin(), names.begin() + kMost - 1, ", "),
+                     names.size() - kMost + 1);
+}
+
+// Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
+std::string group_sentence(const std::vector<const Row*>& rows, const std::string& words, double margin) {
+  const Row& leader = *rows.front();
+  const std::string name = words + leader.contender.id;
+  if (rows.size() == 1) return fmt::format("{}{} alone could be ranked.", words, leader.contender.id);
+  std::vector<std::string> tied, open;
+  for (const Row* row : rows) {
+    if (row->verdict == "same") tied.push_back(row->contender.id);
+    if (row->verdict == "undecided") open.push_back(row->contender.id);
+  }
+  if (tied.empty() && open.empty()) {
+    const Row& next = *rows[1];
+    if (next.at_least)
+      return fmt::format("{} is the fastest here: the next, {}, takes at least {:g} times as long.", name,
+                         next.contender.id, *next.at_least);
+    return fmt::format(
+        "{} is the fastest here: the next, {}, takes {:.2f} times as long (between {:.2f} and {:.2f}).", name,
+        next.contender.id, next.ratio.value, next.ratio.low, next.ratio.high);
+  }
+  if (open.empty())
+    return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);
+  return fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.", name,
+                     named(open), 100 * margin);
+}
+
+}  // namespace
+
+std::string verdict_sentence(const Summary& s) {
+  if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
+  if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", s.ranked.front().contender.id);
+  const std::vector<std::string> groups = groups_of(s);
+  std::string text;
+  for (const std::string& group : groups) {
+    std::vector<const Row*> rows;
+    for (const Row& row : s.ranked) {
+      if (row.group == group) rows.push_back(&row);
+    }
+    if (!text.empty()) text += ' ';
+    text += group_sentence(rows, groups.size() > 1 ? "In " + group + ", " : "", s.margin);
+  }
+  if (s.rests_on_promise && s.promise.by_recipe)
+    text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise in a heat.",
+                        100 * s.promise.stated);
+  return text +
+         fmt::format(
+             " All verdicts and ratios' intervals together are wrong with probability {:g}% at most{}.",
+             100 * s.alpha,
+             std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.at_least; })
+                 ? ", bounds of contenders that were not timed aside"
+                 : "");
+}
+
+std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
+                                  const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
+  std::vector<std::string> notes;
+  add_host_notes(s, notes);
+  add_promise_notes(s, notes);
+  add_remarks(s, notes);
+  add_race_notes(s, trials, notes);
+  if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
+    notes.push_back(
+        fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
+                    "machine would decide; `bakeoff run --resume` goes on. The leader was not measured "
+                    "again: its time is of the heats that also made it the leader, and its luck in them is "
+                    "part of it.",
+                    s.heats));
+  }
+  if (const auto reused =
+          std::count_if(parities.begin(), parities.end(), [](const Parity& p) { return p.reused; });
+      reused > 0) {
+    notes.push_back(
+        fmt::format("{} of {} parity proofs are those of an earlier run with the same script, weights, "
+                    "data, packages and machine; `bakeoff run --prove-again` repeats them.",
+                    reused, parities.size()));
+  }
+  if (recipe.training.track == ir::Track::kAsIs) {
+    notes.push_back(
+        "As-is track: every framework with its own defaults. The rows do different work where the "
+        "fairness diff says so; do not compare them with an equalised run.");
+  }
+  add_epoch_note(s, recipe.training.batch, notes);
+  add_precision_notes(s, notes);
+  for (const Contender& contender : s.manifest.contenders) {
+    if (contender.compile_ns == 0) continue;
+    notes.push_back(
+        fmt::format("{} was compiled in {:.1f} s by {} before the race; no time here includes it.",
+                    contender.id, static_cast<double>(contender.compile_ns) / 1e9, contender.compiler));
+  }
+  add_controls(s, recipe, notes);
+  return notes;
+}
+
+}  // namespace bakeoff

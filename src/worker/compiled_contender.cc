@@ -1,0 +1,309 @@
+#include "worker/compiled_contender.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <set>
+
+#include "base/clock.h"
+#include "base/embedded.h"
+#include "base/file_lock.h"
+#include "base/files.h"
+#include "base/sha256.h"
+#include "emit/code_writer.h"
+#include "proc/run.h"
+#include "worker/worker.h"
+
+namespace bakeoff::embedded {
+const std::vector<File>& libtorch_runner();
+const std::vector<File>& libtorch_runner_base();
+}  // namespace bakeoff::embedded
+
+namespace bakeoff {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr const char* kInstall = "install a C++ compiler and CMake: apt-get install g++ cmake make";
+
+// A failure of stage "compile"; the remedy is part of the reason.
+Failure because(const Error& error, std::string log = {}) {
+  return {"compile", error.remedy.empty() ? error.message : error.message + "; " + error.remedy,
+          std::move(log)};
+}
+
+struct Tools {
+  fs::path cmake, compiler;
+  std::string generator;
+  std::string version;   // the compiler's first line
+  fs::path torch_cmake;  // what torch.utils.cmake_prefix_path says
+  std::string torch_version;
+};
+
+std::string path_variable() {
+  const char* path = std::getenv("PATH");
+  return path == nullptr ? "/usr/bin:/bin" : path;
+}
+
+Result<fs::path> needed(const std::vector<std::string>& names, const std::string& what) {
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    if (auto found = proc::find_program(name, path_variable())) return *found;
+  }
+  return Error{.message = fmt::format("there is no {} in PATH", what), .remedy = kInstall};
+}
+
+// The output of a short command.
+Result<std::string> output_of(const std::vector<std::string>& argv) {
+  proc::CommandOptions options;
+  options.child.argv = argv;
+  options.timeout_ns = 60 * kSecond;
+  TRY(const auto result, proc::run_command(options));
+  if (!result.ok()) {
+    return Error{.message = fmt::format("'{}' failed: {}: {}", argv[0], result.text(),
+                                        last_lines(result.output_tail, 1))};
+  }
+  return result.output_tail;
+}
+
+// Where the torch of an interpreter is, without importing it.
+Status find_torch(const fs::path& python, Tools& tools) {
+  TRY(const std::string text,
+      output_of({python.string(), "-c",
+                 "import importlib.util as u, importlib.metadata as m\n"
+                 "s = u.find_spec('torch')\n"
+                 "print('\\nbakeoff:' + (s.submodule_search_locations[0] if s else ''))\n"
+                 "print('bakeoff:' + (m.version('torch') if s else ''))"}));
+  std::vector<std::string> found;
+  for (size_t at = text.find("bakeoff:"); at != std::string::npos; at = text.find("bakeoff:", at + 1)) {
+    found.push_back(text.substr(at + 8, text.find('\n', at) - at - 8));
+  }
+  if (found.size() != 2 || found[0].empty())
+    return Error{.message = fmt::format("'{}' has no package torch", python.string())};
+  tools.torch_cmake = fs::path(found[0]) / "share" / "cmake";
+  tools.torch_version = found[1];
+  if (!fs::exists(tools.torch_cmake / "Torch")) {
+    return Error{.message = fmt::format("the torch of '{}' has no libtorch for CMake: there is no '{}'",
+                                        python.string(), (tools.torch_cmake / "Torch").string()),
+                 .remedy = "install torch from its wheel"};
+  }
+  return Done{};
+}
+
+Result<Tools> find_tools(const fs::path& python) {
+  Tools tools;
+  TRY(tools.cmake, needed({"cmake"}, "CMake"));
+  const char* named = std::getenv("CXX");
+  TRY(tools.compiler, needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler"));
+  const bool ninja = proc::find_program("ninja", path_variable()).has_value();
+  if (!ninja) {
+    TRY(const fs::path make, needed({"make"}, "make or ninja"));
+  }
+  tools.generator = ninja ? "Ninja" : "Unix Makefiles";
+  TRY(const std::string version, output_of({tools.compiler.string(), "--version"}));
+  tools.version = version.substr(0, version.find('\n'));
+  CHECK_OK(find_torch(python, tools));
+  return tools;
+}
+
+// Everything that a runner is compiled from.
+std::vector<embedded::File> runner_sources() {
+  std::vector<embedded::File> all = embedded::libtorch_runner();
+  for (const embedded::File& file : embedded::libtorch_runner_base()) all.push_back(file);
+  return all;
+}
+
+class Hash {
+ public:
+  void add(std::string_view part) {
+    hash_.add(std::to_string(part.size()) + ":");
+    hash_.add(part);
+  }
+  std::string key() { return hash_.hex().substr(0, 16); }
+
+ private:
+  Sha256 hash_;
+};
+
+std::string runner_key(const Tools& tools) {
+  Hash hash;
+  for (const embedded::File& file : runner_sources()) {
+    hash.add(file.path);
+    hash.add(file.text);
+  }
+  for (const std::string& part : {tools.compiler.string(), tools.version, tools.torch_cmake.string(),
+                                  tools.torch_version, tools.generator}) {
+    hash.add(part);
+  }
+  return hash.key();
+}
+
+Result<std::string> worker_key(const CompileJob& job, const std::string& runner) {
+  TRY(const std::string text, worker_main(job.sources));
+  Hash hash;
+  hash.add(runner);
+  hash.add(text);
+  return hash.key();
+}
+
+// One compilation, in the build folder that all workers of a runner share; its lock is held.
+class Compilation {
+ public:
+  Compilation(const CompileJob& job, const Tools& tools, fs::path runner, fs::path worker)
+      : job_(job), tools_(tools), runner_(std::move(runner)), worker_(std::move(worker)) {}
+
+  Compiled run(const Progress& progress) {
+    Compiled done{.program = worker_ / "worker", .compiler = tools_.version};
+    done.failure = configure();
+    if (!done.failure) {
+      if (!fs::exists(runner_ / "build" / "librunner.a"))
+        progress("compiling the LibTorch runner, once for this torch and compiler");
+      done.failure = build("runner");
+    }
+    if (done.failure) return done;
+    progress("compiling " + job_.sources.front().filename().string());
+    const int64_t begin = monotonic_clock().now_ns();
+    done.failure = build("worker");
+    done.ns = monotonic_clock().now_ns() - begin;
+    if (done.failure) return done;
+    std::error_code code;
+    fs::create_directories(worker_, code);
+    const fs::path part = worker_ / "worker.part";
+    fs::copy_file(runner_ / "build" / "worker", part, fs::copy_options::overwrite_existing, code);
+    if (!code) fs::rename(part, done.program, code);
+    if (code) {
+      done.failure =
+          because({.message = fmt::format("cannot keep '{}': {}", done.program.string(), code.message())});
+      return done;
+    }
+    // Written last: what has no such file was not finished.
+    if (const auto kept = write_file(worker_ / "ns", std::to_string(done.ns)); !kept) {
+      done.failure = because(kept.error());
+    }
+    return done;
+  }
+
+ private:
+  std::optional<Failure> configure() {
+    for (const embedded::File& file : runner_sources()) {
+      if (const auto failed = update(runner_ / file.path, std::string(file.text))) return failed;
+    }
+    const auto text = worker_main(job_.sources);
+    if (!text) return because(text.error());
+    if (const auto failed = update(runner_ / "programs" / "worker_main.cc", *text)) return failed;
+    return command({tools_.cmake.string(), "-G", tools_.generator, "-S", runner_.string(), "-B",
+                    (runner_ / "build").string(), "-DCMAKE_BUILD_TYPE=Release",
+                    "-DCMAKE_CXX_COMPILER=" + tools_.compiler.string(),
+                    "-DCMAKE_PREFIX_PATH=" + tools_.torch_cmake.string(),
+                    "-DPROGRAMS=" + (runner_ / "programs").string()},
+                   "CMake cannot prepare the build");
+  }
+
+  std::optional<Failure> build(const std::string& target) {
+    return command(
+        {tools_.cmake.string(), "--build", (runner_ / "build").string(), "--target", target, "-j", "2"},
+        "the compiler refused the program");
+  }
+
+  // Writes what is not there yet: an unchanged file is not compiled again.
+  static std::optional<Failure> update(const fs::path& path, const std::string& text) {
+    if (const auto there = read_file(path); there && *there == text) return std::nullopt;
+    const auto written = write_file(path, text);
+    return written ? std::nullopt : std::optional<Failure>(because(written.error()));
+  }
+
+  std::optional<Failure> command(const std::vector<std::string>& argv, const std::string& what) const {
+    proc::CommandOptions options;
+    options.child.argv = argv;
+    options.timeout_ns = static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
+    const auto result = proc::run_command(options);
+    if (!result) return because(result.error());
+    if (result->ok()) return std::nullopt;
+    return Failure{"compile", fmt::format("{}: {}", what, explain(*result)),
+                   last_lines(result->output_tail, 40)};
+  }
+
+  // The first line that says "error", which is what ended it; else how it ended.
+  static std::string explain(const proc::CommandResult& result) {
+    const std::string& text = result.output_tail;
+    for (const char* word : {" error: ", "Error "}) {
+      const size_t at = text.find(word);
+      if (result.timed_out || at == std::string::npos) continue;
+      const size_t begin = text.rfind('\n', at) + 1;
+      return text.substr(begin, text.find('\n', at) - begin);
+    }
+    return result.text();
+  }
+
+  const CompileJob& job_;
+  const Tools& tools_;
+  fs::path runner_, worker_;
+};
+
+// A worker of an earlier run.
+std::optional<Compiled> kept(const fs::path& folder, const Tools& tools) {
+  const auto text = read_file(folder / "ns");
+  if (!text || !fs::exists(folder / "worker")) return std::nullopt;
+  Compiled found{.program = folder / "worker", .compiler = tools.version, .kept = true};
+  std::from_chars(text->data(), text->data() + text->size(), found.ns);
+  return found;
+}
+
+// CMake refuses a build folder that was made under another path, for example before the home was moved.
+void forget_if_moved(const fs::path& build) {
+  const auto cache = read_file(build / "CMakeCache.txt");
+  std::error_code ignored;
+  if (cache && cache->find("directory: " + build.string() + "\n") == std::string::npos)
+    fs::remove_all(build, ignored);
+}
+
+Result<Compiled> compile(const CompileJob& job, const Progress& progress) {
+  TRY(const Tools tools, find_tools(job.python));
+  const std::string runner = runner_key(tools);
+  TRY(const std::string key, worker_key(job, runner));
+  std::error_code unknown;
+  fs::path folder = fs::weakly_canonical(job.home / "compiled", unknown);  // CMake keeps absolute paths
+  if (unknown) folder = job.home / "compiled";
+  if (const auto found = kept(folder / key, tools)) return *found;
+  TRY(const FileLock lock, FileLock::wait(folder / (".runner-" + runner + ".lock")));
+  if (const auto found = kept(folder / key, tools)) return *found;
+  forget_if_moved(folder / ("runner-" + runner) / "build");
+  return Compilation(job, tools, folder / ("runner-" + runner), folder / key).run(progress);
+}
+
+}  // namespace
+
+Result<std::string> worker_main(const std::vector<fs::path>& sources) {
+  std::set<std::string> headers, names;
+  std::string programs;
+  for (const fs::path& source : sources) {
+    TRY(const std::string text, read_file(source));
+    const std::string name = emit::identifier(source.stem().string());
+    if (name != source.stem() || !names.insert(name).second) {
+      return Error{.message = fmt::format("'{}' cannot be a namespace of the worker", source.stem().string()),
+                   .remedy = "name the program with letters, digits and underscores, unlike any other"};
+    }
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t end = std::min(text.find('\n', begin), text.size());
+      const std::string line = text.substr(begin, end - begin);
+      if (line.starts_with("#include <")) headers.insert(line);
+      begin = end + 1;
+    }
+    // The text itself, with its lines: the compiler's messages name the program's own file.
+    programs +=
+        fmt::format("namespace {} {{\n#line 1 \"{}\"\n{}\n}}  // namespace {}\nBAKEOFF_SCRIPT({})\n\n", name,
+                    source.filename().string(), text, name, name);
+  }
+  return fmt::format(
+      "#include \"script.h\"\n\n{}\n\n{}int main(int argc, char** argv) {{ return "
+      "bakeoff::serve_programs(argc, argv); }}\n",
+      fmt::join(headers, "\n"), programs);
+}
+
+Compiled compile_contender(const CompileJob& job, const Progress& progress) {
+  auto done = compile(job, progress);
+  if (done) return *done;
+  return {.failure = because(done.error())};
+}
+
+}  // namespace bakeoff
