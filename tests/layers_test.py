@@ -120,8 +120,8 @@ def circles(tree: Tree) -> list[str]:
             visit(used, [*way, file])
         done.add(file)
 
-    for file in sorted(uses):
-        visit(file, [])
+    for name in sorted(uses):
+        visit(name, [])
     return faults
 
 

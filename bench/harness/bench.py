@@ -133,14 +133,14 @@ def raced_block(name: str, job: Job, nudge: Path, effort: Effort) -> float:
         worker.uninterrupted(20, lead)
         ms = worker.uninterrupted(20, lead)
         steps = max(5, round(300 / ms))  # 0.3 s
-        raced, whole = [], []
+        raced: list[float] = []
+        whole: list[float] = []
         for _ in range(effort.bursts):
-            pair = [
-                lambda: raced.append(worker.raced(steps, lead, nudge)),
-                lambda: whole.append(worker.uninterrupted(steps, lead)),
-            ]
-            for measure in random.sample(pair, 2):
-                measure()
+            for as_raced in random.sample((True, False), 2):
+                if as_raced:
+                    raced.append(worker.raced(steps, lead, nudge))
+                else:
+                    whole.append(worker.uninterrupted(steps, lead))
     finally:
         worker.close()
     # Whole pauses of the processor fall on single bursts.

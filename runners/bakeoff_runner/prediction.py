@@ -45,7 +45,7 @@ def predict_burst(
 
 
 def _array_types() -> tuple[type, ...]:
-    """What holds numbers, of the frameworks that are here; what computes later does not."""
+    """What holds numbers, of the frameworks that are here; nothing that computes later."""
     import numpy as np
 
     made: dict[str, Callable[[Any], Any]] = {
@@ -66,7 +66,7 @@ def _told(output: Any, kinds: tuple[type, ...]) -> tuple[int, float, float]:
         output = output[-1]
     if type(output) not in kinds:
         raise AdapterError(
-            f"predict_step gives a {type(output).__name__}, which is no array of numbers"
+            f"predict_step gives a {type(output).__name__}: that is no array of numbers"
         )
     if hasattr(output, "detach"):  # torch
         output = output.detach().cpu()

@@ -705,7 +705,7 @@ def _with_closure(args: Any, options: Any, keep_gradients: Callable[[], None]) -
 
 
 def _whole(outputs: list[Any], rows: int) -> Any:
-    """The last output of the model, or all of them where each saw a part of the batch."""
+    """The last output of the model; all of them where each saw a part of the batch."""
     import torch
 
     last = outputs[-1]
