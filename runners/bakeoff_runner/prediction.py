@@ -45,7 +45,7 @@ def predict_burst(
 
 
 def _array_types() -> tuple[type, ...]:
-    """What holds numbers, of the frameworks that are here; nothing that computes later."""
+    """Types of finished arrays, of the frameworks that are here."""
     import numpy as np
 
     made: dict[str, Callable[[Any], Any]] = {
