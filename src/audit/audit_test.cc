@@ -140,6 +140,31 @@ TEST_F(AuditTest, OtherWorkIsToldWithItsNumbers) {
   }
 }
 
+// BatchNorm, SGD with momentum, labels that mean nothing: rounding grows to percents within a hundred steps.
+ir::Workload chaotic() {
+  using Ints = std::vector<int64_t>;
+  ir::Builder b("chaotic");
+  const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 3, 12, 12}});
+  const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
+  auto h = b.conv2d(x, "conv1", {.channels = 8, .pad = {1, 1, 1, 1}});
+  h = b.relu(b.batch_norm(h, "bn1"));
+  h = b.apply(ir::Op::kMaxPool2d, {h}, {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}});
+  h = b.relu(b.conv2d(h, "conv2", {.channels = 12, .pad = {1, 1, 1, 1}}));
+  h = b.linear(b.apply(ir::Op::kFlatten, {h}), "fc", 10);
+  return b.finish(b.softmax_cross_entropy(h, y)).value();
+}
+
+TEST_F(AuditTest, RoundingThatATrainingAmplifiesIsAllowedForAndWorkLeftOutIsNot) {
+  prepare(chaotic(), {.lr = 0.02, .momentum = 0.9});
+  for (const int64_t position : {0, 1, 2}) {
+    for (const int64_t steps : {60, 120})
+      EXPECT_EQ(differs(burst(steps, {.rounds = 1e-6}, position)), "") << steps << " steps from " << position;
+  }
+  EXPECT_NE(differs(burst(120, {.updates = [](int64_t k) { return k < 80; }})), "");
+  EXPECT_NE(differs(burst(120, {.updates = [](int64_t k) { return k % 4 != 0; }})), "");
+  EXPECT_NE(differs(burst(120, {.rows = [](int64_t k, int64_t n) { return k < 60 ? n : n / 2; }})), "");
+}
+
 TEST_F(AuditTest, WhatIsNotShownIsADifference) {
   prepare(testing::network());
   ShownBurst shown = burst(3);
