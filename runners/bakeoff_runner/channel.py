@@ -11,7 +11,7 @@ from typing import Any, Mapping, Optional
 
 from bakeoff_runner.adapter import AdapterError
 
-MAX_LINE = 1 << 20  # bytes; the supervisor refuses longer answers
+MAX_LINE = 32 << 20  # bytes; the supervisor refuses longer answers
 _MAX_TRACEBACK = 32_000  # characters kept, the end of it
 
 

@@ -18,7 +18,7 @@ namespace bakeoff {
 namespace {
 
 constexpr int kRequests = 3, kAnswers = 4;
-constexpr size_t kMaxLine = size_t{1} << 20;
+constexpr size_t kMaxLine = size_t{32} << 20;
 constexpr size_t kMaxTraceback = 32'000;
 
 // A request that cannot be understood.

@@ -42,7 +42,7 @@ struct ExchangeFailure {
 
 class LineChannel {
  public:
-  static constexpr size_t kMaxLine = size_t{1} << 20;
+  static constexpr size_t kMaxLine = size_t{32} << 20;
 
   // `child` may move afterwards, but has to outlive the channel.
   explicit LineChannel(const Child& child, size_t max_line = kMaxLine);

@@ -67,7 +67,7 @@ TEST(LineChannel, FaultsOfTheChildAreDistinctErrors) {
       {"kill", R"("crash_at":"import","crash_how":"kill")", FailureKind::kDied,
        "killed by signal 9 (SIGKILL) in stage import, sent from outside Bakeoff"},
       {"long", R"("garbage_at":"import","garbage":"long")", FailureKind::kTooLong,
-       "answered a line of more than 1048576 bytes in stage import"},
+       "answered a line of more than 33554432 bytes in stage import"},
       {"partial", R"("garbage_at":"import","garbage":"partial")", FailureKind::kTimeout,
        "timed out after 1 s in stage import"},
   };

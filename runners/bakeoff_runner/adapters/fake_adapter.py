@@ -24,7 +24,7 @@ serve or close; faults happen at the start of their stage):
 ``grandchild``     plain, setsid or orphan (setsid, and its parent is gone): a process
                    that sleeps for an hour, started at import; its pid is in effective
 ``garbage_at``     stage that sends garbage as well as its answer, of the kind
-                   ``garbage``: text (default), binary, long (2 MiB without newline),
+                   ``garbage``: text (default), binary, long (33 MiB without newline),
                    partial (half a line, then silence), id (a foreign id)
 ``eat_memory_at``  stage in which memory is allocated and touched until killed
 ``hold_mb``        megabytes that `run` takes and keeps; ``hold_shared`` "1": as shared
@@ -349,7 +349,7 @@ def _send_garbage(kind: str) -> None:
     garbage = {
         "text": b"Segmentation fault? No, just some text.\n",
         "binary": bytes(range(256)) + b"\n",
-        "long": b"x" * (2 << 20),
+        "long": b"x" * (33 << 20),
         "partial": b'{"id": 1, "ok": tr',
         "id": b'{"id": 987654, "ok": true}\n',
     }[kind]
