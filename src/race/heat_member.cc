@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/sha256_file.h"
 #include "evidence/barrier.h"
 #include "evidence/usage.h"
 #include "race/usage_marks.h"
@@ -174,6 +175,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
   spec.ring_file = new_shared_file(plan.directory.path());
+  member.granted = spec;
   member.worker = Worker::start(spec);
   Worker& worker = *member.worker;
   trial.start_ns = worker.start_ns();
@@ -206,6 +208,11 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   }
   worker.freeze();
   take_failure(member);
+  const auto now = sha256_file(entry.script);
+  if (trial.failure || entry.script_sha256.empty() || (now && *now == entry.script_sha256)) return;
+  trial.failure =
+      Failure{"start", entry.script.filename().string() + " has changed since the gate proved it", {}};
+  end_member(member);
 }
 
 void warm_up(Member& member, Sensing& sensing, int64_t steps) {
@@ -299,6 +306,8 @@ void judge_barrier(Member& member) {
 }
 
 void end_member(Member& member) {
+  const std::string more = taken(member.worker->pid(), member.granted);
+  if (!more.empty() && !member.trial.invalid) member.trial.invalid = "took what it was not granted: " + more;
   const proc::ResourceUsage usage = member.worker->close();
   member.trial.user_s = usage.user_s;
   member.trial.system_s = usage.system_s;

@@ -20,6 +20,7 @@ struct Member {
   std::unique_ptr<Worker> worker;
   Trial trial;
   WorkerSensors sensors;
+  WorkerSpec granted = {};  // as it was started
   int64_t burst_steps = 2;
   double step_s = 0;                   // the last one known of the warm-up
   const AuditGround* audit = nullptr;  // none: its bursts go on from each other, and nobody audits them

@@ -195,5 +195,30 @@ TEST(Observe, SeesTheControlsOfALivingProcess) {
   }
 }
 
+TEST(Taken, NamesThreadsThatHaveMoreThanTheyWereGranted) {
+  const TestFolder proc;
+  const auto put = [&](const std::string& name, const std::string& text) {
+    ASSERT_TRUE(make_folder((proc / name).parent_path()));
+    ASSERT_TRUE(write_file(proc / name, text));
+  };
+  const auto stat = [](int nice) {
+    return fmt::format("1 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 {} 9 0 100\n", nice);
+  };
+  put("self/stat", stat(0));
+  put("7/task/7/status", "Cpus_allowed_list:\t2-3\n");
+  put("7/task/7/stat", stat(0));
+  put("7/task/8/status", "Cpus_allowed_list:\t3\n");
+  put("7/task/8/stat", stat(5));
+  EXPECT_EQ(taken(7, {.cpus = {2, 3}}, proc.path()), "");
+  EXPECT_EQ(taken(7, {}, proc.path()), "") << "no CPUs are stated";
+  EXPECT_EQ(taken(9, {.cpus = {2}}, proc.path()), "") << "it is gone";
+  put("7/task/9/status", "Cpus_allowed_list:\t0-3\n");
+  EXPECT_EQ(taken(7, {.cpus = {2, 3}}, proc.path()),
+            "a thread of it may run on CPUs 0-3, it was granted 2,3");
+  put("7/task/9/status", "Cpus_allowed_list:\t2\n");
+  put("7/task/9/stat", stat(-5));
+  EXPECT_EQ(taken(7, {.cpus = {2, 3}}, proc.path()), "a thread of it has priority -5, it was started with 0");
+}
+
 }  // namespace
 }  // namespace bakeoff

@@ -194,4 +194,57 @@ Texts observe(pid_t pid, const fs::path& proc) {
   return seen;
 }
 
+namespace {
+
+// CPUs of a list as the kernel writes it: "0-2,5".
+std::vector<int> cpus_in(const std::string& list) {
+  std::vector<int> cpus;
+  const char* at = list.c_str();
+  while (*at >= '0' && *at <= '9') {
+    char* end = nullptr;
+    const long first = std::strtol(at, &end, 10);
+    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
+    for (long cpu = first; cpu <= last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+    at = *end == ',' ? end + 1 : end;
+  }
+  return cpus;
+}
+
+// Field 19 of proc(5) stat: 0 the usual one, -20 the best.
+std::optional<long> niceness_of(const std::string& stat) {
+  const size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  const char* at = stat.c_str() + name_end + 1;
+  for (int field = 3; field < 19; ++field) {
+    while (*at == ' ') ++at;
+    while (*at != ' ' && *at != '\0') ++at;
+  }
+  char* end = nullptr;
+  const long nice = std::strtol(at, &end, 10);
+  return end == at ? std::nullopt : std::optional(nice);
+}
+
+}  // namespace
+
+std::string taken(pid_t pid, const WorkerSpec& spec, const fs::path& proc) {
+  const auto own = read_kernel_file_in_time(proc / "self/stat");
+  const std::optional<long> ours = own ? niceness_of(*own) : std::nullopt;
+  std::error_code code;
+  for (const auto& task : fs::directory_iterator(proc / std::to_string(pid) / "task", code)) {
+    if (const auto status = read_kernel_file_in_time(task.path() / "status"); status && !spec.cpus.empty()) {
+      const std::string list = field(*status, "Cpus_allowed_list:");
+      for (const int cpu : cpus_in(list)) {
+        if (std::find(spec.cpus.begin(), spec.cpus.end(), cpu) == spec.cpus.end())
+          return fmt::format("a thread of it may run on CPUs {}, it was granted {}", list,
+                             fmt::join(spec.cpus, ","));
+      }
+    }
+    const auto stat = read_kernel_file_in_time(task.path() / "stat");
+    const auto nice = stat ? niceness_of(*stat) : std::nullopt;
+    if (nice && ours && *nice < *ours)
+      return fmt::format("a thread of it has priority {}, it was started with {}", *nice, *ours);
+  }
+  return "";
+}
+
 }  // namespace bakeoff

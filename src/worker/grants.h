@@ -46,4 +46,8 @@ Result<Controls> granted(const Controls& wanted, const std::set<std::string>& st
 // What cannot be read is left out.
 Texts observe(pid_t pid, const std::filesystem::path& proc = "/proc");
 
+// What a process took that it was not granted: a thread that may run on other CPUs than `spec.cpus` (where
+// these are stated), or that has a better priority than this process. In words; empty: nothing.
+std::string taken(pid_t pid, const WorkerSpec& spec, const std::filesystem::path& proc = "/proc");
+
 }  // namespace bakeoff
