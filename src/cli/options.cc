@@ -7,6 +7,7 @@
 
 #include "base/nearest.h"
 #include "base/version.h"
+#include "cli/manual.h"
 #include "data/image_sets.h"
 #include "selftest/selftest.h"
 
@@ -240,6 +241,13 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_source_commands(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
+  std::string shell;
+  command(app, "completion", "Print a shell's completion of these commands",
+          "bakeoff completion bash > /etc/bash_completion.d/bakeoff")
+      ->add_option("shell", shell, "bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command(app, "man", "Print the manual page", "bakeoff man | man -l -");
   if (argc < 2) {
     std::fputs(app.help().c_str(), stdout);
     return 2;
@@ -255,7 +263,12 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   }
-  const bool run = app.get_subcommands().at(0)->get_name() == "run";
+  const std::string chosen_one = app.get_subcommands().at(0)->get_name();
+  if (chosen_one == "man" || chosen_one == "completion") {
+    std::fputs(chosen_one == "man" ? man_page(app).c_str() : completion(app, shell)->c_str(), stdout);
+    return 0;
+  }
+  const bool run = chosen_one == "run";
   if (run && targets.run.recipe.empty() && targets.run.resume.empty()) {
     std::fputs("run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n",
                stderr);

@@ -1,0 +1,146 @@
+#include "cli/manual.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "base/version.h"
+
+namespace bakeoff::cli {
+namespace {
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+// Text that troff leaves as it is: backslashes, hyphens and leading dots are its own.
+std::string plain(const std::string& text) {
+  std::string out = replaced(replaced(text, "\\", "\\e"), "-", "\\-");
+  out = replaced(out, "\n.", "\n\\&.");
+  return replaced(out, "\n'", "\n\\&'");
+}
+
+// The names that a user types: "--format", "-h", or "RECIPE" of a positional one.
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// Those that --help shows.
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+  return app.get_options([](const CLI::Option* option) { return !option->get_group().empty(); });
+}
+
+void add_options(const CLI::App& app, std::string& page) {
+  for (const CLI::Option* option : options_of(app)) {
+    const auto names = names_of(*option);
+    const std::string head = names.empty() ? option->get_name() : fmt::format("{}", fmt::join(names, ", "));
+    const std::string value = option->get_expected_max() > 0 && !names.empty() ? option->get_type_name() : "";
+    page +=
+        fmt::format(".TP\n\\fB{}\\fR {}\n{}\n", plain(head), plain(value), plain(option->get_description()));
+    if (!option->get_default_str().empty())
+      page += fmt::format("Default: {}.\n", plain(option->get_default_str()));
+  }
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+std::vector<std::string> words_of(const CLI::App& app) {
+  std::vector<std::string> words;
+  for (const CLI::App* sub : commands_of(app)) words.push_back(sub->get_name());
+  for (const CLI::Option* option : options_of(app)) {
+    for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+  }
+  return words;
+}
+
+std::string bash(const CLI::App& app) {
+  std::string script = R"(# bash completion of bakeoff
+_bakeoff() {
+  local word=${COMP_WORDS[COMP_CWORD]} command= i
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    [[ ${COMP_WORDS[i]} == -* ]] || { command=${COMP_WORDS[i]}; break; }
+  done
+  local words
+  case $command in
+)";
+  for (const CLI::App* sub : commands_of(app))
+    script += fmt::format("    {}) words='{}' ;;\n", sub->get_name(), fmt::join(words_of(*sub), " "));
+  script += fmt::format("    *) words='{}' ;;\n", fmt::join(words_of(app), " "));
+  return script + R"(  esac
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+  [[ $command && $word != -* ]] && COMPREPLY+=($(compgen -f -- "$word"))
+}
+complete -o filenames -F _bakeoff bakeoff
+)";
+}
+
+// Within single quotes.
+std::string quoted(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+
+std::string zsh(const CLI::App& app) {
+  std::string script = "#compdef bakeoff\nlocal -a commands\ncommands=(\n";
+  for (const CLI::App* sub : commands_of(app))
+    script += "  " + quoted(sub->get_name() + ":" + replaced(sub->get_description(), ":", "\\:")) + "\n";
+  script += ")\nif ((CURRENT == 2)); then\n  _describe command commands\n  return\nfi\ncase $words[2] in\n";
+  for (const CLI::App* sub : commands_of(app))
+    script +=
+        fmt::format("  {}) compadd -- {}; _files ;;\n", sub->get_name(), fmt::join(words_of(*sub), " "));
+  return script + "esac\n";
+}
+
+std::string fish(const CLI::App& app) {
+  std::string script = "# fish completion of bakeoff\n";
+  for (const CLI::App* sub : commands_of(app)) {
+    script += fmt::format("complete -c bakeoff -n __fish_use_subcommand -f -a {} -d {}\n", sub->get_name(),
+                          quoted(sub->get_description()));
+    for (const CLI::Option* option : options_of(*sub)) {
+      for (const std::string& name : option->get_lnames())
+        script += fmt::format("complete -c bakeoff -n '__fish_seen_subcommand_from {}' -l {} -d {}\n",
+                              sub->get_name(), name, quoted(option->get_description()));
+    }
+  }
+  return script;
+}
+
+void add_commands(const CLI::App& app, const std::string& before, std::string& page) {
+  for (const CLI::App* sub : commands_of(app)) {
+    const std::string name = before + " " + sub->get_name();
+    page += fmt::format(".SS {}\n{}\n", plain(name), plain(sub->get_description()));
+    add_options(*sub, page);
+    if (!sub->get_footer().empty()) page += ".PP\n.nf\n" + plain(sub->get_footer()) + "\n.fi\n";
+    add_commands(*sub, name, page);
+  }
+}
+
+}  // namespace
+
+std::string man_page(const CLI::App& app) {
+  std::string page = fmt::format(".TH BAKEOFF 1 \"\" \"bakeoff {}\"\n.SH NAME\nbakeoff \\- {}\n", kVersion,
+                                 plain("same recipe, every framework, one honest verdict"));
+  page += ".SH SYNOPSIS\n\\fBbakeoff\\fR [\\fIOPTIONS\\fR] \\fICOMMAND\\fR [...]\n.SH DESCRIPTION\n";
+  page += plain(app.get_description()) + "\n.SH OPTIONS\n";
+  add_options(app, page);
+  page += ".SH COMMANDS\n";
+  add_commands(app, "bakeoff", page);
+  page += ".SH NOTES\n.nf\n" + plain(app.get_footer()) + "\n.fi\n";
+  return page;
+}
+
+std::optional<std::string> completion(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash") return bash(app);
+  if (shell == "zsh") return zsh(app);
+  if (shell == "fish") return fish(app);
+  return std::nullopt;
+}
+
+}  // namespace bakeoff::cli

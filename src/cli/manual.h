@@ -1,0 +1,20 @@
+#pragma once
+
+// The manual page and the shells' completions, written from the same commands and options as --help.
+
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace bakeoff::cli {
+
+// In the macros of man(7).
+std::string man_page(const CLI::App& app);
+
+// A script for "bash", "zsh" or "fish"; nothing for another shell.
+std::optional<std::string> completion(const CLI::App& app, const std::string& shell);
+
+}  // namespace bakeoff::cli
