@@ -28,7 +28,7 @@ struct GateJob {
 struct GateContender {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
-  std::string script_sha256 = {};  // as it is proven and raced; empty: it is not looked at
+  std::string script_text = {};  // as it was when the run began; empty: it is not looked at
   WorkerSpec worker = {};  // dtype is set by the gate
   bool unbiased_running_var = false;
   // Of a precision variant: the same contender in float32 (gate/gate_variants.h). Empty: it is in float32.

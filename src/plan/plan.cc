@@ -161,9 +161,9 @@ std::vector<std::string> command_of(const fs::path& program) {
 }
 
 // Empty where there is no such file: a contender that could not be emitted.
-std::string hash_of(const fs::path& file) {
-  const auto hash = sha256_file(file);
-  return hash ? *hash : "";
+std::string text_of(const fs::path& file) {
+  const auto text = read_file(file);
+  return text ? *text : "";
 }
 
 void add_twin(GateContender& entry) {
@@ -195,7 +195,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     Lane lane;
     lane.entry.contender = contender;
     lane.entry.script = plan.directory.scripts() / contender.script;
-    lane.entry.script_sha256 = hash_of(lane.entry.script);
+    lane.entry.script_text = text_of(lane.entry.script);
     lane.entry.layout = layout_of(lane.entry.script);
     if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
     add_twin(lane.entry);
@@ -398,7 +398,7 @@ Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress
     return lane;
   }
   lane.entry.script = plan.directory.scripts() / contender.file;
-  lane.entry.script_sha256 = hash_of(lane.entry.script);
+  lane.entry.script_text = text_of(lane.entry.script);
   lane.entry.layout = layout_of(lane.entry.script);
   if (!fs::exists(lane.entry.layout)) lane.entry.layout.clear();
   if (lane.entry.worker.command.empty()) return lane;

@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "base/sha256_file.h"
 #include "evidence/barrier.h"
 #include "evidence/usage.h"
 #include "race/usage_marks.h"
@@ -165,12 +164,20 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
   return chosen;
 }
 
+// What is started is what was proven: whether its file had become another one.
+bool put_back(const GateContender& entry) {
+  if (entry.script_text.empty()) return false;
+  const auto now = read_file(entry.script);
+  return (!now || *now != entry.script_text) && write_file(entry.script, entry.script_text);
+}
+
 }  // namespace
 
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
   const int64_t begin = monotonic_clock().now_ns();
+  const bool changed = put_back(entry);
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan.directory.logs() / fmt::format("{}.heat{}.log", entry.script.stem().string(), trial.heat);
@@ -187,6 +194,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
     sensing.add_device(member.sensors, spec.environment, trial);
   }
   trial.effective.merge(observe(worker.pid()));
+  if (changed) trial.effective["script"] = "it was changed while the race ran, and put back";
   if (plan.recipe.race.cooldown_seconds > 0)
     trial.effective["cooldown"] = fmt::format("{:g} s", plan.recipe.race.cooldown_seconds);
   if (!plan.gpu_clock.empty() && trial.memory.contains("on_gpu"))
@@ -208,11 +216,6 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
   }
   worker.freeze();
   take_failure(member);
-  const auto now = sha256_file(entry.script);
-  if (trial.failure || entry.script_sha256.empty() || (now && *now == entry.script_sha256)) return;
-  trial.failure =
-      Failure{"start", entry.script.filename().string() + " has changed since the gate proved it", {}};
-  end_member(member);
 }
 
 void warm_up(Member& member, Sensing& sensing, int64_t steps) {

