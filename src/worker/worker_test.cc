@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "proc/process_tree.h"
 #include "worker/testing.h"
+#include "worker/worker_words.h"
 
 namespace bakeoff {
 namespace {
