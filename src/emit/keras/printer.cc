@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "emit/keras/ops.h"
-#include "emit/op_functions.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::keras {
@@ -161,13 +159,6 @@ Status Printer::plan_layers() {
     }
   }
   return Done{};
-}
-
-void Printer::print_nodes() {
-  for (; node + 1 < static_cast<int>(workload.nodes.size()); ++node) {
-    const ir::Node& here = workload.nodes[static_cast<size_t>(node)];
-    op_functions().at(here.op)(*this, here);
-  }
 }
 
 std::string Printer::value_name(ir::ValueId id) {
