@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/files.h"
+#include "ir/bounds.h"
 #include "ir/builder.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
