@@ -5,24 +5,12 @@
 // all steps and the parameters after them, is the explanation. One that reproduces a part of it is none.
 
 #include <string>
-#include <vector>
 
+#include "causes/answer.h"
 #include "plan/lane.h"
 #include "reference/reference.h"
 
 namespace bakeoff {
-
-// What a contender answered in float64, by ParamId; tensors without data where it did not answer.
-struct Answer {
-  double loss = 0;
-  tensor::Tensor prediction = {};
-  referee::Weights gradients = {};
-  referee::Weights updated = {};
-  referee::Weights buffers = {};
-  // Of the training steps; empty where none were asked for.
-  std::vector<double> losses64 = {};
-  referee::Weights after64 = {};
-};
 
 // "matches: epsilon inside the root: sqrt(v + eps)"; empty where no way reproduces the answer, or where it is
 // the recipe's. `unbiased`: the contender's running variances are declared to be the unbiased ones.

@@ -443,7 +443,17 @@ TEST(Explain, NamesWhatIsWrongWithInputsAndLabels) {
 }
 
 // Networks of which the layout of weights is part.
-TEST(Explain, NamesWeightsThatAreReadInAnotherOrder) {
+GateJob job_of(const ir::Workload& workload, const TestFolder& folder) {
+  GateJob job{.workload = workload, .rows = 32, .steps = 5};
+  job.training.optimizer = {.kind = OptimizerKind::kAdam, .lr = 0.01};
+  job.training.batch = 8;
+  job.data = folder / "data.safetensors";
+  job.folder = folder.path();
+  EXPECT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+  return job;
+}
+
+TEST(Explain, NamesAFlattenThatReadsInAnotherOrder) {
   using Ints = std::vector<int64_t>;
   const TestFolder folder;
   ir::Builder b("flat");
@@ -463,24 +473,22 @@ TEST(Explain, NamesWeightsThatAreReadInAnotherOrder) {
   const ir::Workload turned =
       last.finish(last.softmax_cross_entropy(last.linear(last.apply(Op::kFlatten, {h2}), "fc", 3), y2))
           .value();
-  GateJob job{.workload = flat, .rows = 32, .steps = 5};
-  job.training.optimizer = {.kind = OptimizerKind::kAdam, .lr = 0.01};
-  job.training.batch = 8;
-  job.data = folder / "data.safetensors";
-  job.folder = folder.path();
-  ASSERT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+  const GateJob job = job_of(flat, folder);
   const Reference reference = make_reference(job).value();
   EXPECT_EQ(explain(job, reference, answer_of(job, reference, turned, job.training.optimizer), false),
             "matches: 'flat' reads its input flattened in the order height, width, channels");
+}
 
+TEST(Explain, NamesLstmGatesThatAreReadInAnotherOrder) {
+  const TestFolder folder;
   ir::Builder sequence("sequence");
   const auto words = sequence.input("x", {ir::DType::kF32, {ir::kBatch, 5, 3}});
   const auto target = sequence.input("y", {ir::DType::kI32, {ir::kBatch, 5}});
-  job.workload = sequence
-                     .finish(sequence.softmax_cross_entropy(
-                         sequence.linear(sequence.lstm(words, "lstm", 4), "out", 3), target))
-                     .value();
-  ASSERT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+  const ir::Workload workload = sequence
+                                    .finish(sequence.softmax_cross_entropy(
+                                        sequence.linear(sequence.lstm(words, "lstm", 4), "out", 3), target))
+                                    .value();
+  const GateJob job = job_of(workload, folder);
   const Reference lstm = make_reference(job).value();
   // Keras, TensorFlow 1: i, f, o, g and i, g, f, o.
   for (const auto& [words_expected, order] :

@@ -131,6 +131,106 @@ void add_other_activations(Changes& changes) {
   }
 }
 
+// Collects the optimizers that differ from the recipe's and from each other.
+class OptimizerChanges {
+ public:
+  OptimizerChanges(const ir::Workload& workload, const ir::Training& training)
+      : workload_(workload), training_(training) {}
+
+  const ir::Optimizer& base() const { return training_.optimizer; }
+  bool adam() const {
+    return base().kind == ir::OptimizerKind::kAdam || base().kind == ir::OptimizerKind::kAdamW;
+  }
+  void add(const ir::Optimizer& changed, std::string words) {
+    const auto known = [&](const Variant& v) { return v.training.optimizer == changed; };
+    if (changed == base() || std::any_of(all_.begin(), all_.end(), known)) return;
+    Variant v{std::move(words), workload_, training_};
+    v.training.optimizer = changed;
+    all_.push_back(std::move(v));
+  }
+  std::vector<Variant> take() { return std::move(all_); }
+
+ private:
+  const ir::Workload& workload_;
+  const ir::Training& training_;
+  std::vector<Variant> all_;
+};
+
+const char* words_of(ir::EpsForm form) {
+  return form == ir::EpsForm::kInside    ? "epsilon inside the root: sqrt(v + eps)"
+         : form == ir::EpsForm::kOutside ? "epsilon outside the root: sqrt(v) + eps"
+                                         : "epsilon that is not bias-corrected (the 'hat' form)";
+}
+
+// Form and value of epsilon, with RMSprop's decay.
+void add_epsilons(OptimizerChanges& changes) {
+  const ir::Optimizer& base = changes.base();
+  const bool adam = changes.adam();
+  if (!adam && base.kind != ir::OptimizerKind::kRmsprop) return;
+  const std::vector<double> rhos = adam ? std::vector{base.rho} : std::vector{base.rho, 0.9, 0.99};
+  for (const auto form : {ir::EpsForm::kOutside, ir::EpsForm::kInside, ir::EpsForm::kHat}) {
+    if (form == ir::EpsForm::kHat && !adam) continue;
+    for (const double eps : {base.eps, 1e-7, 1e-8, 1e-6, 1e-5, 1e-3}) {
+      for (const double rho : rhos) {
+        ir::Optimizer o = base;
+        o.eps_form = form, o.eps = eps, o.rho = rho;
+        std::vector<std::string> words;
+        if (form != base.eps_form) words.emplace_back(words_of(form));
+        if (eps != base.eps) words.push_back(fmt::format("epsilon {}", eps));
+        if (rho != base.rho) words.push_back(fmt::format("rho {}", rho));
+        changes.add(o, fmt::format("{}", fmt::join(words, ", ")));
+      }
+    }
+  }
+}
+
+void add_learning_rates(OptimizerChanges& changes) {
+  for (const double factor : {0.1, 10.0, 0.5, 2.0}) {
+    ir::Optimizer o = changes.base();
+    o.lr *= factor;
+    changes.add(o, fmt::format("learning rate {:g}", o.lr));
+  }
+}
+
+void add_momenta(OptimizerChanges& changes) {
+  if (changes.adam()) return;
+  for (const double momentum : {0.0, 0.9, 0.99}) {
+    for (const bool nesterov : {false, true}) {
+      ir::Optimizer o = changes.base();
+      if (nesterov && (momentum == 0 || o.kind != ir::OptimizerKind::kSgd)) continue;
+      o.momentum = momentum, o.nesterov = nesterov;
+      changes.add(o, fmt::format("{} {}", nesterov ? "Nesterov momentum" : "momentum", momentum));
+    }
+  }
+}
+
+void add_betas(OptimizerChanges& changes) {
+  if (!changes.adam()) return;
+  const ir::Optimizer& base = changes.base();
+  for (const double beta1 : {base.beta1, 0.9, 0.5, 0.0}) {
+    for (const double beta2 : {base.beta2, 0.999, 0.99, 0.98, 0.95, 0.9}) {
+      ir::Optimizer o = base;
+      o.beta1 = beta1, o.beta2 = beta2;
+      changes.add(o, fmt::format("betas {}, {}", beta1, beta2));
+    }
+  }
+}
+
+void add_decays(OptimizerChanges& changes) {
+  const ir::Optimizer& base = changes.base();
+  for (const double decay : {base.weight_decay, 0.0, 0.01, 0.004, 1e-4}) {
+    for (const auto form : {ir::DecayForm::kL2, ir::DecayForm::kDecoupled}) {
+      ir::Optimizer o = base;
+      o.weight_decay = decay, o.decay_form = form;
+      if (decay == 0) o.decay_form = base.decay_form;  // without decay there is one form
+      if (decay != 0 && o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
+        o.kind = ir::OptimizerKind::kAdam;
+      changes.add(o, decay == 0 ? std::string("no weight decay")
+                                : fmt::format("{} weight decay {}", ir::name(form), decay));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training) {
@@ -170,73 +270,13 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
 }
 
 std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::Training& training) {
-  std::vector<Variant> all;
-  const ir::Optimizer& base = training.optimizer;
-  const auto add = [&](ir::Optimizer changed, std::string words) {
-    const auto known = [&](const Variant& v) { return v.training.optimizer == changed; };
-    if (changed == base || std::any_of(all.begin(), all.end(), known)) return;
-    Variant v{std::move(words), workload, training};
-    v.training.optimizer = std::move(changed);
-    all.push_back(std::move(v));
-  };
-  const bool adam = base.kind == ir::OptimizerKind::kAdam || base.kind == ir::OptimizerKind::kAdamW;
-  const bool has_eps = adam || base.kind == ir::OptimizerKind::kRmsprop;
-  const auto form_words = [](ir::EpsForm form) {
-    return form == ir::EpsForm::kInside    ? "epsilon inside the root: sqrt(v + eps)"
-           : form == ir::EpsForm::kOutside ? "epsilon outside the root: sqrt(v) + eps"
-                                           : "epsilon that is not bias-corrected (the 'hat' form)";
-  };
-  for (const auto form : {ir::EpsForm::kOutside, ir::EpsForm::kInside, ir::EpsForm::kHat}) {
-    if (!has_eps || (form == ir::EpsForm::kHat && !adam)) continue;
-    for (const double eps : {base.eps, 1e-7, 1e-8, 1e-6, 1e-5, 1e-3}) {
-      for (const double rho : {base.rho, 0.9, 0.99}) {
-        ir::Optimizer o = base;
-        o.eps_form = form, o.eps = eps;
-        if (!adam)
-          o.rho = rho;
-        else if (rho != base.rho)
-          continue;
-        std::vector<std::string> words;
-        if (form != base.eps_form) words.push_back(form_words(form));
-        if (eps != base.eps) words.push_back(fmt::format("epsilon {}", eps));
-        if (o.rho != base.rho) words.push_back(fmt::format("rho {}", rho));
-        add(o, fmt::format("{}", fmt::join(words, ", ")));
-      }
-    }
-  }
-  for (const double factor : {0.1, 10.0, 0.5, 2.0}) {
-    ir::Optimizer o = base;
-    o.lr *= factor;
-    add(o, fmt::format("learning rate {:g}", o.lr));
-  }
-  for (const double momentum : {0.0, 0.9, 0.99}) {
-    for (const bool nesterov : {false, true}) {
-      ir::Optimizer o = base;
-      if (adam || (nesterov && (momentum == 0 || base.kind != ir::OptimizerKind::kSgd))) continue;
-      o.momentum = momentum, o.nesterov = nesterov;
-      add(o, fmt::format("{} {}", nesterov ? "Nesterov momentum" : "momentum", momentum));
-    }
-  }
-  for (const double beta1 : {base.beta1, 0.9, 0.5, 0.0}) {
-    for (const double beta2 : {base.beta2, 0.999, 0.99, 0.98, 0.95, 0.9}) {
-      ir::Optimizer o = base;
-      if (!adam) continue;
-      o.beta1 = beta1, o.beta2 = beta2;
-      add(o, fmt::format("betas {}, {}", beta1, beta2));
-    }
-  }
-  for (const double decay : {base.weight_decay, 0.0, 0.01, 0.004, 1e-4}) {
-    for (const auto form : {ir::DecayForm::kL2, ir::DecayForm::kDecoupled}) {
-      ir::Optimizer o = base;
-      o.weight_decay = decay, o.decay_form = form;
-      if (decay == 0) o.decay_form = base.decay_form;  // without decay there is one form
-      if (decay != 0 && o.kind == ir::OptimizerKind::kAdamW && form == ir::DecayForm::kL2)
-        o.kind = ir::OptimizerKind::kAdam;
-      add(o, decay == 0 ? std::string("no weight decay")
-                        : fmt::format("{} weight decay {}", ir::name(form), decay));
-    }
-  }
-  return all;
+  OptimizerChanges changes(workload, training);
+  add_epsilons(changes);
+  add_learning_rates(changes);
+  add_momenta(changes);
+  add_betas(changes);
+  add_decays(changes);
+  return changes.take();
 }
 
 }  // namespace bakeoff

@@ -425,84 +425,112 @@ WayOptimizer::WayOptimizer(const OptimizerWay& way, const referee::Weights& weig
   for (const Tensor& w : weights) third_.push_back(tensor::zeros(w.shape));
 }
 
-void WayOptimizer::step(referee::Weights gradients, referee::Weights& weights) {
-  const ir::Optimizer& o = way_.optimizer;
-  ++steps_;
-  switch (way_.twist) {
+namespace {
+
+// Gives whether the update itself is the recipe's.
+bool clip(const OptimizerWay& way, Weights& gradients) {
+  switch (way.twist) {
+    case Twist::kNone:
+      return true;
     case Twist::kClipValue:
       for (Tensor& g : gradients) {
-        for (double& x : g.data) x = std::clamp(x, -way_.amount, way_.amount);
+        for (double& x : g.data) x = std::clamp(x, -way.amount, way.amount);
       }
-      break;
+      return true;
     case Twist::kClipNorm:
-      scale(gradients, std::min(1.0, way_.amount / std::max(norm_of_all(gradients), kTiny)));
-      break;
+      scale(gradients, std::min(1.0, way.amount / std::max(norm_of_all(gradients), kTiny)));
+      return true;
     case Twist::kClipNorms:
       for (Tensor& g : gradients) {
         const double own = tensor::norm(g);
-        for (double& x : g.data) x *= std::min(1.0, way_.amount / std::max(own, kTiny));
+        for (double& x : g.data) x *= std::min(1.0, way.amount / std::max(own, kTiny));
       }
-      break;
+      return true;
     default:
-      break;
+      return false;
   }
-  const bool plain = way_.twist == Twist::kNone || way_.twist == Twist::kClipValue ||
-                     way_.twist == Twist::kClipNorm || way_.twist == Twist::kClipNorms;
-  if (plain) {
-    referee::step(o, gradients, state_, weights);
-    return;
+}
+
+// An element's state: first and second moment, and a maximum or a mean.
+struct Moments {
+  double &m, &v, &x;
+};
+
+// Adam's corrections of bias at step t, and Nadam's momenta.
+struct Schedule {
+  double t = 0;
+  double c1 = 0, c2 = 0;
+  double mu = 0, next_mu = 0;
+  double product = 0;  // of mu up to this step
+};
+
+double root(const ir::Optimizer& o, double v) {
+  return o.eps_form == ir::EpsForm::kInside ? std::sqrt(v + o.eps) : std::sqrt(v) + o.eps;
+}
+
+// Each gives what the learning rate multiplies.
+double sgd(const OptimizerWay& way, bool first_step, double g, const Moments& at) {
+  const ir::Optimizer& o = way.optimizer;
+  const double kept = way.twist == Twist::kDampening && first_step ? 1 : 1 - way.amount;
+  at.m = o.momentum * at.m + kept * g;
+  return o.nesterov ? g + o.momentum * at.m : at.m;
+}
+
+double rmsprop(const ir::Optimizer& o, double g, const Moments& at) {
+  at.v = o.rho * at.v + (1 - o.rho) * g * g;
+  at.x = o.rho * at.x + (1 - o.rho) * g;
+  const double u = g / root(o, std::max(at.v - at.x * at.x, 0.0));
+  return o.momentum != 0 ? at.m = o.momentum * at.m + u : u;
+}
+
+double adam(const OptimizerWay& way, const Schedule& s, double g, const Moments& at) {
+  const ir::Optimizer& o = way.optimizer;
+  auto& [m, v, x] = at;
+  m = o.beta1 * m + (1 - o.beta1) * g;
+  v = o.beta2 * v + (1 - o.beta2) * g * g;
+  const auto divisor = [&](double second) {
+    const bool hat = o.eps_form == ir::EpsForm::kHat;
+    return hat ? (std::sqrt(second) + o.eps) / std::sqrt(s.c2) : root(o, second / s.c2);
+  };
+  switch (way.twist) {
+    case Twist::kNoBiasCorrection:
+      return m / root(o, v);
+    case Twist::kNadam:
+      return (s.next_mu * m / (1 - s.product * s.next_mu) + (1 - s.mu) * g / (1 - s.product)) / divisor(v);
+    case Twist::kNadamPlain:
+      return (o.beta1 * m / (1 - std::pow(o.beta1, s.t + 1)) + (1 - o.beta1) * g / s.c1) / divisor(v);
+    case Twist::kAmsgrad:
+      x = std::max(x, v);
+      return m / s.c1 / divisor(x);
+    default:
+      x = std::max(x, v / s.c2);
+      return m / s.c1 / root(o, x);
   }
+}
+
+}  // namespace
+
+void WayOptimizer::step(referee::Weights gradients, referee::Weights& weights) {
+  const ir::Optimizer& o = way_.optimizer;
+  ++steps_;
+  if (clip(way_, gradients)) return referee::step(o, gradients, state_, weights);
   const auto t = static_cast<double>(steps_);
   const bool decoupled = o.kind == ir::OptimizerKind::kAdamW || o.decay_form == ir::DecayForm::kDecoupled;
-  const double c1 = 1 - std::pow(o.beta1, t), c2 = 1 - std::pow(o.beta2, t);
-  const double mu = o.beta1 * (1 - 0.5 * std::pow(0.96, t * 0.004));
-  const double next_mu = o.beta1 * (1 - 0.5 * std::pow(0.96, (t + 1) * 0.004));
-  momentum_product_ *= mu;
-  const auto root = [&](double v) {
-    return o.eps_form == ir::EpsForm::kInside ? std::sqrt(v + o.eps) : std::sqrt(v) + o.eps;
+  Schedule schedule{.t = t, .c1 = 1 - std::pow(o.beta1, t), .c2 = 1 - std::pow(o.beta2, t)};
+  schedule.mu = o.beta1 * (1 - 0.5 * std::pow(0.96, t * 0.004));
+  schedule.next_mu = o.beta1 * (1 - 0.5 * std::pow(0.96, (t + 1) * 0.004));
+  schedule.product = momentum_product_ *= schedule.mu;
+  const auto direction = [&](double g, const Moments& at) {
+    if (o.kind == ir::OptimizerKind::kSgd) return sgd(way_, steps_ == 1, g, at);
+    if (o.kind == ir::OptimizerKind::kRmsprop) return rmsprop(o, g, at);
+    return adam(way_, schedule, g, at);
   };
   for (size_t p = 0; p < weights.size(); ++p) {
     if (gradients[p].data.empty()) continue;
     for (size_t i = 0; i < weights[p].data.size(); ++i) {
       double& w = weights[p].data[i];
       const double g = gradients[p].data[i] + (decoupled ? 0 : o.weight_decay * w);
-      double &m = state_.first[p].data[i], &v = state_.second[p].data[i], &x = third_[p].data[i];
-      double u = 0;
-      if (o.kind == ir::OptimizerKind::kSgd) {
-        const double kept = way_.twist == Twist::kDampening && steps_ == 1 ? 1 : 1 - way_.amount;
-        m = o.momentum * m + kept * g;
-        u = o.nesterov ? g + o.momentum * m : m;
-      } else if (o.kind == ir::OptimizerKind::kRmsprop) {
-        v = o.rho * v + (1 - o.rho) * g * g;
-        x = o.rho * x + (1 - o.rho) * g;
-        u = g / root(std::max(v - x * x, 0.0));
-        if (o.momentum != 0) u = m = o.momentum * m + u;
-      } else {
-        m = o.beta1 * m + (1 - o.beta1) * g;
-        v = o.beta2 * v + (1 - o.beta2) * g * g;
-        const bool hat = o.eps_form == ir::EpsForm::kHat;
-        const double divisor = hat ? (std::sqrt(v) + o.eps) / std::sqrt(c2) : root(v / c2);
-        switch (way_.twist) {
-          case Twist::kNoBiasCorrection:
-            u = m / root(v);
-            break;
-          case Twist::kNadam:
-            u = (next_mu * m / (1 - momentum_product_ * next_mu) + (1 - mu) * g / (1 - momentum_product_)) /
-                divisor;
-            break;
-          case Twist::kNadamPlain:
-            u = (o.beta1 * m / (1 - std::pow(o.beta1, t + 1)) + (1 - o.beta1) * g / c1) / divisor;
-            break;
-          case Twist::kAmsgrad:
-            x = std::max(x, v);
-            u = m / c1 / (hat ? (std::sqrt(x) + o.eps) / std::sqrt(c2) : root(x / c2));
-            break;
-          default:
-            x = std::max(x, v / c2);
-            u = m / c1 / root(x);
-            break;
-        }
-      }
+      const double u = direction(g, {state_.first[p].data[i], state_.second[p].data[i], third_[p].data[i]});
       w -= o.lr * (u + (decoupled ? o.weight_decay * w : 0));
     }
   }

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "causes/explain.h"
+#include "causes/answer.h"
 #include "ir/training.h"
 #include "ir/workload.h"
 #include "plan/lane.h"

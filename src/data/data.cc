@@ -13,8 +13,7 @@
 #include "base/sha256_file.h"
 #include "data/image_sets.h"
 #include "data/text_data.h"
-#include "ir/op_table.h"
-#include "ir/verify.h"
+#include "ir/bounds.h"
 #include "tensor/rng.h"
 #include "tensor/safetensors.h"
 
@@ -117,7 +116,7 @@ std::string recipe_of(const DataSpec& spec, const ir::Workload& workload) {
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
     text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type),
-                        integer_bound(workload, id).value_or(0));
+                        ir::integer_bound(workload, id).value_or(0));
   }
   return text;
 }
@@ -131,7 +130,7 @@ tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
     const auto count = static_cast<size_t>(tensor::elements(shape));
     if (input.type.dtype == ir::DType::kI32) {
       tensor::IntTensor ints{shape, std::vector<int64_t>(count)};
-      const int64_t last = integer_bound(workload, id).value_or(1) - 1;
+      const int64_t last = ir::integer_bound(workload, id).value_or(1) - 1;
       for (int64_t& value : ints.data) value = rng.integer(0, last);
       tensors.emplace_back(input.name, tensor::encode(ints, DType::kI32).value());  // always fits
     } else {
@@ -261,22 +260,6 @@ DataKind data_kind(const std::string& word) {
   return word == "file" ? DataKind::kFile : DataKind::kSynthetic;
 }
 
-std::optional<int64_t> integer_bound(const ir::Workload& workload, ir::ValueId input) {
-  const auto types = ir::infer(workload);
-  if (!types) return std::nullopt;
-  std::optional<int64_t> least;
-  for (const ir::Node& node : workload.nodes) {
-    const ir::OpInfo& op = ir::info(node.op);
-    const auto at = static_cast<size_t>(op.integer_input);
-    if (op.integer_input < 0 || at >= node.inputs.size() || !op.bound || node.inputs[at] != input) continue;
-    std::vector<ir::Type> seen;
-    for (const ir::ValueId id : node.inputs) seen.push_back((*types)[static_cast<size_t>(id)]);
-    const int64_t bound = op.bound({.node = node, .inputs = seen, .workload = workload});
-    least = std::min(least.value_or(bound), bound);
-  }
-  return least;
-}
-
 Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
   const std::string remedy = "the file must be safetensors with one tensor for every input of the workload";
   auto file = SafetensorsFile::open(path);
@@ -301,7 +284,7 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
     }
     rows = column.rows();
     const bool integers = input.type.dtype == ir::DType::kI32;
-    CHECK_OK(integers ? check_integers(column, integer_bound(workload, id)) : check_finite(column));
+    CHECK_OK(integers ? check_integers(column, ir::integer_bound(workload, id)) : check_finite(column));
   }
   if (!rows) return Error{.message = "workload '" + workload.name + "' has no inputs"};
   return *rows;

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 
 #include "base/progress.h"
@@ -49,9 +48,5 @@ Result<DataSet> prepare(const DataSpec& spec, const ir::Workload& workload,
 // number of rows in all; integers within the bounds that the ops reading them demand; no NaN and no infinity.
 // Gives the number of rows.
 Result<int64_t> check_data(const std::filesystem::path& file, const ir::Workload& workload);
-
-// Every integer of `input` must be in [0, bound): the smallest number of classes, table rows, ... of the ops
-// that read it. Nothing where no op says so.
-std::optional<int64_t> integer_bound(const ir::Workload& workload, ir::ValueId input);
 
 }  // namespace bakeoff

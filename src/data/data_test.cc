@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/files.h"
+#include "ir/bounds.h"
 #include "ir/builder.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
@@ -186,9 +187,9 @@ TEST_F(DataTest, TheSmallestBoundOfAllReadersCounts) {
     loss = mse(s, y) reduction=mean
   })");
   ASSERT_TRUE(workload) << workload.error().text();
-  EXPECT_EQ(integer_bound(*workload, 0), 5);
-  EXPECT_EQ(integer_bound(*workload, 1), std::nullopt);
-  EXPECT_EQ(integer_bound(tiny(), 1), 3);
+  EXPECT_EQ(ir::integer_bound(*workload, 0), 5);
+  EXPECT_EQ(ir::integer_bound(*workload, 1), std::nullopt);
+  EXPECT_EQ(ir::integer_bound(tiny(), 1), 3);
 }
 
 TEST_F(DataTest, MnistHasTwoSplits) {

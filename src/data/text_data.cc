@@ -7,8 +7,7 @@
 #include <unordered_map>
 
 #include "base/files.h"
-#include "data/data.h"
-#include "ir/verify.h"
+#include "ir/bounds.h"
 
 namespace bakeoff {
 namespace {
@@ -84,7 +83,8 @@ Result<LanguageShape> language_shape(const ir::Workload& workload) {
   const auto is_row = [](const ir::Input& input) {
     return input.type.dtype == ir::DType::kI32 && input.type.shape.size() == 2;
   };
-  const std::optional<int64_t> bound = workload.inputs.empty() ? std::nullopt : integer_bound(workload, 0);
+  const std::optional<int64_t> bound =
+      workload.inputs.empty() ? std::nullopt : ir::integer_bound(workload, 0);
   const auto& inputs = workload.inputs;
   if (inputs.size() == 2 && is_row(inputs[0]) && inputs[0].type == inputs[1].type && bound)
     return LanguageShape{inputs[0].name, inputs[1].name, inputs[0].type.shape[1], *bound};

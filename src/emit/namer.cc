@@ -1,5 +1,8 @@
 #include "emit/namer.h"
 
+#include <iterator>
+#include <sstream>
+
 #include "emit/code_writer.h"
 
 namespace bakeoff::emit {
@@ -18,6 +21,11 @@ const std::set<std::string>& python_words() {
 }
 
 }  // namespace
+
+std::set<std::string> words(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 Namer::Namer(std::set<std::string> reserved) : taken_(std::move(reserved)) {
   taken_.insert(python_words().begin(), python_words().end());

@@ -10,6 +10,9 @@
 
 namespace bakeoff::emit {
 
+// Those of a text, between spaces.
+std::set<std::string> words(std::string_view text);
+
 class Namer {
  public:
   // `reserved`: further names that the script uses itself ("model", "x", ...).

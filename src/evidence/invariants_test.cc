@@ -172,54 +172,70 @@ Trial sound() {
           .user_s = 0.05};
 }
 
-TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
-  const TrialBounds bounds{.cores = 2,
-                           .flops_per_step = 1e9,
-                           .bytes_per_step = 1e6,
-                           .peak_flops = 500e9,
-                           .levels = {{0, 50e9}},
-                           .losses = {{1, 4.5}, {6, 1.5}}};
-  EXPECT_THAT(check_trial(sound(), bounds), IsEmpty());
-  const auto rule = [&](const Trial& trial) {
-    const auto broken = check_trial(trial, bounds);
-    return broken.size() == 1 ? broken[0].rule : std::to_string(broken.size()) + " rules";
-  };
+const TrialBounds kBounds{.cores = 2,
+                          .flops_per_step = 1e9,
+                          .bytes_per_step = 1e6,
+                          .peak_flops = 500e9,
+                          .levels = {{0, 50e9}},
+                          .losses = {{1, 4.5}, {6, 1.5}}};
+
+std::string rule(const Trial& trial) {
+  const auto broken = check_trial(trial, kBounds);
+  return broken.size() == 1 ? broken[0].rule : std::to_string(broken.size()) + " rules";
+}
+
+TEST(CheckTrial, ASoundOneBreaksNothing) {
+  EXPECT_THAT(check_trial(sound(), kBounds), IsEmpty());
+  EXPECT_THAT(check_trial(sound(), {}), IsEmpty()) << "nothing is known of the machine";
+  Trial t = sound();
+  t.user_s = 1000;
+  t.failure = Failure{"run", "exit code 1", ""};
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "it has failed already";
+}
+
+TEST(CheckTrial, StepsAndLossesAreThoseOfTheWork) {
   Trial t = sound();
   t.bursts[1].steps = 20;
   EXPECT_EQ(rule(t), "steps answered = steps asked for");
   t.effective["steps_per_call"] = "16";
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "less than a call more than asked for";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "less than a call more than asked for";
   t = sound();
   t.bursts[0].losses[6] = 1.6;
   EXPECT_THAT(rule(t), HasSubstr("equal losses for equal work, here 6 steps"));
-  t = sound();
+}
+
+TEST(CheckTrial, PhasesAddUpAndTheFirstStepIsTheLongest) {
+  Trial t = sound();
   t.first_step_ns = 100'000;
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "nothing is known of who else had the processors";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "nothing is known of who else had the processors";
   for (Burst& b : t.bursts) b.used = {{"wall_s", 0.04}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("first step"));
   t.rounds = {{.seen = {{"others", 0.3}}}};
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "others may have made the later ones longer";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "others may have made the later ones longer";
   t.rounds.clear();
   t.bursts[1].used["wait_s"] = 0.02;
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "its threads waited for a quarter of the time";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "its threads waited for a quarter of the time";
   t = sound();
   for (Burst& b : t.bursts) b.used = {{"wall_s", 0.04}, {"wait_s", 0.001}};
   t.alone = true;
   t.import_ns = 9'000'000'000;
   t.start_up_ns = 10'500'000'000;
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "what lies between its stages";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "what lies between its stages";
   t.import_ns = 100'000'000;
   EXPECT_THAT(rule(t), HasSubstr("phases add up to the whole"));
   t.import_ns = 19'000'000'000;
   EXPECT_THAT(rule(t), HasSubstr("phases add up to the whole")) << "longer than went by";
   t.alone = false;
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "it started beside another one";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "it started beside another one";
   t = sound();
   t.build_ns = -1'000'000'000;
   EXPECT_THAT(rule(t), HasSubstr("phases add up")) << "a negative one, whoever had the processors";
-  t = sound();
+}
+
+TEST(CheckTrial, TimesAndUseAreWhatTheMachineCanGive) {
+  Trial t = sound();
   for (Burst& b : t.bursts) b.went_by_ns = 90'000'000;
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "others may have held the answer up";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "others may have held the answer up";
   for (Burst& b : t.bursts) b.used = {{"wall_s", 0.09}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "40 ms are claimed, 90 went by";
   t.void_bursts = std::exchange(t.bursts, {});
@@ -232,17 +248,12 @@ TEST(CheckTrial, ASoundOneBreaksNothingAndEachLieItsOwnRule) {
   EXPECT_THAT(rule(t), HasSubstr("CPU seconds"));
   t = sound();
   t.bursts[1].used = {{"wall_s", 0.05}, {"cpu_s", 0.1}};
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "both processors";
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "both processors";
   t.bursts[1].used["cpu_s"] = 0.2;
   EXPECT_THAT(rule(t), HasSubstr("CPU seconds"));
   t = sound();
   for (Burst& b : t.bursts) b.ns = 15'000'000;  // 1.5 ms a step: 667 GFLOP/s
   EXPECT_THAT(rule(t), HasSubstr("FLOP/s"));
-  t = sound();
-  t.user_s = 1000;
-  t.failure = Failure{"run", "exit code 1", ""};
-  EXPECT_THAT(check_trial(t, bounds), IsEmpty()) << "it has failed already";
-  EXPECT_THAT(check_trial(sound(), {}), IsEmpty()) << "nothing is known of the machine";
 }
 
 TEST(CheckTrial, AGpuIsNotHeldAgainstTheProcessors) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "evidence/host_rounds.h"
 #include "stats/trimmed.h"
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "stats/planning.h"
 #include "stats/trimmed.h"
 

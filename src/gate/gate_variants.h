@@ -16,10 +16,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "gate/gate.h"
 #include "plan/lane.h"
+#include "records/trial.h"
 #include "reference/reference.h"
+#include "worker/worker.h"
 
 namespace bakeoff {
 

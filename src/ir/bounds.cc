@@ -35,4 +35,9 @@ std::vector<int64_t> integer_bounds(const Workload& workload) {
   return bounds;
 }
 
+std::optional<int64_t> integer_bound(const Workload& workload, ValueId input) {
+  const int64_t bound = integer_bounds(workload)[static_cast<size_t>(input)];
+  return bound == 0 || bound == INT64_MAX ? std::nullopt : std::optional(bound);
+}
+
 }  // namespace bakeoff::ir

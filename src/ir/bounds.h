@@ -3,6 +3,7 @@
 // Which integers a workload may be fed.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/workload.h"
@@ -13,5 +14,8 @@ namespace bakeoff::ir {
 // input (labels: classes; ids: rows of the table), also behind flatten, reshape and transpose; 0 for float
 // inputs, INT64_MAX for integers that nothing bounds. The workload must be valid.
 std::vector<int64_t> integer_bounds(const Workload& workload);
+
+// Of one input; nothing where its elements are floats, or nothing bounds them.
+std::optional<int64_t> integer_bound(const Workload& workload, ValueId input);
 
 }  // namespace bakeoff::ir

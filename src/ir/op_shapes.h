@@ -2,7 +2,8 @@
 
 // Shape rules and multiply-accumulate counts of the op table; used by op_table.cc only.
 
-#include "ir/op_table.h"
+#include "base/result.h"
+#include "ir/node_view.h"
 
 namespace bakeoff::ir::rules {
 

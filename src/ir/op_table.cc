@@ -309,12 +309,6 @@ std::string fallback_text(const AttrSpec& spec) {
 
 }  // namespace
 
-const Shape& NodeView::param(std::string_view slot) const {
-  const ParamId id = node.param(slot);
-  assert(id >= 0);
-  return workload.parameters[static_cast<size_t>(id)].shape;
-}
-
 const std::vector<OpInfo>& op_table() {
   static const std::vector<OpInfo> table = make_table();
   return table;

@@ -4,12 +4,12 @@
 // random cases of the cross-framework test and the completeness checks of the referee and every emitter.
 // To add an op, see docs/adding_an_op.md.
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "ir/node_view.h"
 #include "ir/workload.h"
 
 namespace bakeoff::ir {
@@ -38,15 +38,6 @@ enum class AxisRule {
   kSpatial,      // N,C,H,W by meaning: runs natively in N,H,W,C too
   kAxis,         // names an axis in an attribute, which can be translated
   kCanonical,    // depends on the order of axes in memory
-};
-
-// What a rule sees of a node: types of its inputs and shapes of its parameters, by slot.
-struct NodeView {
-  const Node& node;
-  std::span<const Type> inputs;
-  const Workload& workload;
-  // Shape of the parameter in a slot that is present.
-  const Shape& param(std::string_view slot) const;
 };
 
 struct OpInfo {

@@ -109,7 +109,10 @@ Result<Child> Child::start(const ChildOptions& options) {
   CHECK_OK(check(options));
   TRY(const LaunchOrder order, make_order(options));
   TRY(LogTail tail, LogTail::create(options.log_tail_bytes));
-  auto state = std::make_unique<State>(std::move(tail), options);
+  auto state = std::make_unique<ChildState>(std::move(tail));
+  state->memory_limit_bytes = options.memory_limit_bytes;
+  state->address_space_limit_bytes = options.address_space_limit_bytes;
+  state->private_memory_limit_bytes = options.private_memory_limit_bytes;
   LaunchFds fds;
   TRY(auto control, make_socket_pair());
   state->control = std::move(control.first);
@@ -144,7 +147,7 @@ Result<Child> Child::start(const ChildOptions& options) {
   return Child(std::move(state));
 }
 
-Child::Child(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Child::Child(std::unique_ptr<ChildState> state) : state_(std::move(state)) {}
 Child::Child(Child&&) noexcept = default;
 
 Child& Child::operator=(Child&& other) noexcept {

@@ -59,6 +59,8 @@ struct ChildOptions {
   int64_t memory_limit_bytes = 0;  // resident memory of it and its descendants, checked every 20 ms; 0 = none
 };
 
+struct ChildState;  // proc/child_state.h
+
 class Child {
  public:
   // Returns once the program runs (exec succeeded). Errors name the program and what failed.
@@ -102,9 +104,8 @@ class Child {
 
  private:
   friend class LineChannel;
-  struct State;
-  explicit Child(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;  // stays where it is when the Child moves
+  explicit Child(std::unique_ptr<ChildState> state);
+  std::unique_ptr<ChildState> state_;  // stays where it is when the Child moves
 };
 
 // The absolute path of `program` as execvp would find it with this PATH.

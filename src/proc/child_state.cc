@@ -29,7 +29,7 @@ ResourceUsage usage_of(const struct rusage& usage) {
 
 }  // namespace
 
-std::optional<Report> Child::State::next_report(int64_t deadline_ns) {
+std::optional<Report> ChildState::next_report(int64_t deadline_ns) {
   for (;;) {
     if (!wait_readable(control.get(), deadline_ns)) return std::nullopt;
     Report report;
@@ -41,13 +41,13 @@ std::optional<Report> Child::State::next_report(int64_t deadline_ns) {
   }
 }
 
-void Child::State::look() { await_end(0); }
+void ChildState::look() { await_end(0); }
 
-void Child::State::await_end(int64_t deadline_ns) {
+void ChildState::await_end(int64_t deadline_ns) {
   while (!exit && next_report(deadline_ns)) continue;
 }
 
-Status Child::State::freeze(bool frozen) {
+Status ChildState::freeze(bool frozen) {
   look();
   if (!exit && stopped == frozen) return Done{};
   if (!exit) {
@@ -62,7 +62,7 @@ Status Child::State::freeze(bool frozen) {
   return Error{.message = what + (exit ? exit->text() : "its guardian does not answer")};
 }
 
-void Child::State::note(const Report& report) {
+void ChildState::note(const Report& report) {
   Exit end{.asked = report.asked != 0,
            .out_of_memory = report.oom_kills > 0,
            .over_limit_bytes = report.over_limit_bytes,
@@ -82,7 +82,7 @@ void Child::State::note(const Report& report) {
   stopped = false;
 }
 
-void Child::State::send(const Command& command) const {
+void ChildState::send(const Command& command) const {
   ::send(control.get(), &command, sizeof command, MSG_NOSIGNAL);
 }
 

@@ -2,21 +2,22 @@
 
 // The inside of Child (internal to this room): what LineChannel holds on to while a Child moves.
 
-#include <optional>
+#include <sys/types.h>
 
-#include "proc/child.h"
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "base/result.h"
+#include "proc/exit.h"
 #include "proc/fd.h"
 #include "proc/launch_order.h"
 #include "proc/log.h"
 
 namespace bakeoff::proc {
 
-struct Child::State {
-  State(LogTail log_tail, const ChildOptions& options)
-      : tail(std::move(log_tail)),
-        memory_limit_bytes(options.memory_limit_bytes),
-        address_space_limit_bytes(options.address_space_limit_bytes),
-        private_memory_limit_bytes(options.private_memory_limit_bytes) {}
+struct ChildState {
+  explicit ChildState(LogTail log_tail) : tail(std::move(log_tail)) {}
 
   UniqueFd control;  // our end: commands out, reports in
   UniqueFd request;

@@ -68,7 +68,7 @@ class LineChannel {
   Error fail_dead(const Exchange& exchange);
   std::optional<Error> wait_for_progress(const Exchange& exchange);
 
-  Child::State* state_;
+  ChildState* state_;
   size_t max_line_;
   std::string received_;
   size_t searched_ = 0;  // received_ has no newline before this

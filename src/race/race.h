@@ -18,6 +18,7 @@
 #include "audit/audit.h"
 #include "base/result.h"
 #include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "plan/plan.h"
 #include "records/trial.h"
 #include "records/watch.h"

@@ -231,6 +231,23 @@ class RaceTest : public ::testing::Test {
   TestFolder folder_;
 };
 
+// A trial of two bursts, with at least so many milliseconds a step.
+void expect_healthy(const Trial& healthy, double least_ms) {
+  EXPECT_FALSE(healthy.failure) << healthy.failure->reason;
+  EXPECT_FALSE(healthy.invalid);
+  ASSERT_EQ(healthy.bursts.size(), 2u) << "all its bursts";
+  EXPECT_GE(healthy.bursts[0].steps, 2);
+  EXPECT_LE(healthy.bursts[0].steps, 15);
+  EXPECT_GE(std::exp(heat_value(healthy).value()), least_ms);
+  EXPECT_EQ(healthy.step_ns.size(),
+            static_cast<size_t>(healthy.bursts[0].steps + healthy.bursts[1].steps - 2));
+  EXPECT_GT(healthy.first_step_ns, 0);
+  EXPECT_GT(healthy.warmup_ns, healthy.first_step_ns);
+  EXPECT_EQ(healthy.versions.at("fake"), "1.0");
+  EXPECT_EQ(healthy.effective.at("parameters"), "1");
+  EXPECT_TRUE(healthy.last_loss);
+}
+
 TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   // Steps: 1 first, 2 and 3 warm-up, 4 the first one of a burst.
   Plan plan =
@@ -260,22 +277,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
     EXPECT_GT(trials[i].start_ns, 0);
     EXPECT_GT(trials[i].peak_rss_bytes, 1 << 20) << trials[i].contender;
   }
-  for (const size_t i : {0u, 6u}) {
-    const Trial& healthy = trials[i];
-    EXPECT_FALSE(healthy.failure) << healthy.failure->reason;
-    EXPECT_FALSE(healthy.invalid);
-    ASSERT_EQ(healthy.bursts.size(), 2u) << "all its bursts";
-    EXPECT_GE(healthy.bursts[0].steps, 2);
-    EXPECT_LE(healthy.bursts[0].steps, 15);
-    EXPECT_GE(std::exp(heat_value(healthy).value()), i == 0 ? 2 : 3);
-    EXPECT_EQ(healthy.step_ns.size(),
-              static_cast<size_t>(healthy.bursts[0].steps + healthy.bursts[1].steps - 2));
-    EXPECT_GT(healthy.first_step_ns, 0);
-    EXPECT_GT(healthy.warmup_ns, healthy.first_step_ns);
-    EXPECT_EQ(healthy.versions.at("fake"), "1.0");
-    EXPECT_EQ(healthy.effective.at("parameters"), "1");
-    EXPECT_TRUE(healthy.last_loss);
-  }
+  for (const size_t i : {0u, 6u}) expect_healthy(trials[i], i == 0 ? 2 : 3);
   const auto failed = [&](size_t i, const char* stage, const char* reason) {
     ASSERT_TRUE(trials[i].failure) << trials[i].contender;
     EXPECT_EQ(trials[i].failure->stage, stage);

@@ -7,7 +7,6 @@
 #include <charconv>
 #include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 
 #include "base/files.h"
@@ -321,45 +320,6 @@ Status check_pin(const Reader& reader, const toml::node& node, const std::string
   if (pin == "auto" || pin == "none" || parse_cpus(pin)) return Done{};
   return reader.error(node.source(), fmt::format("'pin' cannot be '{}'", pin),
                       "auto, none, or CPUs such as \"0\" or \"0,2-3\"");
-}
-
-Result<std::vector<int>> parse_cpus(std::string_view text) {
-  constexpr int kMostCpus = 4096;
-  std::set<int> cpus;
-  const auto bad = [&] { return Error{.message = fmt::format("'{}' is no list of CPUs", text)}; };
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const char* last = text.data() + end;
-    int low = 0, high = 0;
-    auto [at, code] = std::from_chars(text.data() + begin, last, low);
-    if (code != std::errc()) return bad();
-    high = low;
-    if (at != last && *at == '-') {
-      const auto range_end = std::from_chars(at + 1, last, high);
-      at = range_end.ptr;
-      code = range_end.ec;
-    }
-    if (code != std::errc() || at != last || low < 0 || high < low || high >= kMostCpus) return bad();
-    for (int cpu = low; cpu <= high; ++cpu) cpus.insert(cpu);
-    begin = end + 1;
-  }
-  return std::vector<int>(cpus.begin(), cpus.end());
-}
-
-std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
-                         const std::map<std::string, std::string>& controls) {
-  const emit::Framework* info = emit::find_framework(framework);
-  std::vector<std::string> parts;
-  for (const emit::Setting& setting : info->settings) {
-    const std::string& value = settings.at(setting.name);
-    if (value == setting.fallback && setting.name != "backend") continue;
-    parts.push_back(value == "true" ? setting.name : setting.name + "=" + value);
-  }
-  for (const emit::Setting& setting : common_settings()) {
-    if (const auto stated = controls.find(setting.name); stated != controls.end())
-      parts.push_back(setting.name + "=" + stated->second);
-  }
-  return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
 }
 
 }  // namespace bakeoff::recipe

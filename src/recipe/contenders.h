@@ -4,8 +4,9 @@
 
 #include <vector>
 
+#include "ir/training.h"
+#include "recipe/contender.h"
 #include "recipe/reader.h"
-#include "recipe/recipe.h"
 
 namespace bakeoff::recipe {
 

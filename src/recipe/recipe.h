@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "ir/training.h"
 #include "ir/workload.h"
 #include "recipe/beside.h"
+#include "recipe/contender.h"
 
 namespace bakeoff::recipe {
 
@@ -23,17 +23,6 @@ struct Data {
   int64_t samples = 1000;
   bool shuffle = false;
   bool operator==(const Data&) const = default;
-};
-
-// One combination of settings of one framework.
-struct Contender {
-  std::string framework = {};
-  std::map<std::string, std::string> settings = {};  // every setting of the framework
-  std::map<std::string, std::string> controls = {};  // of common_settings() (schema.h), those stated
-  std::filesystem::path script = {};                 // the user's own file, absolute; empty: emitted
-  std::string id = {};                               // "torch[compile=default]", unique
-  std::string file = {};                             // script's name in the run directory, unique
-  bool operator==(const Contender&) const = default;
 };
 
 struct Budget {
@@ -129,13 +118,5 @@ std::string where(const Recipe& recipe, const std::string& section, const std::s
 
 // "race.toml:9": the line of a contender's setting, of its table where that does not state it.
 std::string where(const Recipe& recipe, const Contender& contender, const std::string& setting);
-
-// "torch[compile=default,channels_last,allocator=tuned]": settings that differ from the framework's own
-// default, and all controls that the contender states; a Keras backend always shows.
-std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
-                         const std::map<std::string, std::string>& controls = {});
-
-// The CPUs of "0,2-3", ascending. Error: no such list.
-Result<std::vector<int>> parse_cpus(std::string_view text);
 
 }  // namespace bakeoff::recipe

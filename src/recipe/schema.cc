@@ -1,8 +1,7 @@
 #include "recipe/schema.h"
 
-#include <utility>
-
 #include "ir/op_table.h"
+#include "recipe/schema_rows.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::recipe {
@@ -16,238 +15,113 @@ std::vector<std::string> loss_names() {
   return names;
 }
 
-std::vector<Key> keys_before_the_race() {
-  return {
-      {.section = "",
-       .name = "name",
-       .kind = Kind::kWord,
-       .fallback = "the file's name",
-       .doc = "how the run is called in reports"},
-      {.section = "",
-       .name = "workload",
-       .kind = Kind::kPath,
-       .fallback = "",
-       .required = true,
-       .doc = "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, relative to the "
-              "recipe"},
-      {.section = "",
-       .name = "scenario",
-       .kind = Kind::kWord,
-       .fallback = "train",
-       .words = {"train", "predict"},
-       .doc = "train: a step is forward, backward and one update. predict: a step is one batch forward, in "
-              "inference mode; [optimizer] is not needed"},
-      {.section = "",
-       .name = "track",
-       .kind = Kind::kWord,
-       .fallback = "equalised",
-       .words = {"equalised", "as-is"},
-       .doc = "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, "
-              "differences "
-              "listed"},
-      {.section = "",
-       .name = "loss",
-       .kind = Kind::kWord,
-       .fallback = "the workload's",
-       .words = loss_names(),
-       .doc = "if given, must be the loss that ends the workload"},
-      {.section = "",
-       .name = "batch",
-       .kind = Kind::kInt,
-       .fallback = "32",
-       .least = 1,
-       .most = 1e6,
-       .doc = "rows a step"},
-      {.section = "",
-       .name = "precision",
-       .kind = Kind::kWord,
-       .fallback = "float32",
-       .words = {"float32"},
-       .doc = "of weights, activations, gradients"},
-      {.section = "",
-       .name = "seed",
-       .kind = Kind::kInt,
-       .fallback = "1",
-       .least = 0,
-       .most = 9e15,
-       .doc = "of initial weights, orders and synthetic data"},
-      {.section = "",
-       .name = "margin",
-       .kind = Kind::kReal,
-       .fallback = "0.03",
-       .least = 0,
-       .most = 1,
-       .least_excluded = true,
-       .doc = "differences smaller than this are of no interest (0.03 = 3%)"},
-      {.section = "",
-       .name = "alpha",
-       .kind = Kind::kReal,
-       .fallback = "0.01",
-       .least = 0,
-       .most = 0.5,
-       .least_excluded = true,
-       .doc = "probability, at most, that any statement of the run is wrong"},
-      {.section = "data",
-       .name = "kind",
-       .kind = Kind::kWord,
-       .fallback = "synthetic",
-       .words = {"mnist", "digits", "text", "synthetic", "file"},
-       .doc =
-           "mnist: 60,000 train pictures. digits: 1,797 of scikit-learn. text: words, for a language model. "
-           "synthetic: normal numbers, uniform labels. file: a safetensors file"},
-      {.section = "data",
-       .name = "path",
-       .kind = Kind::kPath,
-       .fallback = "",
-       .doc =
-           "kind = file: one tensor for each input of the workload, rows first. text: a text, or a folder of "
-           "them; default: the licences in Debian's base-files"},
-      {.section = "data",
-       .name = "samples",
-       .kind = Kind::kInt,
-       .fallback = "1000",
-       .least = 1,
-       .most = 1e8,
-       .doc = "rows of synthetic data"},
-      {.section = "data",
-       .name = "divisor",
-       .kind = Kind::kReal,
-       .fallback = "1",
-       .least = 0,
-       .least_excluded = true,
-       .doc = "float inputs are divided by this on loading (255 for bytes)"},
-      {.section = "data",
-       .name = "shuffle",
-       .kind = Kind::kFlag,
-       .fallback = "false",
-       .doc = "true: one order drawn from the seed, the same for every contender and in every epoch; false: "
-              "the order of the file. In the as-is track every framework shuffles in its own way"},
-      {.section = "optimizer",
-       .name = "kind",
-       .kind = Kind::kWord,
-       .fallback = "",
-       .required = true,
-       .words = {"sgd", "rmsprop", "adam", "adamw"},
-       .doc = "formulas in src/ir/training.h"},
-      {.section = "optimizer",
-       .name = "lr",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .required = true,
-       .least = 0,
-       .doc = "learning rate"},
-      {.section = "optimizer",
-       .name = "momentum",
-       .kind = Kind::kReal,
-       .fallback = "0",
-       .least = 0,
-       .most = 1,
-       .doc = "sgd, rmsprop"},
-      {.section = "optimizer", .name = "nesterov", .kind = Kind::kFlag, .fallback = "false", .doc = "sgd"},
-      {.section = "optimizer",
-       .name = "rho",
-       .kind = Kind::kReal,
-       .fallback = "0.9",
-       .least = 0,
-       .most = 1,
-       .doc = "rmsprop: decay of the squared gradient"},
-      {.section = "optimizer",
-       .name = "beta1",
-       .kind = Kind::kReal,
-       .fallback = "0.9",
-       .least = 0,
-       .most = 1,
-       .doc = "adam, adamw"},
-      {.section = "optimizer",
-       .name = "beta2",
-       .kind = Kind::kReal,
-       .fallback = "0.999",
-       .least = 0,
-       .most = 1,
-       .doc = "adam, adamw"},
-      {.section = "optimizer",
-       .name = "eps",
-       .kind = Kind::kReal,
-       .fallback = "1e-7",
-       .least = 0,
-       .doc = "rmsprop, adam, adamw"},
-      {.section = "optimizer",
-       .name = "eps_form",
-       .kind = Kind::kWord,
-       .fallback = "outside",
-       .words = {"outside", "inside", "hat"},
-       .doc = "outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam without bias correction of eps"},
-      {.section = "optimizer",
-       .name = "weight_decay",
-       .kind = Kind::kReal,
-       .fallback = "0",
-       .least = 0,
-       .doc = ""},
-      {.section = "optimizer",
-       .name = "decay_form",
-       .kind = Kind::kWord,
-       .fallback = "l2 (adamw: decoupled)",
-       .words = {"l2", "decoupled"},
-       .doc = "l2: added to the gradient. decoupled: p -= lr decay p"},
-      {.section = "budget",
-       .name = "minutes",
-       .kind = Kind::kReal,
-       .fallback = "10",
-       .least = 0,
-       .least_excluded = true,
-       .doc =
-           "the race ends after this long even if undecided; the heat under way is finished. What is left of "
-           "it is for trainings to a target; whole trainings come on top"},
-      {.section = "budget",
-       .name = "heats",
-       .kind = Kind::kInt,
-       .fallback = "40",
-       .least = 1,
-       .most = 10000,
-       .doc = "at most this many heats"},
-  };
+std::vector<Key> keys_of_the_top_level() {
+  return in(
+      "",
+      {
+          word_key("name", "the file's name", {}, "how the run is called in reports"),
+          required(path_key("workload",
+                            "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, "
+                            "relative to the recipe")),
+          word_key("scenario", "train", {"train", "predict"},
+                   "train: a step is forward, backward and one update. predict: a step is one batch "
+                   "forward, in inference mode; [optimizer] is not needed"),
+          word_key("track", "equalised", {"equalised", "as-is"},
+                   "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, "
+                   "differences listed"),
+          word_key("loss", "the workload's", loss_names(),
+                   "if given, must be the loss that ends the workload"),
+          integer_key("batch", "32", from(1, 1e6), "rows a step"),
+          word_key("precision", "float32", {"float32"}, "of weights, activations, gradients"),
+          integer_key("seed", "1", from(0, 9e15), "of initial weights, orders and synthetic data"),
+          real_key("margin", "0.03", above(0, 1),
+                   "differences smaller than this are of no interest (0.03 = 3%)"),
+          real_key("alpha", "0.01", above(0, 0.5),
+                   "probability, at most, that any statement of the run is wrong"),
+      });
 }
 
-std::vector<Key> keys_after_the_race() {
-  return {
-      {.section = "published",
-       .name = "file",
-       .kind = Kind::kPath,
-       .fallback = "",
-       .doc =
-           "CSV file of a published table with columns contender and seconds; the report puts its order and "
-           "ratios beside the measured ones"},
-      {.section = "cost",
-       .name = "per_hour",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .least = 0,
-       .least_excluded = true,
-       .doc = "price of an hour of this machine; the report then shows that of an epoch, at the steady rate"},
-      {.section = "cost",
-       .name = "currency",
-       .kind = Kind::kWord,
-       .fallback = "",
-       .doc = "of that price, as shown: \"USD\""},
-      {.section = "cost",
-       .name = "grams_per_kwh",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .least = 0,
-       .least_excluded = true,
-       .doc = "CO2 of the power that the machine runs on; shown of an epoch where energy can be measured"},
-  };
+std::vector<Key> keys_of_the_data() {
+  return in(
+      "data",
+      {
+          word_key("kind", "synthetic", {"mnist", "digits", "text", "synthetic", "file"},
+                   "mnist: 60,000 train pictures. digits: 1,797 of scikit-learn. text: words, for a "
+                   "language model. synthetic: normal numbers, uniform labels. file: a safetensors file"),
+          path_key("path",
+                   "kind = file: one tensor for each input of the workload, rows first. text: a text, or a "
+                   "folder of them; default: the licences in Debian's base-files"),
+          integer_key("samples", "1000", from(1, 1e8), "rows of synthetic data"),
+          real_key("divisor", "1", above(0), "float inputs are divided by this on loading (255 for bytes)"),
+          flag_key(
+              "shuffle", "false",
+              "true: one order drawn from the seed, the same for every contender and in every epoch; "
+              "false: the order of the file. In the as-is track every framework shuffles in its own way"),
+      });
+}
+
+std::vector<Key> keys_of_the_optimizer() {
+  return in(
+      "optimizer",
+      {
+          required(
+              word_key("kind", "", {"sgd", "rmsprop", "adam", "adamw"}, "formulas in src/ir/training.h")),
+          required(real_key("lr", "", from(0), "learning rate")),
+          real_key("momentum", "0", from(0, 1), "sgd, rmsprop"),
+          flag_key("nesterov", "false", "sgd"),
+          real_key("rho", "0.9", from(0, 1), "rmsprop: decay of the squared gradient"),
+          real_key("beta1", "0.9", from(0, 1), "adam, adamw"),
+          real_key("beta2", "0.999", from(0, 1), "adam, adamw"),
+          real_key("eps", "1e-7", from(0), "rmsprop, adam, adamw"),
+          word_key("eps_form", "outside", {"outside", "inside", "hat"},
+                   "outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam without bias correction of eps"),
+          real_key("weight_decay", "0", from(0), ""),
+          word_key("decay_form", "l2 (adamw: decoupled)", {"l2", "decoupled"},
+                   "l2: added to the gradient. decoupled: p -= lr decay p"),
+      });
+}
+
+std::vector<Key> keys_of_the_budget() {
+  return in(
+      "budget",
+      {
+          real_key("minutes", "10", above(0),
+                   "the race ends after this long even if undecided; the heat under way is finished. What "
+                   "is left of it is for trainings to a target; whole trainings come on top"),
+          integer_key("heats", "40", from(1, 10000), "at most this many heats"),
+      });
+}
+
+std::vector<Key> keys_of_the_published() {
+  return in(
+      "published",
+      {
+          path_key("file",
+                   "CSV file of a published table with columns contender and seconds; the report puts its "
+                   "order and ratios beside the measured ones"),
+      });
+}
+
+std::vector<Key> keys_of_the_cost() {
+  return in(
+      "cost",
+      {
+          real_key("per_hour", "", above(0),
+                   "price of an hour of this machine; the report then shows that of an epoch, at the steady "
+                   "rate"),
+          word_key("currency", "", {}, "of that price, as shown: \"USD\""),
+          real_key("grams_per_kwh", "", above(0),
+                   "CO2 of the power that the machine runs on; shown of an epoch where energy can be "
+                   "measured"),
+      });
 }
 
 }  // namespace
 
 const std::vector<Key>& keys() {
-  static const std::vector<Key> all = [] {
-    std::vector<Key> made = keys_before_the_race();
-    for (const auto& more : {keys_of_the_race(), keys_after_the_race(), keys_beside_the_race()})
-      made.insert(made.end(), more.begin(), more.end());
-    return made;
-  }();
+  static const std::vector<Key> all =
+      joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_budget(),
+              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_beside_the_race()});
   return all;
 }
 

@@ -1,173 +1,97 @@
-#include "recipe/schema.h"
+// The keys of the sections whose measurements follow the race.
+
+#include "recipe/schema_rows.h"
 
 namespace bakeoff::recipe {
+namespace {
+
+std::vector<Key> keys_of_latencies() {
+  return in(
+      "latency",
+      {
+          listed(required(real_key("arrivals_per_second", "", above(0, 1e6),
+                                   "scenario predict: requests arrive at random at this rate (Poisson), "
+                                   "whether or not the last one is answered, and latency counts from then. "
+                                   "A request is one step: `batch` rows. See docs/latency.md"))),
+          integer_key("requests", "1000", from(20, 1e6), "of a process, at every rate and in single stream"),
+          real_key("seconds", "30", above(0, 86400),
+                   "that a process is asked at one rate; fewer requests where they take longer"),
+          integer_key("processes", "3", from(1, 1000), "of every contender, one after another"),
+          listed(real_key("percentiles", "[50, 90, 99, 99.9]", above(0, 99.9999),
+                          "that are reported, with bounds")),
+      });
+}
+
+std::vector<Key> keys_of_the_search() {
+  return in(
+      "search",
+      {
+          listed(integer_key("batches", "doubled", from(1, 1e6),
+                             "after the race, the throughput of every contender at these batches. Without "
+                             "this key they are doubled from `least` until that no longer pays. See "
+                             "docs/batch_size.md")),
+          integer_key("least", "1", from(1, 1e6), "the batch to double from"),
+          integer_key("most", "4096", from(1, 1e6), "the largest batch to double to"),
+          integer_key("processes", "2", from(1, 1000), "of every contender and batch"),
+      });
+}
+
+std::vector<Key> keys_of_the_largest_batch() {
+  return in(
+      "largest_batch",
+      {
+          word_key("memory", "available", {},
+                   "after the race, the largest batch of every contender that fits into so much memory, \"4 "
+                   "GiB\"; `available`: what the machine has now, less a reserve. See docs/batch_size.md"),
+          integer_key("most", "1000000", from(1, 1e6),
+                      "the largest batch to try; the rows of the data are another end"),
+      });
+}
+
+std::vector<Key> keys_of_the_target() {
+  return in(
+      "target",
+      {
+          real_key("accuracy", "", above(0, 1),
+                   "scenario train: steps, epochs and seconds until this share of held-out rows is "
+                   "predicted right, over seeds. See docs/target.md"),
+          real_key("loss", "", {}, "or until their loss is no more than this"),
+          integer_key("seeds", "5", from(1, 1000),
+                      "trainings of every contender, each from other weights and in another order of the "
+                      "rows"),
+          integer_key("rows", "2000", from(1, 1e8),
+                      "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of "
+                      "the data"),
+          integer_key("every", "50", from(1, 1e6), "steps between two looks at them"),
+          real_key("epochs", "5", above(0, 1e6), "after which a training has not reached it"),
+          flag_key("referee", "true",
+                   "the referee trains as well, in float64: what contenders are held against. false: they "
+                   "are not"),
+      });
+}
+
+std::vector<Key> keys_of_whole_trainings() {
+  return in(
+      "fit",
+      {
+          required(integer_key("epochs", "", from(1, 1e6),
+                               "scenario train: after the race every contender trains for so many epochs in "
+                               "one process; seconds, loss and accuracy of held-out rows stand beside its "
+                               "time. See docs/fit.md")),
+          integer_key("seeds", "1", from(1, 1000),
+                      "trainings of every contender, each from other weights and in another order of the "
+                      "rows"),
+          integer_key("rows", "MNIST's 10000 test pictures; of other data none", from(0, 1e8),
+                      "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of "
+                      "the data; nobody trains on them"),
+      });
+}
+
+}  // namespace
 
 std::vector<Key> keys_beside_the_race() {
-  return {
-      {.section = "latency",
-       .name = "arrivals_per_second",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .required = true,
-       .least = 0,
-       .most = 1e6,
-       .least_excluded = true,
-       .list = true,
-       .doc =
-           "scenario predict: requests arrive at random at this rate (Poisson), whether or not the last one "
-           "is answered, and latency counts from then. A request is one step: `batch` rows. See "
-           "docs/latency.md"},
-      {.section = "latency",
-       .name = "requests",
-       .kind = Kind::kInt,
-       .fallback = "1000",
-       .least = 20,
-       .most = 1e6,
-       .doc = "of a process, at every rate and in single stream"},
-      {.section = "latency",
-       .name = "seconds",
-       .kind = Kind::kReal,
-       .fallback = "30",
-       .least = 0,
-       .most = 86400,
-       .least_excluded = true,
-       .doc = "that a process is asked at one rate; fewer requests where they take longer"},
-      {.section = "latency",
-       .name = "processes",
-       .kind = Kind::kInt,
-       .fallback = "3",
-       .least = 1,
-       .most = 1000,
-       .doc = "of every contender, one after another"},
-      {.section = "latency",
-       .name = "percentiles",
-       .kind = Kind::kReal,
-       .fallback = "[50, 90, 99, 99.9]",
-       .least = 0,
-       .most = 99.9999,
-       .least_excluded = true,
-       .list = true,
-       .doc = "that are reported, with bounds"},
-      {.section = "search",
-       .name = "batches",
-       .kind = Kind::kInt,
-       .fallback = "doubled",
-       .least = 1,
-       .most = 1e6,
-       .list = true,
-       .doc = "after the race, the throughput of every contender at these batches. Without this key they are "
-              "doubled from `least` until that no longer pays. See docs/batch_size.md"},
-      {.section = "search",
-       .name = "least",
-       .kind = Kind::kInt,
-       .fallback = "1",
-       .least = 1,
-       .most = 1e6,
-       .doc = "the batch to double from"},
-      {.section = "search",
-       .name = "most",
-       .kind = Kind::kInt,
-       .fallback = "4096",
-       .least = 1,
-       .most = 1e6,
-       .doc = "the largest batch to double to"},
-      {.section = "search",
-       .name = "processes",
-       .kind = Kind::kInt,
-       .fallback = "2",
-       .least = 1,
-       .most = 1000,
-       .doc = "of every contender and batch"},
-      {.section = "largest_batch",
-       .name = "memory",
-       .kind = Kind::kWord,
-       .fallback = "available",
-       .doc =
-           "after the race, the largest batch of every contender that fits into so much memory, \"4 GiB\"; "
-           "`available`: what the machine has now, less a reserve. See docs/batch_size.md"},
-      {.section = "largest_batch",
-       .name = "most",
-       .kind = Kind::kInt,
-       .fallback = "1000000",
-       .least = 1,
-       .most = 1e6,
-       .doc = "the largest batch to try; the rows of the data are another end"},
-      {.section = "target",
-       .name = "accuracy",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .least = 0,
-       .most = 1,
-       .least_excluded = true,
-       .doc =
-           "scenario train: steps, epochs and seconds until this share of held-out rows is predicted right, "
-           "over seeds. See docs/target.md"},
-      {.section = "target",
-       .name = "loss",
-       .kind = Kind::kReal,
-       .fallback = "",
-       .doc = "or until their loss is no more than this"},
-      {.section = "target",
-       .name = "seeds",
-       .kind = Kind::kInt,
-       .fallback = "5",
-       .least = 1,
-       .most = 1000,
-       .doc = "trainings of every contender, each from other weights and in another order of the rows"},
-      {.section = "target",
-       .name = "rows",
-       .kind = Kind::kInt,
-       .fallback = "2000",
-       .least = 1,
-       .most = 1e8,
-       .doc = "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of the data"},
-      {.section = "target",
-       .name = "every",
-       .kind = Kind::kInt,
-       .fallback = "50",
-       .least = 1,
-       .most = 1e6,
-       .doc = "steps between two looks at them"},
-      {.section = "target",
-       .name = "epochs",
-       .kind = Kind::kReal,
-       .fallback = "5",
-       .least = 0,
-       .most = 1e6,
-       .least_excluded = true,
-       .doc = "after which a training has not reached it"},
-      {.section = "target",
-       .name = "referee",
-       .kind = Kind::kFlag,
-       .fallback = "true",
-       .doc =
-           "the referee trains as well, in float64: what contenders are held against. false: they are not"},
-      {.section = "fit",
-       .name = "epochs",
-       .kind = Kind::kInt,
-       .fallback = "",
-       .required = true,
-       .least = 1,
-       .most = 1e6,
-       .doc = "scenario train: after the race every contender trains for so many epochs in one process; "
-              "seconds, "
-              "loss and accuracy of held-out rows stand beside its time. See docs/fit.md"},
-      {.section = "fit",
-       .name = "seeds",
-       .kind = Kind::kInt,
-       .fallback = "1",
-       .least = 1,
-       .most = 1000,
-       .doc = "trainings of every contender, each from other weights and in another order of the rows"},
-      {.section = "fit",
-       .name = "rows",
-       .kind = Kind::kInt,
-       .fallback = "MNIST's 10000 test pictures; of other data none",
-       .least = 0,
-       .most = 1e8,
-       .doc = "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of the data; "
-              "nobody trains on them"},
-  };
+  return joined({keys_of_latencies(), keys_of_the_search(), keys_of_the_largest_batch(), keys_of_the_target(),
+                 keys_of_whole_trainings()});
 }
 
 }  // namespace bakeoff::recipe

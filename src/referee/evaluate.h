@@ -10,61 +10,16 @@
 // fixed pieces and sums are taken in a fixed order. Processors with and without FMA differ in the last bits.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
 #include "ir/workload.h"
+#include "referee/eval_options.h"
 #include "tensor/tensor.h"
 
 namespace bakeoff::referee {
 
-using Weights = std::vector<tensor::Tensor>;    // by ParamId; running statistics included
 using Inputs = std::vector<tensor::AnyTensor>;  // by input index: Tensor for f32, IntTensor for i32
-
-// Dropout by masks that anyone can recompute (referee/dropout.h).
-struct DropoutMasks {
-  uint64_t seed = 0;
-  uint64_t step = 0;
-};
-
-// What ports do otherwise and no attribute of the ops says.
-struct Deviations {
-  double label_smoothing =
-      0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
-  double attention_scale = 1;  // of the products of queries and keys, beside 1 / sqrt D
-};
-
-// A ReLU's input so near to zero, or two values of a maximum so near to each other, that rounding in float32
-// decides which way the gradient goes.
-enum class Edges {
-  kExact,
-  kOpen,    // such a ReLU lets the gradient through, such a maximum is the first value
-  kClosed,  // it does not; it is the last one
-};
-// Within this share of the root mean square of the input.
-inline constexpr double kEdge = 2e-5;
-
-struct EvalOptions {
-  bool train = true;  // batch statistics in batch_norm, dropout if masks are given
-  bool gradients = true;
-  bool activations = false;                  // keep every value
-  std::optional<DropoutMasks> dropout = {};  // none: dropout passes its input on
-  // Rounds every value and every gradient of a value to float32 once it is complete: about what a computation
-  // in float32 loses at least.
-  bool round_to_float32 = false;
-  Edges edges = Edges::kExact;
-  Deviations deviations = {};
-  int threads = 2;
-};
-
-// Running statistics after one step: running = (1 - momentum) running + momentum batch, where the batch's
-// variance is the biased one (divisor n) or the unbiased one (n - 1; torch). By ParamId; tensors without data
-// for parameters that are not running statistics, and all of them so when not training.
-struct RunningStatistics {
-  Weights biased;
-  Weights unbiased;
-};
 
 struct Evaluation {
   double loss = 0;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/workload.h"
-#include "referee/evaluate.h"
+#include "referee/eval_options.h"
 #include "tensor/tensor.h"
 
 namespace bakeoff::referee {

@@ -9,6 +9,7 @@
 
 #include "ir/op_table.h"
 #include "ir/text.h"
+#include "referee/evaluate.h"
 #include "zoo/op_cases.h"
 
 namespace bakeoff::referee {

@@ -2,7 +2,8 @@
 
 // The lower sections of the page. Each adds its lists to the page's view and a flag has_<section>.
 
-#include "report/html_view.h"
+#include "report/view.h"
+#include "summary/summary.h"
 
 namespace bakeoff::report {
 

@@ -121,63 +121,65 @@ View ranked_row(const Series& series, const Summary& s) {
   return v;
 }
 
-// What a step used and an epoch costs; columns that nobody has are left out.
+// What a step used and an epoch costs.
+struct UsageColumn {
+  const char* title;
+  const char* meaning;
+  std::string Cells::*text;
+};
+constexpr UsageColumn kUsageColumns[] = {
+    {"Threads", "That it computes with, at most its processors", &Cells::threads},
+    {"Of peak", "The model's arithmetic over the measured peak of so many threads", &Cells::flop_use},
+    {"Of bandwidth", "What its ops move, nothing fused, over the measured bandwidth", &Cells::byte_use},
+    {"Processors busy", "Processor time over wall time of the bursts", &Cells::cores},
+    {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
+    {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
+    {"Switches a step", "Context switches of all its threads", &Cells::switches},
+    {"Waiting for batches", "Share of its time in which the training loop had no batch", &Cells::wait},
+    {"Wait for a batch", "Those within an epoch", &Cells::wait_batch},
+    {"First of an epoch", "Wait for the first batch of an epoch", &Cells::wait_first},
+    {"Wait an epoch", "For all batches of an epoch", &Cells::wait_epoch},
+    {"To the device", "A copy from the host, by itself: of a batch, or once of the data that stay there",
+     &Cells::transfer},
+    {"Instructions a step", "Outside the kernel", &Cells::instructions},
+    {"Cache misses a step", "Of the last level, outside the kernel", &Cells::misses},
+    {"Memory a sample", "Beyond the model as built, over the rows of a batch", &Cells::sample_memory},
+    {"Shared memory divided", "Resident after the last burst, shared pages divided by those who share them",
+     &Cells::pss},
+    {"Allocator's peak", "By the framework's own count", &Cells::allocator},
+    {"Temperature", "Of the processors, the highest", &Cells::temperature},
+    {"GPU busy", "Share of the time in which some kernel ran", &Cells::gpu_busy},
+    {"GPU power", "Of the board, mean", &Cells::gpu_power},
+    {"GPU energy a step", "Of the board", &Cells::gpu_energy},
+    {"GPU memory", "In use by anybody, the most", &Cells::gpu_memory},
+    {"GPU clock", "Of its multiprocessors, mean", &Cells::gpu_clock},
+    {"GPU throttled", "Share of the time in which its clocks were held down", &Cells::gpu_throttled},
+    {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
+    {"Samples a joule", "Of the same energy, and of its GPU's board", &Cells::per_joule},
+    {"Samples a unit of currency", "At the recipe's price of an hour", &Cells::per_unit},
+    {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
+    {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
+    {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
+
+// Columns that nobody has are left out.
 void add_usage(const Summary& s, View& page) {
-  struct Column {
-    const char* title;
-    const char* meaning;
-    std::string Cells::*text;
-  };
-  static const Column kColumns[] = {
-      {"Threads", "That it computes with, at most its processors", &Cells::threads},
-      {"Of peak", "The model's arithmetic over the measured peak of so many threads", &Cells::flop_use},
-      {"Of bandwidth", "What its ops move, nothing fused, over the measured bandwidth", &Cells::byte_use},
-      {"Processors busy", "Processor time over wall time of the bursts", &Cells::cores},
-      {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
-      {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
-      {"Switches a step", "Context switches of all its threads", &Cells::switches},
-      {"Waiting for batches", "Share of its time in which the training loop had no batch", &Cells::wait},
-      {"Wait for a batch", "Those within an epoch", &Cells::wait_batch},
-      {"First of an epoch", "Wait for the first batch of an epoch", &Cells::wait_first},
-      {"Wait an epoch", "For all batches of an epoch", &Cells::wait_epoch},
-      {"To the device", "A copy from the host, by itself: of a batch, or once of the data that stay there",
-       &Cells::transfer},
-      {"Instructions a step", "Outside the kernel", &Cells::instructions},
-      {"Cache misses a step", "Of the last level, outside the kernel", &Cells::misses},
-      {"Memory a sample", "Beyond the model as built, over the rows of a batch", &Cells::sample_memory},
-      {"Shared memory divided", "Resident after the last burst, shared pages divided by those who share them",
-       &Cells::pss},
-      {"Allocator's peak", "By the framework's own count", &Cells::allocator},
-      {"Temperature", "Of the processors, the highest", &Cells::temperature},
-      {"GPU busy", "Share of the time in which some kernel ran", &Cells::gpu_busy},
-      {"GPU power", "Of the board, mean", &Cells::gpu_power},
-      {"GPU energy a step", "Of the board", &Cells::gpu_energy},
-      {"GPU memory", "In use by anybody, the most", &Cells::gpu_memory},
-      {"GPU clock", "Of its multiprocessors, mean", &Cells::gpu_clock},
-      {"GPU throttled", "Share of the time in which its clocks were held down", &Cells::gpu_throttled},
-      {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
-      {"Samples a joule", "Of the same energy, and of its GPU's board", &Cells::per_joule},
-      {"Samples a unit of currency", "At the recipe's price of an hour", &Cells::per_unit},
-      {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
-      {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
-      {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
   std::vector<Cells> rows;
   for (const Row& row : s.ranked) {
     rows.push_back(cells(s, row));
     fill_usage(s, row, rows.back());
   }
-  std::vector<const Column*> shown;
-  for (const Column& column : kColumns) {
+  std::vector<const UsageColumn*> shown;
+  for (const UsageColumn& column : kUsageColumns) {
     const auto has = [&](const Cells& c) { return c.*column.text != kNone; };
     if (std::any_of(rows.begin(), rows.end(), has)) shown.push_back(&column);
   }
-  for (const Column* column : shown)
+  for (const UsageColumn* column : shown)
     page.lists["usage_columns"].push_back(
         {{{"usage_title", column->title}, {"usage_meaning", column->meaning}}, {}, {}});
   for (const Cells& c : rows) {
     View v;
     v.texts["usage_name"] = c.name;
-    for (const Column* column : shown)
+    for (const UsageColumn* column : shown)
       v.lists["usage_cells"].push_back(
           {{{"usage_of", column->title}, {"usage_value", c.*column->text}}, {}, {}});
     page.lists["usage"].push_back(std::move(v));

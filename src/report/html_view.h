@@ -1,22 +1,11 @@
 #pragma once
 
-// The page as data: what templates/page.html names. A tree of texts (escaped where the template says
-// {{name}}), flags and lists of views. Every view sees the names of the views around it, so names are not
-// reused inwards.
+// The page as data: what templates/page.html names.
 
-#include <map>
-#include <string>
-#include <vector>
-
+#include "report/view.h"
 #include "summary/summary.h"
 
 namespace bakeoff::report {
-
-struct View {
-  std::map<std::string, std::string> texts;
-  std::map<std::string, bool> flags;
-  std::map<std::string, std::vector<View>> lists;
-};
 
 View page_view(const Summary& summary, bool sources);
 

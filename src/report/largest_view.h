@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "report/html_view.h"
 #include "report/table.h"
+#include "report/view.h"
 #include "summary/summary.h"
 
 namespace bakeoff::report {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <sstream>
 
 namespace bakeoff::report {
 namespace {
@@ -26,7 +28,7 @@ class Noise {
 
 struct Spec {
   const char* framework;
-  std::map<std::string, std::string> settings;
+  const char* settings;  // "compile=none,channels_last=true"
   int best, worst;
   const char* ties;
   const char* verdict;
@@ -36,120 +38,110 @@ struct Spec {
   double gib;
 };
 
-std::string id_of(const Spec& spec) {
-  std::string out;
-  for (const auto& [key, value] : spec.settings) out += (out.empty() ? "" : ",") + key + '=' + value;
-  return out.empty() ? spec.framework : fmt::format("{}[{}]", spec.framework, out);
+std::map<std::string, std::string> settings_of(const Spec& spec) {
+  std::map<std::string, std::string> settings;
+  std::istringstream text(spec.settings);
+  for (std::string one; std::getline(text, one, ',');) {
+    const size_t equals = one.find('=');
+    settings[one.substr(0, equals)] = one.substr(equals + 1);
+  }
+  return settings;
 }
 
-std::vector<Spec> specs() {
-  return {
-      {"tensorflow",
-       {{"mode", "function"}},
-       1,
-       2,
-       "a",
-       "LEADER",
-       75.6,
-       1,
-       1,
-       1,
-       {210, 1610, 190, 352, {}},
-       {},
-       0.92},
-      {"keras",
-       {{"backend", "tensorflow"}, {"steps_per_execution", "1"}},
-       1,
-       2,
-       "a",
-       "SAME",
-       76.5,
-       1.012,
-       0.994,
-       1.027,
-       {215, 1720, 260, 711, {}},
-       {},
-       0.98},
-      {"torch",
-       {{"channels_last", "true"}},
-       3,
-       3,
-       "b",
-       "MATERIALLY SLOWER",
-       86.8,
-       1.148,
-       1.121,
-       1.176,
-       {180, 905, 120, 326, {}},
-       74,
-       0.61},
-      {"torch",
-       {{"compile", "none"}},
-       4,
-       5,
-       "c",
-       "MATERIALLY SLOWER",
-       93.0,
-       1.230,
-       1.199,
-       1.262,
-       {180, 902, 118, 393, {}},
-       44,
-       0.63},
-      {"keras",
-       {{"backend", "torch"}, {"jit_compile", "false"}},
-       4,
-       7,
-       "cd",
-       "UNDECIDED",
-       96.4,
-       1.275,
-       0,
-       kInf,
-       {190, 2010, 210, 189, {}},
-       {},
-       0.83},
-      {"torch",
-       {{"channels_last", "true"}, {"compile", "reduce-overhead"}, {"matmul_precision", "highest"}},
-       5,
-       7,
-       "d",
-       "MATERIALLY SLOWER",
-       107.3,
-       1.419,
-       1.22,
-       kInf,
-       {182, 911, 130, 1754, 20654},
-       {},
-       0.97},
-      {"tensorflow",
-       {{"jit_compile", "true"}, {"mode", "function"}},
-       6,
-       7,
-       "d",
-       "MATERIALLY SLOWER",
-       128.5,
-       1.700,
-       1.655,
-       1.745,
-       {208, 1690, 195, 1262, 1305},
-       {},
-       1.02},
-      {"jax",
-       {{"donate", "true"}, {"jit", "true"}},
-       8,
-       8,
-       "e",
-       "MATERIALLY SLOWER",
-       417.4,
-       5.521,
-       5.38,
-       5.67,
-       {160, 705, 140, 1435, 1490},
-       0.61,
-       0.71},
-  };
-}
+constexpr Spec kSpecs[] = {
+    {"tensorflow", "mode=function", 1, 2, "a", "LEADER", 75.6, 1, 1, 1, {210, 1610, 190, 352, {}}, {}, 0.92},
+    {"keras",
+     "backend=tensorflow,steps_per_execution=1",
+     1,
+     2,
+     "a",
+     "SAME",
+     76.5,
+     1.012,
+     0.994,
+     1.027,
+     {215, 1720, 260, 711, {}},
+     {},
+     0.98},
+    {"torch",
+     "channels_last=true",
+     3,
+     3,
+     "b",
+     "MATERIALLY SLOWER",
+     86.8,
+     1.148,
+     1.121,
+     1.176,
+     {180, 905, 120, 326, {}},
+     74,
+     0.61},
+    {"torch",
+     "compile=none",
+     4,
+     5,
+     "c",
+     "MATERIALLY SLOWER",
+     93.0,
+     1.230,
+     1.199,
+     1.262,
+     {180, 902, 118, 393, {}},
+     44,
+     0.63},
+    {"keras",
+     "backend=torch,jit_compile=false",
+     4,
+     7,
+     "cd",
+     "UNDECIDED",
+     96.4,
+     1.275,
+     0,
+     kInf,
+     {190, 2010, 210, 189, {}},
+     {},
+     0.83},
+    {"torch",
+     "channels_last=true,compile=reduce-overhead,matmul_precision=highest",
+     5,
+     7,
+     "d",
+     "MATERIALLY SLOWER",
+     107.3,
+     1.419,
+     1.22,
+     kInf,
+     {182, 911, 130, 1754, 20654},
+     {},
+     0.97},
+    {"tensorflow",
+     "jit_compile=true,mode=function",
+     6,
+     7,
+     "d",
+     "MATERIALLY SLOWER",
+     128.5,
+     1.700,
+     1.655,
+     1.745,
+     {208, 1690, 195, 1262, 1305},
+     {},
+     1.02},
+    {"jax",
+     "donate=true,jit=true",
+     8,
+     8,
+     "e",
+     "MATERIALLY SLOWER",
+     417.4,
+     5.521,
+     5.38,
+     5.67,
+     {160, 705, 140, 1435, 1490},
+     0.61,
+     0.71},
+};
 
 const std::vector<double>& referee_losses() {
   static const std::vector<double> losses = {2.3667858123, 2.0434655871, 1.8607975514, 1.7002217310,
@@ -174,8 +166,10 @@ Parity proof(const std::string& id, Noise& noise) {
 Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   Noise noise(seed);
   Row row;
-  row.contender = {.id = id_of(spec), .framework = spec.framework, .environment = spec.framework};
-  row.contender.settings = spec.settings;
+  row.contender = {.id = fmt::format("{}[{}]", spec.framework, spec.settings),
+                   .framework = spec.framework,
+                   .environment = spec.framework};
+  row.contender.settings = settings_of(spec);
   row.contender.script = fmt::format("train_{}_{}.py", spec.framework, seed);
   row.rank_best = spec.best;
   row.rank_worst = spec.worst;
@@ -209,8 +203,9 @@ Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
         spec.ms * (1 + 0.02 * noise.bell() + (spike ? 0.6 * noise.uniform() : 0) + (second_mode ? 0.09 : 0)));
   }
   for (int i = 0; i < row.heats; ++i) row.heat_ms.push_back(spec.ms * (1 + 0.012 * noise.bell()));
-  row.effective = {
-      {"threads", "2"}, {"onednn", "true"}, {"xla", spec.settings.count("jit_compile") ? "true" : "false"}};
+  row.effective = {{"threads", "2"},
+                   {"onednn", "true"},
+                   {"xla", row.contender.settings.contains("jit_compile") ? "true" : "false"}};
   row.versions = {{"python", "3.11.2"},
                   {spec.framework, spec.framework == std::string("torch") ? "2.13.0+cpu" : "2.21.0"}};
   return row;
@@ -307,7 +302,7 @@ Summary sample_summary(int steps) {
   s.heats = 9;
   s.elapsed_s = 252.4;
   uint64_t seed = 1;
-  for (const Spec& spec : specs()) s.ranked.push_back(ranked_row(spec, steps, seed++));
+  for (const Spec& spec : kSpecs) s.ranked.push_back(ranked_row(spec, steps, seed++));
   s.unranked = unranked_rows();
   s.variance = Variance{.heats = 0.021,
                         .processes = 0.031,
@@ -361,7 +356,7 @@ Summary single_summary() {
   s.track = "as-is";
   s.heats = 1;
   s.interrupted = true;
-  s.ranked.push_back(ranked_row(specs()[2], 1, 5));
+  s.ranked.push_back(ranked_row(kSpecs[2], 1, 5));
   Row& row = s.ranked.front();
   row.rank_best = row.rank_worst = 1;
   row.ms_per_step = {86.8, -kInf, kInf};

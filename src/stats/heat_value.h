@@ -1,7 +1,7 @@
 #pragma once
 
 // What one heat says of one contender, as a number: the estimator on which every verdict rests. Races
-// (evidence/evidence.h) and the proof (prove/) call this same function.
+// (evidence/heats.h) and the proof (prove/) call this same function.
 
 #include <optional>
 #include <span>

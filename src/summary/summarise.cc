@@ -12,6 +12,7 @@
 #include "emit/emit.h"
 #include "evidence/evidence.h"
 #include "evidence/groups.h"
+#include "evidence/heats.h"
 #include "evidence/host_rounds.h"
 #include "evidence/machine_use.h"
 #include "evidence/precision.h"

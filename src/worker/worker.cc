@@ -234,7 +234,7 @@ std::optional<Imported> Worker::import() {
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
-  if (ok()) failure_ = wrong_device(impl_->spec, imported);
+  if (ok()) failure_ = wrong_device(impl_->spec.device, impl_->spec.framework, imported.effective);
   return ok() ? std::optional(imported) : std::nullopt;
 }
 

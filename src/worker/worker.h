@@ -156,7 +156,4 @@ std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 // younger one may belong to a process that is alive in another container.
 void remove_shared_files_of_the_dead(const std::filesystem::path& folder);
 
-// The last `lines` lines of a log, at most 4 KiB.
-std::string last_lines(const std::string& text, size_t lines);
-
 }  // namespace bakeoff

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "proc/process_tree.h"
 #include "worker/testing.h"
+#include "worker/worker_words.h"
 
 namespace bakeoff {
 namespace {
@@ -143,60 +144,56 @@ struct Misfortune {
   const char* log_tail;  // part of it
 };
 
+const Misfortune kMisfortunes[] = {
+    {"import raises", {{"crash_at", "import"}}, 20, "import", "asked to crash", "Traceback"},
+    {"import exits",
+     {{"crash_at", "import"}, {"crash_how", "exit"}},
+     20,
+     "import",
+     "exit code 1 in stage import",
+     "crashing by exit"},
+    {"import ends silently",
+     {{"crash_at", "import"}, {"crash_how", "silent"}},
+     20,
+     "import",
+     "exit code 0",
+     ""},
+    {"build segfaults",
+     {{"crash_at", "build"}, {"crash_how", "segv"}},
+     20,
+     "build",
+     "SIGSEGV",
+     "crashing by segv"},
+    {"step raises", {{"crash_step", "2"}}, 20, "run", "RuntimeError: fake: asked to crash", "_train_step"},
+    {"step aborts", {{"crash_step", "3"}, {"crash_how", "abort"}}, 20, "run", "SIGABRT", "crashing by abort"},
+    {"killed",
+     {{"crash_step", "2"}, {"crash_how", "kill"}},
+     20,
+     "run",
+     "killed by signal 9 (SIGKILL) in stage run",
+     "crashing by kill"},
+    {"unknown setting", {{"colour", "red"}}, 20, "import", "unknown option 'colour'", ""},
+    {"hangs in a step",
+     {{"hang_step", "2"}, {"ignore_sigterm", "1"}},
+     1,
+     "run",
+     "timed out after 1 s in stage run",
+     ""},
+    {"hangs in import", {{"hang_at", "import"}}, 1, "import", "timed out after 1 s in stage import", ""},
+    {"text", {{"garbage_at", "run"}}, 20, "run", "answered garbage: 'Segmentation fault? No", ""},
+    {"binary",
+     {{"garbage_at", "run"}, {"garbage", "binary"}},
+     20,
+     "run",
+     "answered garbage: '??????????",
+     ""},
+    {"id", {{"garbage_at", "run"}, {"garbage", "id"}}, 20, "run", "answered garbage: '{\"id\": 987654", ""},
+    {"long", {{"garbage_at", "build"}, {"garbage", "long"}}, 20, "build", "stage build", ""},
+    {"half a line", {{"garbage_at", "run"}, {"garbage", "partial"}}, 1, "run", "timed out", ""},
+};
+
 TEST_F(WorkerTest, FailuresHaveStageReasonAndLog) {
-  const Misfortune cases[] = {
-      {"import raises", {{"crash_at", "import"}}, 20, "import", "asked to crash", "Traceback"},
-      {"import exits",
-       {{"crash_at", "import"}, {"crash_how", "exit"}},
-       20,
-       "import",
-       "exit code 1 in stage import",
-       "crashing by exit"},
-      {"import ends silently",
-       {{"crash_at", "import"}, {"crash_how", "silent"}},
-       20,
-       "import",
-       "exit code 0",
-       ""},
-      {"build segfaults",
-       {{"crash_at", "build"}, {"crash_how", "segv"}},
-       20,
-       "build",
-       "SIGSEGV",
-       "crashing by segv"},
-      {"step raises", {{"crash_step", "2"}}, 20, "run", "RuntimeError: fake: asked to crash", "_train_step"},
-      {"step aborts",
-       {{"crash_step", "3"}, {"crash_how", "abort"}},
-       20,
-       "run",
-       "SIGABRT",
-       "crashing by abort"},
-      {"killed",
-       {{"crash_step", "2"}, {"crash_how", "kill"}},
-       20,
-       "run",
-       "killed by signal 9 (SIGKILL) in stage run",
-       "crashing by kill"},
-      {"unknown setting", {{"colour", "red"}}, 20, "import", "unknown option 'colour'", ""},
-      {"hangs in a step",
-       {{"hang_step", "2"}, {"ignore_sigterm", "1"}},
-       1,
-       "run",
-       "timed out after 1 s in stage run",
-       ""},
-      {"hangs in import", {{"hang_at", "import"}}, 1, "import", "timed out after 1 s in stage import", ""},
-      {"text", {{"garbage_at", "run"}}, 20, "run", "answered garbage: 'Segmentation fault? No", ""},
-      {"binary",
-       {{"garbage_at", "run"}, {"garbage", "binary"}},
-       20,
-       "run",
-       "answered garbage: '??????????",
-       ""},
-      {"id", {{"garbage_at", "run"}, {"garbage", "id"}}, 20, "run", "answered garbage: '{\"id\": 987654", ""},
-      {"long", {{"garbage_at", "build"}, {"garbage", "long"}}, 20, "build", "stage build", ""},
-      {"half a line", {{"garbage_at", "run"}, {"garbage", "partial"}}, 1, "run", "timed out", ""},
-  };
-  for (const Misfortune& c : cases) {
+  for (const Misfortune& c : kMisfortunes) {
     SCOPED_TRACE(c.what);
     WorkerSpec spec = fake_spec(c.options);
     spec.stage_seconds = c.stage_seconds;

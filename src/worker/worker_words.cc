@@ -28,21 +28,21 @@ std::string last_lines(const std::string& text, size_t lines) {
   return tail;
 }
 
-std::optional<Failure> wrong_device(const WorkerSpec& spec, const Imported& imported) {
-  const auto at = imported.effective.find("device");
-  const std::string device = at == imported.effective.end() ? "cpu" : at->second;
-  if (spec.device == "auto" || (spec.device == "cpu") == device.starts_with("cpu")) return std::nullopt;
+std::optional<Failure> wrong_device(const std::string& asked, const std::string& framework,
+                                    const Texts& effective) {
+  const auto at = effective.find("device");
+  const std::string device = at == effective.end() ? "cpu" : at->second;
+  if (asked == "auto" || (asked == "cpu") == device.starts_with("cpu")) return std::nullopt;
   std::string why;
-  if (spec.device == "cuda") {
+  if (asked == "cuda") {
     std::error_code code;
     why = std::filesystem::exists("/proc/driver/nvidia/version", code)
               ? "; this build of it may lack CUDA, see its version"
               : "; no driver of NVIDIA is loaded here (there is no /proc/driver/nvidia/version)";
   }
-  return Failure{
-      "import",
-      fmt::format("device = \"{}\", but {} computes on {} here{}", spec.device, spec.framework, device, why),
-      {}};
+  return Failure{"import",
+                 fmt::format("device = \"{}\", but {} computes on {} here{}", asked, framework, device, why),
+                 {}};
 }
 
 }  // namespace bakeoff

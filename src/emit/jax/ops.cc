@@ -315,66 +315,13 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return {"params",
-          "stats",
-          "key",
-          "keys",
-          "state",
-          "opt_state",
-          "loss",
-          "data",
-          "path",
-          "np",
-          "jax",
-          "jnp",
-          "lax",
-          "optax",
-          "conv2d",
-          "linear",
-          "batch_norm",
-          "layer_norm",
-          "dropout",
-          "max_pool2d",
-          "avg_pool2d",
-          "local_response_norm",
-          "attention",
-          "lstm",
-          "half",
-          "in_float32",
-          "forward",
-          "loss_fn",
-          "train_step",
-          "batches",
-          "load_data",
-          "load_weights",
-          "load_file",
-          "prediction",
-          "target",
-          "losses",
-          "l",
-          "I",
-          "O",
-          "json",
-          "argparse",
-          "itertools",
-          "partial",
-          "Path",
-          "NamedTuple",
-          "Any",
-          "TrainState",
-          "init_params",
-          "init_state",
-          "make_optimizer",
-          "grads",
-          "updates",
-          "BATCH_SIZE",
-          "LEARNING_RATE",
-          "OPTIMIZER",
-          "dropout_key",
-          "metrics",
-          "arrays",
-          "predict_step",
-          "output"};
+  return words(
+      "params stats key keys state opt_state loss data path np jax jnp lax optax conv2d linear batch_norm "
+      "layer_norm dropout max_pool2d avg_pool2d local_response_norm attention lstm half in_float32 "
+      "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
+      "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
+      "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
+      "predict_step output");
 }
 
 }  // namespace bakeoff::emit::jax

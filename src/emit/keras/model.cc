@@ -201,7 +201,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
                  ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
                  : "\"\"\"Builds the model.\"\"\"");
     print_inputs(p, inputs);
-    p.print_nodes();
+    print_nodes(p);
     print_return(p, inputs);
   }
 

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "emit/keras/ops.h"
-#include "emit/op_functions.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::keras {
@@ -22,36 +20,11 @@ std::vector<ir::ParamId> param_ids(const ir::Node& node) {
 
 // Keras names the ops of a model itself ("add", "add_1"): a layer must not take such a name.
 std::string layer_wish(const std::string& parameter) {
-  static const std::set<std::string> taken = {"relu",
-                                              "gelu",
-                                              "sigmoid",
-                                              "tanh",
-                                              "softmax",
-                                              "add",
-                                              "multiply",
-                                              "pad",
-                                              "transpose",
-                                              "reshape",
-                                              "concatenate",
-                                              "get_item",
-                                              "flatten",
-                                              "copy",
-                                              "max_pooling2d",
-                                              "average_pooling2d",
-                                              "global_average_pooling2d",
-                                              "zero_padding2d",
-                                              "dropout",
-                                              "divide",
-                                              "true_divide",
-                                              "average_pool",
-                                              "square",
-                                              "power",
-                                              "einsum",
-                                              "where",
-                                              "less_equal",
-                                              "expand_dims",
-                                              "dot_product_attention",
-                                              "input_layer"};
+  static const std::set<std::string> taken = words(
+      "relu gelu sigmoid tanh softmax add multiply pad transpose reshape concatenate get_item flatten "
+      "copy max_pooling2d average_pooling2d global_average_pooling2d zero_padding2d dropout divide "
+      "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
+      "input_layer");
   const std::string name = identifier(layer_of(parameter));
   const size_t end = name.find_last_not_of("0123456789");
   const std::string stem =
@@ -96,32 +69,10 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       dialect(d),
       out(writer),
       backend(used),
-      names_({"keras",
-              "layers",
-              "ops",
-              "np",
-              "os",
-              "json",
-              "argparse",
-              "Path",
-              "load_file",
-              "tf",
-              "jax",
-              "torch",
-              "inputs",
-              "average_pool",
-              "local_response_norm",
-              "padding_mask",
-              "attention",
-              "build_model",
-              "compile_model",
-              "load_data",
-              "load_weights",
-              "fit",
-              "squared_error",
-              "l",
-              "I",
-              "O"}) {
+      names_(words(
+          "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
+          "local_response_norm padding_mask attention build_model compile_model load_data load_weights fit "
+          "squared_error l I O")) {
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
 }
@@ -161,13 +112,6 @@ Status Printer::plan_layers() {
     }
   }
   return Done{};
-}
-
-void Printer::print_nodes() {
-  for (; node + 1 < static_cast<int>(workload.nodes.size()); ++node) {
-    const ir::Node& here = workload.nodes[static_cast<size_t>(node)];
-    op_functions().at(here.op)(*this, here);
-  }
 }
 
 std::string Printer::value_name(ir::ValueId id) {

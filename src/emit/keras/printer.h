@@ -33,7 +33,6 @@ class Printer {
 
   // Finds the layers and their names. An error names a parameter that unlike layers share.
   Status plan_layers();
-  void print_nodes();
 
   // The Python name of input `i` of the node in print, after a conversion of its layout where one is needed.
   std::string input(const ir::Node& node, size_t i);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The body of forward(): a table op -> function, and statements that read as one would write them by hand:
-// activations around the layer they follow, one variable reused along a chain.
+// The body of forward(): statements that read as one would write them by hand: activations around the layer
+// they follow, one variable reused along a chain.
 
 #include <map>
 #include <optional>
@@ -23,9 +23,9 @@ class ForwardPrinter {
                  const std::vector<ir::Type>& types, const std::vector<std::string>& inputs, Namer names);
 
   // Prints "Tensor forward(...) {" to "}".
-  void print();
+  void print(const OpFunctions<ForwardPrinter>& functions);
 
-  // For the functions of the table.
+  // For these functions (emit/libtorch/ops.h).
   const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
   // The expression for a value; ends the value's life where this is its last use.
   std::string use(ir::ValueId id);
@@ -67,13 +67,9 @@ class ForwardPrinter {
   int node_ = 0;  // index of the node being printed
 };
 
-const OpFunctions<ForwardPrinter>& forward_functions();
-
 // How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the
 // loss reads. Those among them that only the loss reads are parameters without a name.
 size_t forward_arity(const ir::Workload& workload);
 bool read_by_model(const ir::Workload& workload, ir::ValueId input);
-// The helper functions that the program needs before the model; may print nothing.
-void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 
 }  // namespace bakeoff::emit::libtorch

@@ -1,6 +1,6 @@
 #include "emit/libtorch/libtorch.h"
 
-#include "emit/libtorch/forward.h"
+#include "emit/libtorch/ops.h"
 #include "emit/libtorch/script.h"
 #include "emit/precision.h"
 #include "emit/torch_rules.h"

@@ -9,6 +9,8 @@
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/forward.h"
 #include "emit/libtorch/modules.h"
+#include "emit/libtorch/network_ops.h"
+#include "emit/libtorch/ops.h"
 #include "emit/libtorch/optimizer.h"
 #include "emit/namer.h"
 #include "emit/precision.h"
@@ -136,7 +138,7 @@ void Program::model_class(const Modules& modules) {
       out_.line("}");
       out_.blank();
     }
-    ForwardPrinter(out_, request_, modules, types_, inputs_, names_).print();
+    ForwardPrinter(out_, request_, modules, types_, inputs_, names_).print(forward_functions());
     if (!modules.empty()) out_.blank();
     modules.print_members(out_);
   }

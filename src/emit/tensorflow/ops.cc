@@ -301,59 +301,12 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return {"weights",
-          "tf",
-          "np",
-          "self",
-          "model",
-          "optimizer",
-          "tape",
-          "loss",
-          "losses",
-          "gradients",
-          "variables",
-          "prediction",
-          "target",
-          "path",
-          "data",
-          "arrays",
-          "json",
-          "argparse",
-          "itertools",
-          "Path",
-          "load_file",
-          "load_data",
-          "load_weights",
-          "batches",
-          "loss_fn",
-          "train_step",
-          "make_model",
-          "make_optimizer",
-          "batch_norm",
-          "layer_norm",
-          "max_pool2d",
-          "avg_pool2d",
-          "local_response_norm",
-          "attention",
-          "lstm",
-          "half",
-          "in_float32",
-          "conv2d_xla",
-          "gelu",
-          "gelu_tanh",
-          "glorot_uniform",
-          "math",
-          "predict_step",
-          "compiled",
-          "functools",
-          "train",
-          "predict",
-          "output",
-          "l",
-          "I",
-          "O",
-          "BATCH_SIZE",
-          "LEARNING_RATE"};
+  return words(
+      "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
+      "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
+      "make_model make_optimizer batch_norm layer_norm max_pool2d avg_pool2d local_response_norm "
+      "attention lstm half in_float32 conv2d_xla gelu gelu_tanh glorot_uniform math predict_step "
+      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE");
 }
 
 }  // namespace bakeoff::emit::tensorflow

@@ -26,10 +26,6 @@ Status check_cuda_graphs(const Request& request) {
   return Done{};
 }
 
-bool takes_capturable(const std::string& name) {
-  return name == "torch.optim.Adam" || name == "torch.optim.AdamW" || name.ends_with("RMSprop");
-}
-
 void print_graphed_step(CodeWriter& out) {
   out.print(R"(class GraphedStep:
     """`train_step` as a CUDA graph: captured once, then replayed on static inputs.

@@ -19,9 +19,6 @@ bool uses_cuda_graphs(const Request& request);
 // scaler that asks the device whether to step; and for predictions.
 Status check_cuda_graphs(const Request& request);
 
-// Whether the optimizer has an argument that it must be given to be captured.
-bool takes_capturable(const std::string& optimizer_class);
-
 // The class, with its blank lines.
 void print_graphed_step(CodeWriter& out);
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "emit/torch/ops.h"
-
 namespace bakeoff::emit::torch {
 namespace {
 
@@ -26,7 +24,7 @@ ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Mo
       inputs_(input_names),
       names_(std::move(names)) {}
 
-void ForwardPrinter::print() {
+void ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions) {
   std::vector<std::string> parameters = {"self"};
   for (const ir::ValueId id : forward_inputs(workload_)) {
     const std::string& name = inputs_[static_cast<size_t>(id)];
@@ -37,7 +35,6 @@ void ForwardPrinter::print() {
   const bool both = workload_.computes_target();
   out_.call("def forward", parameters, both ? " -> tuple[Tensor, Tensor]:" : " -> Tensor:");
   const auto body = out_.indent();
-  const auto& functions = forward_functions();
   for (node_ = 0; node_ + 1 < static_cast<int>(workload_.nodes.size()); ++node_) {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(node_)];
     if (pending_ && !may_fold(node)) flush();

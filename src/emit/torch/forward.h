@@ -11,6 +11,7 @@
 #include "emit/code_writer.h"
 #include "emit/emit.h"
 #include "emit/namer.h"
+#include "emit/op_functions.h"
 #include "emit/torch/modules.h"
 
 namespace bakeoff::emit::torch {
@@ -23,9 +24,9 @@ class ForwardPrinter {
                  Namer names);
 
   // Prints "def forward(...)" with its body.
-  void print();
+  void print(const OpFunctions<ForwardPrinter>& functions);
 
-  // For the functions of the table (emit/torch/ops.h).
+  // For these functions (emit/torch/ops.h).
   const Request& request() const { return request_; }
   const ir::Shape& shape(ir::ValueId id) const { return types_[static_cast<size_t>(id)].shape; }
   // The Python expression for a value; ends the value's life where this is its last use.
@@ -80,7 +81,5 @@ class ForwardPrinter {
 
 // Inputs that forward() takes: those read by anything but the loss, in order.
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload);
-// The helper functions that the script needs before the model, each with its blank lines; may print nothing.
-void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules);
 
 }  // namespace bakeoff::emit::torch

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "emit/torch/cuda_graphs.h"
 #include "emit/torch_rules.h"
 
 namespace bakeoff::emit::torch {
@@ -177,6 +176,11 @@ void adam_arguments(Arguments& arguments, const Optimizer& o) {
   }
 }
 
+// Whether it has an argument that it must be given to be captured as a CUDA graph.
+bool takes_capturable(const std::string& name) {
+  return name == "torch.optim.Adam" || name == "torch.optim.AdamW" || name.ends_with("RMSprop");
+}
+
 }  // namespace
 
 std::string optimizer_class(const Optimizer& o) {
@@ -226,7 +230,7 @@ Status check_optimizer(const Request& request) {
                .remedy = "leave out optimizer_impl, or choose another optimizer"};
 }
 
-void print_make_optimizer(CodeWriter& out, const Request& request) {
+void print_make_optimizer(CodeWriter& out, const Request& request, bool captured) {
   const ir::Training& training = request.training;
   const std::string& impl = request.settings.at("optimizer_impl");
   const Optimizer o = torch_optimizer(training);
@@ -249,7 +253,7 @@ void print_make_optimizer(CodeWriter& out, const Request& request) {
   }
   if (impl == "foreach" || impl == "fused") arguments.always(impl + "=True");
   if (impl == "for-loop") arguments.always("foreach=False");
-  if (uses_cuda_graphs(request) && takes_capturable(name)) arguments.always("capturable=True");
+  if (captured && takes_capturable(name)) arguments.always("capturable=True");
   out.line("def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:");
   const auto body = out.indent();
   out.call("return " + name, arguments.list());

@@ -18,7 +18,8 @@ bool optimizer_needs_math(const ir::Optimizer& optimizer);
 
 // The subclass with its blank lines; nothing where torch.optim has the form.
 void print_optimizer_class(CodeWriter& out, const ir::Training& training);
-void print_make_optimizer(CodeWriter& out, const Request& request);
+// `captured`: its steps become part of a CUDA graph.
+void print_make_optimizer(CodeWriter& out, const Request& request, bool captured);
 
 // An error where torch.optim has no such implementation of the recipe's optimizer.
 Status check_optimizer(const Request& request);

@@ -10,6 +10,8 @@
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
+#include "emit/torch/network_ops.h"
+#include "emit/torch/ops.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
 
@@ -105,7 +107,7 @@ class Script {
     if (predicts()) {
       predict_step();
     } else {
-      print_make_optimizer(out_, request_);
+      print_make_optimizer(out_, request_, uses_cuda_graphs(request_));
       out_.blank(2);
       train_step();
       if (uses_cuda_graphs(request_)) print_graphed_step(out_);
@@ -222,7 +224,7 @@ void Script::model_class() {
       modules_.print(out_);
     }
     out_.blank();
-    ForwardPrinter(out_, request_, modules_, types_, inputs_, names_).print();
+    ForwardPrinter(out_, request_, modules_, types_, inputs_, names_).print(forward_functions());
   }
   out_.blank(2);
 }

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff {

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
-#include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "evidence/invariants.h"
 #include "plan/lane.h"
 #include "proc/interrupt.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "evidence/evidence.h"
+#include "evidence/heats.h"
 #include "plan/rows.h"
 #include "proc/interrupt.h"
 #include "race/race.h"

@@ -1,0 +1,198 @@
+#include "emit/libtorch/ops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emit/libtorch/cpp.h"
+#include "emit/libtorch/network_ops.h"
+
+namespace bakeoff::emit::libtorch {
+namespace {
+
+using ir::Op;
+
+bool symmetric(const std::vector<int64_t>& pad) { return pad[0] == pad[1] && pad[2] == pad[3]; }
+bool any(const std::vector<int64_t>& pad) {
+  return std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n != 0; });
+}
+
+// torch::constant_pad_nd wants left, right, top, bottom.
+std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value) {
+  return fmt::format("torch::constant_pad_nd({}, {}, {})", x, braces({pad[2], pad[3], pad[0], pad[1]}),
+                     value);
+}
+
+// The module's call, or that of a function.
+bool module_call(ForwardPrinter& p, const ir::Node& node, const std::string& x) {
+  const std::string& module = p.module_of(node);
+  if (!module.empty()) p.call(module, {x});
+  return !module.empty();
+}
+
+void conv2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad)) x = padded(x, pad, "0");
+  if (module_call(p, node, x)) return;
+  const auto inside = symmetric(pad) ? std::vector<int64_t>{pad[0], pad[2]} : std::vector<int64_t>{0, 0};
+  p.call("torch::conv2d",
+         {x, p.param(node, "weight"), p.param(node, "bias"), pair(node.integers("stride")), pair(inside),
+          pair(node.integers("dilation")), std::to_string(node.integer("groups"))});
+}
+
+void linear(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (module_call(p, node, x)) return;
+  std::vector<std::string> arguments = {x, p.param(node, "weight")};
+  if (node.has("bias")) arguments.push_back(p.param(node, "bias"));
+  p.call("torch::linear", arguments);
+}
+
+void batch_norm(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (module_call(p, node, x)) return;
+  p.call("torch::batch_norm", {x, p.param(node, "weight"), p.param(node, "bias"), p.param(node, "mean"),
+                               p.param(node, "var"), "is_training()", python_real(node.real("momentum")),
+                               python_real(node.real("eps")), "at::globalContext().userEnabledCuDNN()"});
+}
+
+void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape& shape = p.shape(node.inputs[0]);
+  const std::string x = p.use(node.inputs[0]);
+  if (module_call(p, node, x)) return;
+  const ir::Shape tail(shape.end() - node.integer("dims"), shape.end());
+  p.call("torch::layer_norm",
+         {x, braces(tail), p.param(node, "weight"), p.param(node, "bias"), python_real(node.real("eps"))});
+}
+
+void embedding(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (!module_call(p, node, x)) p.call("torch::embedding", {p.param(node, "weight"), x});
+}
+
+void dropout(ForwardPrinter& p, const ir::Node& node) { p.call(p.module_of(node), {p.use(node.inputs[0])}); }
+
+void relu(ForwardPrinter& p, const ir::Node& node) { p.call("torch::relu", {p.use(node.inputs[0])}); }
+void sigmoid(ForwardPrinter& p, const ir::Node& node) { p.call("torch::sigmoid", {p.use(node.inputs[0])}); }
+void tanh(ForwardPrinter& p, const ir::Node& node) { p.call("torch::tanh", {p.use(node.inputs[0])}); }
+
+void gelu(ForwardPrinter& p, const ir::Node& node) {
+  const std::string form = node.word("form") == "tanh" ? "tanh" : "none";
+  p.call("torch::gelu", {p.use(node.inputs[0]), quote(form)});
+}
+
+void softmax(ForwardPrinter& p, const ir::Node& node) {
+  p.call("torch::softmax", {p.use(node.inputs[0]), std::to_string(node.integer("axis"))});
+}
+
+void pool2d(ForwardPrinter& p, const ir::Node& node, const std::string& function, const std::string& filler,
+            std::vector<std::string> tail) {
+  const auto& kernel = node.integers("kernel");
+  const auto& stride = node.integers("stride");
+  const auto& pad = node.integers("pad");
+  std::string x = p.use(node.inputs[0]);
+  if (!symmetric(pad)) x = padded(x, pad, filler);
+  std::vector<std::string> arguments = {x, pair(kernel)};
+  const bool pads = symmetric(pad) && any(pad);
+  if (stride != kernel || pads) arguments.push_back("/*stride=*/" + pair(stride));
+  if (pads) {
+    arguments.push_back("/*padding=*/" + pair(pad[0], pad[2]));
+    arguments.insert(arguments.end(), tail.begin(), tail.end());
+  }
+  p.call(function, arguments);
+}
+
+void max_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  pool2d(p, node, "torch::max_pool2d", "-INFINITY", {});
+}
+
+void avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  const bool count = node.flag("count_include_pad");
+  if (symmetric(pad) || count) {
+    const std::string flag = std::string("/*count_include_pad=*/") + (count ? "true" : "false");
+    return pool2d(p, node, "torch::avg_pool2d", "0", {"/*ceil_mode=*/false", flag});
+  }
+  p.call("avg_pool2d_uneven", {p.use(node.inputs[0]), braces(node.integers("kernel")),
+                               braces(node.integers("stride")), braces({pad[2], pad[3], pad[0], pad[1]})});
+}
+
+void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".mean", {"{2, 3}"});
+}
+
+void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
+
+// The batch size is -1 to the IR and to torch alike.
+void reshape(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".reshape", {braces(node.integers("shape"))});
+}
+
+void transpose(ForwardPrinter& p, const ir::Node& node) {
+  p.call(p.use(node.inputs[0]) + ".permute", {braces(node.integers("perm"))});
+}
+
+void pad(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pads = node.integers("pad");
+  std::vector<int64_t> reversed;  // torch starts from the last axis
+  for (size_t axis = pads.size() / 2; axis-- > 0;) {
+    reversed.push_back(pads[2 * axis]);
+    reversed.push_back(pads[2 * axis + 1]);
+  }
+  while (reversed.size() > 2 && reversed.back() == 0 && reversed[reversed.size() - 2] == 0) {
+    reversed.resize(reversed.size() - 2);
+  }
+  const double value = node.real("value");
+  p.call("torch::constant_pad_nd",
+         {p.use(node.inputs[0]), braces(reversed), value == 0 ? "0" : python_real(value)});
+}
+
+void concat(ForwardPrinter& p, const ir::Node& node) {
+  std::vector<std::string> parts;
+  for (const ir::ValueId input : node.inputs) parts.push_back(p.use(input));
+  p.call("torch::cat", {fmt::format("{{{}}}", fmt::join(parts, ", ")), std::to_string(node.integer("axis"))});
+}
+
+void add(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, '+'); }
+void mul(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, '*'); }
+
+// The loss is part of train_step.
+void loss(ForwardPrinter&, const ir::Node&) {}
+
+}  // namespace
+
+const OpFunctions<ForwardPrinter>& forward_functions() {
+  static const OpFunctions<ForwardPrinter> functions = {
+      {Op::kConv2d, conv2d},
+      {Op::kLinear, linear},
+      {Op::kBatchNorm, batch_norm},
+      {Op::kLayerNorm, layer_norm},
+      {Op::kEmbedding, embedding},
+      {Op::kDropout, dropout},
+      {Op::kRelu, relu},
+      {Op::kGelu, gelu},
+      {Op::kSigmoid, sigmoid},
+      {Op::kTanh, tanh},
+      {Op::kSoftmax, softmax},
+      {Op::kMaxPool2d, max_pool2d},
+      {Op::kAvgPool2d, avg_pool2d},
+      {Op::kGlobalAvgPool2d, global_avg_pool2d},
+      {Op::kFlatten, flatten},
+      {Op::kReshape, reshape},
+      {Op::kTranspose, transpose},
+      {Op::kPad, pad},
+      {Op::kConcat, concat},
+      {Op::kAdd, add},
+      {Op::kMul, mul},
+      {Op::kLrn, lrn},
+      {Op::kPositionEmbedding, position_embedding},
+      {Op::kAttention, attention},
+      {Op::kLstm, lstm},
+      {Op::kSoftmaxCrossEntropy, loss},
+      {Op::kMse, loss},
+  };
+  return functions;
+}
+
+}  // namespace bakeoff::emit::libtorch

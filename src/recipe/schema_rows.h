@@ -1,0 +1,82 @@
+#pragma once
+
+// A row of the schema's table: one call a key. Internal to this room.
+//
+//   std::vector<Key> keys = in("latency", {
+//       required(real_key("arrivals_per_second", "", above(0, 1e6), "requests arrive at this rate")),
+//       integer_key("requests", "1000", from(20, 1e6), "requests of a process"),
+//   });
+
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "recipe/schema.h"
+
+namespace bakeoff::recipe {
+
+struct Range {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool least_excluded = false;
+};
+inline Range from(double least, double most = Range().most) { return {least, most, false}; }
+inline Range above(double least, double most = Range().most) { return {least, most, true}; }
+
+inline Key key_of(Kind kind, std::string name, std::string fallback, std::string doc) {
+  return {.name = std::move(name), .kind = kind, .fallback = std::move(fallback), .doc = std::move(doc)};
+}
+inline Key number_key(Kind kind, std::string name, std::string fallback, const Range& range,
+                      std::string doc) {
+  Key key = key_of(kind, std::move(name), std::move(fallback), std::move(doc));
+  key.least = range.least, key.most = range.most, key.least_excluded = range.least_excluded;
+  return key;
+}
+
+// `words`: the allowed ones; empty: any.
+inline Key word_key(std::string name, std::string fallback, std::vector<std::string> words, std::string doc) {
+  Key key = key_of(Kind::kWord, std::move(name), std::move(fallback), std::move(doc));
+  key.words = std::move(words);
+  return key;
+}
+inline Key path_key(std::string name, std::string doc) {
+  return key_of(Kind::kPath, std::move(name), "", std::move(doc));
+}
+inline Key flag_key(std::string name, std::string fallback, std::string doc) {
+  return key_of(Kind::kFlag, std::move(name), std::move(fallback), std::move(doc));
+}
+inline Key integer_key(std::string name, std::string fallback, const Range& range, std::string doc) {
+  return number_key(Kind::kInt, std::move(name), std::move(fallback), range, std::move(doc));
+}
+inline Key real_key(std::string name, std::string fallback, const Range& range, std::string doc) {
+  return number_key(Kind::kReal, std::move(name), std::move(fallback), range, std::move(doc));
+}
+
+inline Key required(Key key) {
+  key.required = true;
+  return key;
+}
+// A number, or a list of one or more.
+inline Key listed(Key key) {
+  key.list = true;
+  return key;
+}
+
+// The same keys, of this section.
+inline std::vector<Key> in(const std::string& section, std::vector<Key> keys) {
+  for (Key& key : keys) key.section = section;
+  return keys;
+}
+inline std::vector<Key> joined(std::initializer_list<std::vector<Key>> parts) {
+  std::vector<Key> all;
+  for (const std::vector<Key>& part : parts) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+// Of the section [race]; of the sections whose measurements follow the race.
+std::vector<Key> keys_of_the_race();
+std::vector<Key> keys_beside_the_race();
+
+}  // namespace bakeoff::recipe

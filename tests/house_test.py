@@ -1,0 +1,180 @@
+"""How long a function may be.
+
+Run alone: python3 tests/house_test.py
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import unittest
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 60  # lines, from the first of its signature to its closing brace
+# What holds no code, or whose braces are none: raw strings, strings, characters, comments, directives.
+BLANKED = re.compile(
+    r'R"([^(\s]*)\(.*?\)\1"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"
+    r"|//[^\n]*|/\*.*?\*/"
+    r"|^[ \t]*#(?:\\\n|[^\n])*",
+    re.DOTALL | re.MULTILINE,
+)
+SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b[^()=]*$")
+OPERATOR = re.compile(r"\boperator\s*[^\s\w(]+")
+TEMPLATE = re.compile(r"\btemplate\s*<[^;{}()]*>")
+
+
+@dataclass(frozen=True)
+class Function:
+    """Its lines, counted from 1, and the text before its opening brace."""
+
+    first: int
+    last: int
+    head: str
+
+    @property
+    def lines(self) -> int:
+        return self.last - self.first + 1
+
+
+def blanked(text: str) -> str:
+    """The text with spaces for what holds no code; lines stay where they are."""
+    return BLANKED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
+
+
+def flat(head: str) -> str:
+    """A statement so far, without what stands in its parentheses."""
+    flat = TEMPLATE.sub("", OPERATOR.sub("operator", head))
+    while (less := re.sub(r"\([^()]+\)", "()", flat)) != flat:
+        flat = less
+    return flat
+
+
+def opens_function(head: str) -> bool:
+    """Whether the brace behind `head` opens the body of a function."""
+    return "()" in flat(head) and "=" not in flat(head)
+
+
+def functions(text: str) -> Iterator[Function]:
+    """Every function of a C++ source that is defined outside of another one."""
+    code = blanked(text)
+    start = 0  # of the statement at hand
+    opened = 0  # its last outer brace
+    depth = 0  # of braces within it
+    parentheses = 0
+    for at, char in enumerate(code):
+        if depth == 0:
+            parentheses += (char == "(") - (char == ")")
+        if parentheses == 0 and depth == 0 and char in ";}":
+            start = at + 1
+        elif char == "{":
+            head = code[start:at]
+            if depth == 0 and parentheses == 0 and SCOPE.search(flat(head)):
+                start = at + 1  # its members are read as if they stood outside
+            else:
+                opened = at if depth == 0 else opened
+                depth += 1
+        elif char == "}" and depth > 0:
+            depth -= 1
+            behind = code[at + 1 :].lstrip()[:1]
+            if depth > 0 or parentheses > 0 or behind in (",", "{", ";", ")"):
+                continue  # `a_{1}, b_{2} {`: the body is still to come
+            head = code[start:opened]
+            if opens_function(head):
+                begin = start + len(code[start:at]) - len(code[start:at].lstrip())
+                first, last = (code.count("\n", 0, i) + 1 for i in (begin, at))
+                yield Function(first, last, " ".join(head.split()))
+            start = at + 1
+
+
+def too_long(root: Path) -> list[str]:
+    faults = []
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in (".h", ".cc"):
+            continue
+        for function in functions(path.read_text(encoding="utf-8")):
+            if function.lines > LONGEST:
+                place = f"{path.relative_to(root)}:{function.first}"
+                faults.append(f"{place}: {function.lines} lines: {function.head}")
+    return faults
+
+
+class TheRepository(unittest.TestCase):
+    def test_no_function_is_too_long(self) -> None:
+        self.assertEqual(too_long(ROOT), [])
+
+    def test_it_is_really_read(self) -> None:
+        sources = [path.read_text(encoding="utf-8") for path in ROOT.glob("src/*/*.cc")]
+        self.assertGreater(sum(len(list(functions(text))) for text in sources), 2000)
+
+
+def sizes(text: str) -> list[tuple[str, int]]:
+    return [(f.head, f.lines) for f in functions(text)]
+
+
+class PlantedFunctions(unittest.TestCase):
+    """The test itself, tried on sources."""
+
+    def test_one_too_many_lines_are_caught(self) -> None:
+        for lines, faults in ((LONGEST, 0), (LONGEST + 1, 1)):
+            text = (
+                "namespace a {\n\nint f(int x) {\n"
+                + "  g();\n" * (lines - 2)
+                + "}\n\n}\n"
+            )
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "src" / "room" / "a.cc"
+                path.parent.mkdir(parents=True)
+                path.write_text(text, encoding="utf-8")
+                found = too_long(Path(folder))
+            self.assertEqual(len(found), faults)
+            for fault in found:
+                self.assertIn(f"src/room/a.cc:3: {lines} lines: int f(int x)", fault)
+
+    def test_a_signature_counts(self) -> None:
+        text = "// Why.\ntemplate <typename T = int>\nint f(T a,\n      int b) {\n}\n"
+        self.assertEqual(sizes(text)[0][1], 4)
+
+    def test_members_are_functions(self) -> None:
+        text = """
+struct S : T {
+  S(int a, int b)
+      : a_{a}, b_(b) {
+    g();
+  }
+  bool operator==(const S&) const {
+    return true;
+  }
+  int a_ = 1, b_{2};
+};
+"""
+        self.assertEqual([lines for _, lines in sizes(text)], [4, 3])
+
+    def test_tables_and_texts_are_no_functions(self) -> None:
+        text = """
+RECORD(S, a)
+namespace {
+const Row kRows[] = {
+    {f(1), [](int x) {
+       return x;
+     }},
+};
+constexpr const char* kText = R"x(int f() {
+)x";
+int f(std::string a = "{", char b = '{', std::vector<int> c = {}) {  // {
+  return 1'000;
+}
+#define G(x) int g() { \\
+    return x; }
+}
+"""
+        self.assertEqual(len(sizes(text)), 1)
+        self.assertEqual(sizes(text)[0][1], 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
