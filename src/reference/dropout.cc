@@ -181,10 +181,11 @@ double along_mean(const Tensor& seen, const Tensor& mean) {
   return std::abs(product) / std::max(square, 1e-300);
 }
 
+// Parameters whose gradient says something.
 template <class Visit>
-void for_trainable(const ir::Workload& workload, const Visit& visit) {
+void for_each_moved(const ir::Workload& workload, const DropoutReference& r, const Visit& visit) {
   for (size_t p = 0; p < workload.parameters.size(); ++p) {
-    if (ir::trainable(workload.parameters[p])) visit(p, "grad/" + workload.parameters[p].name);
+    if (ir::trainable(workload.parameters[p]) && !r.idle[p]) visit(p, "grad/" + workload.parameters[p].name);
   }
 }
 
@@ -196,7 +197,7 @@ class BatchNumbers {
   std::vector<std::string> names() const {
     std::vector<std::string> all{"rows of one step together"};
     for (int64_t place = 0; place < places(); ++place) all.push_back(fmt::format("spread at row {}", place));
-    for_trainable(job_.workload, [&](size_t, const std::string& name) {
+    for_each_moved(job_.workload, r_, [&](size_t, const std::string& name) {
       all.push_back("spread of " + name);
       all.push_back(name + " along its mean");
     });
@@ -226,7 +227,7 @@ class BatchNumbers {
     const double count = static_cast<double>(batch) * kDirections;
     std::vector<double> all{together / count};
     for (const Sample& place : places_seen) all.push_back(place.drawn().mean);
-    for_trainable(job_.workload, [&](size_t p, const std::string&) {
+    for_each_moved(job_.workload, r_, [&](size_t p, const std::string&) {
       all.push_back(gradient_spread(step.gradients[p], r_.gradients[p], r_.variances[p]));
       all.push_back(along_mean(step.gradients[p], r_.gradients[p]));
     });
@@ -240,21 +241,22 @@ class BatchNumbers {
 };
 
 // Numbers of one step of a single row: none changes where all gradients are scaled alike.
-std::vector<std::string> row_names(const ir::Workload& workload) {
+std::vector<std::string> row_names(const ir::Workload& workload, const DropoutReference& r) {
   std::vector<std::string> names;
-  for_trainable(workload, [&](size_t, const std::string& name) {
+  for_each_moved(workload, r, [&](size_t, const std::string& name) {
     names.push_back("zeros in " + name);
     names.push_back("share of " + name);
   });
   return names;
 }
 
-std::vector<double> row_numbers(const ir::Workload& workload, const DropoutStep& step) {
+std::vector<double> row_numbers(const ir::Workload& workload, const DropoutReference& r,
+                                const DropoutStep& step) {
   const auto square = [](const Tensor& t) { return tensor::norm(t) * tensor::norm(t); };
   double sum = 1e-300;
   for (const Tensor& g : step.gradients) sum += square(g);
   std::vector<double> all;
-  for_trainable(workload, [&](size_t p, const std::string&) {
+  for_each_moved(workload, r, [&](size_t p, const std::string&) {
     all.push_back(zeros(step.gradients[p]));
     all.push_back(square(step.gradients[p]) / sum);
   });
@@ -322,21 +324,22 @@ Status take_batches(const GateJob& job, const DropoutReference& r, const Dropout
     draws.predictions->add(step.prediction, job.training.batch);
     draws.loss.add(step.loss);
     draws.batches.steps.push_back(numbers.of(step));
-    for_trainable(job.workload,
-                  [&](size_t p, const std::string&) { add(draws.gradients[p], step.gradients[p]); });
+    for_each_moved(job.workload, r,
+                   [&](size_t p, const std::string&) { add(draws.gradients[p], step.gradients[p]); });
     if (draws.outputs.size() < 2) draws.outputs.push_back(std::move(step.prediction));
   }
   return Done{};
 }
 
 // False: it cannot. A training step may be written for one batch size alone: then whole batches have to do.
-bool take_rows(const GateJob& job, const DropoutSteps& steps, int64_t count, ContenderDraws& draws) {
+bool take_rows(const GateJob& job, const DropoutReference& r, const DropoutSteps& steps, int64_t count,
+               ContenderDraws& draws) {
   for (int64_t k = 0; k < count; ++k) {
     const auto step = steps(1);
     if (!step) return false;
-    draws.rows.steps.push_back(row_numbers(job.workload, *step));
+    draws.rows.steps.push_back(row_numbers(job.workload, r, *step));
   }
-  draws.rows.names = row_names(job.workload);
+  draws.rows.names = row_names(job.workload, r);
   return true;
 }
 
@@ -375,7 +378,7 @@ double gradients_apart(const GateJob& job, const DropoutReference& r, const Cont
   for (const Tensor& g : r.gradients) largest = std::max(largest, tensor::norm(g));
   const double steps = static_cast<double>(draws.batches.steps.size());
   const double share = 1 / steps + 1 / static_cast<double>(r.gradient_steps);
-  for_trainable(job.workload, [&](size_t p, const std::string& name) {
+  for_each_moved(job.workload, r, [&](size_t p, const std::string& name) {
     double spread = 0;
     for (const double v : r.variances[p].data) spread += v;
     const double rounding = 1e-3 * std::max(tensor::norm(r.gradients[p]), 1e-3 * largest);
@@ -475,6 +478,19 @@ void learn(DropoutReference& r, const referee::Weights& gradients) {
   }
 }
 
+// A gradient that is zero by mathematics (the bias of an attention's keys) is rounding alone.
+void note_idle(DropoutReference& r) {
+  constexpr double kIdle = 1e-6;
+  std::vector<double> sizes;
+  for (size_t p = 0; p < r.gradients.size(); ++p) {
+    double squares = tensor::norm(r.gradients[p]) * tensor::norm(r.gradients[p]);
+    for (const double v : r.variances[p].data) squares += v;
+    sizes.push_back(std::sqrt(squares));
+  }
+  const double largest = sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
+  for (const double size : sizes) r.idle.push_back(size <= kIdle * largest);
+}
+
 }  // namespace
 
 bool has_dropout(const ir::Workload& workload) {
@@ -511,6 +527,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   for (auto& of_parameter : r.variances) {
     for (double& v : of_parameter.data) v /= static_cast<double>(count - 1);
   }
+  note_idle(r);
   for (const auto& row : learned.directions) {
     auto& made = r.directions.emplace_back();
     for (const Sample& sample : row) made.push_back(sample.drawn());
@@ -526,10 +543,10 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   r.spread = compared.spread(r.directions);
   r.loss = loss.drawn();
   TRY(const auto row, read_inputs(job.workload, file, job.training.input_divisor, 0, 1));
-  r.rows.names = row_names(job.workload);
+  r.rows.names = row_names(job.workload, r);
   for (int64_t step = 0; step < (1 + kMore) * r.single_steps; ++step) {
     TRY(auto e, draw(row));
-    r.rows.steps.push_back(row_numbers(job.workload, {{}, e.loss, std::move(e.gradients)}));
+    r.rows.steps.push_back(row_numbers(job.workload, r, {{}, e.loss, std::move(e.gradients)}));
   }
   r.data = file;
   return r;
@@ -546,11 +563,11 @@ Result<ParityCheck> compare_dropout(const GateJob& job, const DropoutReference& 
                               tensor::to_text(r.shape));
     return worst.check;
   }
-  const bool single = take_rows(job, steps, r.single_steps, draws);
+  const bool single = take_rows(job, r, steps, r.single_steps, draws);
   compare_draws(job, r, draws, worst);
   if (worst.check.passed && worst.check.error > kSuspicious * worst.check.tolerance) {
     CHECK_OK(take_batches(job, r, steps, kMore * r.steps, draws));
-    if (single) take_rows(job, steps, kMore * r.single_steps, draws);
+    if (single) take_rows(job, r, steps, kMore * r.single_steps, draws);
     worst = {};
     compare_draws(job, r, draws, worst);
   }

@@ -58,6 +58,7 @@ struct DropoutReference {
   // Over `gradient_steps` steps: mean and variance of every element, by ParamId.
   referee::Weights gradients = {}, variances = {};
   int64_t gradient_steps = 0;
+  std::vector<bool> idle = {};          // by ParamId: its gradient is zero, but for rounding
   StepNumbers batches = {}, rows = {};  // of other steps than those
 };
 

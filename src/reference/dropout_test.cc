@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "data/inputs.h"
+#include "ir/builder.h"
 #include "ir/text.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
@@ -131,6 +132,30 @@ TEST_F(GateDropoutTest, AStepThatTakesNoSingleRowIsJudgedByWholeBatches) {
   const ParityCheck check = compare([&](int64_t count) -> Result<DropoutStep> {
     if (count == 1) return Error{"a batch of 20 is needed"};
     return steps(count);
+  });
+  EXPECT_TRUE(check.passed) << check.tensor;
+}
+
+// A softmax takes no notice of what is added to all keys: that bias has no gradient but rounding.
+TEST_F(GateDropoutTest, AGradientThatIsRoundingAloneIsNotLookedAt) {
+  ir::Builder b("attended");
+  const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 4, 8}});
+  const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
+  using Ints = std::vector<int64_t>;
+  const auto heads = [&](const char* name) {
+    return b.apply(ir::Op::kReshape, {b.linear(x, name, 8)}, {{"shape", Ints{ir::kBatch, 4, 2, 4}}});
+  };
+  auto h = b.apply(ir::Op::kAttention, {heads("query"), heads("key"), heads("value")});
+  h = b.apply(ir::Op::kReshape, {h}, {{"shape", Ints{ir::kBatch, 32}}});
+  h = b.apply(ir::Op::kDropout, {h}, {{"rate", 0.1}});
+  job_.workload = b.finish(b.softmax_cross_entropy(b.linear(h, "out", 3), y)).value();
+  ASSERT_TRUE(testing::write_random_data(job_.workload, job_.rows, 3, job_.data));
+  reference_ = make_reference(job_).value();
+  const auto bias = static_cast<size_t>(job_.workload.find_parameter("key.bias"));
+  ASSERT_TRUE(reference_.dropout.idle[bias]);
+  tensor::Rng rng(4);
+  const ParityCheck check = changed([&](DropoutStep& step, int64_t) {
+    for (double& g : step.gradients[bias].data) g += 1e-8 * rng.uniform(-1, 1);
   });
   EXPECT_TRUE(check.passed) << check.tensor;
 }
