@@ -1,8 +1,8 @@
 #pragma once
 
-// Why a contender failed the gate: the referee trains in other ways (causes/ways.h). A way that reproduces all
-// that was seen of the contender, the prediction, loss, gradients, update, running statistics, the losses of
-// all steps and the parameters after them, is the explanation. One that reproduces a part of it is none.
+// Why a contender failed the gate: the referee trains in other ways (causes/ways.h). A way that reproduces
+// all that was seen of the contender, the prediction, loss, gradients, update, running statistics, the losses
+// of all steps and the parameters after them, is the explanation. One that reproduces a part of it is none.
 
 #include <string>
 

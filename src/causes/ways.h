@@ -1,9 +1,9 @@
 #pragma once
 
-// A way of training that is not the recipe's: what a port computes instead, as a whole, from the inputs to the
-// parameters after some steps. Beside the changed copies of a recipe (causes/variants.h) these are the deviations
-// that no recipe can state: another layout of weights, scaled inputs, gradients clipped or not zeroed,
-// optimizers of other names.
+// A way of training that is not the recipe's: what a port computes instead, as a whole, from the inputs to
+// the parameters after some steps. Beside the changed copies of a recipe (causes/variants.h) these are the
+// deviations that no recipe can state: another layout of weights, scaled inputs, gradients clipped or not
+// zeroed, optimizers of other names.
 
 #include <functional>
 #include <optional>

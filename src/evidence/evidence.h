@@ -1,7 +1,7 @@
 #pragma once
 
-// What the trials of a race prove so far: the paired table, by which evidence verdicts are given, and what the
-// race cost. Pure functions of the records; the race loop, the report and the self-test share them.
+// What the trials of a race prove so far: the paired table, by which evidence verdicts are given, and what
+// the race cost. Pure functions of the records; the race loop, the report and the self-test share them.
 
 #include <cstdint>
 #include <string>

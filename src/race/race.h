@@ -6,8 +6,8 @@
 // trimmed mean step time, and every pair of members one paired difference.
 //
 // The host is looked at before and after every round, one burst of each member; a round that was disturbed by
-// the recipe's rule is run again, whole (evidence/host_rounds.h). A worker that answers before its work is done
-// breaks a rule (evidence/barrier.h). Bursts that were still warm-up do not count (evidence/warm_up.h).
+// the recipe's rule is run again, whole (evidence/host_rounds.h). A worker that answers before its work is
+// done breaks a rule (evidence/barrier.h). Bursts that were still warm-up do not count (evidence/warm_up.h).
 //
 // Who runs next, and when it is over, says stats/racing.h; what the records prove, evidence/evidence.h.
 

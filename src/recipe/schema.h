@@ -2,31 +2,18 @@
 
 // The one description of a recipe's keys. It drives the parser, `bakeoff recipe --schema` and docs/recipe.md.
 
-#include <limits>
 #include <string>
 #include <vector>
 
 #include "emit/emit.h"
+#include "recipe/key.h"
 
 namespace bakeoff::recipe {
 
-enum class Kind { kWord, kPath, kInt, kReal, kFlag };
-
-struct Key {
-  std::string section = {};  // "" for the top level
-  std::string name = {};
-  Kind kind = Kind::kWord;
-  std::string fallback = {};            // as shown to people; empty: none
-  bool required = false;                // in [optimizer]: where the scenario is "train"
-  std::vector<std::string> words = {};  // kWord: the allowed ones; empty: any
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
-  bool least_excluded = false;  // the value must be above `least`
-  bool list = false;            // kInt, kReal: a number, or a list of one or more
-  std::string doc = {};
-};
-
 const std::vector<Key>& keys();
+// Of them, those of [race]; those of the sections whose measurements follow the race.
+std::vector<Key> keys_of_the_race();
+std::vector<Key> keys_beside_the_race();
 std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
 

@@ -1,5 +1,6 @@
 // The keys of the sections whose measurements follow the race.
 
+#include "recipe/schema.h"
 #include "recipe/schema_rows.h"
 
 namespace bakeoff::recipe {

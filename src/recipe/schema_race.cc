@@ -1,5 +1,6 @@
 // The keys of [race], and the settings that every contender may state in their place.
 
+#include "recipe/schema.h"
 #include "recipe/schema_rows.h"
 
 namespace bakeoff::recipe {

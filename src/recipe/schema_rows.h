@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "recipe/schema.h"
+#include "recipe/key.h"
 
 namespace bakeoff::recipe {
 
@@ -74,9 +74,5 @@ inline std::vector<Key> joined(std::initializer_list<std::vector<Key>> parts) {
   for (const std::vector<Key>& part : parts) all.insert(all.end(), part.begin(), part.end());
   return all;
 }
-
-// Of the section [race]; of the sections whose measurements follow the race.
-std::vector<Key> keys_of_the_race();
-std::vector<Key> keys_beside_the_race();
 
 }  // namespace bakeoff::recipe

@@ -30,11 +30,10 @@ struct Spec {
   const char* framework;
   const char* settings;  // "compile=none,channels_last=true"
   int best, worst;
-  const char* ties;
-  const char* verdict;
+  const char *ties, *verdict;
   double ms, ratio, low, high;
-  StartUp start_up;
-  std::optional<double> break_even;
+  double start, import, build, first_step, cold;  // ms; cold = 0: there is no such step
+  double break_even;                              // 0: none
   double gib;
 };
 
@@ -49,98 +48,21 @@ std::map<std::string, std::string> settings_of(const Spec& spec) {
 }
 
 constexpr Spec kSpecs[] = {
-    {"tensorflow", "mode=function", 1, 2, "a", "LEADER", 75.6, 1, 1, 1, {210, 1610, 190, 352, {}}, {}, 0.92},
-    {"keras",
-     "backend=tensorflow,steps_per_execution=1",
-     1,
-     2,
-     "a",
-     "SAME",
-     76.5,
-     1.012,
-     0.994,
-     1.027,
-     {215, 1720, 260, 711, {}},
-     {},
-     0.98},
-    {"torch",
-     "channels_last=true",
-     3,
-     3,
-     "b",
-     "MATERIALLY SLOWER",
-     86.8,
-     1.148,
-     1.121,
-     1.176,
-     {180, 905, 120, 326, {}},
-     74,
-     0.61},
-    {"torch",
-     "compile=none",
-     4,
-     5,
-     "c",
-     "MATERIALLY SLOWER",
-     93.0,
-     1.230,
-     1.199,
-     1.262,
-     {180, 902, 118, 393, {}},
-     44,
-     0.63},
-    {"keras",
-     "backend=torch,jit_compile=false",
-     4,
-     7,
-     "cd",
-     "UNDECIDED",
-     96.4,
-     1.275,
-     0,
-     kInf,
-     {190, 2010, 210, 189, {}},
-     {},
-     0.83},
-    {"torch",
-     "channels_last=true,compile=reduce-overhead,matmul_precision=highest",
-     5,
-     7,
-     "d",
-     "MATERIALLY SLOWER",
-     107.3,
-     1.419,
-     1.22,
-     kInf,
-     {182, 911, 130, 1754, 20654},
-     {},
-     0.97},
-    {"tensorflow",
-     "jit_compile=true,mode=function",
-     6,
-     7,
-     "d",
-     "MATERIALLY SLOWER",
-     128.5,
-     1.700,
-     1.655,
-     1.745,
-     {208, 1690, 195, 1262, 1305},
-     {},
-     1.02},
-    {"jax",
-     "donate=true,jit=true",
-     8,
-     8,
-     "e",
-     "MATERIALLY SLOWER",
-     417.4,
-     5.521,
-     5.38,
-     5.67,
-     {160, 705, 140, 1435, 1490},
-     0.61,
-     0.71},
+    {"tensorflow", "mode=function", 1, 2, "a", "LEADER", 75.6, 1, 1, 1, 210, 1610, 190, 352, 0, 0, 0.92},
+    {"keras", "backend=tensorflow,steps_per_execution=1", 1, 2, "a", "SAME", 76.5, 1.012, 0.994, 1.027, 215,
+     1720, 260, 711, 0, 0, 0.98},
+    {"torch", "channels_last=true", 3, 3, "b", "MATERIALLY SLOWER", 86.8, 1.148, 1.121, 1.176, 180, 905, 120,
+     326, 0, 74, 0.61},
+    {"torch", "compile=none", 4, 5, "c", "MATERIALLY SLOWER", 93.0, 1.230, 1.199, 1.262, 180, 902, 118, 393,
+     0, 44, 0.63},
+    {"keras", "backend=torch,jit_compile=false", 4, 7, "cd", "UNDECIDED", 96.4, 1.275, 0, kInf, 190, 2010,
+     210, 189, 0, 0, 0.83},
+    {"torch", "channels_last=true,compile=reduce-overhead,matmul_precision=highest", 5, 7, "d",
+     "MATERIALLY SLOWER", 107.3, 1.419, 1.22, kInf, 182, 911, 130, 1754, 20654, 0, 0.97},
+    {"tensorflow", "jit_compile=true,mode=function", 6, 7, "d", "MATERIALLY SLOWER", 128.5, 1.700, 1.655,
+     1.745, 208, 1690, 195, 1262, 1305, 0, 1.02},
+    {"jax", "donate=true,jit=true", 8, 8, "e", "MATERIALLY SLOWER", 417.4, 5.521, 5.38, 5.67, 160, 705, 140,
+     1435, 1490, 0.61, 0.71},
 };
 
 const std::vector<double>& referee_losses() {
@@ -190,8 +112,9 @@ Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   row.epoch = {.seconds = 60000 / row.samples_per_second,
                .price = 60000 / row.samples_per_second / 3600 * 1.2,
                .samples_per_unit = row.samples_per_second * 3600 / 1.2};
-  row.start_up = spec.start_up;
-  row.break_even_step = spec.break_even;
+  row.start_up = {spec.start, spec.import, spec.build, spec.first_step};
+  if (spec.cold > 0) row.start_up.first_step_cold = spec.cold;
+  if (spec.break_even > 0) row.break_even_step = spec.break_even;
   row.peak_rss_bytes = static_cast<int64_t>(spec.gib * 1073741824);
   row.heats = 9;
   row.parity = ParityState::kPassed;

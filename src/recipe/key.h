@@ -1,0 +1,27 @@
+#pragma once
+
+// A key of a recipe.
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace bakeoff::recipe {
+
+enum class Kind { kWord, kPath, kInt, kReal, kFlag };
+
+struct Key {
+  std::string section = {};  // "" for the top level
+  std::string name = {};
+  Kind kind = Kind::kWord;
+  std::string fallback = {};            // as shown to people; empty: none
+  bool required = false;                // in [optimizer]: where the scenario is "train"
+  std::vector<std::string> words = {};  // kWord: the allowed ones; empty: any
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  bool least_excluded = false;  // the value must be above `least`
+  bool list = false;            // kInt, kReal: a number, or a list of one or more
+  std::string doc = {};
+};
+
+}  // namespace bakeoff::recipe
