@@ -107,6 +107,10 @@ int64_t held_rows(const recipe::Recipe& recipe) {
   return recipe.data.kind == "mnist" ? rows_to_hold_out(recipe, 0).value() : 0;
 }
 
+int64_t trained_rows(const recipe::Recipe& recipe, int64_t rows, int64_t held) {
+  return has_test_split(recipe) ? rows : std::max<int64_t>(rows - held, 0);
+}
+
 int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows) {
   const int64_t held = held_rows(recipe);
   return std::min(rows, held > 0 ? held : kTrainedSample);
