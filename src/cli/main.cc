@@ -1,3 +1,6 @@
+#include <exception>
+#include <new>
+#include <string>
 #include <variant>
 
 #include "cli/console.h"
@@ -25,12 +28,25 @@ struct Runner {
   int operator()(const ReportOptions& o) const { return report(o); }
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   const auto parsed = parse_command_line(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);
   bakeoff::proc::install_interrupt_handlers();
   return finish(std::visit(Runner{line.config}, line.command));
+}
+
+}  // namespace
+
+// Expected failures are Results. What is thrown all the same ends with a message, too.
+int main(int argc, char** argv) {
+  try {
+    return run_command(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return fail(
+        {.message = "out of memory", .remedy = "free some memory, or raise the limit of this process"});
+  } catch (const std::exception& thrown) {
+    return fail({.message = std::string("internal error: ") + thrown.what(),
+                 .remedy = "this is a defect of bakeoff: please report it with the command and its input"});
+  }
 }

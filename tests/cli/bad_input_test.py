@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import unittest
@@ -420,6 +421,25 @@ class BadInput(unittest.TestCase):
             self.assertEqual(got.code, 2, got.err)
             self.assertIn(str(Path(html).parent), got.err)
             self.assertRegex(got.err, r"\n  \S")
+
+    def test_out_of_memory(self) -> None:
+        """A record that does not fit into memory: a message, no abort."""
+        self.place.write("race.toml", GOOD)
+        self.place.run("run", "race.toml", "--out", "r")
+        with (self.place.path / "r/trials.jsonl").open("wb") as file:
+            file.truncate(3 << 30)  # sparse
+        got = subprocess.run(
+            [str(support.BAKEOFF), "report", "r"],
+            cwd=self.place.path,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_AS, (1 << 30, 1 << 30)
+            ),
+        )
+        self.assertEqual(got.returncode, 2, got.stderr)
+        self.assertRegex(got.stderr, r"^bakeoff: out of memory\n  \S")
 
     def test_full_disk(self) -> None:
         mount = self.place.path / "disk"
