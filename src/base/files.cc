@@ -65,11 +65,22 @@ Result<std::string> read_file(const fs::path& path) {
   return text;
 }
 
+Result<std::string> read_regular_file(const fs::path& path) {
+  std::error_code ignored;
+  const auto status = fs::symlink_status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return Error{.message = fs::is_symlink(status) ? "a link, no file" : "no regular file",
+                 .where = path.string(),
+                 .remedy = "put the file itself in its place"};
+  }
+  return read_file(path);
+}
+
 Status write_file(const fs::path& path, std::string_view text) {
   if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
   fs::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) return write_error("cannot create", path, errno);
   Status status = write_and_close(fd, text, path);
   if (status && ::rename(temporary.c_str(), path.c_str()) != 0)

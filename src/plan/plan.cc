@@ -340,6 +340,13 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   TRY(const RunDirectory directory, RunDirectory::open(folder));
   CHECK_OK(directory.lock());
   TRY(Manifest manifest, directory.manifest());
+  for (const Contender& contender : manifest.contenders) {
+    if (emit::find_framework(contender.framework) != nullptr) continue;
+    return Error{.message = fmt::format("contender '{}' is of framework '{}', which there is none of",
+                                        contender.id, contender.framework),
+                 .where = (folder / "run.json").string(),
+                 .remedy = "the run directory is damaged: start a new run"};
+  }
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
   TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));

@@ -7,6 +7,9 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <type_traits>
+#include <utility>
 
 #include "base/files.h"
 
@@ -32,10 +35,28 @@ namespace bakeoff {
 
 using Json = nlohmann::ordered_json;
 
+// JSON's numbers are read as what they are: one that does not fit into an integer is an error, no other number.
+template <typename T>
+static void read_value(const Json& j, T& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (!j.is_number_integer() ||
+        (j.is_number_unsigned() ? !std::in_range<T>(j.get<uint64_t>()) : !std::in_range<T>(j.get<int64_t>())))
+      throw Json::other_error::create(500, "no integer of its range: " + j.dump().substr(0, 40), &j);
+  }
+  j.get_to(value);
+}
+
+template <typename T>
+requires std::is_integral_v<T>
+static void read_value(const Json& j, std::vector<T>& values) {
+  values.clear();
+  for (const Json& each : j.get_ref<const Json::array_t&>()) read_value(each, values.emplace_back());
+}
+
 // NLOHMANN_DEFINE_TYPE_... for ordered_json: every field is written; a missing one keeps its default.
 #define BAKEOFF_WRITE(field) j[#field] = v.field;
 #define BAKEOFF_READ(field) \
-  if (const auto it = j.find(#field); it != j.end()) it->get_to(v.field);
+  if (const auto it = j.find(#field); it != j.end()) read_value(*it, v.field);
 #define BAKEOFF_RECORD(Type, ...)                                          \
   static void to_json(Json& j, const Type& v) {                            \
     NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))  \
@@ -100,13 +121,19 @@ Result<T> record_from(std::string_view text, const std::string& where, const cha
   }
 }
 
+// A name that cannot lead out of the folder that it is joined with.
+bool is_plain_file_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
 // All lines of a file but a torn last one.
 template <typename T>
 Result<std::vector<T>> read_lines(const fs::path& path,
                                   Result<T> (*parse)(std::string_view, const std::string&)) {
   std::vector<T> records;
-  if (!fs::exists(path)) return records;
-  TRY(const std::string text, read_file(path));
+  if (!fs::exists(fs::symlink_status(path))) return records;
+  TRY(const std::string text, read_regular_file(path));
   int line = 1;
   for (size_t begin = 0; begin < text.size(); ++line) {
     const size_t end = text.find('\n', begin);
@@ -129,6 +156,16 @@ Status append_record(const fs::path& path, const std::string& line) {
     }
   }
   return append_line(path, line);
+}
+
+// Counts that no race writes. What a worker said of itself is data, whatever it is.
+Status check(const Trial& trial, const std::string& where) {
+  const auto bursts = static_cast<int64_t>(trial.bursts.size());
+  if (trial.heat >= 0 && trial.warmup_bursts >= 0 && trial.warmup_bursts <= bursts) return Done{};
+  return Error{.message = fmt::format("heat {}, {} bursts, {} of them warm-up: not possible", trial.heat,
+                                      bursts, trial.warmup_bursts),
+               .where = where,
+               .remedy = "the file is damaged or was edited: start a new run"};
 }
 
 std::string dump(const Json& json, int indent = -1) {
@@ -199,13 +236,27 @@ Result<Manifest> manifest_from_json(std::string_view text, const std::string& fi
                  .where = file,
                  .remedy = "the file is damaged: start a new run"};
   }
+  std::set<std::string> ids;
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {
+    const Contender& contender = manifest.contenders[i];
+    const auto damaged = [&](const char* key, const std::string& value, const char* why) {
+      return Error{.message = fmt::format("contenders[{}].{} {} {}", i, key, dump(Json(value)), why),
+                   .where = file,
+                   .remedy = "the file is damaged or was edited: start a new run"};
+    };
+    if (!contender.script.empty() && !is_plain_file_name(contender.script))
+      return damaged("script", contender.script, "is no plain file name");
+    if (!ids.insert(contender.id).second) return damaged("id", contender.id, "occurs twice");
+  }
   return manifest;
 }
 Result<Parity> parity_from_json(std::string_view text, const std::string& where) {
   return record_from<Parity>(text, where, "contender");
 }
 Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
-  return record_from<Trial>(text, where, "contender");
+  TRY(Trial trial, record_from<Trial>(text, where, "contender"));
+  CHECK_OK(check(trial, where));
+  return trial;
 }
 
 Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where) {
@@ -221,7 +272,9 @@ Result<FitTrial> fit_from_json(std::string_view text, const std::string& where) 
 }
 
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
-  return record_from<BatchTrial>(text, where, "batch");
+  TRY(BatchTrial batch, record_from<BatchTrial>(text, where, "batch"));
+  CHECK_OK(check(batch.trial, where));
+  return batch;
 }
 
 Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::string& where) {
@@ -293,8 +346,21 @@ Status RunDirectory::append(const LargestTrial& trial) const {
 
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
-  TRY(const std::string text, read_file(file));
+  TRY(const std::string text, read_regular_file(file));
   return manifest_from_json(text, file.string());
+}
+Result<std::optional<std::string>> RunDirectory::script(const std::string& name) const {
+  if (!is_plain_file_name(name)) return std::optional<std::string>();
+  for (const fs::path& path : {scripts(), scripts() / name}) {
+    if (!fs::exists(fs::symlink_status(path))) return std::optional<std::string>();
+    if (path == scripts() && fs::is_symlink(path)) {
+      return Error{.message = "a link, no folder",
+                   .where = path.string(),
+                   .remedy = "a run directory holds its files itself: put the folder in its place"};
+    }
+  }
+  TRY(std::string text, read_regular_file(scripts() / name));
+  return std::optional(std::move(text));
 }
 Result<std::vector<Parity>> RunDirectory::parities() const {
   return read_lines<Parity>(path_ / "parity.jsonl", parity_from_json);

@@ -14,8 +14,9 @@
 //   logs/          what the workers printed
 //   report.html
 //
-// Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error naming
-// file and line.
+// Names in a record are plain file names, and files that are read are regular ones: nothing leads out of the
+// directory. Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error
+// naming file and line.
 
 #include <filesystem>
 #include <string>
@@ -73,6 +74,8 @@ class RunDirectory {
   Status append(const TargetTrial& trial) const;
   Status append(const FitTrial& trial) const;
   Result<Manifest> manifest() const;
+  // The text of a contender's script; none where there is no such file.
+  Result<std::optional<std::string>> script(const std::string& name) const;
   Result<std::vector<Parity>> parities() const;
   Result<std::vector<Trial>> trials() const;
   Result<std::vector<LatencyTrial>> latencies() const;       // none where there is no such file

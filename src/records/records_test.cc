@@ -1,5 +1,6 @@
 #include "records/records.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -173,6 +174,25 @@ TEST(Records, ForeignVersionIsRefusedWithTheRemedy) {
   EXPECT_EQ(refused.error().where, "run.json");
   EXPECT_THAT(refused.error().message, HasSubstr("record version 2, this program reads 1"));
   EXPECT_THAT(refused.error().remedy, HasSubstr("0.1.0"));
+}
+
+TEST(Records, ANameThatLeadsOutOfTheRunIsRefused) {
+  for (const std::string name : {"/etc/passwd", "../x", "..", ".", "a/b", "a\\b"}) {
+    Manifest manifest = full_manifest();
+    manifest.contenders[1].script = name;
+    const auto refused = manifest_from_json(to_json(manifest), "run.json");
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().where, "run.json");
+    EXPECT_THAT(refused.error().message, HasSubstr("contenders[1].script"));
+    EXPECT_NE(refused.error().remedy, "");
+  }
+}
+
+TEST(Records, ANumberThatDoesNotFitIsRefused) {
+  for (const char* heat : {"1e300", "1.5", "2147483648", "-1", "-1e30", "true", "null"}) {
+    const auto trial = trial_from_json(fmt::format(R"({{"contender": "a", "heat": {}}})", heat), "t:1");
+    EXPECT_FALSE(trial) << heat;
+  }
 }
 
 TEST(Records, WhatIsNoRecordIsRefused) {
