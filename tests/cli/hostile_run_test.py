@@ -159,6 +159,17 @@ class HostileRun(unittest.TestCase):
         self.assertEqual(self.report().returncode, 0)
         self.assertEqual((self.place.path / "secret.txt").read_text(), SECRET)
 
+    def test_files_that_the_recorded_recipe_names_are_not_opened(self) -> None:
+        os.mkfifo(self.place.path / "pipe")
+        manifest = copy.deepcopy(self.manifest)
+        text = manifest["recipe_text"].replace(
+            "contenders = [", 'contenders = [ { script = "pipe" }, { script = "/dev/zero" },'
+        )
+        manifest["recipe_text"] = text + '\n[published]\nfile = "pipe"\n'
+        self.lay_out(manifest, self.proofs, self.trials)
+        got = self.report()
+        self.assertEqual(got.returncode, 0, got.stderr)
+
     def test_an_unknown_framework_is_not_resumed(self) -> None:
         manifest = copy.deepcopy(self.manifest)
         manifest["contenders"][0]["framework"] = "abacus"
