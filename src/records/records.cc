@@ -1,11 +1,10 @@
 #include "records/records.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <type_traits>
@@ -146,14 +145,20 @@ Result<std::vector<T>> read_lines(const fs::path& path,
   return records;
 }
 
-// Before appending: drops a torn last line, so that the next record starts a line of its own.
+// Whether the last line has no end; false where there is no file.
+bool is_torn(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
+}
+
+// Before appending: drops a torn last line, so that the next record starts a line of its own. Of a whole file
+// only the last byte is read.
 Status append_record(const fs::path& path, const std::string& line) {
-  if (fs::exists(path)) {
+  if (is_torn(path)) {
     TRY(const std::string text, read_file(path));
-    if (!text.empty() && text.back() != '\n') {
-      CHECK_OK(
-          write_file(path, text.substr(0, text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1)));
-    }
+    CHECK_OK(write_file(path, std::string_view(text).substr(0, text.rfind('\n') + 1)));
   }
   return append_line(path, line);
 }
@@ -304,17 +309,17 @@ Result<RunDirectory> RunDirectory::create(const fs::path& path) {
   return directory;
 }
 
-Status RunDirectory::lock() const {
-  const int fd = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
+Status RunDirectory::lock() {
+  if (::access(path_.c_str(), W_OK) != 0)
     return Error{.message = fmt::format("cannot write into '{}'", path_.string()),
                  .remedy = "check its permissions and the free space"};
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
-    return Error{.message = fmt::format("another run is writing into '{}'", path_.string()),
-                 .remedy = "wait for it, or name another folder with --out"};
-  }
-  return Done{};  // the descriptor stays open on purpose: the lock lives as long as the process
+  auto taken = FileLock::attempt(path_ / "lock");
+  if (!taken)
+    return Error{
+        .message = fmt::format("another run is writing into '{}'", path_.string()),
+        .remedy = fmt::format("wait for it, or name another folder with --out ({})", taken.error().message)};
+  lock_ = std::make_shared<const FileLock>(std::move(taken).value());
+  return Done{};
 }
 
 Status RunDirectory::write(const Manifest& manifest) const {

@@ -19,10 +19,13 @@
 // naming file and line.
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/file_lock.h"
 #include "base/result.h"
 #include "records/batch_trial.h"
 #include "records/fit_trial.h"
@@ -61,9 +64,9 @@ class RunDirectory {
   std::filesystem::path scripts() const { return path_ / "scripts"; }
   std::filesystem::path logs() const { return path_ / "logs"; }
 
-  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until this
-  // process ends.
-  Status lock() const;
+  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last copy
+  // of this object is gone.
+  Status lock();
 
   Status write(const Manifest& manifest) const;
   Status append(const Parity& parity) const;
@@ -87,6 +90,7 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
+  std::shared_ptr<const FileLock> lock_ = {};  // with all copies that were made since it was taken
 };
 
 }  // namespace bakeoff

@@ -283,14 +283,17 @@ TEST(RunDirectory, OpenSaysWhatIsMissing) {
 
 TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
   const TestFolder folder;
-  const auto run = RunDirectory::create(folder / "run").value();
-  const auto lock_in_child = [&] {
+  auto run = RunDirectory::create(folder / "run").value();
+  const auto lock_in_child = [&folder] {
     const pid_t child = ::fork();
     if (child == 0) {
-      const Status locked = run.lock();
-      ::_exit(locked                                                                       ? 0
-              : locked.error().message.find("another run is writing") != std::string::npos ? 1
-                                                                                           : 2);
+      const auto manifest = write_file(folder / "run/run.json", "{}");
+      auto own = RunDirectory::open(folder / "run");
+      const Status locked = own->lock();
+      ::_exit(!manifest                                                      ? 3
+              : locked                                                       ? 0
+              : locked.error().message.starts_with("another run is writing") ? 1
+                                                                             : 2);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -299,6 +302,23 @@ TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
   EXPECT_EQ(lock_in_child(), 0) << "free";
   ASSERT_TRUE(run.lock()) << "free again: its holder is gone";
   EXPECT_EQ(lock_in_child(), 1);
+  auto copy = std::optional(run);
+  run = RunDirectory::create(folder / "another").value();
+  EXPECT_EQ(lock_in_child(), 1) << "the copy holds it";
+  copy.reset();
+  EXPECT_EQ(lock_in_child(), 0) << "free again: no copy is left";
+}
+
+// The cost of an append does not grow with the file.
+TEST(RunDirectory, AppendingReadsNothing) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run").value();
+  const fs::path file = folder / "run/trials.jsonl";
+  ASSERT_TRUE(write_file(file, "\n"));
+  fs::resize_file(file, uintmax_t{1} << 40);  // sparse: more than memory and disk hold
+  ASSERT_TRUE(append_line(file, ""));
+  ASSERT_TRUE(run.append(full_trial()));
+  EXPECT_EQ(fs::file_size(file), (uintmax_t{1} << 40) + 1 + to_json(full_trial()).size() + 1);
 }
 
 TEST(RunDirectory, AFolderThatCannotBeWrittenIsAnError) {
@@ -308,7 +328,7 @@ TEST(RunDirectory, AFolderThatCannotBeWrittenIsAnError) {
   ASSERT_FALSE(below_a_file);
   EXPECT_THAT(below_a_file.error().text(), HasSubstr("file/run"));
   EXPECT_FALSE(RunDirectory::create(folder / "file")) << "a file, not a folder";
-  const auto run = RunDirectory::create(folder / "run").value();
+  auto run = RunDirectory::create(folder / "run").value();
   fs::remove_all(folder / "run");
   const Status lock = run.lock();
   ASSERT_FALSE(lock);
