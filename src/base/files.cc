@@ -6,6 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/home.h"
 
 namespace bakeoff {
 namespace {
@@ -103,11 +108,28 @@ Status make_folder(const fs::path& path) {
   return Done{};
 }
 
-fs::path bakeoff_home() {
+namespace {
+
+std::optional<fs::path> find_home() {
   if (const char* home = std::getenv("BAKEOFF_HOME"); home && *home) return home;
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "bakeoff";
-  const char* home = std::getenv("HOME");
-  return fs::path(home && *home ? home : "/tmp") / ".local/share/bakeoff";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/share/bakeoff";
+  return std::nullopt;
+}
+
+constexpr const char* kNoHome = "there is no folder for environments, data and proofs: HOME is not set";
+
+}  // namespace
+
+Status check_home() {
+  if (find_home()) return Done{};
+  return Error{.message = kNoHome, .remedy = "set BAKEOFF_HOME to a folder of your own, or HOME"};
+}
+
+fs::path bakeoff_home() {
+  auto home = find_home();
+  if (!home) throw std::runtime_error(kNoHome);
+  return std::move(*home);
 }
 
 }  // namespace bakeoff

@@ -68,7 +68,8 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                           bool twins) {
   Written written;
   CHECK_OK(make_folder(folder));
-  TRY(const DataSet data, prepare({.kind = data_kind(recipe.data.kind),
+  TRY(const DataKind kind, data_kind(recipe.data.kind));
+  TRY(const DataSet data, prepare({.kind = kind,
                                    .path = recipe.data.path,
                                    .samples = recipe.data.samples,
                                    .seed = recipe.training.seed},

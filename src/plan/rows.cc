@@ -63,8 +63,9 @@ bool has_test_split(const recipe::Recipe& recipe) {
 }
 
 Result<DataSet> test_split(const recipe::Recipe& recipe, const Progress& progress) {
-  return prepare({.kind = data_kind(recipe.data.kind), .path = recipe.data.path, .split = "test"},
-                 recipe.workload, bakeoff_home() / "data", progress);
+  TRY(const DataKind kind, data_kind(recipe.data.kind));
+  return prepare({.kind = kind, .path = recipe.data.path, .split = "test"}, recipe.workload,
+                 bakeoff_home() / "data", progress);
 }
 
 Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {

@@ -422,6 +422,32 @@ class BadInput(unittest.TestCase):
             self.assertIn(str(Path(html).parent), got.err)
             self.assertRegex(got.err, r"\n  \S")
 
+    def test_without_a_home(self) -> None:
+        """Nothing that is run is kept in a folder that everybody may write to."""
+        self.place.write("race.toml", GOOD)
+        gone = ("HOME", "BAKEOFF_HOME", "XDG_DATA_HOME")
+        bare = {k: v for k, v in os.environ.items() if k not in gone}
+
+        def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [str(support.BAKEOFF), *arguments],
+                cwd=self.place.path,
+                env=bare,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        for command in (
+            ["env", "list"],
+            ["data", "mnist"],
+            ["run", "race.toml", "--out", "r"],
+        ):
+            got = ask(*command)
+            self.assertEqual(got.returncode, 2, got.stderr)
+            self.assertRegex(got.stderr, r"HOME is not set\n  set BAKEOFF_HOME")
+        self.assertEqual(ask("recipe", "race.toml").returncode, 0)
+
     def test_out_of_memory(self) -> None:
         """A record that does not fit into memory: a message, no abort."""
         self.place.write("race.toml", GOOD)
