@@ -6,8 +6,8 @@
 
 namespace bakeoff {
 
-// An error where none of BAKEOFF_HOME, XDG_DATA_HOME and HOME is set: a folder that everybody may write to is no
-// place for programs that are run. bakeoff_home() throws then, so commands that need it ask here first.
+// An error where none of BAKEOFF_HOME, XDG_DATA_HOME and HOME is set: a folder that everybody may write to is
+// no place for programs that are run. bakeoff_home() throws then: commands that need it ask here first.
 Status check_home();
 
 }  // namespace bakeoff

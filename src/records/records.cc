@@ -34,7 +34,7 @@ namespace bakeoff {
 
 using Json = nlohmann::ordered_json;
 
-// JSON's numbers are read as what they are: one that does not fit into an integer is an error, no other number.
+// A number that does not fit into the integer that it is read into is an error, never another number.
 template <typename T>
 static void read_value(const Json& j, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

@@ -64,8 +64,8 @@ class RunDirectory {
   std::filesystem::path scripts() const { return path_ / "scripts"; }
   std::filesystem::path logs() const { return path_ / "logs"; }
 
-  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last copy
-  // of this object is gone.
+  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last
+  // copy of this object is gone.
   Status lock();
 
   Status write(const Manifest& manifest) const;
