@@ -5,7 +5,8 @@ The exit status is 0 when at least one test ran and none failed.
 
 Tests race real processes against the clock, several tests at a time. Up to
 MOST_TRIED_AGAIN failures are therefore run once more, alone; what passes then counts
-as passed, and the last line names it.
+as passed, and the last lines name it. BUILD_FOLDER/needed_again.txt keeps the names: a
+test that failed first in the call before too needed it twice, and is a failure.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Counts:
     skipped: int = 0
     failures: tuple[str, ...] = ()
     passed_alone: tuple[str, ...] = ()
+    needed_twice: tuple[str, ...] = ()
 
     def text(self) -> str:
         line = f"{self.passed} passed, {self.failed} failed"
@@ -35,6 +37,11 @@ class Counts:
             line += f", {self.skipped} skipped"
         if self.passed_alone:
             line += f"; passed only when run alone: {', '.join(self.passed_alone)}"
+        if self.needed_twice:
+            line += (
+                "; not counted as passed, as they needed it in the call before too: "
+            )
+            line += ", ".join(self.needed_twice)
         return line
 
     def tried_again(self, second: Counts) -> Counts:
@@ -48,6 +55,18 @@ class Counts:
             self.skipped,
             second.failures,
             alone,
+        )
+
+    def after(self, before: set[str]) -> Counts:
+        """These counts where `before` needed a second run in the call before."""
+        twice = tuple(n for n in self.passed_alone if n in before)
+        return Counts(
+            self.passed - len(twice),
+            self.failed + len(twice),
+            self.skipped,
+            self.failures + twice,
+            tuple(n for n in self.passed_alone if n not in before),
+            twice,
         )
 
     def ok(self) -> bool:
@@ -94,6 +113,7 @@ def run(build: Path, jobs: int, arguments: list[str]) -> tuple[int, Counts]:
 
 def main() -> int:
     build = Path(sys.argv[1])
+    needed = build / "needed_again.txt"
     try:
         status, counts = run(build, len(os.sched_getaffinity(0)), sys.argv[2:])
         if 0 < counts.failed <= MOST_TRIED_AGAIN:
@@ -101,7 +121,12 @@ def main() -> int:
             print(f"once more, alone: {', '.join(counts.failures)}", flush=True)
             _, second = run(build, 1, ["-R", f"^({names})$"])
             counts = counts.tried_again(second)
-            status = 0 if counts.ok() else status
+            known = needed.read_text().split("\n") if needed.exists() else []
+            counts = counts.after(set(known))
+            status = 0 if counts.ok() else status or 1
+        if not sys.argv[2:]:  # a call for some tests says nothing about the others
+            names = (*counts.passed_alone, *counts.needed_twice)
+            needed.write_text("".join(f"{name}\n" for name in names))
     except KeyboardInterrupt:
         return 130
     if counts.passed + counts.failed == 0:

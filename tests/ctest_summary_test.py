@@ -60,6 +60,14 @@ class Counting(unittest.TestCase):
         text = "6 passed, 1 failed; passed only when run alone: a"
         self.assertEqual(counts.text(), text)
 
+    def test_who_needed_a_second_run_twice_is_a_failure(self) -> None:
+        first = run_ctest.Counts(6, 0, 0, (), ("a", "b"))
+        self.assertEqual(first.after({"c", ""}), first)
+        counts = first.after({"b", "c"})
+        self.assertEqual(counts, run_ctest.Counts(5, 1, 0, ("b",), ("a",), ("b",)))
+        self.assertFalse(counts.ok())
+        self.assertRegex(counts.text(), "run alone: a; not counted as passed, .*: b$")
+
     def test_a_second_run_of_other_tests_counts_for_nothing(self) -> None:
         first = run_ctest.Counts(5, 2, 0, ("a", "b"))
         self.assertEqual(first.tried_again(run_ctest.Counts(1, 0)), first)
@@ -103,6 +111,31 @@ class TheRealCtest(unittest.TestCase):
         text = "2 passed, 0 failed; passed only when run alone: once.only"
         self.assertEqual(self.last_line(done), text)
         self.assertEqual(done.returncode, 0)
+
+    def test_what_needs_it_in_two_calls_fails_the_second(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            flaky = (
+                f'"sh" "-c" "test -e {folder}/m && rm {folder}/m || ! touch {folder}/m"'
+            )
+            tests = f'add_test(flaky {flaky})\nadd_test(b "true")\n'
+            (Path(folder) / "CTestTestfile.cmake").write_text(tests, encoding="utf-8")
+            command = [sys.executable, str(ROOT / "scripts" / "run_ctest.py"), folder]
+            done = [
+                subprocess.run(command, capture_output=True, text=True)
+                for _ in range(3)
+            ]
+            text = "2 passed, 0 failed; passed only when run alone: flaky"
+            self.assertEqual(self.last_line(done[0]), text)
+            self.assertEqual(done[0].returncode, 0)
+            for again in done[1:]:
+                self.assertRegex(self.last_line(again), "^1 passed, 1 failed.*: flaky$")
+                self.assertNotEqual(again.returncode, 0)
+            (Path(folder) / "m").touch()
+            sound = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(self.last_line(sound), "2 passed, 0 failed")
+            (Path(folder) / "m").unlink(missing_ok=True)
+            last = subprocess.run(command, capture_output=True, text=True)
+            self.assertEqual(self.last_line(last), text)
 
     def test_many_failures_are_not_tried_again(self) -> None:
         done = self.run_on("".join(f'add_test(t{i} "false")\n' for i in range(4)))

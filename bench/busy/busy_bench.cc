@@ -70,7 +70,7 @@ Plan make_plan(const fs::path& folder, const Kind& kind, unsigned seed) {
     lane.entry.script = plan.directory.scripts() / contender.script;
     const int units = heavy && kind.apart ? kUnits * 13 / 10 : kUnits;
     lane.entry.worker = {.python = "/usr/bin/python3",
-                         .runner = std::string(BAKEOFF_SOURCE_DIR) + "/runners",
+                         .runner = BAKEOFF_SOURCE_DIR "/runners:" BAKEOFF_SOURCE_DIR "/runners/tests",
                          .framework = "fake",
                          .options = {{"work", std::to_string(units)}},
                          .environment = {{"PYTHONDONTWRITEBYTECODE", "1"}},

@@ -328,17 +328,21 @@ class Adapter(ABC):
 
 
 def load_adapter(name: str) -> Adapter:
-    """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``."""
+    """Imports ``bakeoff_runner.adapters.<name>_adapter`` and calls its ``make()``.
+
+    Where the package has no such module, ``<name>_adapter`` on the path is taken.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise AdapterError(f"'{name}' is not the name of a framework")
-    module_name = f"bakeoff_runner.adapters.{name}_adapter"
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name:
-            raise
-        raise AdapterError(f"there is no adapter for framework '{name}'") from error
-    adapter = module.make()
-    if not isinstance(adapter, Adapter):
-        raise TypeError(f"{module_name}.make() did not return an Adapter")
-    return adapter
+    for module_name in (f"bakeoff_runner.adapters.{name}_adapter", f"{name}_adapter"):
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name != module_name:
+                raise
+            continue
+        adapter = module.make()
+        if not isinstance(adapter, Adapter):
+            raise TypeError(f"{module_name}.make() did not return an Adapter")
+        return adapter
+    raise AdapterError(f"there is no adapter for framework '{name}'")

@@ -22,7 +22,7 @@ class WorkerProcess:
         arguments = [sys.executable, "-m", "bakeoff_runner", "--framework", framework]
         if ring is not None:
             arguments += ["--ring", str(ring)]
-        environment = {**os.environ, "PYTHONPATH": str(RUNNERS)}
+        environment = {**os.environ, "PYTHONPATH": f"{RUNNERS}:{RUNNERS / 'tests'}"}
 
         def place() -> None:
             # Lifted first, so that neither target overwrites the other's source.

@@ -230,7 +230,7 @@ def test_supervisor_gone_between_bursts(session: Session) -> None:
 def test_train_is_also_what_plain_adapters_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from bakeoff_runner.adapters import fake_adapter
+    import fake_adapter
 
     session = Session(fake_adapter.make(), monkeypatch).ready()
     first = session.ask("run", steps=1)["loss"]

@@ -6,6 +6,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/home.h"
 
 namespace bakeoff {
 namespace {
@@ -65,11 +70,22 @@ Result<std::string> read_file(const fs::path& path) {
   return text;
 }
 
+Result<std::string> read_regular_file(const fs::path& path) {
+  std::error_code ignored;
+  const auto status = fs::symlink_status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    return Error{.message = fs::is_symlink(status) ? "a link, no file" : "no regular file",
+                 .where = path.string(),
+                 .remedy = "put the file itself in its place"};
+  }
+  return read_file(path);
+}
+
 Status write_file(const fs::path& path, std::string_view text) {
   if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
   fs::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) return write_error("cannot create", path, errno);
   Status status = write_and_close(fd, text, path);
   if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
@@ -92,11 +108,28 @@ Status make_folder(const fs::path& path) {
   return Done{};
 }
 
-fs::path bakeoff_home() {
+namespace {
+
+std::optional<fs::path> find_home() {
   if (const char* home = std::getenv("BAKEOFF_HOME"); home && *home) return home;
   if (const char* data = std::getenv("XDG_DATA_HOME"); data && *data) return fs::path(data) / "bakeoff";
-  const char* home = std::getenv("HOME");
-  return fs::path(home && *home ? home : "/tmp") / ".local/share/bakeoff";
+  if (const char* home = std::getenv("HOME"); home && *home) return fs::path(home) / ".local/share/bakeoff";
+  return std::nullopt;
+}
+
+constexpr const char* kNoHome = "there is no folder for environments, data and proofs: HOME is not set";
+
+}  // namespace
+
+Status check_home() {
+  if (find_home()) return Done{};
+  return Error{.message = kNoHome, .remedy = "set BAKEOFF_HOME to a folder of your own, or HOME"};
+}
+
+fs::path bakeoff_home() {
+  auto home = find_home();
+  if (!home) throw std::runtime_error(kNoHome);
+  return std::move(*home);
 }
 
 }  // namespace bakeoff

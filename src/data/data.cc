@@ -253,11 +253,14 @@ Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, c
 
 }  // namespace
 
-DataKind data_kind(const std::string& word) {
+Result<DataKind> data_kind(const std::string& word) {
   if (word == "mnist") return DataKind::kMnist;
   if (word == "digits") return DataKind::kDigits;
   if (word == "text") return DataKind::kText;
-  return word == "file" ? DataKind::kFile : DataKind::kSynthetic;
+  if (word == "file") return DataKind::kFile;
+  if (word == "synthetic") return DataKind::kSynthetic;
+  return Error{.message = "unknown kind of data '" + word + "'",
+               .remedy = "set data.kind to mnist, digits, text, synthetic or file"};
 }
 
 Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {

@@ -20,7 +20,7 @@ namespace bakeoff {
 
 enum class DataKind { kMnist, kDigits, kText, kSynthetic, kFile };
 // By the word of a recipe: mnist, digits, text, synthetic, file.
-DataKind data_kind(const std::string& word);
+Result<DataKind> data_kind(const std::string& word);
 
 struct DataSpec {
   DataKind kind = DataKind::kSynthetic;

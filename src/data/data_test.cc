@@ -51,6 +51,14 @@ class DataTest : public testing::Test {
   const IntTensor y_ = {{4}, {0, 1, 2, 0}};
 };
 
+TEST(DataKind, AnUnknownWordIsAnError) {
+  EXPECT_EQ(data_kind("synthetic").value(), DataKind::kSynthetic);
+  EXPECT_EQ(data_kind("text").value(), DataKind::kText);
+  const auto refused = data_kind("textt");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().remedy.find("mnist"), std::string::npos);
+}
+
 TEST_F(DataTest, AFileThatFitsIsTaken) {
   write(x_, y_);
   const auto data = prepare({.kind = DataKind::kFile, .path = file_}, tiny(), folder_, kSilent);

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "environments/runner_files.h"
 #include "proc/run.h"
 
 namespace bakeoff {
@@ -62,6 +63,18 @@ class EnvironmentsTest : public testing::Test {
   Workshop shop_;
   std::vector<std::string> lines_;
 };
+
+TEST_F(EnvironmentsTest, TheEmbeddedRunnerHoldsNoTestEquipment) {
+  const auto runner = unpack_runner(folder_ / "home");
+  ASSERT_TRUE(runner) << runner.error().text();
+  int adapters = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(*runner)) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(name.find("fake"), std::string::npos) << entry.path();
+    adapters += name.ends_with("_adapter.py") ? 1 : 0;
+  }
+  EXPECT_GE(adapters, 5);
+}
 
 TEST_F(EnvironmentsTest, CreatedOnceThenLeftAlone) {
   EXPECT_EQ(torch().state, EnvironmentState::kMissing);

@@ -17,7 +17,7 @@ struct Requirements {
   std::string name;  // of the environment: "torch"
   std::string text;
 };
-const std::vector<Requirements>& shipped_requirements();  // torch, tensorflow, jax, keras2
+const std::vector<Requirements>& shipped_requirements();  // torch, tensorflow, jax, keras2, onnxruntime
 
 // "absl-py==2.5.1", with the name normalised.
 struct Pin {

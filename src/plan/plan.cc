@@ -68,7 +68,8 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                           bool twins) {
   Written written;
   CHECK_OK(make_folder(folder));
-  TRY(const DataSet data, prepare({.kind = data_kind(recipe.data.kind),
+  TRY(const DataKind kind, data_kind(recipe.data.kind));
+  TRY(const DataSet data, prepare({.kind = kind,
                                    .path = recipe.data.path,
                                    .samples = recipe.data.samples,
                                    .seed = recipe.training.seed},
@@ -121,6 +122,16 @@ std::string missing(const Contender& contender, const Interpreters& interpreters
 }  // namespace
 
 void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
+  recipe.published.text = manifest.published_text;
+  recipe.contenders.clear();
+  for (const Contender& c : manifest.contenders) {
+    recipe.contenders.push_back({.framework = c.framework,
+                                 .settings = c.settings,
+                                 .controls = c.stated,
+                                 .script = c.own_script,
+                                 .id = c.id,
+                                 .file = c.script});
+  }
   const auto recorded = [&](const char* key, auto set) {
     if (const auto found = manifest.controls.find(key); found != manifest.controls.end())
       set(found->second.c_str());
@@ -290,7 +301,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   CHECK_OK(check_published(recipe));
   std::vector<std::string> notes;
   TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
-  TRY(const RunDirectory directory, RunDirectory::create(folder));
+  TRY(RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
   TRY(const Texts texts, text_digests(recipe));
@@ -344,9 +355,16 @@ Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, con
 }
 
 Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreters) {
-  TRY(const RunDirectory directory, RunDirectory::open(folder));
+  TRY(RunDirectory directory, RunDirectory::open(folder));
   CHECK_OK(directory.lock());
   TRY(Manifest manifest, directory.manifest());
+  for (const Contender& contender : manifest.contenders) {
+    if (emit::find_framework(contender.framework) != nullptr) continue;
+    return Error{.message = fmt::format("contender '{}' is of framework '{}', which there is none of",
+                                        contender.id, contender.framework),
+                 .where = (folder / "run.json").string(),
+                 .remedy = "the run directory is damaged: start a new run"};
+  }
   TRY(recipe::Recipe recipe, recipe::parse_recorded(manifest.recipe_text, manifest.recipe_file));
   TRY(recipe.workload, ir::parse(manifest.workload_text, (folder / "run.json").string()));
   TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));

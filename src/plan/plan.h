@@ -55,8 +55,8 @@ Result<Plan> reopen_plan(const std::filesystem::path& folder, const Interpreters
 // compiled where it is a program. A failure where that cannot be, or the script is the user's own.
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
 
-// What a run took from the machine's profile in place of the recipe's own: how many bursts, and which promise
-// about noise.
+// What the record says in place of the recipe's text: contenders, the published table, and what was taken
+// from the machine's profile (how many bursts, which promise about noise).
 void take_recorded(const Manifest& manifest, recipe::Recipe& recipe);
 
 // Variables set for every worker, whatever its controls: quiet logs, no TF32 in the equalised track.

@@ -63,8 +63,9 @@ bool has_test_split(const recipe::Recipe& recipe) {
 }
 
 Result<DataSet> test_split(const recipe::Recipe& recipe, const Progress& progress) {
-  return prepare({.kind = data_kind(recipe.data.kind), .path = recipe.data.path, .split = "test"},
-                 recipe.workload, bakeoff_home() / "data", progress);
+  TRY(const DataKind kind, data_kind(recipe.data.kind));
+  return prepare({.kind = kind, .path = recipe.data.path, .split = "test"}, recipe.workload,
+                 bakeoff_home() / "data", progress);
 }
 
 Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {
@@ -105,6 +106,10 @@ std::string target_text(const recipe::Target& target) {
 int64_t held_rows(const recipe::Recipe& recipe) {
   if (recipe.fit.rows) return *recipe.fit.rows;
   return recipe.data.kind == "mnist" ? rows_to_hold_out(recipe, 0).value() : 0;
+}
+
+int64_t trained_rows(const recipe::Recipe& recipe, int64_t rows, int64_t held) {
+  return has_test_split(recipe) ? rows : std::max<int64_t>(rows - held, 0);
 }
 
 int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows) {

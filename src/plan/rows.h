@@ -46,6 +46,11 @@ std::string target_text(const recipe::Target& target);
 // Rows that nobody trains on: those that the recipe states, else all of MNIST's test pictures, else none.
 int64_t held_rows(const recipe::Recipe& recipe);
 
+// Rows that an epoch of [fit] or [target] trains on where `held` rows are held out of data of `rows` rows:
+// all of them where the data has a test split, which the held ones come from; else those before the last
+// `held`.
+int64_t trained_rows(const recipe::Recipe& recipe, int64_t rows, int64_t held);
+
 // Rows of the training data whose loss is taken afterwards: as many as are held out, kTrainedSample where
 // none is.
 int64_t trained_sample(const recipe::Recipe& recipe, int64_t rows);

@@ -1,6 +1,6 @@
 #pragma once
 
-// For this room's tests: workers of the fake framework (runners/bakeoff_runner/adapters/fake_adapter.py).
+// For this room's tests: workers of the fake framework (runners/tests/fake_adapter.py).
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -52,7 +52,7 @@ inline ChildOptions shell(const std::string& script) {
 
 inline ChildOptions fake_options() {
   return {.argv = {"python3", "-m", "bakeoff_runner", "--framework", "fake"},
-          .env = {{"PYTHONPATH", std::string(BAKEOFF_SOURCE_DIR) + "/runners"},
+          .env = {{"PYTHONPATH", BAKEOFF_SOURCE_DIR "/runners:" BAKEOFF_SOURCE_DIR "/runners/tests"},
                   {"PYTHONDONTWRITEBYTECODE", "1"}}};
 }
 

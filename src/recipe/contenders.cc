@@ -96,7 +96,6 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
   }
   if (name.empty()) {
     auto source = read_file(script);
-    if (!source && reader.recorded()) return emit::frameworks().front();  // the record has its own list
     if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
     name = framework_of(*source);
     if (name.empty()) {
@@ -235,6 +234,11 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
       return reader.error(node->source(), fmt::format("there is no script '{}'", script.string()),
                           "paths are relative to the recipe's folder");
     }
+  }
+  // A record has contenders of its own, and the script may say something else by now: it is not read.
+  if (reader.recorded() && !script.empty()) {
+    out.push_back({.script = script, .id = std::to_string(out.size()) + ":" + script.string()});
+    return Done{};
   }
   TRY(const emit::Framework* framework, read_framework(reader, table, script));
   std::vector<std::string> known = {"framework", "script"};

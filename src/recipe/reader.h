@@ -20,7 +20,7 @@ namespace bakeoff::recipe {
 
 class Reader {
  public:
-  // `recorded`: files named by the recipe need not exist.
+  // `recorded`: no file named by the recipe is read.
   Reader(const toml::table& root, std::filesystem::path file, bool recorded)
       : root_(root), file_(std::move(file)), recorded_(recorded) {}
 

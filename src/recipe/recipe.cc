@@ -289,10 +289,13 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   }
   if (const toml::node* node = reader.find("published", "file")) {
     recipe.published.file = reader.path(reader.word("published", "file", ""));
-    auto table = read_file(recipe.published.file);
-    if (!table && !recorded)
-      return reader.error(node->source(), table.error().message, "paths are relative to the recipe's folder");
-    if (table) recipe.published.text = *table;
+    if (!recorded) {
+      auto table = read_file(recipe.published.file);
+      if (!table)
+        return reader.error(node->source(), table.error().message,
+                            "paths are relative to the recipe's folder");
+      recipe.published.text = std::move(*table);
+    }
   }
   if (recipe.data.shuffle && recipe.training.track == ir::Track::kAsIs) {
     return reader.error(reader.find("data", "shuffle")->source(),
@@ -325,7 +328,7 @@ template <typename Find>
 std::string line_of(const Recipe& recipe, const Find& find) {
   const toml::parse_result parsed = toml::parse(recipe.text, recipe.file.string());
   if (!parsed) return recipe.file.string();
-  const toml::node* node = find(Reader(parsed.table(), recipe.file, true), parsed.table());
+  const toml::node* node = find(Reader(parsed.table(), recipe.file, false), parsed.table());
   if (node == nullptr) return recipe.file.string();
   return fmt::format("{}:{}", recipe.file.string(), node->source().begin.line);
 }

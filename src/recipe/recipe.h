@@ -18,7 +18,7 @@
 namespace bakeoff::recipe {
 
 struct Data {
-  std::string kind = "synthetic";   // mnist | synthetic | file
+  std::string kind = "synthetic";   // mnist | digits | text | synthetic | file
   std::filesystem::path path = {};  // kind = file, absolute
   int64_t samples = 1000;
   bool shuffle = false;
@@ -109,8 +109,8 @@ Result<Recipe> load(const std::filesystem::path& file);
 // The same from text; relative paths are taken from `file`'s folder.
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
 
-// The same from a run's record: files that the recipe names need not exist any more. The workload is not
-// read.
+// The same from a run's record: reads no file at all, neither workload nor published table nor scripts. What
+// they held, the record says (take_recorded in plan/plan.h).
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
 // "race.toml:7", where the recipe sets `section`.`key`; the file alone where it does not.

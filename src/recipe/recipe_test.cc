@@ -328,6 +328,23 @@ TEST(Recipe, AScriptsFrameworkIsReadFromItsImports) {
   EXPECT_TRUE(parse_recorded(with(4, "{ framework = \"torch\", script = \"mine.py\" }"), dir / "r.toml"));
 }
 
+TEST(Recipe, ARecordedRecipeReadsNoFile) {
+  const fs::path dir = fs::path(::testing::TempDir()) / "bakeoff_recorded";
+  fs::remove_all(dir);
+  ASSERT_TRUE(write_file(dir / "t.csv", "contender,seconds\ntorch,5\n"));
+  ASSERT_TRUE(write_file(dir / "k.py", "import os\nos.environ['KERAS_BACKEND'] = 'jax'\nimport keras\n"));
+  std::string text = with(4, "{ framework = \"torch\" }, { script = \"k.py\", jit = true }");
+  text += "\n[published]\nfile = \"t.csv\"\n";
+  const auto before = parse_recorded(text, dir / "r.toml");
+  ASSERT_TRUE(before) << before.error().text();
+  EXPECT_EQ(before->published.text, "");
+  fs::remove_all(dir);
+  const auto after = parse_recorded(text, dir / "r.toml");
+  ASSERT_TRUE(after) << after.error().text();
+  EXPECT_EQ(after->published.text, "");
+  EXPECT_EQ(after->contenders, before->contenders);
+}
+
 TEST(Recipe, EveryShippedRecipeLoads) {
   int count = 0;
   for (const auto& entry : fs::directory_iterator(fs::path(BAKEOFF_SOURCE_DIR) / "recipes")) {

@@ -63,9 +63,18 @@ Status keep_machine(const fs::path& home, const Host& host, const fs::path& run)
   return write_file(run / kInRun, to_json(*report));
 }
 
+namespace {
+
+Result<MachineReport> read_own_machine(const fs::path& file) {
+  TRY(const std::string text, read_regular_file(file));
+  return machine_from_json(text, file.string());
+}
+
+}  // namespace
+
 std::optional<MachineReport> machine_of_run(const fs::path& run, const Host& host, std::string& note) {
-  if (!fs::exists(run / kInRun)) return std::nullopt;
-  const auto report = read_machine(run / kInRun);
+  if (!fs::exists(fs::symlink_status(run / kInRun))) return std::nullopt;
+  const auto report = read_own_machine(run / kInRun);
   if (!report) {
     note = "The machine's limits are not used: " + report.error().message + ".";
     return std::nullopt;
@@ -84,7 +93,7 @@ Status keep_run_peak(const fs::path& run, const Host& host, const roofline::Limi
 }
 
 std::optional<MachineReport> run_peak(const fs::path& run, const Host& host) {
-  const auto report = read_machine(run / kPeak);
+  const auto report = read_own_machine(run / kPeak);
   if (!report || !stale(*report, host).empty()) return std::nullopt;
   return *report;
 }

@@ -10,13 +10,14 @@ using Json = nlohmann::ordered_json;
 #define BAKEOFF_WRITE(field) j[#field] = v.field;
 #define BAKEOFF_READ(field) \
   if (const auto it = j.find(#field); it != j.end()) it->get_to(v.field);
-#define BAKEOFF_RECORD(Type, ...)                                          \
-  static void to_json(Json& j, const Type& v) {                            \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))  \
-  }                                                                        \
-  static void from_json(const Json& j, Type& v) {                          \
-    j.get_ref<const Json::object_t&>(); /* throws where it is no object */ \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))   \
+#define BAKEOFF_RECORD(Type, ...)                                                            \
+  static void to_json(Json& j, const Type& v) {                                              \
+    [[maybe_unused]] const auto& [__VA_ARGS__] = v; /* compiles where no field is missing */ \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))                    \
+  }                                                                                          \
+  static void from_json(const Json& j, Type& v) {                                            \
+    j.get_ref<const Json::object_t&>(); /* throws where it is no object */                   \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))                     \
   }
 
 BAKEOFF_RECORD(Rate, one, all)

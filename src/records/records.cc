@@ -1,12 +1,14 @@
 #include "records/records.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <type_traits>
+#include <utility>
 
 #include "base/files.h"
 
@@ -32,17 +34,36 @@ namespace bakeoff {
 
 using Json = nlohmann::ordered_json;
 
+// A number that does not fit into the integer that it is read into is an error, never another number.
+template <typename T>
+static void read_value(const Json& j, T& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    if (!j.is_number_integer() ||
+        (j.is_number_unsigned() ? !std::in_range<T>(j.get<uint64_t>()) : !std::in_range<T>(j.get<int64_t>())))
+      throw Json::other_error::create(500, "no integer of its range: " + j.dump().substr(0, 40), &j);
+  }
+  j.get_to(value);
+}
+
+template <typename T>
+requires std::is_integral_v<T>
+static void read_value(const Json& j, std::vector<T>& values) {
+  values.clear();
+  for (const Json& each : j.get_ref<const Json::array_t&>()) read_value(each, values.emplace_back());
+}
+
 // NLOHMANN_DEFINE_TYPE_... for ordered_json: every field is written; a missing one keeps its default.
 #define BAKEOFF_WRITE(field) j[#field] = v.field;
 #define BAKEOFF_READ(field) \
-  if (const auto it = j.find(#field); it != j.end()) it->get_to(v.field);
-#define BAKEOFF_RECORD(Type, ...)                                          \
-  static void to_json(Json& j, const Type& v) {                            \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))  \
-  }                                                                        \
-  static void from_json(const Json& j, Type& v) {                          \
-    j.get_ref<const Json::object_t&>(); /* throws where it is no object */ \
-    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))   \
+  if (const auto it = j.find(#field); it != j.end()) read_value(*it, v.field);
+#define BAKEOFF_RECORD(Type, ...)                                                            \
+  static void to_json(Json& j, const Type& v) {                                              \
+    [[maybe_unused]] const auto& [__VA_ARGS__] = v; /* compiles where no field is missing */ \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, __VA_ARGS__))                    \
+  }                                                                                          \
+  static void from_json(const Json& j, Type& v) {                                            \
+    j.get_ref<const Json::object_t&>(); /* throws where it is no object */                   \
+    NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, __VA_ARGS__))                     \
   }
 
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
@@ -100,13 +121,19 @@ Result<T> record_from(std::string_view text, const std::string& where, const cha
   }
 }
 
+// A name that cannot lead out of the folder that it is joined with.
+bool is_plain_file_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= 255 &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string::npos;
+}
+
 // All lines of a file but a torn last one.
 template <typename T>
 Result<std::vector<T>> read_lines(const fs::path& path,
                                   Result<T> (*parse)(std::string_view, const std::string&)) {
   std::vector<T> records;
-  if (!fs::exists(path)) return records;
-  TRY(const std::string text, read_file(path));
+  if (!fs::exists(fs::symlink_status(path))) return records;
+  TRY(const std::string text, read_regular_file(path));
   int line = 1;
   for (size_t begin = 0; begin < text.size(); ++line) {
     const size_t end = text.find('\n', begin);
@@ -119,16 +146,32 @@ Result<std::vector<T>> read_lines(const fs::path& path,
   return records;
 }
 
-// Before appending: drops a torn last line, so that the next record starts a line of its own.
+// Whether the last line has no end; false where there is no file.
+bool is_torn(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || file.tellg() <= 0) return false;
+  file.seekg(-1, std::ios::end);
+  return file.get() != '\n';
+}
+
+// Before appending: drops a torn last line, so that the next record starts a line of its own. Of a whole file
+// only the last byte is read.
 Status append_record(const fs::path& path, const std::string& line) {
-  if (fs::exists(path)) {
+  if (is_torn(path)) {
     TRY(const std::string text, read_file(path));
-    if (!text.empty() && text.back() != '\n') {
-      CHECK_OK(
-          write_file(path, text.substr(0, text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1)));
-    }
+    CHECK_OK(write_file(path, std::string_view(text).substr(0, text.rfind('\n') + 1)));
   }
   return append_line(path, line);
+}
+
+// Counts that no race writes. What a worker said of itself is data, whatever it is.
+Status check(const Trial& trial, const std::string& where) {
+  const auto bursts = static_cast<int64_t>(trial.bursts.size());
+  if (trial.heat >= 0 && trial.warmup_bursts >= 0 && trial.warmup_bursts <= bursts) return Done{};
+  return Error{.message = fmt::format("heat {}, {} bursts, {} of them warm-up: not possible", trial.heat,
+                                      bursts, trial.warmup_bursts),
+               .where = where,
+               .remedy = "the file is damaged or was edited: start a new run"};
 }
 
 std::string dump(const Json& json, int indent = -1) {
@@ -199,13 +242,27 @@ Result<Manifest> manifest_from_json(std::string_view text, const std::string& fi
                  .where = file,
                  .remedy = "the file is damaged: start a new run"};
   }
+  std::set<std::string> ids;
+  for (size_t i = 0; i < manifest.contenders.size(); ++i) {
+    const Contender& contender = manifest.contenders[i];
+    const auto damaged = [&](const char* key, const std::string& value, const char* why) {
+      return Error{.message = fmt::format("contenders[{}].{} {} {}", i, key, dump(Json(value)), why),
+                   .where = file,
+                   .remedy = "the file is damaged or was edited: start a new run"};
+    };
+    if (!contender.script.empty() && !is_plain_file_name(contender.script))
+      return damaged("script", contender.script, "is no plain file name");
+    if (!ids.insert(contender.id).second) return damaged("id", contender.id, "occurs twice");
+  }
   return manifest;
 }
 Result<Parity> parity_from_json(std::string_view text, const std::string& where) {
   return record_from<Parity>(text, where, "contender");
 }
 Result<Trial> trial_from_json(std::string_view text, const std::string& where) {
-  return record_from<Trial>(text, where, "contender");
+  TRY(Trial trial, record_from<Trial>(text, where, "contender"));
+  CHECK_OK(check(trial, where));
+  return trial;
 }
 
 Result<LatencyTrial> latency_from_json(std::string_view text, const std::string& where) {
@@ -221,7 +278,9 @@ Result<FitTrial> fit_from_json(std::string_view text, const std::string& where) 
 }
 
 Result<BatchTrial> batch_trial_from_json(std::string_view text, const std::string& where) {
-  return record_from<BatchTrial>(text, where, "batch");
+  TRY(BatchTrial batch, record_from<BatchTrial>(text, where, "batch"));
+  CHECK_OK(check(batch.trial, where));
+  return batch;
 }
 
 Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::string& where) {
@@ -251,17 +310,17 @@ Result<RunDirectory> RunDirectory::create(const fs::path& path) {
   return directory;
 }
 
-Status RunDirectory::lock() const {
-  const int fd = ::open((path_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
+Status RunDirectory::lock() {
+  if (::access(path_.c_str(), W_OK) != 0)
     return Error{.message = fmt::format("cannot write into '{}'", path_.string()),
                  .remedy = "check its permissions and the free space"};
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    ::close(fd);
-    return Error{.message = fmt::format("another run is writing into '{}'", path_.string()),
-                 .remedy = "wait for it, or name another folder with --out"};
-  }
-  return Done{};  // the descriptor stays open on purpose: the lock lives as long as the process
+  auto taken = FileLock::attempt(path_ / "lock");
+  if (!taken)
+    return Error{
+        .message = fmt::format("another run is writing into '{}'", path_.string()),
+        .remedy = fmt::format("wait for it, or name another folder with --out ({})", taken.error().message)};
+  lock_ = std::make_shared<const FileLock>(std::move(taken).value());
+  return Done{};
 }
 
 Status RunDirectory::write(const Manifest& manifest) const {
@@ -293,8 +352,21 @@ Status RunDirectory::append(const LargestTrial& trial) const {
 
 Result<Manifest> RunDirectory::manifest() const {
   const fs::path file = path_ / "run.json";
-  TRY(const std::string text, read_file(file));
+  TRY(const std::string text, read_regular_file(file));
   return manifest_from_json(text, file.string());
+}
+Result<std::optional<std::string>> RunDirectory::script(const std::string& name) const {
+  if (!is_plain_file_name(name)) return std::optional<std::string>();
+  for (const fs::path& path : {scripts(), scripts() / name}) {
+    if (!fs::exists(fs::symlink_status(path))) return std::optional<std::string>();
+    if (path == scripts() && fs::is_symlink(path)) {
+      return Error{.message = "a link, no folder",
+                   .where = path.string(),
+                   .remedy = "a run directory holds its files itself: put the folder in its place"};
+    }
+  }
+  TRY(std::string text, read_regular_file(scripts() / name));
+  return std::optional(std::move(text));
 }
 Result<std::vector<Parity>> RunDirectory::parities() const {
   return read_lines<Parity>(path_ / "parity.jsonl", parity_from_json);

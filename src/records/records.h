@@ -14,14 +14,18 @@
 //   logs/          what the workers printed
 //   report.html
 //
-// Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error naming
-// file and line.
+// Names in a record are plain file names, and files that are read are regular ones: nothing leads out of the
+// directory. Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error
+// naming file and line.
 
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/file_lock.h"
 #include "base/result.h"
 #include "records/batch_trial.h"
 #include "records/fit_trial.h"
@@ -60,9 +64,9 @@ class RunDirectory {
   std::filesystem::path scripts() const { return path_ / "scripts"; }
   std::filesystem::path logs() const { return path_ / "logs"; }
 
-  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until this
-  // process ends.
-  Status lock() const;
+  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last
+  // copy of this object is gone.
+  Status lock();
 
   Status write(const Manifest& manifest) const;
   Status append(const Parity& parity) const;
@@ -73,6 +77,8 @@ class RunDirectory {
   Status append(const TargetTrial& trial) const;
   Status append(const FitTrial& trial) const;
   Result<Manifest> manifest() const;
+  // The text of a contender's script; none where there is no such file.
+  Result<std::optional<std::string>> script(const std::string& name) const;
   Result<std::vector<Parity>> parities() const;
   Result<std::vector<Trial>> trials() const;
   Result<std::vector<LatencyTrial>> latencies() const;       // none where there is no such file
@@ -84,6 +90,7 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
+  std::shared_ptr<const FileLock> lock_ = {};  // with all copies that were made since it was taken
 };
 
 }  // namespace bakeoff

@@ -1,5 +1,6 @@
 #include "records/records.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -7,6 +8,8 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/testing.h"
@@ -27,27 +30,38 @@ Trial full_trial() {
           .started = "2026-11-21T08:00:00Z",
           .failure = Failure{"run", "exit code 1", "line 1\nline \"2\"\n"},
           .invalid = "the loss became nan",
+          .dropped = "far behind",
+          .behind_leader = 3.5,
+          .look_disturbed = "stolen",
           .start_ns = 1,
           .import_ns = 2,
           .build_ns = 3,
           .first_step_ns = int64_t{1} << 60,
           .cold = true,
+          .confirms = true,
+          .alone = true,
+          .start_up_ns = 6,
           .transfer = Transfer{"data", 7, 8},
           .warmup_ns = 5,
-          .bursts = {{100, 2, 7, 1}, {int64_t{9007199254740993}, 3}},
+          .bursts = {{100, 2, 7, 1, 2, 101, {{2, 0.5}}, {{"cpu_s", 0.25}}, BatchWait{1, 2, 3, 4}, 1, 60},
+                     {int64_t{9007199254740993}, 3}},
           .step_ns = {49, 51},
           .warmup_step_ns = {60, 50},
           .warmup_bursts = 1,
           .steadiness = "not steady",
           .drift = 0.125,
-          .rounds = {{1000, {{"steal", 0.5}}, {{"cpu pressure", "no such file"}}, "stolen", true},
+          .rounds = {{1000, {{"steal", 0.5}}, {{"cpu pressure", "no such file"}}, "stolen", true, 4},
                      {.wall_ns = 9}},
-          .void_bursts = {{200, 2}},
+          .void_bursts = {{200, 2, 8, 9, 2, 201, {{4, 0.25}}, {{"wall_s", 1}}, BatchWait{5, 6, 7, 8}, 2, 61}},
+          .audits = {{1, 2, 0.1, 0.2, 0.3, 0.4, "the loss of step 2"}},
           .last_loss = 0.1 + 0.2,
           .user_s = 1.25,
           .system_s = 1e-300,
           .peak_rss_bytes = int64_t{5} << 30,
           .involuntary_switches = 12,
+          .memory = {{"pss_bytes", 7}},
+          .not_sampled = {{"energy_j", "no sensor"}},
+          .sensors_lost = {{"gpu_w", "gone"}},
           .effective = {{"threads", "2"}},
           .versions = {{"torch", "2.13.0+cpu"}, {"ünïcode", "✓"}}};
 }
@@ -60,9 +74,67 @@ Parity full_parity() {
           .divergence = 2,
           .explanation = "matches: epsilon inside the root",
           .losses = {2.302585092994046, 2.1},
+          .referee_losses = {2.3, 2.1},
           .first_step_cold_ns = 44,
           .effective = {{"device", "cpu"}},
-          .versions = {{"jax", "0.10.2"}}};
+          .versions = {{"jax", "0.10.2"}},
+          .proven = "2026-11-21T07:00:00Z",
+          .reused = true};
+}
+
+HostRound full_round() { return {7, {{"steal", 0.5}}, {{"others", "hidden"}}, "stolen", true, 3}; }
+
+BatchTrial full_batch() { return {.batch = 64, .trial = full_trial()}; }
+
+LargestTrial full_largest() {
+  return {.contender = "torch",
+          .batch = 64,
+          .started = "now",
+          .limit_bytes = 9,
+          .failure = Failure{"run", "out of memory", "tail"},
+          .peak_bytes = 8,
+          .on_gpu = true};
+}
+
+TargetTrial full_target() {
+  return {.contender = "torch",
+          .seed = 2,
+          .started = "now",
+          .failure = Failure{"run", "exit code 1", "tail"},
+          .start_up_ns = 3,
+          .looks = {{10, 20, 0.5, 0.75}},
+          .reached = true,
+          .rounds = {full_round()},
+          .effective = {{"threads", "2"}}};
+}
+
+FitTrial full_fit() {
+  return {.contender = "torch",
+          .seed = 2,
+          .started = "now",
+          .failure = Failure{"run", "exit code 1", "tail"},
+          .start_up_ns = 3,
+          .stretches = full_trial().void_bursts,
+          .rounds = {full_round()},
+          .on_trained = TargetLook{10, 20, 0.5, 0.75},
+          .on_held = TargetLook{10, 20, 0.6, 0.7},
+          .effective = {{"threads", "2"}}};
+}
+
+LatencyTrial full_latency() {
+  return {.contender = "torch",
+          .round = 2,
+          .rate = 10,
+          .started = "now",
+          .failure = Failure{"serve", "exit code 1", "tail"},
+          .arrival_ns = {1, 2},
+          .start_ns = {3, 4},
+          .end_ns = {5, 6},
+          .ns = 7,
+          .went_by_ns = 8,
+          .step_ms = 0.5,
+          .host = full_round(),
+          .effective = {{"threads", "2"}}};
 }
 
 Manifest full_manifest() {
@@ -73,7 +145,10 @@ Manifest full_manifest() {
   m.recipe_file = "/r/mnist_cnn.toml";
   m.recipe_text = "batch = 32\n\"quoted\" \\ \t\n";
   m.workload_text = "workload w() {}";
+  m.published_text = "contender,seconds\n";
   m.weights_sha256 = "ab";
+  m.data_sha256 = "ef";
+  m.data_rows = 60'000;
   m.text_sha256 = {{"/texts/book.txt", "cd"}};
   m.data_description = "MNIST";
   m.host = {
@@ -89,7 +164,7 @@ Manifest full_manifest() {
                    22'000'000'000,
                    "g++ 12.2.0"},
                   {"jax", "jax", "jax", {}, "train_jax.py", ""}};
-  m.not_started = {{}, {"emit", "jax has no op pad", ""}};
+  m.not_started = {{}, {"emit", "jax has no op pad", "tail"}};
   m.referee_losses = {2.3, 2.2};
   m.fairness = {.frameworks = {"torch", "jax"}, .lines = {{"eps", {"1e-8", "1e-7"}, true}}};
   m.worker_environment = {{"OMP_NUM_THREADS", "2"}};
@@ -99,7 +174,40 @@ Manifest full_manifest() {
   return m;
 }
 
+// Which places of a record hold something anywhere: "bursts[].ns" of any burst.
+void look(const nlohmann::json& j, const std::string& path, std::map<std::string, bool>& filled) {
+  const bool leaf = !j.is_structured();
+  filled[path] |= leaf ? !j.is_null() && j != 0 && j != "" && j != false : !j.empty();
+  if (leaf) return;
+  for (const auto& [key, value] : j.items()) look(value, path + (j.is_array() ? "[]" : "." + key), filled);
+}
+
+std::vector<std::string> empty_places(const std::string& json) {
+  std::map<std::string, bool> filled;
+  look(nlohmann::json::parse(json), "", filled);
+  std::vector<std::string> empty;
+  for (const auto& [path, full] : filled) {
+    if (!full) empty.push_back(path);
+  }
+  return empty;
+}
+
+// That no record's list lacks a field, records.cc does not compile without; that none of these samples lacks
+// one, this sees: a field of its default would survive without being written.
+TEST(Records, EveryFieldOfTheSamplesDiffersFromItsDefault) {
+  for (const std::string& json :
+       {to_json(full_trial()), to_json(full_parity()), to_json(full_manifest()), to_json(full_batch()),
+        to_json(full_largest()), to_json(full_target()), to_json(full_fit()), to_json(full_latency())})
+    EXPECT_THAT(empty_places(json), ::testing::IsEmpty());
+  EXPECT_THAT(empty_places(to_json(LargestTrial{.contender = "a"})), ::testing::SizeIs(6));
+}
+
 TEST(Records, EveryFieldSurvivesTheJson) {
+  EXPECT_EQ(batch_trial_from_json(to_json(full_batch()), "b").value(), full_batch());
+  EXPECT_EQ(largest_trial_from_json(to_json(full_largest()), "l").value(), full_largest());
+  EXPECT_EQ(target_from_json(to_json(full_target()), "t").value(), full_target());
+  EXPECT_EQ(fit_from_json(to_json(full_fit()), "f").value(), full_fit());
+  EXPECT_EQ(latency_from_json(to_json(full_latency()), "l").value(), full_latency());
   const auto trial = trial_from_json(to_json(full_trial()), "t");
   ASSERT_TRUE(trial) << trial.error().text();
   EXPECT_EQ(*trial, full_trial());
@@ -173,6 +281,25 @@ TEST(Records, ForeignVersionIsRefusedWithTheRemedy) {
   EXPECT_EQ(refused.error().where, "run.json");
   EXPECT_THAT(refused.error().message, HasSubstr("record version 2, this program reads 1"));
   EXPECT_THAT(refused.error().remedy, HasSubstr("0.1.0"));
+}
+
+TEST(Records, ANameThatLeadsOutOfTheRunIsRefused) {
+  for (const std::string name : {"/etc/passwd", "../x", "..", ".", "a/b", "a\\b"}) {
+    Manifest manifest = full_manifest();
+    manifest.contenders[1].script = name;
+    const auto refused = manifest_from_json(to_json(manifest), "run.json");
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().where, "run.json");
+    EXPECT_THAT(refused.error().message, HasSubstr("contenders[1].script"));
+    EXPECT_NE(refused.error().remedy, "");
+  }
+}
+
+TEST(Records, ANumberThatDoesNotFitIsRefused) {
+  for (const char* heat : {"1e300", "1.5", "2147483648", "-1", "-1e30", "true", "null"}) {
+    const auto trial = trial_from_json(fmt::format(R"({{"contender": "a", "heat": {}}})", heat), "t:1");
+    EXPECT_FALSE(trial) << heat;
+  }
 }
 
 TEST(Records, WhatIsNoRecordIsRefused) {
@@ -263,14 +390,17 @@ TEST(RunDirectory, OpenSaysWhatIsMissing) {
 
 TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
   const TestFolder folder;
-  const auto run = RunDirectory::create(folder / "run").value();
-  const auto lock_in_child = [&] {
+  auto run = RunDirectory::create(folder / "run").value();
+  const auto lock_in_child = [&folder] {
     const pid_t child = ::fork();
     if (child == 0) {
-      const Status locked = run.lock();
-      ::_exit(locked                                                                       ? 0
-              : locked.error().message.find("another run is writing") != std::string::npos ? 1
-                                                                                           : 2);
+      const auto manifest = write_file(folder / "run/run.json", "{}");
+      auto own = RunDirectory::open(folder / "run");
+      const Status locked = own->lock();
+      ::_exit(!manifest                                                      ? 3
+              : locked                                                       ? 0
+              : locked.error().message.starts_with("another run is writing") ? 1
+                                                                             : 2);
     }
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -279,6 +409,23 @@ TEST(RunDirectory, ASecondProcessDoesNotGetTheLock) {
   EXPECT_EQ(lock_in_child(), 0) << "free";
   ASSERT_TRUE(run.lock()) << "free again: its holder is gone";
   EXPECT_EQ(lock_in_child(), 1);
+  auto copy = std::optional(run);
+  run = RunDirectory::create(folder / "another").value();
+  EXPECT_EQ(lock_in_child(), 1) << "the copy holds it";
+  copy.reset();
+  EXPECT_EQ(lock_in_child(), 0) << "free again: no copy is left";
+}
+
+// The cost of an append does not grow with the file.
+TEST(RunDirectory, AppendingReadsNothing) {
+  const TestFolder folder;
+  const auto run = RunDirectory::create(folder / "run").value();
+  const fs::path file = folder / "run/trials.jsonl";
+  ASSERT_TRUE(write_file(file, "\n"));
+  fs::resize_file(file, uintmax_t{1} << 40);  // sparse: more than memory and disk hold
+  ASSERT_TRUE(append_line(file, ""));
+  ASSERT_TRUE(run.append(full_trial()));
+  EXPECT_EQ(fs::file_size(file), (uintmax_t{1} << 40) + 1 + to_json(full_trial()).size() + 1);
 }
 
 TEST(RunDirectory, AFolderThatCannotBeWrittenIsAnError) {
@@ -288,7 +435,7 @@ TEST(RunDirectory, AFolderThatCannotBeWrittenIsAnError) {
   ASSERT_FALSE(below_a_file);
   EXPECT_THAT(below_a_file.error().text(), HasSubstr("file/run"));
   EXPECT_FALSE(RunDirectory::create(folder / "file")) << "a file, not a folder";
-  const auto run = RunDirectory::create(folder / "run").value();
+  auto run = RunDirectory::create(folder / "run").value();
   fs::remove_all(folder / "run");
   const Status lock = run.lock();
   ASSERT_FALSE(lock);

@@ -12,6 +12,7 @@
 #include "base/version.h"
 #include "report/cells.h"
 #include "report/csv.h"
+#include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/sample_summary.h"
@@ -23,6 +24,21 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+// Interpolated quantiles of equal step times differ by one rounding: no chart may tick through that range.
+TEST(Renderers, EqualStepTimesAreRenderedByEveryFormat) {
+  Summary s = single_summary();
+  Row& row = s.ranked.front();
+  for (const double ms : {8.1, 86.8, 0.1}) {
+    row.step_ms.assign(200, ms);
+    row.heat_ms.assign(5, std::nextafter(ms, 0));
+    row.ms_per_step = {ms, ms, ms};
+    EXPECT_LT(render_html(s).size(), 1'000'000U);
+    for (const std::string& text :
+         {render_terminal(s, {}), render_markdown(s), render_csv(s), render_json(s)})
+      EXPECT_THAT(text, HasSubstr(row.contender.id));
+  }
+}
 
 std::vector<std::string> split(const std::string& text, const std::string& at) {
   std::vector<std::string> parts;

@@ -10,8 +10,10 @@
 namespace bakeoff::report {
 namespace {
 
-constexpr double kCharacter = 7.1;  // mean width of a character at 12 px, generously
-constexpr double kFarthest = 1e5;   // pixels; nothing sensible lies beyond
+constexpr double kCharacter = 7.1;    // mean width of a character at 12 px, generously
+constexpr double kFarthest = 1e5;     // pixels; nothing sensible lies beyond
+constexpr double kLeastRange = 1e-9;  // of an axis, relative to its ends; a narrower one is widened
+constexpr double kGreatest = 1e300;   // end of an axis; the difference of two is still finite
 
 }  // namespace
 
@@ -104,7 +106,11 @@ std::string Svg::finish() && { return std::move(out_) + "</svg>"; }
 Axis::Axis(double low, double high, double from, double to, bool log)
     : low_(low), high_(high), from_(from), to_(to), log_(log && low > 0) {
   if (!std::isfinite(low_)) low_ = log_ ? 1 : 0;
-  if (!std::isfinite(high_) || high_ <= low_)
+  low_ = std::clamp(low_, -kGreatest, kGreatest);
+  high_ = std::min(high_, kGreatest);
+  // A range of a few roundings holds no tick: k * step and (k + 1) * step are the same number there.
+  const double least = kLeastRange * std::max(std::abs(low_), std::abs(high_));
+  if (!std::isfinite(high_) || high_ <= low_ || high_ - low_ < least)
     high_ = log_ ? low_ * 2 : low_ + std::max(1.0, std::abs(low_) * 0.1);
 }
 
@@ -155,8 +161,9 @@ std::vector<double> Axis::ticks(int about) const {
     }
   }
   std::vector<double> ticks;
-  for (double k = std::ceil(low_ / step - 1e-9); k * step <= high_ + step * 1e-9; ++k)
-    ticks.push_back(k * step + 0.0);  // no "-0"
+  const double first = std::ceil(low_ / step - 1e-9);
+  for (int i = 0; i <= about + 1 && (first + i) * step <= high_ + step * 1e-9; ++i)
+    ticks.push_back((first + i) * step + 0.0);  // no "-0"
   return ticks;
 }
 

@@ -69,6 +69,21 @@ TEST(Axis, SurvivesAnyRange) {
   }));
 }
 
+TEST(Axis, ARangeOfOneRoundingIsWidened) {
+  for (const double low : {10.0, 86.8, 1e-300, 1e18, -3.0, 1.6e308}) {
+    for (const bool log : {false, true}) {
+      SCOPED_TRACE(low);
+      const Axis axis(low, std::nextafter(low, kInf), 0, 100, log);
+      const std::vector<double> ticks = axis.ticks(5);
+      EXPECT_LE(ticks.size(), 12U);
+      for (size_t i = 1; i < ticks.size(); ++i) EXPECT_GT(ticks[i], ticks[i - 1]);
+    }
+  }
+  const auto ticks = Axis(10, 10.000000000000002, 0, 1, false).ticks(5);
+  EXPECT_THAT(ticks, ::testing::Pointwise(::testing::DoubleEq(),
+                                          std::vector<double>{10, 10.2, 10.4, 10.6, 10.8, 11}));
+}
+
 TEST(Axis, TicksAreFewAndAscendOnPlausibleRanges) {
   EXPECT_TRUE(rc::check([](bool log) {
     const double low = std::pow(10, *rc::gen::inRange(-18, 9)) * *rc::gen::inRange(1, 100);

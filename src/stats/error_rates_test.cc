@@ -56,7 +56,7 @@ bool never(Verdict) { return false; }
 bool decided(Verdict verdict) { return verdict != Verdict::kUndecided; }
 bool excludes_zero(Verdict verdict) { return decided(verdict) && verdict != Verdict::kSame; }
 
-// sd(d) of 1.4%, as identical workers have with a tuned allocator (measurement.md).
+// sd(d) of 1.4%, as identical workers had with a tuned allocator on a machine of two cores.
 NoiseModel usual() {
   return {.process = 0.0097, .machine = 0.02, .machine_phi = 0.9, .step = 0.01, .step_phi = 0.5};
 }

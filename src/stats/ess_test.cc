@@ -57,7 +57,7 @@ TEST(EffectiveSize, RefusesBelowTen) {
   EXPECT_TRUE(effective_size(ramp, 0));
 }
 
-// measurement.md: nominal 95% at phi = .8, n = 200 covers 94%, and 48% with n in place of n_eff.
+// In a simulation nominal 95% at phi = .8, n = 200 covers 94%, and 48% with n in place of n_eff.
 TEST(MeanEstimate, CoversAtStrongAutocorrelationWhereIidDoesNot) {
   std::mt19937_64 random(3);
   constexpr int kSeries = 4000;

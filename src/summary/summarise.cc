@@ -471,7 +471,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   for (const Contender& contender : manifest.contenders) {
     const auto known = std::any_of(sources.begin(), sources.end(),
                                    [&](const Source& s) { return s.file == contender.script; });
-    auto text = read_file(directory.scripts() / contender.script);
+    TRY(auto text, directory.script(contender.script));
     if (!known && text) sources.push_back({contender.script, std::move(*text)});
   }
   std::string note;

@@ -18,7 +18,7 @@ namespace {
 void add_fits(const std::vector<FitTrial>& fits, const recipe::Recipe& recipe, Summary& s) {
   const bool as_is = recipe.training.track == ir::Track::kAsIs;
   const int64_t held = held_rows(recipe);
-  const int64_t rows = s.manifest.data_rows - (recipe.data.kind == "mnist" ? 0 : held);
+  const int64_t rows = trained_rows(recipe, s.manifest.data_rows, held);
   std::vector<FitEntrant> entrants;
   for (const Row& row : s.ranked)
     entrants.push_back(
@@ -59,7 +59,7 @@ Status add_beside(const RunDirectory& directory, Summary& s) {
   }
   s.latency_level = 1 - recipe.alpha;
   s.latency = latency_rows(latencies, ids, recipe.latency, s.latency_level);
-  const int64_t trained = s.manifest.data_rows - (recipe.data.kind == "mnist" ? 0 : recipe.target.rows);
+  const int64_t trained = trained_rows(recipe, s.manifest.data_rows, recipe.target.rows);
   if (!targets.empty()) s.target_text = target_text(recipe.target);
   s.target = target_rows(targets, ids, recipe.target, trained, recipe.training.batch, recipe.alpha);
   s.search = search_rows(batches, ids, recipe.search, recipe.margin);

@@ -755,6 +755,33 @@ TEST(Summarise, ARunDirectoryGivesTheSameAsItsRecords) {
   EXPECT_EQ(*from_disk, from_records.value());
 }
 
+// Of a text the held-out rows are those of its test split: an epoch of [fit] and [target] is all of the rows.
+TEST(Summarise, AnEpochOfATextIsAllOfItsTrainingRows) {
+  const TestFolder folder;
+  HandMade run({"a"});
+  run.manifest.recipe_text =
+      "workload = \"lstm_lm_small\"\nbatch = 10\ncontenders = [{ framework = \"torch\" }]\n"
+      "[optimizer]\nkind = \"sgd\"\nlr = 0.1\n[data]\nkind = \"text\"\npath = \"book.txt\"\n"
+      "[fit]\nepochs = 2\nrows = 100\n[target]\nloss = 1.5\nrows = 100\n";
+  run.manifest.workload_text = ir::dump(zoo::build("lstm_lm_small").value());
+  run.manifest.data_rows = 1000;
+  const RunDirectory directory = RunDirectory::create(folder / "run").value();
+  ASSERT_TRUE(directory.write(run.manifest));
+  for (const Parity& p : run.parities) ASSERT_TRUE(directory.append(p));
+  const TargetLook end{.steps = 200, .ns = 2000 * kMs, .loss = 1.4};
+  ASSERT_TRUE(directory.append(FitTrial{.contender = "a", .seed = 1, .on_trained = end, .on_held = end}));
+  for (const char* name : {TargetTrial::kReferee, "a"})
+    ASSERT_TRUE(directory.append(TargetTrial{.contender = name, .seed = 1, .looks = {end}, .reached = true}));
+  const auto s = summarise(directory);
+  ASSERT_TRUE(s) << s.error().text();
+  EXPECT_EQ(s->fit_facts.text, "2 epochs of 1,000 rows");
+  ASSERT_EQ(s->fit.size(), 1u);
+  EXPECT_DOUBLE_EQ(s->fit[0].seconds.median, 2.0) << "200 steps are exactly the two epochs asked for";
+  EXPECT_EQ(s->fit[0].note, "");
+  ASSERT_EQ(s->target.size(), 2u);
+  EXPECT_NEAR(s->target[1].epochs.value().value, 2.0, 1e-9);
+}
+
 TEST(Summarise, RecordsThatMakeNoSenseAreAnError) {
   HandMade run({"a"});
   run.manifest.recipe_text = "batch = = 3";

@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: workers of the fake framework (runners/bakeoff_runner/adapters/fake_adapter.py).
+// For tests: workers of the fake framework (runners/tests/fake_adapter.py).
 
 #include <map>
 #include <string>
@@ -37,7 +37,7 @@ inline std::vector<pid_t> workers_alive(const std::string& framework = "fake") {
 
 inline WorkerSpec fake_spec(std::map<std::string, std::string> options = {}) {
   return {.python = fs::exists("/usr/bin/python3") ? "/usr/bin/python3" : "python3",
-          .runner = std::string(BAKEOFF_SOURCE_DIR) + "/runners",
+          .runner = BAKEOFF_SOURCE_DIR "/runners:" BAKEOFF_SOURCE_DIR "/runners/tests",  // a PYTHONPATH
           .framework = "fake",
           .options = std::move(options),
           .environment = {{"PYTHONDONTWRITEBYTECODE", "1"}},

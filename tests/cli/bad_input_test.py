@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import struct
 import subprocess
 import unittest
@@ -420,6 +421,51 @@ class BadInput(unittest.TestCase):
             self.assertEqual(got.code, 2, got.err)
             self.assertIn(str(Path(html).parent), got.err)
             self.assertRegex(got.err, r"\n  \S")
+
+    def test_without_a_home(self) -> None:
+        """Nothing that is run is kept in a folder that everybody may write to."""
+        self.place.write("race.toml", GOOD)
+        gone = ("HOME", "BAKEOFF_HOME", "XDG_DATA_HOME")
+        bare = {k: v for k, v in os.environ.items() if k not in gone}
+
+        def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [str(support.BAKEOFF), *arguments],
+                cwd=self.place.path,
+                env=bare,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        for command in (
+            ["env", "list"],
+            ["data", "mnist"],
+            ["run", "race.toml", "--out", "r"],
+        ):
+            got = ask(*command)
+            self.assertEqual(got.returncode, 2, got.stderr)
+            self.assertRegex(got.stderr, r"HOME is not set\n  set BAKEOFF_HOME")
+        self.assertEqual(ask("recipe", "race.toml").returncode, 0)
+
+    def test_out_of_memory(self) -> None:
+        """A record that does not fit into memory: a message, no abort."""
+        self.place.write("race.toml", GOOD)
+        self.place.run("run", "race.toml", "--out", "r")
+        with (self.place.path / "r/trials.jsonl").open("wb") as file:
+            file.truncate(3 << 30)  # sparse
+        got = subprocess.run(
+            [str(support.BAKEOFF), "report", "r"],
+            cwd=self.place.path,
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_AS, (1 << 30, 1 << 30)
+            ),
+        )
+        self.assertEqual(got.returncode, 2, got.stderr)
+        self.assertRegex(got.stderr, r"^bakeoff: out of memory\n  \S")
 
     def test_full_disk(self) -> None:
         mount = self.place.path / "disk"

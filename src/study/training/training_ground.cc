@@ -33,13 +33,12 @@ fs::path TrainingGround::file(const char* kind) const {
 Status TrainingGround::prepare(const Progress& progress) {
   const recipe::Recipe& recipe = plan_.recipe;
   fs::path data = plan_.gate.data;
-  rows_ = plan_.gate.rows;
-  int64_t first = 0;
+  rows_ = trained_rows(recipe, plan_.gate.rows, held_);
+  int64_t first = rows_;
   if (held_ > 0 && has_test_split(recipe)) {
     TRY(const DataSet test, test_split(recipe, progress));
     data = test.file;
-  } else {
-    first = rows_ -= held_;
+    first = 0;
   }
   TRY(held_out_, hold_out(recipe.workload, data, recipe.training.input_divisor, first, held_));
   return Done{};
