@@ -66,8 +66,9 @@ TEST_F(ProofsTest, AnotherGateIsAnotherKey) {
     ASSERT_TRUE(source) << file.path;
     EXPECT_EQ(file.text, *source) << file.path;
     EXPECT_EQ(file.path.find("_test"), std::string_view::npos) << file.path;
-    for (const char* needed : {"gate/gate.cc", "gate/gate.h", "gate/gate_dropout.cc", "reference/reference.cc",
-                               "causes/explain.cc", "referee/optimizer.cc", "ir/verify.cc"})
+    for (const char* needed :
+         {"gate/gate.cc", "gate/gate.h", "gate/gate_dropout.cc", "reference/reference.cc",
+          "causes/explain.cc", "referee/optimizer.cc", "ir/verify.cc"})
       found += file.path == needed;
   }
   EXPECT_EQ(found, 7u);
