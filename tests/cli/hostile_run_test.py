@@ -163,7 +163,8 @@ class HostileRun(unittest.TestCase):
         os.mkfifo(self.place.path / "pipe")
         manifest = copy.deepcopy(self.manifest)
         text = manifest["recipe_text"].replace(
-            "contenders = [", 'contenders = [ { script = "pipe" }, { script = "/dev/zero" },'
+            "contenders = [",
+            'contenders = [ { script = "pipe" }, { script = "/dev/zero" },',
         )
         manifest["recipe_text"] = text + '\n[published]\nfile = "pipe"\n'
         self.lay_out(manifest, self.proofs, self.trials)
