@@ -125,8 +125,8 @@ def main() -> int:
             counts = counts.after(set(known))
             status = 0 if counts.ok() else status or 1
         if not sys.argv[2:]:  # a call for some tests says nothing about the others
-            names = (*counts.passed_alone, *counts.needed_twice)
-            needed.write_text("".join(f"{name}\n" for name in names))
+            again = (*counts.passed_alone, *counts.needed_twice)
+            needed.write_text("".join(f"{name}\n" for name in again))
     except KeyboardInterrupt:
         return 130
     if counts.passed + counts.failed == 0:
