@@ -52,6 +52,7 @@ def _array_types() -> tuple[type, ...]:
         "torch": lambda torch: torch.Tensor,
         "tensorflow": lambda tf: type(tf.constant(0)),
         "jax": lambda jax: type(jax.numpy.zeros(())),
+        "onnxruntime": lambda ort: ort.OrtValue,
     }
     here = {name: sys.modules.get(name) for name in made}
     found = [made[name](module) for name, module in here.items() if module is not None]
@@ -71,6 +72,8 @@ def _told(output: Any, kinds: tuple[type, ...]) -> tuple[int, float, float]:
     if hasattr(output, "detach"):  # torch
         output = output.detach().cpu()
         output = output if output.element_size() > 2 else output.float()
+    elif type(output).__name__ == "OrtValue":
+        output = output.numpy()
     array = np.asarray(output).ravel()
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)

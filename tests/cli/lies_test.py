@@ -238,7 +238,7 @@ class Lies(unittest.TestCase):
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 4\nheats = 6\n",
+            budget="minutes = 15\nheats = 6\n",
             race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
         )
         outcome = place.run(
@@ -248,7 +248,7 @@ class Lies(unittest.TestCase):
             "run",
             "--format",
             "json",
-            timeout=600,
+            timeout=1500,
         )
         assert outcome.code == 0, outcome.err + outcome.out
         cls.rows = outcome.json()
