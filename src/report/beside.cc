@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "recipe/published_table.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 #include "report/table.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 
 std::vector<BesideRow> beside_rows(const Summary& summary) {
   std::vector<BesideRow> rows;

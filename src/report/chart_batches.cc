@@ -5,10 +5,12 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 #include "report/search_view.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr double kLeft = 70, kRight = 24, kFoot = 44;

@@ -7,9 +7,11 @@
 #include "report/cells.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 struct Bar {

@@ -6,10 +6,12 @@
 #include <cmath>
 
 #include "report/cells.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 // Losses may be small: three digits whatever their size.

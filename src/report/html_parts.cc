@@ -8,10 +8,12 @@
 #include "report/beside.h"
 #include "report/cells.h"
 #include "report/charts.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::vector<std::string> check_names(const Summary& s) {

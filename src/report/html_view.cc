@@ -11,13 +11,15 @@
 #include "report/html_parts.h"
 #include "report/largest_view.h"
 #include "report/latency_view.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 #include "report/search_view.h"
 #include "report/svg.h"
 #include "report/target_view.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string parity_class(ParityState state) {

@@ -6,10 +6,12 @@
 #include "recipe/published_table.h"
 #include "report/cells.h"
 #include "report/json_beside.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 Json numbers(const std::vector<double>& values) {

@@ -2,9 +2,11 @@
 
 #include <cmath>
 
-#include "report/numbers.h"
+#include "table/numbers.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string whole(const std::optional<int64_t>& n) { return n ? count(static_cast<double>(*n)) : kNone; }

@@ -7,10 +7,12 @@
 #include <set>
 
 #include "report/cells.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string mode_name(const LatencyRow& row) {

@@ -10,12 +10,14 @@
 #include "report/fit_view.h"
 #include "report/largest_view.h"
 #include "report/latency_view.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 #include "report/search_view.h"
 #include "report/target_view.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string escape(std::string_view text) {

@@ -17,9 +17,11 @@
 #include "report/markdown.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 using ::testing::HasSubstr;

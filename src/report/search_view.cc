@@ -8,10 +8,12 @@
 
 #include "report/cells.h"
 #include "report/charts.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string whole(int64_t n) { return count(static_cast<double>(n)); }

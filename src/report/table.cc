@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr int kGap = 2;

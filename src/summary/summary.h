@@ -20,16 +20,9 @@
 #include "study/training/fit_rows.h"
 #include "study/training/target_rows.h"
 #include "summary/published.h"
+#include "table/numbers.h"
 
 namespace bakeoff {
-
-// A value with its confidence interval; the interval is infinite on a side that is not bounded yet.
-struct Estimate {
-  double value = 0;
-  double low = 0;
-  double high = 0;
-  bool operator==(const Estimate&) const = default;
-};
 
 enum class ParityState { kPassed, kReported, kFailed, kNotRun };  // kReported: as-is track, differs
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace bakeoff::report {
+namespace bakeoff::table {
 
 // Valid UTF-8 without terminal escape sequences, control characters (but newline and tab) and characters that
 // reorder text; a byte that is not UTF-8 becomes U+FFFD. "\r\n" becomes "\n", and of a line that "\r"
@@ -42,4 +42,4 @@ std::string paragraph(std::string_view text, int width, std::string_view first =
 // The last `count` lines that are not blank.
 std::vector<std::string> last_lines(std::string_view text, int count);
 
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table

@@ -7,9 +7,19 @@
 #include <optional>
 #include <string>
 
-#include "summary/summary.h"
+namespace bakeoff {
 
-namespace bakeoff::report {
+// A value with its confidence interval; the interval is infinite on a side that is not bounded yet.
+struct Estimate {
+  double value = 0;
+  double low = 0;
+  double high = 0;
+  bool operator==(const Estimate&) const = default;
+};
+
+}  // namespace bakeoff
+
+namespace bakeoff::table {
 
 inline constexpr const char* kNone = "–";
 
@@ -35,4 +45,4 @@ std::string interval(const Estimate& estimate, std::string (*show)(double));
 bool bounded_below(const Estimate& estimate);
 bool bounded_above(const Estimate& estimate);
 
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table

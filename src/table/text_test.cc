@@ -1,10 +1,10 @@
-#include "report/text.h"
+#include "table/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-namespace bakeoff::report {
+namespace bakeoff::table {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(LastLines, SkipsBlankLines) {
 }
 
 }  // namespace
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table

@@ -1,11 +1,11 @@
-#include "report/text.h"
+#include "table/text.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstdint>
 
-namespace bakeoff::report {
+namespace bakeoff::table {
 namespace {
 
 struct Char {
@@ -228,4 +228,4 @@ std::vector<std::string> last_lines(std::string_view text, int count) {
   return lines;
 }
 
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table

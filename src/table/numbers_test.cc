@@ -1,11 +1,11 @@
-#include "report/numbers.h"
+#include "table/numbers.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-namespace bakeoff::report {
+namespace bakeoff::table {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -71,4 +71,4 @@ TEST(Interval, IsOpenWhereItHasNoEnd) {
 }
 
 }  // namespace
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table

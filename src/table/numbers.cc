@@ -1,11 +1,11 @@
-#include "report/numbers.h"
+#include "table/numbers.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
 
-namespace bakeoff::report {
+namespace bakeoff::table {
 
 std::string count(double value) {
   if (!std::isfinite(value)) return kNone;
@@ -82,4 +82,4 @@ std::string interval(const Estimate& e, std::string (*show)(double)) {
 std::string plain(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 std::string plain(const std::optional<double>& value) { return value ? plain(*value) : ""; }
 
-}  // namespace bakeoff::report
+}  // namespace bakeoff::table
