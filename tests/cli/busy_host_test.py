@@ -32,7 +32,7 @@ def recipe() -> str:
 class BusyHost(unittest.TestCase):
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"])
+        self.place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])

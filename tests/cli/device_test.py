@@ -16,7 +16,7 @@ class Device(unittest.TestCase):
         support.need("torch")
         if Path("/proc/driver/nvidia/version").exists():
             self.skipTest("there is a GPU here")
-        place = support.Place(["torch"])
+        place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         text = support.recipe(

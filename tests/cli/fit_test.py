@@ -31,7 +31,7 @@ class Fit(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"])
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.place.write("study.csv", PUBLISHED)

@@ -24,7 +24,7 @@ class LargestBatch(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"])
+        self.place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", WIDE)
 

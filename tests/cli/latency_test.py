@@ -47,7 +47,7 @@ class Latency(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "onnxruntime")
-        self.place = support.Place(["torch", "onnxruntime"])
+        self.place = support.Place(["torch", "onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
 
     def records(self, run: Path) -> list[dict[str, Any]]:

@@ -96,9 +96,9 @@ class Precision(unittest.TestCase):
         self, environment: str, contender: str, workloads: tuple[Any, ...]
     ) -> None:
         support.need(environment)
+        place = support.Place([environment], warm=True)
+        self.addCleanup(place.close)
         for workload, farthest in workloads:
-            place = support.Place([environment])
-            self.addCleanup(place.close)
             place.write("mlp.ir", workload)
             both = f'{contender}, precision = ["bfloat16", "float16"]'
             path = place.write("half.toml", support.recipe([both]))

@@ -51,7 +51,7 @@ class Target(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"])
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         write_data(self.place.path / "rows.safetensors")
