@@ -25,7 +25,8 @@ class Device(unittest.TestCase):
                 'framework = "torch", compile = "cuda_graphs"',
                 'framework = "torch", cuda_allocator = "async"',
             ],
-            budget="minutes = 1\nheats = 5\n",
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+            budget="minutes = 1\nheats = 3\n",
         )
         outcome = place.run(
             "run",
