@@ -80,7 +80,7 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
     TRY(Plan plan, reopen_plan(options.resume, interpreters));
-    TRY(const std::vector<Trial> trials, plan.directory.trials());
+    TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
     int64_t ran = 0;
     for (const Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
     apply(options.budget, ran, plan.recipe.budget);
@@ -108,10 +108,10 @@ void look_elsewhere(Plan& plan) {
 
 // Gate and race; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
-  TRY(std::vector<Parity> parities, plan.directory.parities());
+  TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
   TRY(parities, gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
-  TRY(std::vector<Trial> trials, plan.directory.trials());
+  TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
@@ -120,7 +120,7 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
   }
   const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
-  TRY(trials, plan.directory.trials());
+  TRY(trials, plan.directory.read<Trial>());
   if (!proc::interrupted()) CHECK_OK(measure_latencies(plan, parities, trials, progress.race()));
   if (!proc::interrupted()) {
     CHECK_OK(train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),

@@ -465,8 +465,8 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
 
 Result<Summary> summarise(const RunDirectory& directory) {
   TRY(const Manifest manifest, directory.manifest());
-  TRY(const auto parities, directory.parities());
-  TRY(const auto trials, directory.trials());
+  TRY(const auto parities, directory.read<Parity>());
+  TRY(const auto trials, directory.read<Trial>());
   std::vector<Source> sources;
   for (const Contender& contender : manifest.contenders) {
     const auto known = std::any_of(sources.begin(), sources.end(),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/batch_trial.h"
+#include "study/batches/batch_trial.h"
 
 namespace bakeoff {
 

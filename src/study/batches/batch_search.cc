@@ -175,7 +175,7 @@ LaneAt lanes_of(const Plan& plan, const Progress& progress) {
 Status search_batches(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
                       const LaneAt& lane_at, const Watch& watch) {
   if (!plan.recipe.search.wanted) return Done{};
-  TRY(auto known, plan.directory.batch_trials());
+  TRY(auto known, plan.directory.read<BatchTrial>());
   return BatchSearch(plan, lane_at, watch, std::move(known)).run(left_after_the_race(plan, parities, trials));
 }
 

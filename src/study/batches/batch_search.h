@@ -20,7 +20,7 @@
 #include "base/result.h"
 #include "plan/lane.h"
 #include "plan/plan.h"
-#include "records/batch_trial.h"
+#include "study/batches/batch_trial.h"
 #include "records/trial.h"
 #include "records/watch.h"
 #include "study/batches/batch_rows.h"

@@ -100,8 +100,8 @@ TEST(TooLarge, ExtrapolatesWhatTheLastTwoBatchesTook) {
 
 TEST(Records, OfBatchesReadBackAsTheyWere) {
   const BatchTrial record = timed(32, 100, 2, 77);
-  EXPECT_EQ(batch_trial_from_json(to_json(record), "here").value(), record);
-  EXPECT_FALSE(batch_trial_from_json("{}", "batches.jsonl:1"));
+  EXPECT_EQ(from_json<BatchTrial>(to_json(record), "here").value(), record);
+  EXPECT_FALSE(from_json<BatchTrial>("{}", "batches.jsonl:1"));
 }
 
 // A plan of fakes, and lanes whose step takes `ms(batch)`.
@@ -140,7 +140,7 @@ struct Fakes {
     return search_batches(plan, parities, {}, lane_at, kNobody);
   }
   SearchRow row() {
-    return search_rows(plan.directory.batch_trials().value(), {"a"}, plan.recipe.search, 0.1).at(0);
+    return search_rows(plan.directory.read<BatchTrial>().value(), {"a"}, plan.recipe.search, 0.1).at(0);
   }
 };
 

@@ -146,7 +146,7 @@ Result<int64_t> memory_to_give(const std::filesystem::path& root) {
 Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
                       const LaneAt& lane_at, const Watch& watch) {
   if (!plan.recipe.largest_batch.wanted) return Done{};
-  TRY(auto known, plan.directory.largest_trials());
+  TRY(auto known, plan.directory.read<LargestTrial>());
   const auto limit = limit_of(plan, known);
   LargestSearch search(plan, lane_at, watch, std::move(known), limit);
   for (const size_t lane : left_after_the_race(plan, parities, trials)) {

@@ -192,8 +192,8 @@ TEST(MemoryToGive, IsTheLeastOfMachineAndCgroupLessAReserve) {
 
 TEST(Records, OfLargestBatchesReadBackAsTheyWere) {
   const LargestTrial record = fails(32, "MemoryError");
-  EXPECT_EQ(largest_trial_from_json(to_json(record), "here").value(), record);
-  EXPECT_FALSE(largest_trial_from_json("{}", "largest.jsonl:1"));
+  EXPECT_EQ(from_json<LargestTrial>(to_json(record), "here").value(), record);
+  EXPECT_FALSE(from_json<LargestTrial>("{}", "largest.jsonl:1"));
 }
 
 // A plan of one fake whose `run` takes a mebibyte a row, and a machine with 10 GiB.
@@ -230,7 +230,7 @@ struct Fakes {
     return search_largest(plan, parities, {}, lane_at, [](const Happening&) {});
   }
   LargestRow row() {
-    return largest_rows(plan.directory.largest_trials().value(), {"a"}, plan.recipe.largest_batch.most,
+    return largest_rows(plan.directory.read<LargestTrial>().value(), {"a"}, plan.recipe.largest_batch.most,
                         plan.gate.rows)
         .at(0);
   }
@@ -246,7 +246,7 @@ TEST(SearchLargest, FindsWhereTheAllocatorFails) {
   EXPECT_GE(*row.largest, 300);
   EXPECT_LT(*row.largest, 400);
   EXPECT_TRUE(row.stop == Stop::kAllocator || row.stop == Stop::kLimit) << row.stopped_by;
-  const auto trials = fakes.plan.directory.largest_trials().value();
+  const auto trials = fakes.plan.directory.read<LargestTrial>().value();
   const auto above = std::find_if(trials.begin(), trials.end(), [](const auto& t) { return t.batch == 512; });
   ASSERT_NE(above, trials.end());
   EXPECT_EQ(stop_of(above->failure), Stop::kAllocator) << "more than the limit at once";

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "records/largest_trial.h"
+#include "study/batches/largest_trial.h"
 
 namespace bakeoff {
 

@@ -205,7 +205,7 @@ Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
                          const std::vector<Trial>& trials, const Watch& watch) {
   const recipe::Latency& latency = plan.recipe.latency;
   if (!latency.wanted()) return Done{};
-  TRY(auto known, plan.directory.latencies());
+  TRY(auto known, plan.directory.read<LatencyTrial>());
   Schedule schedule(plan, std::move(known));
   const std::vector<size_t> lanes = left_after_the_race(plan, parities, trials);
   const int64_t begin = monotonic_clock().now_ns();

@@ -18,7 +18,7 @@
 
 #include "base/result.h"
 #include "plan/plan.h"
-#include "records/latency_trial.h"
+#include "study/latency/latency_trial.h"
 #include "records/trial.h"
 #include "records/watch.h"
 

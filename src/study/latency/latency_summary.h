@@ -8,7 +8,7 @@
 
 #include "evidence/invariants.h"
 #include "recipe/recipe.h"
-#include "records/latency_trial.h"
+#include "study/latency/latency_trial.h"
 #include "stats/percentiles.h"
 
 namespace bakeoff {

@@ -213,10 +213,10 @@ TEST(Records, OfLatenciesReadBackAsTheyWere) {
   LatencyTrial trial = served(50, 30, 2);
   trial.host = {.wall_ns = 5, .seen = {{"steal", 0.1}}, .busy = "steal"};
   trial.effective = {{"threads", "2"}};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
+  EXPECT_EQ(from_json<LatencyTrial>(to_json(trial), "here").value(), trial);
   trial.failure = Failure{"serve", "gone", "tail"};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
-  EXPECT_FALSE(latency_from_json("{}", "latency.jsonl:3"));
+  EXPECT_EQ(from_json<LatencyTrial>(to_json(trial), "here").value(), trial);
+  EXPECT_FALSE(from_json<LatencyTrial>("{}", "latency.jsonl:3"));
 }
 
 }  // namespace

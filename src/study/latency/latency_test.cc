@@ -75,7 +75,7 @@ TEST(MeasureLatencies, DoesNothingUnasked) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{"a", {}}}, {});
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  EXPECT_THAT(plan.directory.latencies().value(), IsEmpty());
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), IsEmpty());
 }
 
 TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
@@ -83,7 +83,7 @@ TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
   const Plan plan = plan_of(folder / "run", {{"slow", {{"step_ms", "2"}}}, {"quick", {}}},
                             {.arrivals_per_second = {100, 200}, .requests = 25, .processes = 2});
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  const auto trials = plan.directory.latencies().value();
+  const auto trials = plan.directory.read<LatencyTrial>().value();
   ASSERT_THAT(trials, SizeIs(2 * 2 * 3));
   std::map<std::pair<int, double>, std::vector<int64_t>> arrivals;
   for (const LatencyTrial& trial : trials) {
@@ -100,7 +100,7 @@ TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
   }
   EXPECT_NE((arrivals[{1, 100}]), (arrivals[{2, 100}]));
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  EXPECT_THAT(plan.directory.latencies().value(), SizeIs(12)) << "all of it was there";
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), SizeIs(12)) << "all of it was there";
 }
 
 TEST(MeasureLatencies, AnOverloadedQueueIsCutOffAndCalledGrowing) {
@@ -108,7 +108,7 @@ TEST(MeasureLatencies, AnOverloadedQueueIsCutOffAndCalledGrowing) {
   const recipe::Latency latency = {.arrivals_per_second = {500}, .requests = 400, .processes = 1};
   const Plan plan = plan_of(folder / "run", {{"slow", {{"step_ms", "10"}}}}, latency);
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  const auto trials = plan.directory.latencies().value();
+  const auto trials = plan.directory.read<LatencyTrial>().value();
   const auto rows = latency_rows(trials, {"slow"}, latency, 0.99);
   ASSERT_THAT(rows, SizeIs(2));
   EXPECT_LT(trials[1].end_ns.size(), 400u) << "4 s of work that arrived within one";
@@ -125,7 +125,7 @@ TEST(MeasureLatencies, WhoeverFailsHasThatInEveryModeAndIsNotStartedAgain) {
               {.arrivals_per_second = {1000}, .requests = 20, .processes = 2});
   ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
   int crashed = 0, fine = 0;
-  const auto records = plan.directory.latencies().value();
+  const auto records = plan.directory.read<LatencyTrial>().value();
   for (const LatencyTrial& trial : records) {
     fine += trial.contender == "fine" && !trial.failure;
     if (trial.contender != "crash") continue;
@@ -146,7 +146,7 @@ TEST(MeasureLatencies, ThoseThatFailedInTheGateOrTheRaceAreLeftOut) {
   parities[0].diverges_at = "output";
   const std::vector<Trial> trials = {{.contender = "out", .failure = Failure{"run", "exit code 1", ""}}};
   ASSERT_TRUE(measure_latencies(plan, parities, trials, kNobody));
-  const auto records = plan.directory.latencies().value();
+  const auto records = plan.directory.read<LatencyTrial>().value();
   for (const LatencyTrial& trial : records) EXPECT_EQ(trial.contender, "fine");
 }
 

@@ -182,7 +182,7 @@ class Fits {
 Status fit(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
            const Progress& progress, const Watch& watch) {
   if (!plan.recipe.fit.wanted()) return Done{};
-  TRY(auto known, plan.directory.fits());
+  TRY(auto known, plan.directory.read<FitTrial>());
   return Fits(plan, trials, watch, std::move(known))
       .run(left_after_the_race(plan, parities, trials), progress);
 }

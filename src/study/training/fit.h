@@ -18,7 +18,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/plan.h"
-#include "records/fit_trial.h"
+#include "study/training/fit_trial.h"
 #include "records/watch.h"
 
 namespace bakeoff {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/fit_trial.h"
+#include "study/training/fit_trial.h"
 
 namespace bakeoff {
 

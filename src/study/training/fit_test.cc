@@ -123,7 +123,7 @@ TEST(Fit, DoesNothingUnasked) {
   plan.recipe.fit = {};
   ASSERT_TRUE(fit(
       plan, all_pass(plan), timed(plan), [](const std::string&) { FAIL(); }, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), IsEmpty());
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty());
 }
 
 TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
@@ -137,7 +137,7 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   ASSERT_THAT(said, SizeIs(1));
   EXPECT_THAT(said[0], HasSubstr("2 epochs of 50 rows by 2 contenders, 2 times take about 1 s"))
       << "2 contenders x 2 seeds x 10 steps x 2 ms, told in whole seconds";
-  auto records = plan.directory.fits().value();
+  auto records = plan.directory.read<FitTrial>().value();
   ASSERT_THAT(records, SizeIs(2)) << "once failed, no second seed";
   if (records[0].contender == "b") std::swap(records[0], records[1]);
   EXPECT_EQ(records[0].failure->stage, "run");
@@ -148,7 +148,7 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   EXPECT_EQ(records[1].failure->stage, "build");
   EXPECT_FALSE(records[1].on_trained);
   ASSERT_TRUE(fit(plan, all_pass(plan), timed(plan), hear, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), SizeIs(2)) << "goes on where it stood";
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), SizeIs(2)) << "goes on where it stood";
   EXPECT_THAT(said, SizeIs(1)) << "nothing is left to do";
   EXPECT_FALSE(fs::exists(folder / "run/fit_data.safetensors"));
 }
@@ -160,7 +160,7 @@ TEST(Fit, WhoeverBreaksARuleIsAFailureWithIt) {
   ASSERT_TRUE(fit(
       plan, all_pass(plan), timed(plan), [](const std::string&) {}, kNobody));
   std::map<std::string, Failure> failures;
-  const auto records = plan.directory.fits().value();
+  const auto records = plan.directory.read<FitTrial>().value();
   for (const FitTrial& trial : records) failures[trial.contender] = trial.failure.value_or(Failure{});
   EXPECT_EQ(failures["a"].stage, "state") << "it has no such parameters, and breaks no rule";
   EXPECT_EQ(failures["b"].stage, "run");
@@ -176,7 +176,7 @@ TEST(Fit, ThrownOutOfTheRaceIsThrownOutOfThis) {
   trials[0].failure = Failure{"run", "gone", {}};
   ASSERT_TRUE(fit(
       plan, all_pass(plan), trials, [](const std::string&) {}, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), IsEmpty());
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty());
 }
 
 TEST(Records, OfWholeTrainingsReadBackAsTheyWere) {
@@ -186,10 +186,10 @@ TEST(Records, OfWholeTrainingsReadBackAsTheyWere) {
   trial.rounds = {{.wall_ns = 60, .busy = "others"}};
   trial.on_trained = TargetLook{5, 50, 0.5, 0.9};
   trial.effective = {{"threads", "2"}};
-  EXPECT_EQ(fit_from_json(to_json(trial), "here").value(), trial);
+  EXPECT_EQ(from_json<FitTrial>(to_json(trial), "here").value(), trial);
   trial.on_held = TargetLook{5, 50, NAN, 0.1};
-  EXPECT_GT(fit_from_json(to_json(trial), "here")->on_held->loss, 1e300) << "JSON has no NaN";
-  EXPECT_FALSE(fit_from_json("{}", "fit.jsonl:1"));
+  EXPECT_GT(from_json<FitTrial>(to_json(trial), "here")->on_held->loss, 1e300) << "JSON has no NaN";
+  EXPECT_FALSE(from_json<FitTrial>("{}", "fit.jsonl:1"));
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "ir/workload.h"
-#include "records/target_trial.h"
+#include "study/training/target_trial.h"
 #include "referee/evaluate.h"
 
 namespace bakeoff {

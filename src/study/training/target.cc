@@ -180,7 +180,7 @@ Status train_to_target(const Plan& plan, const std::vector<Parity>& parities,
                        const std::vector<Trial>& trials, std::optional<double> left_s,
                        const Progress& progress, const Watch& watch) {
   if (!plan.recipe.target.wanted()) return Done{};
-  TRY(auto known, plan.directory.targets());
+  TRY(auto known, plan.directory.read<TargetTrial>());
   Trainings trainings(plan, watch, std::move(known), left_s);
   return trainings.run(left_after_the_race(plan, parities, trials), progress);
 }

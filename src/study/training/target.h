@@ -21,7 +21,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/plan.h"
-#include "records/target_trial.h"
+#include "study/training/target_trial.h"
 #include "records/watch.h"
 #include "referee/evaluate.h"
 #include "study/training/held_out.h"

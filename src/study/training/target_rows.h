@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/target_trial.h"
+#include "study/training/target_trial.h"
 #include "stats/interval.h"
 
 namespace bakeoff {

@@ -322,7 +322,7 @@ TEST(TrainToTarget, WhoeverClaimsMoreStepsThanItWasAskedForIsAFailure) {
   const Status done = train_to_target(
       plan, parities, {}, {}, [](const std::string&) {}, [](const Happening&) {});
   ASSERT_TRUE(done) << done.error().text();
-  const auto records = plan.directory.targets().value();
+  const auto records = plan.directory.read<TargetTrial>().value();
   ASSERT_THAT(records, SizeIs(2));
   for (const TargetTrial& trial : records) {
     ASSERT_TRUE(trial.failure);
@@ -362,10 +362,10 @@ TEST(Records, OfTrainingsReadBackAsTheyWere) {
   trial.failure = Failure{"run", "gone", "tail"};
   trial.effective = {{"threads", "2"}};
   trial.rounds = {{.wall_ns = 3, .seen = {{"steal", 0.2}}, .busy = "the hypervisor"}};
-  EXPECT_EQ(target_from_json(to_json(trial), "here").value(), trial);
+  EXPECT_EQ(from_json<TargetTrial>(to_json(trial), "here").value(), trial);
   trial.looks[0].loss = NAN;
-  EXPECT_GT(target_from_json(to_json(trial), "here")->looks[0].loss, 1e300) << "JSON has no NaN";
-  EXPECT_FALSE(target_from_json("{}", "target.jsonl:1"));
+  EXPECT_GT(from_json<TargetTrial>(to_json(trial), "here")->looks[0].loss, 1e300) << "JSON has no NaN";
+  EXPECT_FALSE(from_json<TargetTrial>("{}", "target.jsonl:1"));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "records/trial.h"
+#include "records/records.h"
 
 namespace bakeoff {
 
@@ -32,6 +32,11 @@ struct TargetTrial {
   Texts effective = {};
   static constexpr const char* kReferee = "referee";
   bool operator==(const TargetTrial&) const = default;
+};
+
+template <>
+struct Kept<TargetTrial> {
+  static constexpr const char *kFile = "target.jsonl", *kKey = "contender";
 };
 
 }  // namespace bakeoff

@@ -4,14 +4,19 @@
 
 #include <cstdint>
 
-#include "records/trial.h"
+#include "records/records.h"
 
 namespace bakeoff {
 
 struct BatchTrial {
   int64_t batch = 0;
   Trial trial = {};  // heat: the number of the process, from 1
-  bool operator==(const BatchTrial&) const = default;
+  bool operator==(const BatchTrial &) const = default;
+};
+
+template <>
+struct Kept<BatchTrial> {
+  static constexpr const char *kFile = "batches.jsonl", *kKey = "batch";
 };
 
 }  // namespace bakeoff

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "records/trial.h"
+#include "records/records.h"
 
 namespace bakeoff {
 
@@ -19,7 +19,12 @@ struct LargestTrial {
   std::optional<Failure> failure = {};  // absent: it fits
   int64_t peak_bytes = 0;               // of the process's resident memory; on a GPU the allocator's; 0: none
   bool on_gpu = false;
-  bool operator==(const LargestTrial&) const = default;
+  bool operator==(const LargestTrial &) const = default;
+};
+
+template <>
+struct Kept<LargestTrial> {
+  static constexpr const char *kFile = "largest.jsonl", *kKey = "batch";
 };
 
 }  // namespace bakeoff

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "records/trial.h"
+#include "records/records.h"
 
 namespace bakeoff {
 
@@ -27,7 +27,12 @@ struct LatencyTrial {
   HostRound host = {};
   Texts effective = {};
   bool single_stream() const { return rate == 0; }
-  bool operator==(const LatencyTrial&) const = default;
+  bool operator==(const LatencyTrial &) const = default;
+};
+
+template <>
+struct Kept<LatencyTrial> {
+  static constexpr const char *kFile = "latency.jsonl", *kKey = "contender";
 };
 
 }  // namespace bakeoff

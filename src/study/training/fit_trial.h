@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "records/target_trial.h"
-#include "records/trial.h"
+#include "records/records.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 
@@ -23,7 +23,12 @@ struct FitTrial {
   // After the last step, with the steps and ns of all; `on_held` is absent where no rows are held out.
   std::optional<TargetLook> on_trained = {}, on_held = {};
   Texts effective = {};
-  bool operator==(const FitTrial&) const = default;
+  bool operator==(const FitTrial &) const = default;
+};
+
+template <>
+struct Kept<FitTrial> {
+  static constexpr const char *kFile = "fit.jsonl", *kKey = "contender";
 };
 
 }  // namespace bakeoff
