@@ -4,10 +4,11 @@
 #include <array>
 #include <cmath>
 
-#include "report/cells.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
+#include "report/phrases.h"
 #include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
 
@@ -65,7 +66,7 @@ std::string start_up_chart(const Summary& s, double width) {
   std::vector<Bar> bars;
   for (const Row& row : s.ranked) {
     bars.push_back(bar_of(row.start_up));
-    labels.push_back(cells(s, row).name);
+    labels.push_back(one_line(row.contender.id));
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
     values.push_back(row.at_least
                          ? ""

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "table/numbers.h"
 #include "report/table.h"
+#include "table/numbers.h"
 #include "table/text.h"
 
 namespace bakeoff::report {

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "records/machine_report.h"
-#include "report/cells.h"
 #include "report/charts.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
+#include "report/phrases.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
 #include "table/text.h"

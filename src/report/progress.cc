@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "table/numbers.h"
 #include "report/table.h"
+#include "table/numbers.h"
 #include "table/text.h"
 
 namespace bakeoff::report {

@@ -21,6 +21,7 @@
 #include "study/training/target_rows.h"
 #include "summary/published.h"
 #include "table/numbers.h"
+#include "table/section.h"
 
 namespace bakeoff {
 
@@ -121,6 +122,7 @@ struct Summary {
   int64_t parameters = 0;
   std::vector<Row> ranked = {};          // group by group, float32 first; best first in each
   std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
+  std::vector<table::Section> studies = {};  // what each study found, in the order of study/all
   std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
   std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
   std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them

@@ -26,7 +26,7 @@ Json estimate(const Estimate& e) {
 Cell shown(const Json& value, std::string (*show)(double)) {
   if (value.is_string())
     return {value.get<std::string>().empty() ? kNone : one_line(value.get<std::string>())};
-  if (value.is_number()) return {show(value.get<double>())};
+  if (value.is_number()) return {show ? show(value.get<double>()) : plain(value, "")};
   if (!value.is_object() || !value.contains("value") || !value["value"].is_number()) return {};
   const Estimate e{value["value"].get<double>(), end_of(value, "low", 0), end_of(value, "high", INFINITY)};
   return {show(e.value), interval(e, show)};
@@ -51,8 +51,8 @@ void set(Json& out, const std::string& key, Json value) {
 }
 
 std::vector<CsvColumn> csv_columns(const Column& column) {
-  if (column.key.empty() || !column.in_csv) return {};
   if (!column.csv.empty()) return column.csv;
+  if (column.key.empty() || !column.in_csv) return {};
   std::string name = column.key;
   std::replace(name.begin(), name.end(), '/', '_');
   return {{name, ""}};

@@ -49,8 +49,8 @@ struct CsvColumn {
   bool operator==(const CsvColumn&) const = default;
 };
 
-// How a quantity is called, and where it stands. Without a key it is for people alone, without a title for
-// programs alone.
+// How a quantity is called, and where it stands. Without a key it is not in JSON (nor, where no names are stated,
+// in a CSV), without a title it is for programs alone.
 struct Column {
   std::string key = {};             // in JSON, "/" between objects: "memory/pss_bytes"
   std::vector<CsvColumn> csv = {};  // empty: one column, named as the key with "_" for "/"
@@ -64,6 +64,9 @@ struct Column {
   Ink ink = Ink::kPlain;         // of cells that state none
   std::string range_title = {};  // a terminal shows the cells' ranges in a column of this title
   int range_priority = 0;
+  bool in_legend = false;   // its meaning is stated below the table, where it is shown
+  bool below_name = false;  // HTML shows it below the contender's name
+  bool brief = false;       // a narrow terminal shows the first word of each cell
   bool operator==(const Column&) const = default;
 };
 

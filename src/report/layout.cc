@@ -1,4 +1,4 @@
-#include "report/table.h"
+#include "report/layout.h"
 
 #include <algorithm>
 
@@ -11,53 +11,61 @@ using namespace table;
 namespace {
 
 constexpr int kGap = 2;
-constexpr int kWideName = 64;    // the same for luxury columns
+constexpr int kWideName = 64;  // the same for luxury columns
+constexpr int kNarrowTerminal = 120;
 constexpr int kNarrowName = 19;  // the wrapping column gives up no more than this for further columns
 
-int natural(const Column& column) {
-  int width = display_width(column.title);
+int natural(const FilledColumn& column) {
+  int width = display_width(column.column.title);
   for (const Cell& cell : column.cells) width = std::max(width, display_width(cell.text));
   return width;
 }
 
-bool blank(const Column& column) {
-  return std::all_of(column.cells.begin(), column.cells.end(),
-                     [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
+// The ranges of a column's cells as a column of their own.
+FilledColumn ranges_of(const FilledColumn& of) {
+  FilledColumn out{{.title = of.column.range_title, .priority = of.column.range_priority, .left = true}, {}};
+  for (const Cell& cell : of.cells)
+    out.cells.push_back({cell.range.empty() ? kNone : cell.range, "", Ink::kDim});
+  return out;
+}
+
+void keep_first_words(FilledColumn& column) {
+  for (Cell& cell : column.cells) cell.text.resize(std::min(cell.text.find(' '), cell.text.size()));
 }
 
 // Total width when the wrapping column is `least` wide at most.
-int needed(const std::vector<Column>& columns, int least) {
+int needed(const std::vector<FilledColumn>& columns, int least) {
   int width = kGap * (static_cast<int>(columns.size()) - 1);
-  for (const Column& column : columns) {
-    width += column.wraps ? std::min(natural(column), least) : natural(column);
+  for (const FilledColumn& column : columns) {
+    width += column.column.name ? std::min(natural(column), least) : natural(column);
   }
   return width;
 }
 
-void drop_columns(std::vector<Column>& columns, int width) {
+void drop_columns(std::vector<FilledColumn>& columns, int width) {
   while (!columns.empty()) {
-    const auto worst = std::max_element(columns.begin(), columns.end(), [](const Column& a, const Column& b) {
-      return a.priority < b.priority;
-    });
-    if (worst->priority == 0) return;
-    if (needed(columns, worst->priority >= kLuxury ? kWideName : kNarrowName) <= width) return;
+    const auto worst = std::max_element(
+        columns.begin(), columns.end(),
+        [](const FilledColumn& a, const FilledColumn& b) { return a.column.priority < b.column.priority; });
+    if (worst->column.priority == 0) return;
+    if (needed(columns, worst->column.priority >= kLuxury ? kWideName : kNarrowName) <= width) return;
     columns.erase(worst);
   }
 }
 
-std::vector<int> column_widths(const std::vector<Column>& columns, int width) {
+std::vector<int> column_widths(const std::vector<FilledColumn>& columns, int width) {
   std::vector<int> widths;
   const int rest = width - needed(columns, 0);
-  for (const Column& column : columns) {
-    widths.push_back(column.wraps ? std::max(std::min(natural(column), rest), 4) : natural(column));
+  for (const FilledColumn& column : columns) {
+    widths.push_back(column.column.name ? std::max(std::min(natural(column), rest), 4) : natural(column));
   }
   return widths;
 }
 
-std::string aligned(const Column& column, const Cell& cell, int width, bool colour) {
+std::string aligned(const FilledColumn& column, const Cell& cell, int width, bool colour) {
   const int space = std::max(0, width - display_width(cell.text));
   const std::string text = paint(cell.text, cell.ink, colour);
-  return column.left ? text + std::string(space, ' ') : std::string(space, ' ') + text;
+  return column.column.left ? text + std::string(space, ' ') : std::string(space, ' ') + text;
 }
 
 void append_line(std::vector<std::string>& lines, std::string line, int width, bool colour) {
@@ -68,7 +76,7 @@ void append_line(std::vector<std::string>& lines, std::string line, int width, b
 }
 
 struct Painter {
-  const std::vector<Column>& columns;
+  const std::vector<FilledColumn>& columns;
   const std::vector<int>& widths;
   bool colour;
 
@@ -87,16 +95,16 @@ struct Painter {
 void append_row(std::vector<std::string>& lines, const Painter& painter, size_t row, int width) {
   std::vector<std::string> wrapped;
   for (size_t i = 0; i < painter.columns.size(); ++i) {
-    if (!painter.columns[i].wraps) continue;
+    if (!painter.columns[i].column.name) continue;
     const std::string& text = painter.columns[i].cells[row].text;
     const bool fits = display_width(text) <= painter.widths[i];
     wrapped = fits ? std::vector{text} : wrap(text, painter.widths[i] - 1);
   }
   for (size_t part = 0; part < std::max<size_t>(wrapped.size(), 1); ++part) {
     const auto pick = [&](size_t i) -> Cell {
-      const Column& column = painter.columns[i];
-      if (column.wraps) return {(part > 0 ? " " : "") + wrapped[part], column.cells[row].ink};
-      return part == 0 ? column.cells[row] : Cell{};
+      const FilledColumn& column = painter.columns[i];
+      if (column.column.name) return {(part > 0 ? " " : "") + wrapped[part], "", column.cells[row].ink};
+      return part == 0 ? column.cells[row] : Cell{""};
     };
     append_line(lines, painter.line(pick), width, painter.colour);
   }
@@ -129,19 +137,26 @@ std::string paint(const std::string& text, Ink ink, bool colour) {
   return std::string("\x1b[") + code + 'm' + text + "\x1b[0m";
 }
 
-std::vector<Column> choose_columns(std::vector<Column> columns, int width) {
-  std::erase_if(columns, [](const Column& column) { return column.priority > 0 && blank(column); });
-  drop_columns(columns, width);
-  return columns;
+std::vector<FilledColumn> choose_columns(const std::vector<FilledColumn>& columns, int width) {
+  std::vector<FilledColumn> chosen;
+  for (const FilledColumn& column : columns) {
+    chosen.push_back(column);
+    if (column.column.brief && width < kNarrowTerminal) keep_first_words(chosen.back());
+    if (!column.column.range_title.empty()) chosen.push_back(ranges_of(column));
+  }
+  std::erase_if(chosen,
+                [](const FilledColumn& column) { return column.column.priority > 0 && blank(column); });
+  drop_columns(chosen, width);
+  return chosen;
 }
 
-std::vector<std::string> layout(const std::vector<Column>& columns, int width, bool colour) {
+std::vector<std::string> layout(const std::vector<FilledColumn>& columns, int width, bool colour) {
   if (columns.empty() || columns.front().cells.empty()) return {};
   const std::vector<int> widths = column_widths(columns, width);
   const Painter painter{columns, widths, colour};
   std::vector<std::string> lines;
   append_line(lines, painter.line([&](size_t i) {
-    return Cell{columns[i].title, Ink::kBold};
+    return Cell{columns[i].column.title, "", Ink::kBold};
   }),
               width, colour);
   int total = kGap * (static_cast<int>(columns.size()) - 1);
