@@ -1,6 +1,6 @@
 #pragma once
 
-// For sources that own a record (records/records.h): its fields as JSON, named once.
+// For sources that own a record (records/kept.h): its fields as JSON, named once.
 //
 //   namespace bakeoff {
 //   BAKEOFF_RECORD(FitTrial, contender, seed, started)  // does not compile where a field is missing
@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "records/records.h"
+#include "records/kept.h"
 
 namespace nlohmann {
 template <typename T>

@@ -5,7 +5,7 @@
 //   run.json       Manifest, written once before the first worker starts
 //   parity.jsonl   one Parity a line, in order of contenders
 //   trials.jsonl   one Trial a line, flushed to disk after every heat
-//   <study>.jsonl  one record of a study a line, where the recipe asks for it (study/study.h)
+//   fit.jsonl ...  one record of a study a line, where the recipe asks for it (study/study.h)
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
 //   logs/          what the workers printed
 //   report.html
@@ -28,33 +28,10 @@
 
 #include "base/file_lock.h"
 #include "base/result.h"
+#include "records/kept.h"
 #include "records/trial.h"
 
 namespace bakeoff {
-
-// How a record is kept: the file whose lines they are, and a field that no line lacks. The room that owns a
-// record specialises this where the record is, and names its fields in a source (records/record_json.h).
-template <class R>
-struct Kept;
-template <>
-struct Kept<Parity> {
-  static constexpr const char *kFile = "parity.jsonl", *kKey = "contender";
-};
-template <>
-struct Kept<Trial> {
-  static constexpr const char *kFile = "trials.jsonl", *kKey = "contender";
-};
-
-template <class R>
-concept IsKept = requires {
-  Kept<R>::kFile;
-  Kept<R>::kKey;
-};
-
-template <IsKept R>
-std::string to_json(const R& record);  // one line
-template <IsKept R>
-Result<R> from_json(std::string_view line, const std::string& where);
 
 std::string to_json(const Manifest&);
 Result<Manifest> manifest_from_json(std::string_view text, const std::string& file);

@@ -12,10 +12,10 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/plan.h"
+#include "recipe/recipe.h"
 #include "records/records.h"
 #include "records/trial.h"
 #include "records/watch.h"
-#include "recipe/recipe.h"
 #include "table/section.h"
 
 namespace bakeoff {

@@ -30,7 +30,7 @@
 #include "stats/trimmed.h"
 #include "summary/published.h"
 #include "summary/row_checks.h"
-#include "summary/summarise_beside.h"
+#include "summary/summarise_studies.h"
 #include "summary/summary_notes.h"
 #include "summary/summary_parts.h"
 
@@ -479,7 +479,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto peak = run_peak(directory.path(), manifest.host);
   TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
-  CHECK_OK(add_beside(directory, summary));
+  CHECK_OK(add_studies(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

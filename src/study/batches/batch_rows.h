@@ -39,5 +39,6 @@ std::vector<SearchRow> search_rows(const std::vector<BatchTrial>& trials, const 
 
 // Why a trial has no throughput; empty: it has.
 std::string no_throughput(const Trial& trial);
+inline bool has_failed(const BatchTrial& batch) { return !no_throughput(batch.trial).empty(); }
 
 }  // namespace bakeoff

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "records/records.h"
+#include "records/kept.h"
 
 namespace bakeoff {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "records/records.h"
+#include "records/kept.h"
 
 namespace bakeoff {
 

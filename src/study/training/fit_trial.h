@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "records/records.h"
+#include "records/kept.h"
 #include "study/training/target_trial.h"
 
 namespace bakeoff {
