@@ -10,7 +10,7 @@ namespace bakeoff {
 
 struct BatchTrial {
   int64_t batch = 0;
-  Trial trial = {};  // heat: the number of the process, from 1
+  Trial trial = {};  // trial.heat is the number of the process, from 1
   bool operator==(const BatchTrial&) const = default;
 };
 

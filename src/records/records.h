@@ -1,22 +1,22 @@
 #pragma once
 
-// The run directory: JSON text of the records, and where each lies.
+// The run directory: where each record lies, and the JSON text of each.
 //
 //   run.json       Manifest, written once before the first worker starts
-//   parity.jsonl   one Parity a line, in order of contenders
-//   trials.jsonl   one Trial a line, flushed to disk after every heat
-//   latency.jsonl  one LatencyTrial a line, where the recipe asks for latencies
-//   batches.jsonl  one BatchTrial a line, where the recipe asks for a search
-//   largest.jsonl  one LargestTrial a line, where the recipe asks for the largest batch
-//   target.jsonl   one TargetTrial a line, where the recipe states a target
-//   fit.jsonl      one FitTrial a line, where the recipe asks for whole trainings
+//   parity.jsonl   one Parity per line, in the order of the contenders
+//   trials.jsonl   one Trial per line, flushed to disk after every heat
+//   latency.jsonl  one LatencyTrial per line, if the recipe has [latency]
+//   batches.jsonl  one BatchTrial per line, if the recipe has [search]
+//   largest.jsonl  one LargestTrial per line, if the recipe has [largest_batch]
+//   target.jsonl   one TargetTrial per line, if the recipe has [target]
+//   fit.jsonl      one FitTrial per line, if the recipe has [fit]
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
 //   logs/          what the workers printed
 //   report.html
 //
-// Names in a record are plain file names, and files that are read are regular ones: nothing leads out of the
-// directory. Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error
-// naming file and line.
+// File names in a record are plain names without a folder, and only regular files are read: no record leads
+// out of the directory. Files are append-only. A torn last line (the writer was killed) is ignored; any
+// other damage is an error that names file and line.
 
 #include <filesystem>
 #include <memory>
@@ -55,17 +55,17 @@ Result<LargestTrial> largest_trial_from_json(std::string_view text, const std::s
 
 class RunDirectory {
  public:
-  // For reading, and to go on with.
+  // Opens an existing run, to read it or to continue it.
   static Result<RunDirectory> open(const std::filesystem::path& path);
-  // A new one: refuses a folder that holds anything. Writes run.json.
+  // Creates a new run and its folders. Error: the folder holds anything.
   static Result<RunDirectory> create(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path scripts() const { return path_ / "scripts"; }
   std::filesystem::path logs() const { return path_ / "logs"; }
 
-  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last
-  // copy of this object is gone.
+  // Lets one process write at a time: fails, with a remedy, while another process holds the lock. The lock is
+  // held until the last copy of this object is destroyed.
   Status lock();
 
   Status write(const Manifest& manifest) const;
@@ -77,11 +77,11 @@ class RunDirectory {
   Status append(const TargetTrial& trial) const;
   Status append(const FitTrial& trial) const;
   Result<Manifest> manifest() const;
-  // The text of a contender's script; none where there is no such file.
+  // The text of a contender's script; nothing if there is no such file.
   Result<std::optional<std::string>> script(const std::string& name) const;
   Result<std::vector<Parity>> parities() const;
   Result<std::vector<Trial>> trials() const;
-  Result<std::vector<LatencyTrial>> latencies() const;       // none where there is no such file
+  Result<std::vector<LatencyTrial>> latencies() const;       // empty if there is no such file
   Result<std::vector<TargetTrial>> targets() const;          // the same
   Result<std::vector<FitTrial>> fits() const;                // the same
   Result<std::vector<BatchTrial>> batch_trials() const;      // the same
@@ -90,7 +90,7 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   std::filesystem::path path_;
-  std::shared_ptr<const FileLock> lock_ = {};  // with all copies that were made since it was taken
+  std::shared_ptr<const FileLock> lock_ = {};  // shared by all copies made after lock()
 };
 
 }  // namespace bakeoff
