@@ -16,11 +16,13 @@ template <class R>
 struct Kept;
 template <>
 struct Kept<Parity> {
-  static constexpr const char *kFile = "parity.jsonl", *kKey = "contender";
+  static constexpr const char* kFile = "parity.jsonl";
+  static constexpr const char* kKey = "contender";
 };
 template <>
 struct Kept<Trial> {
-  static constexpr const char *kFile = "trials.jsonl", *kKey = "contender";
+  static constexpr const char* kFile = "trials.jsonl";
+  static constexpr const char* kKey = "contender";
 };
 
 template <class R>

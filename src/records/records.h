@@ -1,11 +1,11 @@
 #pragma once
 
-// The run directory: JSON text of the records, and where each lies.
+// The run directory: where each record lies, and the JSON text of each.
 //
 //   run.json       Manifest, written once before the first worker starts
-//   parity.jsonl   one Parity a line, in order of contenders
-//   trials.jsonl   one Trial a line, flushed to disk after every heat
-//   fit.jsonl ...  one record of a study a line, where the recipe asks for it (study/study.h)
+//   parity.jsonl   one Parity per line, in the order of the contenders
+//   trials.jsonl   one Trial per line, flushed to disk after every heat
+//   fit.jsonl ...  one record of a study per line, if the recipe asks for it (study/study.h)
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone
 //   logs/          what the workers printed
 //   report.html
@@ -13,9 +13,9 @@
 //   CHECK_OK(directory.append(trial));
 //   TRY(const std::vector<Trial> trials, directory.read<Trial>());
 //
-// Names in a record are plain file names, and files that are read are regular ones: nothing leads out of the
-// directory. Files are append-only; a torn last line (killed writer) is ignored, any other damage is an error
-// naming file and line.
+// File names in a record are plain names without a folder, and only regular files are read: no record leads
+// out of the directory. Files are append-only. A torn last line (the writer was killed) is ignored; any
+// other damage is an error that names file and line.
 
 #include <filesystem>
 #include <functional>
@@ -38,29 +38,29 @@ Result<Manifest> manifest_from_json(std::string_view text, const std::string& fi
 
 class RunDirectory {
  public:
-  // For reading, and to go on with.
+  // Opens an existing run, to read it or to continue it.
   static Result<RunDirectory> open(const std::filesystem::path& path);
-  // A new one: refuses a folder that holds anything. Writes run.json.
+  // Creates a new run and its folders. Error: the folder holds anything.
   static Result<RunDirectory> create(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path scripts() const { return path_ / "scripts"; }
   std::filesystem::path logs() const { return path_ / "logs"; }
 
-  // One writer at a time: fails, naming the remedy, while another process holds the lock. Held until the last
-  // copy of this object is gone.
+  // Lets one process write at a time: fails, with a remedy, while another process holds the lock. The lock is
+  // held until the last copy of this object is destroyed.
   Status lock();
 
   Status write(const Manifest& manifest) const;
   Result<Manifest> manifest() const;
-  // The text of a contender's script; none where there is no such file.
+  // The text of a contender's script; nothing if there is no such file.
   Result<std::optional<std::string>> script(const std::string& name) const;
 
   template <IsKept R>
   Status append(const R& record) const {
     return append_to(Kept<R>::kFile, to_json(record));
   }
-  // None where there is no such file.
+  // Empty if there is no such file.
   template <IsKept R>
   Result<std::vector<R>> read() const {
     std::vector<R> records;
@@ -75,11 +75,11 @@ class RunDirectory {
  private:
   explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
   Status append_to(const char* file, const std::string& line) const;
-  // All lines of a file but a torn last one; `where` is file and line.
+  // Takes all lines of a file except a torn last one; `where` is file and line.
   Status each_line(const char* file,
                    const std::function<Status(std::string_view line, const std::string& where)>& take) const;
   std::filesystem::path path_;
-  std::shared_ptr<const FileLock> lock_ = {};  // with all copies that were made since it was taken
+  std::shared_ptr<const FileLock> lock_ = {};  // shared by all copies made after lock()
 };
 
 }  // namespace bakeoff
