@@ -8,9 +8,9 @@
 
 namespace bakeoff::sample {
 
-// Where snapshots come from: the machine, or a test's script.
+// Takes a snapshot of the host: of the machine, or from a test's script.
 using HostEye = std::function<HostSnapshot()>;
-// This machine, over `cpus` (empty: all).
+// Reads this machine, over `cpus` (empty: all).
 HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root = "/");
 
 }  // namespace bakeoff::sample

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a worker sent, or did not do, in the words of a table row. Internal to this room.
+// What a worker sent or failed to do, in words for a table row. Internal to this room.
 
 #include <optional>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace bakeoff {
 
-// The beginning of what a worker sent, fit for a terminal.
+// The beginning of what a worker sent, without characters that a terminal would interpret.
 std::string printable(const std::string& line);
 
 // The last `lines` lines of a log, at most 4 KiB.
 std::string last_lines(const std::string& text, size_t lines);
 
-// Why `framework` computes on another device than the one that was asked for (WorkerSpec::device); nothing
-// where it does not. `effective`: what its import answered.
+// Reports that `framework` computes on another device than requested (WorkerSpec::device); nothing if it does
+// not. `effective`: the settings that its import reported.
 std::optional<Failure> wrong_device(const std::string& asked, const std::string& framework,
                                     const Texts& effective);
 

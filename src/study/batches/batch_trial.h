@@ -4,14 +4,20 @@
 
 #include <cstdint>
 
-#include "records/trial.h"
+#include "records/kept.h"
 
 namespace bakeoff {
 
 struct BatchTrial {
   int64_t batch = 0;
-  Trial trial = {};  // heat: the number of the process, from 1
+  Trial trial = {};  // trial.heat is the number of the process, from 1
   bool operator==(const BatchTrial&) const = default;
+};
+
+template <>
+struct Kept<BatchTrial> {
+  static constexpr const char* kFile = "batches.jsonl";
+  static constexpr const char* kKey = "batch";
 };
 
 }  // namespace bakeoff

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "records/target_trial.h"
-#include "records/trial.h"
+#include "records/kept.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 
@@ -17,13 +17,20 @@ struct FitTrial {
   int seed = 0;              // counted from 1
   std::string started = {};  // UTC
   std::optional<Failure> failure = {};
-  int64_t start_up_ns = 0;             // start, import, build
-  std::vector<Burst> stretches = {};   // of training, one after another: an epoch each, or part of a long one
+  int64_t start_up_ns = 0;             // process start, import and build together
+  std::vector<Burst> stretches = {};   // the training in order: one epoch each, or a part of a long epoch
   std::vector<HostRound> rounds = {};  // parallel to `stretches`
-  // After the last step, with the steps and ns of all; `on_held` is absent where no rows are held out.
+  // Evaluated after the last step, with the steps and ns of the whole training; `on_held` is absent if no
+  // rows are held out.
   std::optional<TargetLook> on_trained = {}, on_held = {};
   Texts effective = {};
   bool operator==(const FitTrial&) const = default;
+};
+
+template <>
+struct Kept<FitTrial> {
+  static constexpr const char* kFile = "fit.jsonl";
+  static constexpr const char* kKey = "contender";
 };
 
 }  // namespace bakeoff
