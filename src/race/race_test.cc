@@ -707,7 +707,8 @@ TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybody
   peak = 1e6;  // a step of mlp_small is some 20 million operations
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(measured, 2);
-  EXPECT_THAT(plan.directory.read<Trial>()->back().invalid.value_or(""), HasSubstr("FLOP/s <= measured peak"));
+  EXPECT_THAT(plan.directory.read<Trial>()->back().invalid.value_or(""),
+              HasSubstr("FLOP/s <= measured peak"));
 }
 
 TEST_F(RaceTest, TimeIsABudgetToo) {

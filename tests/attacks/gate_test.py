@@ -154,7 +154,7 @@ def table(said: Sequence[Said]) -> str:
 
 def everyday(scripts: Sequence[Script]) -> list[Script]:
     """All, or every eighth of them in the quick tier."""
-    return list(scripts) if os.environ.get("BAKEOFF_FULL_TESTS") else list(scripts[::8])
+    return list(scripts) if support.FULL else list(scripts[::8])
 
 
 class Gate(unittest.TestCase):

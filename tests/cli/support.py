@@ -61,9 +61,8 @@ def present(environment: str) -> bool:
 
 
 # Of what other tests see in part, in minutes: `make full`.
-full_tier = unittest.skipUnless(
-    os.environ.get("BAKEOFF_FULL_TESTS"), "with BAKEOFF_FULL_TESTS=1 (make full)"
-)
+FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
+full_tier = unittest.skipUnless(FULL, "with BAKEOFF_FULL_TESTS=1 (make full)")
 
 
 def need(*environments: str) -> None:
