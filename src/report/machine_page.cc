@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "report/table.h"
+#include "report/layout.h"
 #include "table/numbers.h"
 #include "table/text.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "report/table.h"
+#include "report/layout.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
