@@ -20,7 +20,7 @@ struct DoctorOptions {
   int64_t import_seconds = 120;      // deadline of that
 };
 
-// In the order: Python, environments and what they import, compiler for torch.compile, data, disk, then
+// In the order: Python, environments and what they import, compilers that frameworks call, data, disk, then
 // check_host and check_variables.
 std::vector<Finding> doctor(const Workshop& shop, const DoctorOptions& options, const Progress& progress);
 
@@ -30,6 +30,8 @@ bool has_problem(const std::vector<Finding>& findings);
 // Imports the frameworks of an environment in a child and asks them for versions, build flags, devices and
 // threads: values by key ("version.torch", "import_seconds.torch", "build", "devices", "threads", "include").
 // Fails with the last lines of the child where an import fails, or hangs beyond the deadline.
-Result<Texts> probe_environment(const Environment& environment, int64_t seconds);
+// `runner`: the folder that unpack_runner() gives.
+Result<Texts> probe_environment(const Environment& environment, const std::filesystem::path& runner,
+                                int64_t seconds);
 
 }  // namespace bakeoff

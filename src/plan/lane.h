@@ -29,14 +29,14 @@ struct GateContender {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
   std::string script_text = {};  // as it was when the run began; empty: it is not looked at
-  WorkerSpec worker = {};  // dtype is set by the gate
+  WorkerSpec worker = {};        // dtype is set by the gate
   bool unbiased_running_var = false;
   // Of a precision variant: the same contender in float32 (gate/gate_variants.h). Empty: it is in float32.
   std::filesystem::path twin_script = {}, twin_layout = {};
   std::map<std::string, std::string> twin_options = {};
 };
 
-// Whether it compiles through a cache on disk (inductor): slowly the first time, quickly in later processes.
+// Whether it compiles through a cache on disk: slowly the first time, quickly in later processes.
 bool keeps_compilations(const Contender& contender);
 
 // A contender ready to be started, or the reason why it cannot be.

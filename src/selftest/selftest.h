@@ -17,13 +17,16 @@
 
 namespace bakeoff {
 
-// Those that can race against themselves; with Keras, whose loop is its own, and LibTorch nothing is planted.
-inline const std::vector<std::string> kSelfTestFrameworks = {
-    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2", "libtorch"};
+// Names of those that can race against themselves; in the first `plantable` of them work can be planted.
+struct SelfTestNames {
+  std::vector<std::string> all = {};
+  size_t plantable = 0;
+};
+SelfTestNames selftest_names();
 
 struct SelfTestOptions {
   double minutes = 8;
-  std::string framework = {};         // of kSelfTestFrameworks; empty: the first that is installed
+  std::string framework = {};         // of selftest_names(); empty: the first that is installed
   std::filesystem::path record = {};  // appended to; empty: nothing is kept
   bool identical_only = false;        // nothing is planted, and shorter blocks: more races in the time
   std::filesystem::path folder = {};  // for scripts and logs: empty or new
