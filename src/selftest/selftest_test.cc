@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "ir/text.h"
@@ -129,10 +130,12 @@ TEST(SelfTestContenders, AreAllThatTrainFirstThoseThatWorkCanBePlantedIn) {
 }
 
 TEST(SelfTestContenders, RunWhereTheirFrameworkDoes) {
-  for (const SelfTestContender& contender : selftest_contenders()) {
-    if (contender.name == "keras-jax") EXPECT_EQ(contender.environment, "jax");
-    if (contender.name == "libtorch") EXPECT_EQ(contender.environment, "torch");
-  }
+  std::map<std::string, std::string> places;
+  for (const SelfTestContender& contender : selftest_contenders())
+    places[contender.name] = contender.environment;
+  EXPECT_EQ(places["keras-jax"], "jax");
+  EXPECT_EQ(places["keras2"], "keras2");
+  EXPECT_EQ(places["libtorch"], "torch");
 }
 
 TEST(SelfTestContenders, HaveFaults) {
@@ -140,7 +143,9 @@ TEST(SelfTestContenders, HaveFaults) {
   for (const SelfTestContender& contender : selftest_contenders()) {
     SCOPED_TRACE(contender.name);
     const emit::Faults& faults = contender.framework->faults;
-    if (contender.has_own_loop()) EXPECT_THAT(faults.repeated_steps(20), HasSubstr("steps % 20 == 0"));
+    if (contender.has_own_loop()) {
+      EXPECT_THAT(faults.repeated_steps(20), HasSubstr("steps % 20 == 0"));
+    }
     EXPECT_EQ(faults.no_barrier.empty(), faults.unread_loss.empty());
     if (!faults.no_barrier.empty()) barriers.push_back(contender.name);
   }
