@@ -28,8 +28,8 @@ constexpr int64_t kSmall = 4096;         // elements of a parameter that is nudg
 constexpr int64_t kMostNudged = 16384;   // elements, of all of them
 constexpr double kNudge = 0.1;           // standard deviation
 constexpr double kSums = 2e-6;           // relative: by what sums of products are off in float32
-constexpr double kSpare = 8;            // times what that makes of a burst, at most
-constexpr uint64_t kNoisyRuns = 4;      // of the referee that show it
+constexpr double kSpare = 8;             // times what that makes of a burst, at most
+constexpr uint64_t kNoisyRuns = 4;       // of the referee that show it
 constexpr int64_t kKeptBytes = 1 << 28;  // of outputs of a burst, by runners
 constexpr int64_t kMostOutputs = 256;    // that are computed again, of a small network
 constexpr int64_t kFewestOutputs = 16;   // of a large one
@@ -38,11 +38,6 @@ constexpr double kOutputFlops = 2e10;    // that this takes, if there are more t
 // deviations away.
 constexpr size_t kDraws = 8, kMoreDraws = 32;
 constexpr double kLooksOdd = 4;
-
-bool draws_random_numbers(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [](const ir::Node& node) { return node.op == ir::Op::kDropout; });
-}
 
 // The referee's own burst.
 struct Expected {
@@ -160,7 +155,7 @@ class Judge {
     }
     read_state();
     check_shown();
-    if (draws_random_numbers(ground_.workload)) {
+    if (ground_.workload.has(ir::Op::kDropout)) {
       CHECK_OK(against_draws());
     } else {
       CHECK_OK(against_referee(group, t));

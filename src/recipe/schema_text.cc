@@ -147,10 +147,12 @@ std::string markdown() {
                           key.doc);
     }
   }
+  text += fmt::format(
+      "\n## contenders\n\nA list of tables, `contenders = [{{ framework = \"{}\" }}, ...]` or "
+      "`[[contenders]]`. ",
+      emit::frameworks().front()->name);
   text +=
-      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or "
-      "`[[contenders]]`. A "
-      "setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in "
+      "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in "
       "the "
       "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
