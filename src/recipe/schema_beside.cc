@@ -11,15 +11,18 @@ std::vector<Key> keys_of_latencies() {
       "latency",
       {
           listed(required(real_key("arrivals_per_second", "", above(0, 1e6),
-                                   "scenario predict: requests arrive at random at this rate (Poisson), "
-                                   "whether or not the last one is answered, and latency counts from then. "
-                                   "A request is one step: `batch` rows. See docs/latency.md"))),
-          integer_key("requests", "1000", from(20, 1e6), "of a process, at every rate and in single stream"),
+                                   "scenario predict: requests arrive at random (Poisson) at this rate, even "
+                                   "if earlier requests are not answered yet; latency counts from the "
+                                   "arrival. A request is one step of `batch` rows. See docs/latency.md"))),
+          integer_key("requests", "1000", from(20, 1e6),
+                      "number of requests to each process, at every rate and in single stream"),
           real_key("seconds", "30", above(0, 86400),
-                   "that a process is asked at one rate; fewer requests where they take longer"),
-          integer_key("processes", "3", from(1, 1000), "of every contender, one after another"),
+                   "how long each process is loaded at one rate, in seconds; fewer requests are sent if they "
+                   "take longer"),
+          integer_key("processes", "3", from(1, 1000),
+                      "number of processes of every contender, started one after another"),
           listed(real_key("percentiles", "[50, 90, 99, 99.9]", above(0, 99.9999),
-                          "that are reported, with bounds")),
+                          "percentiles to report, each with confidence bounds")),
       });
 }
 
@@ -28,12 +31,13 @@ std::vector<Key> keys_of_the_search() {
       "search",
       {
           listed(integer_key("batches", "doubled", from(1, 1e6),
-                             "after the race, the throughput of every contender at these batches. Without "
-                             "this key they are doubled from `least` until that no longer pays. See "
-                             "docs/batch_size.md")),
-          integer_key("least", "1", from(1, 1e6), "the batch to double from"),
-          integer_key("most", "4096", from(1, 1e6), "the largest batch to double to"),
-          integer_key("processes", "2", from(1, 1000), "of every contender and batch"),
+                             "batches (rows per step) at which the throughput of every contender is measured "
+                             "after the race. Without this key the batch is doubled from `least` until "
+                             "doubling no longer raises the throughput. See docs/batch_size.md")),
+          integer_key("least", "1", from(1, 1e6), "smallest batch of the doubling"),
+          integer_key("most", "4096", from(1, 1e6), "largest batch of the doubling"),
+          integer_key("processes", "2", from(1, 1000),
+                      "number of processes that measure each contender at each batch"),
       });
 }
 
@@ -42,10 +46,11 @@ std::vector<Key> keys_of_the_largest_batch() {
       "largest_batch",
       {
           word_key("memory", "available", {},
-                   "after the race, the largest batch of every contender that fits into so much memory, \"4 "
-                   "GiB\"; `available`: what the machine has now, less a reserve. See docs/batch_size.md"),
+                   "memory limit, for example \"4 GiB\": after the race the largest batch of every contender "
+                   "that fits into it is searched. `available`: the memory that the machine has free then, "
+                   "less a reserve. See docs/batch_size.md"),
           integer_key("most", "1000000", from(1, 1e6),
-                      "the largest batch to try; the rows of the data are another end"),
+                      "largest batch to try; a batch never exceeds the rows of the data"),
       });
 }
 
@@ -54,20 +59,23 @@ std::vector<Key> keys_of_the_target() {
       "target",
       {
           real_key("accuracy", "", above(0, 1),
-                   "scenario train: steps, epochs and seconds until this share of held-out rows is "
-                   "predicted right, over seeds. See docs/target.md"),
-          real_key("loss", "", {}, "or until their loss is no more than this"),
+                   "scenario train: accuracy to reach, as the share of held-out rows that are predicted "
+                   "right; steps, epochs and seconds to it are measured over several seeds. See "
+                   "docs/target.md"),
+          real_key("loss", "", {}, "loss of the held-out rows to reach (this or less), instead of accuracy"),
           integer_key("seeds", "5", from(1, 1000),
-                      "trainings of every contender, each from other weights and in another order of the "
-                      "rows"),
+                      "number of trainings of every contender, each with its own initial weights and order "
+                      "of the rows"),
           integer_key("rows", "2000", from(1, 1e8),
-                      "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of "
-                      "the data"),
-          integer_key("every", "50", from(1, 1e6), "steps between two looks at them"),
-          real_key("epochs", "5", above(0, 1e6), "after which a training has not reached it"),
+                      "number of held-out rows: of MNIST's test pictures, of the last tenth of a text, or "
+                      "the last rows of other data"),
+          integer_key("every", "50", from(1, 1e6),
+                      "number of steps between two evaluations of the held-out rows"),
+          real_key("epochs", "5", above(0, 1e6),
+                   "number of epochs after which a training ends without having reached the target"),
           flag_key("referee", "true",
-                   "the referee trains as well, in float64: what contenders are held against. false: they "
-                   "are not"),
+                   "true: the referee trains too, in float64, and contenders are compared with it. false: "
+                   "they are not compared"),
       });
 }
 
@@ -76,15 +84,15 @@ std::vector<Key> keys_of_whole_trainings() {
       "fit",
       {
           required(integer_key("epochs", "", from(1, 1e6),
-                               "scenario train: after the race every contender trains for so many epochs in "
-                               "one process; seconds, loss and accuracy of held-out rows stand beside its "
-                               "time. See docs/fit.md")),
+                               "scenario train: number of epochs that every contender trains in one process "
+                               "after the race; the report shows its seconds, loss and accuracy of held-out "
+                               "rows. See docs/fit.md")),
           integer_key("seeds", "1", from(1, 1000),
-                      "trainings of every contender, each from other weights and in another order of the "
-                      "rows"),
+                      "number of trainings of every contender, each with its own initial weights and order "
+                      "of the rows"),
           integer_key("rows", "MNIST's 10000 test pictures; of other data none", from(0, 1e8),
-                      "held out: of MNIST's test pictures, of a text's last tenth, else the last ones of "
-                      "the data; nobody trains on them"),
+                      "number of held-out rows, on which no contender trains: of MNIST's test pictures, of "
+                      "the last tenth of a text, or the last rows of other data"),
       });
 }
 
