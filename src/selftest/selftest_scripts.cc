@@ -58,7 +58,7 @@ def train_step(params, opt_state, *batch):
 
 constexpr const char* kNoBarrier = R"(
 
-# Planted: nobody waits for the last step.
+# Planted: nothing waits for the last step.
 jax.block_until_ready = lambda tree: tree
 )";
 
