@@ -148,6 +148,7 @@ struct Trial {
   Texts not_sampled = {};   // why a number of evidence/usage.h or race/sensing.h is missing in some burst
   Texts sensors_lost = {};  // numbers that earlier bursts had: why later bursts have them no more
   Texts effective = {};     // settings that the framework really used
+  Texts versions = {};      // of packages
   bool operator==(const Trial&) const = default;
 };
 

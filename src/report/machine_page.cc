@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
-#include "report/numbers.h"
-#include "report/table.h"
-#include "report/text.h"
+#include "report/layout.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string rate(double value, double scale) { return value > 0 ? significant(value / scale, 4) : kNone; }

@@ -4,16 +4,18 @@
 #include <gtest/gtest.h>
 
 #include "records/machine_report.h"
-#include "report/cells.h"
 #include "report/charts.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
+#include "report/phrases.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 using ::testing::HasSubstr;

@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "plan/testing.h"
 #include "records/machine_report.h"
+#include "study/training/fit_trial.h"
 #include "worker/grants.h"
 #include "zoo/zoo.h"
 
@@ -774,12 +775,21 @@ TEST(Summarise, AnEpochOfATextIsAllOfItsTrainingRows) {
     ASSERT_TRUE(directory.append(TargetTrial{.contender = name, .seed = 1, .looks = {end}, .reached = true}));
   const auto s = summarise(directory);
   ASSERT_TRUE(s) << s.error().text();
-  EXPECT_EQ(s->fit_facts.text, "2 epochs of 1,000 rows");
-  ASSERT_EQ(s->fit.size(), 1u);
-  EXPECT_DOUBLE_EQ(s->fit[0].seconds.median, 2.0) << "200 steps are exactly the two epochs asked for";
-  EXPECT_EQ(s->fit[0].note, "");
-  ASSERT_EQ(s->target.size(), 2u);
-  EXPECT_NEAR(s->target[1].epochs.value().value, 2.0, 1e-9);
+  ASSERT_EQ(s->studies.size(), 2u);
+  const table::Section &target = s->studies[0], &fit = s->studies[1];
+  EXPECT_EQ(fit.key, "fit");
+  EXPECT_EQ(fit.json["what"], "2 epochs of 1,000 rows");
+  ASSERT_EQ(fit.rows(), 1u);
+  EXPECT_DOUBLE_EQ(fit.json["rows"][0]["seconds"]["value"].get<double>(), 2.0)
+      << "200 steps are exactly the two epochs asked for";
+  EXPECT_EQ(fit.notes[0], "");
+  EXPECT_EQ(target.key, "target");
+  ASSERT_EQ(target.rows(), 2u);
+  EXPECT_NEAR(target.json["rows"][1]["epochs"]["value"].get<double>(), 2.0, 1e-9);
+  const auto seeds = "target: 1 of 5 seeds were trained";
+  EXPECT_TRUE(std::any_of(s->notes.begin(), s->notes.end(), [&](const std::string& note) {
+    return note.starts_with(seeds);
+  })) << "what a study remarks stands among the notes";
 }
 
 TEST(Summarise, RecordsThatMakeNoSenseAreAnError) {

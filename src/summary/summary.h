@@ -14,22 +14,10 @@
 #include "evidence/variance.h"
 #include "recipe/published_table.h"
 #include "records/trial.h"
-#include "study/batches/batch_rows.h"
-#include "study/batches/largest_rows.h"
-#include "study/latency/latency_summary.h"
-#include "study/training/fit_rows.h"
-#include "study/training/target_rows.h"
-#include "summary/published.h"
+#include "table/numbers.h"
+#include "table/section.h"
 
 namespace bakeoff {
-
-// A value with its confidence interval; the interval is infinite on a side that is not bounded yet.
-struct Estimate {
-  double value = 0;
-  double low = 0;
-  double high = 0;
-  bool operator==(const Estimate&) const = default;
-};
 
 enum class ParityState { kPassed, kReported, kFailed, kNotRun };  // kReported: as-is track, differs
 
@@ -126,16 +114,9 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};          // group by group, float32 first; best first in each
-  std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
-  std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
-  std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
-  std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them
-  FitFacts fit_facts = {};               // what they were
-  std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
-  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
-  std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
-  double latency_level = 0;              // of each of their bounds, 0.99
+  std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
+  std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...
+  std::vector<table::Section> studies = {};  // what each study found, in the order of study/all
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "records/records.h"
+#include "records/testing.h"
 #include "study/latency/latency.h"
 
 namespace bakeoff {
@@ -209,14 +209,20 @@ TEST(LatencyNotes, CountDisturbedMeasurements) {
   EXPECT_THAT(latency_notes(trials), ElementsAre(HasSubstr("1 of 2 measurements")));
 }
 
-TEST(Records, OfLatenciesReadBackAsTheyWere) {
-  LatencyTrial trial = served(50, 30, 2);
-  trial.host = {.wall_ns = 5, .seen = {{"steal", 0.1}}, .busy = "steal"};
-  trial.effective = {{"threads", "2"}};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
-  trial.failure = Failure{"serve", "gone", "tail"};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
-  EXPECT_FALSE(latency_from_json("{}", "latency.jsonl:3"));
+TEST(LatencyTrial, IsKept) {
+  testing::expect_kept(LatencyTrial{.contender = "torch",
+                                    .round = 2,
+                                    .rate = 10,
+                                    .started = "now",
+                                    .failure = Failure{"serve", "exit code 1", "tail"},
+                                    .arrival_ns = {1, 2},
+                                    .start_ns = {3, 4},
+                                    .end_ns = {5, 6},
+                                    .ns = 7,
+                                    .went_by_ns = 8,
+                                    .step_ms = 0.5,
+                                    .host = {7, {{"steal", 0.5}}, {{"others", "hidden"}}, "stolen", true, 3},
+                                    .effective = {{"threads", "2"}}});
 }
 
 }  // namespace

@@ -15,11 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/result.h"
-#include "plan/plan.h"
-#include "records/fit_trial.h"
-#include "records/watch.h"
+#include "records/trial.h"
+#include "study/study.h"
 
 namespace bakeoff {
 
@@ -30,9 +28,7 @@ int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_
 // Median milliseconds of a step over a contender's sound trials; empty: it was not timed.
 std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender);
 
-// Trains whatever fit.jsonl does not hold yet, if the recipe asks for it; says beforehand how long that will
-// take by the race's step times. Appends to fit.jsonl; returns when all is done or Ctrl-C came.
-Status fit(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-           const Progress& progress, const Watch& watch);
+// Study::run of whole trainings, into fit.jsonl; says beforehand how long it will take by the race's step times.
+Status fit(const Afterwards& race);
 
 }  // namespace bakeoff
