@@ -14,11 +14,16 @@ from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "README.md"
-CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"^ *(```|~~~).*?^ *\1|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(\s*<?([^)>\s]+)>?[^)]*\)")
 HEADING = re.compile(r"^#{1,6} +(.*?) *#*$", re.MULTILINE)
 # A document that a source, a script or a message names: "docs/verdicts.md".
 NAMED = re.compile(r"(?<![\w/:.])docs/[\w/]+\.md\b")
+# A file or folder of this repository that a document names: `src/gate/gate.h`.
+PATH = re.compile(
+    r"`((?:src|runners|tests|prove|bench|scripts|envs|recipes|docs)/[\w./-]*\w/?)`"
+)
+HISTORY = "CHANGELOG.md"  # names what was there once
 SOURCES = ("src", "prove", "runners", "scripts", "bench", "tests", "recipes", "cmake")
 
 
@@ -96,12 +101,26 @@ def unknown_names(root: Path) -> list[str]:
     return faults
 
 
+def unknown_paths(root: Path) -> list[str]:
+    """Files and folders that documents name and that do not exist."""
+    return [
+        f"{document.relative_to(root)}: there is no '{name}'"
+        for document in documents(root)
+        if document.name != HISTORY
+        for name in sorted(set(PATH.findall(document.read_text(encoding="utf-8"))))
+        if not (root / name).exists()
+    ]
+
+
 class Documents(unittest.TestCase):
     def test_every_link_leads_somewhere(self) -> None:
         self.assertEqual(dead_links(ROOT), [])
 
     def test_every_document_is_reached_from_the_readme(self) -> None:
         self.assertEqual(unreachable(ROOT), [])
+
+    def test_files_that_documents_name_exist(self) -> None:
+        self.assertEqual(unknown_paths(ROOT), [])
 
     def test_documents_that_sources_name_exist(self) -> None:
         self.assertEqual(unknown_names(ROOT), [])
@@ -152,6 +171,11 @@ class Rules(unittest.TestCase):
             unreachable(self.root),
             ["docs/measured/b.md: no link leads to it from README.md"],
         )
+
+    def test_a_file_that_a_document_invents_is_found(self) -> None:
+        self.write("src/a.h", "")
+        self.write("docs/a.md", "`src/a.h`, `src/`, `src/b.h`, `src/<room>/c.h`\n")
+        self.assertEqual(unknown_paths(self.root), ["docs/a.md: there is no 'src/b.h'"])
 
     def test_a_document_that_a_source_invents_is_found(self) -> None:
         self.write("src/a.cc", '"see docs/a.md", "see docs/b.md"\n')
