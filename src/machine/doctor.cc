@@ -51,7 +51,7 @@ Finding check_environment(const Environment& e, const fs::path& home, const Doct
   auto result = probe_environment(e, *runner, options.import_seconds);
   if (!result) {
     return {Level::kProblem, topic, result.error().message,
-            e.named_by_user ? "repair it, or take it out of the configuration file"
+            e.named_by_user ? "repair it, or remove it from the configuration file"
                             : fmt::format("remove {} and run 'bakeoff env create {}'",
                                           e.python.parent_path().parent_path().string(), e.name)};
   }
@@ -100,7 +100,7 @@ Finding check_data(const fs::path& home) {
       return {Level::kWarning, "MNIST", sound.error().message, sound.error().remedy};
     }
   }
-  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and unharmed"};
+  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and undamaged"};
 }
 
 Finding check_disk(const fs::path& home) {

@@ -104,7 +104,7 @@ TEST_F(DoctorTest, WaitsForNoPipe) {
     fs::create_directories((root_ / file).parent_path());
     ASSERT_EQ(::mkfifo((root_ / file).c_str(), 0600), 0) << file;
   }
-  EXPECT_EQ(host("load").text, "not visible: loadavg: it is no regular file");
+  EXPECT_EQ(host("load").text, "not visible: loadavg: it is not a regular file");
   EXPECT_EQ(host("turbo").text, "not visible");
   EXPECT_EQ(host("transparent huge pages").text, "not visible");
   EXPECT_EQ(host("memory").text, "not visible");

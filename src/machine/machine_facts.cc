@@ -41,7 +41,7 @@ std::string cpuinfo(const std::string& text, const std::string& key) {
   return "";
 }
 
-// Words in alphabetical order, so that a comparison sees what came and went.
+// The words in alphabetical order, so that a comparison shows what was added and removed.
 std::string sorted_words(const std::string& text) {
   std::istringstream words(text);
   std::vector<std::string> all;

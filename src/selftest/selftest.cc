@@ -54,7 +54,7 @@ Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& fi
   return recipe::load(folder / file);
 }
 
-// The script as it is emitted for everybody, and its layout, empty where it has none.
+// The script as it is emitted for every contender, and its layout; empty if it has none.
 struct Emitted {
   std::string source;
   std::string layout;
