@@ -70,9 +70,10 @@ Result<MachineReport> this_machine(bool again, const Workshop& shop) {
   if (proc::interrupted()) return Error{"interrupted"};
   const auto kept = better_kept(file, report);
   if (!report.disturbed.empty()) {
-    line(fmt::format("measured beside other work, so that the limits are too low: {}; {}", report.disturbed,
+    line(fmt::format("other work ran during the measurement, so the limits are too low: {}; {}",
+                     report.disturbed,
                      kept ? fmt::format("{} of {} stays", file.string(), kept->measured)
-                          : "`bakeoff machine --again` on a quiet machine measures anew"));
+                          : "`bakeoff machine --again` on a quiet machine measures again"));
   }
   if (kept) return report;
   CHECK_OK(write_file(file, to_json(report)));

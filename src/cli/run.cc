@@ -49,7 +49,7 @@ Result<Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, Con
   const fs::path file = options.profile.empty() ? profile_file(bakeoff_home()) : fs::path(options.profile);
   if (options.profile.empty() && !fs::exists(file)) {
     progress.lines()(
-        "this machine has no profile: `bakeoff calibrate` makes one, lowers the noise and predicts the time");
+        "no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
     return Texts{};
   }
   TRY(const Profile profile, load_profile(file, read_host()));

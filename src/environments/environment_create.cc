@@ -83,7 +83,7 @@ class Creation {
     if (shop_.config.interpreters.contains(name)) {
       return Error{.message = fmt::format("'{}' is an interpreter of yours, named in '{}'", name,
                                           shop_.config.file.string()),
-                   .remedy = "take it out of there to have it created"};
+                   .remedy = "remove it there to have it created"};
     }
     TRY(pins_, parse_pins(requirements_));
     TRY(const auto lock, acquire());
@@ -94,7 +94,7 @@ class Creation {
       return Done{};
     }
     if (now.state == EnvironmentState::kOutdated && first_misfit(pins_, now.versions).empty()) {
-      progress_("holds every pinned package already: taken as it is");
+      progress_("has every pinned package already: used as it is");
       return write_file(stamp_file(shop_, name), stamp_text(requirements_));
     }
     return remake(now);
@@ -104,7 +104,7 @@ class Creation {
   Result<FileLock> acquire() {
     const fs::path path = shop_.home / "envs" / ("." + requirements_.name + ".lock");
     if (auto lock = FileLock::attempt(path)) return lock;
-    progress_("waiting for another process that is making it");
+    progress_("waiting for another process that creates it");
     return FileLock::wait(path);
   }
 
@@ -129,7 +129,7 @@ class Creation {
     TRY(const fs::path python, find_python());
     std::error_code code;
     if (now.state != EnvironmentState::kMissing) {
-      progress_(fmt::format("making it anew: {}", now.reason));
+      progress_(fmt::format("making it again: {}", now.reason));
       fs::remove_all(old_, code);
       fs::rename(folder_, old_, code);
       if (code)
@@ -242,7 +242,7 @@ Result<fs::path> find_python() {
     reasons += "\n  " + usable.error().message;
   }
   return Error{
-      .message = "no Python to make environments with:" + reasons,
+      .message = "found no Python that can make environments:" + reasons,
       .remedy = "apt-get install python3 python3-venv, or set BAKEOFF_PYTHON to a Python of at least 3.11"};
 }
 

@@ -125,7 +125,7 @@ TEST(Refusal, NeedsMostOfFourJudgedRounds) {
 TEST(Refusal, FewerJudgedRoundsThanItTakesTellNothingAndAllowNoVerdict) {
   HostTally seen{.rounds = 3, .judged = 3};
   EXPECT_EQ(*seen.refusal({}),
-            "it cannot be told whether this host was quiet: 3 of 3 rounds could be judged, and it takes 4");
+            "unknown whether this host was quiet: 3 of 3 rounds could be judged, at least 4 are needed");
   EXPECT_TRUE(seen.needs_more({}));
   EXPECT_EQ(seen.refusal({.max_busy = 1}), std::nullopt) << "asked for whatever the host did";
   EXPECT_FALSE(seen.needs_more({.max_busy = 1}));

@@ -122,9 +122,9 @@ std::string layer_of(const ir::Workload& workload, const ir::Node& node) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
-// The first layer, in graph order, whose output differs; of those that the contender shows. A layer that is
-// used more than once, or fused with what follows, shows another output than the recipe's node: such a one
-// names no place while a later one agrees.
+// The first layer, in graph order, whose output differs, among those that the contender reports. A layer that
+// is used more than once, or fused with the next one, reports another output than the recipe's node: it is
+// skipped if a later layer agrees.
 std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Reference& reference) {
   std::map<std::string, int> uses;
   for (const ir::Node& node : job.workload.nodes) {
@@ -150,7 +150,7 @@ std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Refere
   return first;
 }
 
-// Asks once more, with the outputs of layers: where a wrong prediction begins. Empty: nobody can tell.
+// Repeats the request with the outputs of layers, to find where a wrong prediction begins. Empty: unknown.
 std::string locate(Worker& worker, const GateJob& job, const Reference& reference,
                    const GateContender& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".layers.safetensors");
@@ -215,7 +215,7 @@ void compare_buffers(const GateJob& job, const Reference& reference, const Answe
   }
 }
 
-// What a known mistake would have given: BatchNorm with the statistics of the batch.
+// The result of a known mistake: BatchNorm with the statistics of the batch.
 std::string explain_prediction(const GateJob& job, const Reference& reference, const Answer& answer) {
   const auto training = referee::evaluate(job.workload, reference.weights, reference.batch,
                                           {.train = true, .gradients = false});
@@ -265,8 +265,8 @@ bool compare_one_step(const GateJob& job, const Reference& reference, const Gate
   return model;
 }
 
-// The layer that the gradients say: the backward pass comes from the loss, so the last parameter in the
-// graph's order that differs is the first that it met.
+// The layer that the gradients indicate: the backward pass comes from the loss, so the last parameter in
+// graph order that differs is the first one that it reached.
 std::string gradients_say(const GateJob& job, const Reference& reference, const Answer& answer,
                           const Tolerances& t) {
   double largest = 0;
@@ -285,10 +285,11 @@ std::string gradients_say(const GateJob& job, const Reference& reference, const 
     }
   }
   return last.empty() || !agree_after ? ""
-                                      : fmt::format("gradients of all later parameters than {} agree", last);
+                                      : fmt::format("the gradients of all parameters after {} agree", last);
 }
 
-// Parameters after training steps, as a share of how far they should have moved: the sums over elements.
+// Error of the parameters after training steps, divided by how far they should have moved: sums over
+// elements.
 struct Moves {
   const referee::Weights& from;
   const referee::Weights& expected;
@@ -308,7 +309,7 @@ void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves,
     const ir::Parameter& p = job.workload.parameters[id];
     if (!ir::trainable(p)) continue;
     const Tensor& expected = moves.expected[id];
-    // A parameter that should hardly move is held against the others' moves.
+    // The error of a parameter that should hardly move is divided by the mean move of all parameters.
     const double scale = std::max({sum_apart(expected, moves.from[id]),
                                    1e-4 * mean * static_cast<double>(expected.data.size()), kLeast});
     group.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
@@ -316,8 +317,8 @@ void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves,
   }
 }
 
-// All of them together: where a ReLU or a maximum lies on an edge, rounding in float32 throws single
-// parameters far off the path, in honest frameworks too.
+// All parameters together: if a ReLU or a maximum lies on an edge, float32 rounding moves single parameters
+// far away, in honest frameworks too.
 void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
   double moved = 0, apart = 0, noise = 0;
   for (size_t id = 0; id < moves.expected.size(); ++id) {
@@ -331,7 +332,7 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
   group.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
 }
 
-// What the worker's parameters have become, under canonical names.
+// The worker's current parameters, under canonical names.
 std::optional<Dump> state_of(Worker& worker, const GateJob& job, const GateContender& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
   if (!worker.state(out)) return std::nullopt;
@@ -389,7 +390,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                // Off where the recipe has some; where it has none, or predicts, none may have any effect.
+                // Off if the recipe has dropout. If it has none, or predicts, dropout may have no effect.
                 .dropout = predicts || !has_dropout(job.workload),
                 .predict = predicts},
                effective64);
@@ -436,7 +437,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                                 : explain(job, reference, answer, contender.unbiased_running_var);
   if (parity.explanation.empty() && !model && !predicts)
     parity.explanation = gradients_say(job, reference, answer, tolerances);
-  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces all that was seen";
+  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces the contender's results";
 }
 
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
@@ -456,7 +457,7 @@ Parity prove_float64(const GateJob& job, const Reference& reference, const GateC
 
 namespace {
 
-// Prediction and gradients of the first batch in float32: who rounds to fewer bits is further away.
+// Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
 void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
                      const GateContender& contender, Parity& parity, const Tolerances& t) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
@@ -478,8 +479,8 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at32.gradients[id];
     const double norm = std::max(tensor::norm(expected), kLeast);
-    // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long sum
-    // of terms as large as others' that cancel.
+    // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long
+    // sum of terms as large as others' that cancel.
     const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
     const double rounding = reference.rounding.gradients[id] * norm / scale;
     group.compare("float32 grad/" + job.workload.parameters[id].name,
@@ -536,8 +537,8 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
     prove_steps32(*worker, job, reference, contender, parity, tolerances);
     if (right && !parity.diverges_at.empty() && parity.explanation.empty()) {
       parity.explanation =
-          "in float64 it is the recipe, in float32 it is further away than rounding to float32 explains: lower "
-          "precision (bfloat16, float16, TF32), or another computation in float32 alone";
+          "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
+          "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
     }
   }
   if (!worker->ok()) parity.failure = worker->failure();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kPatienceMs = 10'000;
 
-// Locks what can be locked; `locked` are those to be given back.
+// Locks every GPU that can be locked; `locked` lists those to release.
 std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigned>& locked) {
   std::vector<std::string> refused;
   std::string reason;
@@ -40,7 +40,7 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
   return refused.empty() ? words : fmt::format("{}, but not {}", words, fmt::join(refused, "; "));
 }
 
-// The process that keeps them. Ctrl-C in a terminal is for its owner, who closes the leash.
+// The process that keeps the clocks locked. It ignores Ctrl-C: its owner handles that and closes the pipe.
 [[noreturn]] void keep(unsigned mhz, const std::filesystem::path& library, int answer, int leash) {
   ::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
@@ -61,7 +61,7 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
   ::_exit(0);
 }
 
-// Until the other end closes.
+// Reads until the other end closes.
 std::string read_all(int fd) {
   std::string text;
   const int64_t deadline = monotonic_clock().now_ns() + int64_t{kPatienceMs} * 1'000'000;

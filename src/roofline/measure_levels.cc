@@ -85,7 +85,7 @@ Spot cache_spot(const MeasureOptions& options, const Cache& cache, int64_t inner
   spot.all = std::max(spot.one / sharers, first ? 0 : 2 * inner);
   spot.one = std::max(spot.one, spot.all);
   if (!first && spot.all * sharers > cache.bytes * 3 / 4)
-    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be told from the level before",
+    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be distinguished from the level before",
                                cache.bytes >> 10, sharers);
   return spot;
 }
@@ -106,7 +106,7 @@ std::vector<Spot> spots(const MeasureOptions& options, Limits& limits) {
   for (const Cache& cache : read_caches(options.root, options.cpus[0]))
     all.push_back(cache_spot(options, cache, all.empty() ? 0 : all.back().capacity));
   if (all.empty())
-    limits.absent.push_back({"cache bandwidth", "neither /sys nor sysconf tells the sizes of the caches"});
+    limits.absent.push_back({"cache bandwidth", "neither /sys nor sysconf reports the sizes of the caches"});
   all.push_back(memory_spot(options, all.empty() ? nullptr : &all.back()));
   return all;
 }

@@ -29,7 +29,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
 constexpr int64_t kLongestWatch = kSecond;
-constexpr double kMost = 1e15;        // of steps, nanoseconds or bytes that any worker can truly claim
+constexpr double kMost = 1e15;        // steps, nanoseconds or bytes; no true number is larger
 constexpr int64_t kJump = 1'000'000;  // clocks of one machine do not differ by this much
 
 // Losses that are not finite travel as text.
@@ -55,7 +55,7 @@ void add_texts(const Json& answer, const char* key, Texts& into) {
   for (const auto& [name, value] : found->items()) into[name] = plain(value);
 }
 
-// A count or nanoseconds; 0 where it is missing, -1 where no true one is so large.
+// A count or nanoseconds; 0 if it is missing, -1 if it is impossibly large.
 int64_t integer(const Json& answer, const char* key) {
   const auto found = answer.find(key);
   if (found == answer.end() || !found->is_number()) return 0;
@@ -82,29 +82,29 @@ struct Worker::Impl {
   std::optional<proc::MarkRing> ring;
   int64_t next_id = 1;
   int64_t steps_done = 0;                 // since the build
-  bool restored = false;                  // the weights are not those that so many steps have made
-  std::map<int64_t, double> losses = {};  // answered since the last burst
+  bool restored = false;                  // the initial weights were loaded again since the build
+  std::map<int64_t, double> losses = {};  // reported since the last burst
 
   int64_t deadline() const {
     return monotonic_clock().now_ns() +
            static_cast<int64_t>(spec.stage_seconds * static_cast<double>(kSecond));
   }
 
-  // The channel's own failure, in the words of a table row.
+  // The channel's own failure, in words for a table row.
   Failure broken(const std::string& stage, const Error& error) const {
     const auto& failure = channel->failure();
     std::string tail = failure ? failure->log_tail : child->log_tail();
     return {stage, error.message, last_lines(tail, kTailLines)};
   }
 
-  // What is held against other numbers later (evidence/invariants.h).
+  // Numbers that are compared with others later (evidence/invariants.h).
   void note(int64_t asked, Ran& ran) {
     steps_done += ran.burst.steps;
     if (ran.loss && std::isfinite(*ran.loss) && !restored) losses[steps_done] = *ran.loss;
     ran.burst.asked = asked;
   }
 
-  // Parses one answer; nullopt with `failure` set where it is garbage or a refusal.
+  // Parses one answer; nullopt, with `failure` set, if it is invalid or a refusal.
   std::optional<Json> read(const std::string& line, int64_t id, const std::string& stage,
                            std::optional<Failure>& failure) const {
     Json answer = Json::parse(line, nullptr, false);
@@ -145,7 +145,7 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::
   return impl.read(*answer, id, stage, failure);
 }
 
-// A question beside the stages, with a patience of its own.
+// A request outside the stages, with its own time limit.
 template <typename Impl>
 std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, const char* op, double seconds) {
   const double patience = std::exchange(impl.spec.stage_seconds, seconds);
@@ -242,13 +242,14 @@ WorkerMemory Worker::memory() {
   std::optional<Failure> why;
   const auto answer = ask_within(*impl_, why, "memory", 5);
   if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
-  WorkerMemory memory{.allocator_absent = text_of(*answer, "allocator_absent", "its worker does not tell")};
+  WorkerMemory memory{.allocator_absent =
+                          text_of(*answer, "allocator_absent", "its worker does not report it")};
   const auto peak = answer->find("allocator_peak_bytes");
   if (peak == answer->end() || !peak->is_number()) return memory;
   if (const auto bytes = peak->get<double>(); bytes >= 0 && bytes <= kMost)
     memory.allocator_peak_bytes = bytes;
   else
-    memory.allocator_absent = fmt::format("it claims {:g} bytes, which cannot be", bytes);
+    memory.allocator_absent = fmt::format("it reports {:g} bytes, which is impossible", bytes);
   return memory;
 }
 
@@ -352,7 +353,7 @@ std::optional<Ran> Worker::lead_in(int64_t steps, const NudgeRequest& nudge) {
 
 namespace {
 
-// Time that telling one output may take: it is told after the work, and is none of it.
+// Time that reporting one output may take: it is reported after the work and does not count as work.
 constexpr int64_t kTelling = 50'000;  // ns
 
 std::vector<ToldOutput> told_outputs(const Json& answer) {

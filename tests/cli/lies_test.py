@@ -119,7 +119,7 @@ if True:
 
 train_step = true_step
 """,
-        "steps answered = steps asked for|it tells .* losses of .* steps",
+        "steps answered = steps asked for|it reported .* losses for .* steps",
         everyday=False,
     ),
     "half_the_time": Lie(
