@@ -242,7 +242,7 @@ class Adapter(ABC):
         return None
 
     def allocator_peak(self) -> Union[int, str]:
-        """The most bytes the framework's own allocator held, or why nobody counted.
+        """The most bytes the framework's own allocator held, or why it was not counted.
 
         Called between bursts, after `import_framework`.
         """

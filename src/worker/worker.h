@@ -76,18 +76,18 @@ struct NudgeRequest {
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
-  std::vector<double> losses = {};          // one for each step, before its update; empty: not reported
-  std::optional<double> mean_loss = {};     // mean of the losses of all its steps
-  std::map<std::string, double> sums = {};  // sum of every trained parameter after the last update
-  std::vector<ToldOutput> outputs = {};     // predictions: outputs of all steps, or of the last ones
-  std::vector<int64_t> step_ns = {};        // step times from the marks: one fewer than steps
+  std::vector<double> losses = {};           // one for each step, before its update; empty: not reported
+  std::optional<double> mean_loss = {};      // mean of the losses of all its steps
+  std::map<std::string, double> sums = {};   // sum of every trained parameter after the last update
+  std::vector<ReportedOutput> outputs = {};  // predictions: outputs of all steps, or of the last ones
+  std::vector<int64_t> step_ns = {};         // step times from the marks: one fewer than steps
   int64_t jump_ns = 0;  // how much more the worker's clock counted than ours: a clock jumped
 };
 
 struct Served {
   std::vector<int64_t> start_ns = {}, end_ns = {};  // since serving began, one for each request
   int64_t ns = 0;                                   // duration of all requests by the worker's clock
-  int64_t went_by_ns = 0;                           // duration from request to answer by our clock
+  int64_t elapsed_ns = 0;                           // duration from request to answer by our clock
 };
 
 class Worker {

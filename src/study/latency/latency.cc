@@ -132,7 +132,7 @@ class Sitting {
     trial.start_ns = std::move(served->start_ns);
     trial.end_ns = std::move(served->end_ns);
     trial.ns = served->ns;
-    trial.went_by_ns = served->went_by_ns;
+    trial.elapsed_ns = served->elapsed_ns;
   }
 
   // The same for every contender of a round.

@@ -121,13 +121,13 @@ void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
     for (FitRow* row : members) {
       // Of two neither is the odd one: each is held against the other.
       const double other = losses.size() == 2 ? losses[row == members[0] ? 1 : 0] : middle;
-      const double far = std::abs(row->loss->median - other);
+      const double distance = std::abs(row->loss->median - other);
       const double allowed = std::max(tolerance * std::abs(other), kLossFloor * scale.untrained_loss);
-      if (losses.size() < 2 || far <= allowed) continue;
-      row->far = true;
+      if (losses.size() < 2 || distance <= allowed) continue;
+      row->outlier = true;
       const std::string text =
           fmt::format("its loss of {:.3g} is {:.2g} away from its group's {:.3g}; {:.2g} may be chance",
-                      row->loss->median, far, other, allowed);
+                      row->loss->median, distance, other, allowed);
       row->note = row->note.empty() ? text : text + "; " + row->note;
     }
   }

@@ -32,7 +32,7 @@ struct FitRow {
   std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was no number any more
   std::optional<SeedRange> held_loss = {};  // of the rows held out
   std::optional<SeedRange> accuracy = {};   // of the rows held out, else of those trained on; a share
-  bool far = false;                         // its loss is further from its group's than kLossTolerance allows
+  bool outlier = false;                     // its loss is further from its group's than kLossTolerance allows
   std::string note = {};
   bool operator==(const FitRow&) const = default;
 };

@@ -113,9 +113,9 @@ std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Bu
   if (bursts.empty()) return std::nullopt;
   Burst& first = bursts.front();
   // Of several the first one is left out, as 0 means there.
-  if (bursts.size() > 1) first.went_by_ns = 0;
-  if (first.went_by_ns > first.ns)
-    first.went_by_ns = std::max(first.ns, first.went_by_ns - process.start_up_ns);
+  if (bursts.size() > 1) first.elapsed_ns = 0;
+  if (first.elapsed_ns > first.ns)
+    first.elapsed_ns = std::max(first.ns, first.elapsed_ns - process.start_up_ns);
   const Contender& contender = plan.manifest.contenders[lane];
   const TrialBounds bounds = trial_bounds(contender, nullptr, plan.recipe.workload, plan.recipe.training,
                                           plan.manifest.host.cpus, nullptr);

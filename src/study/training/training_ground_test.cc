@@ -94,7 +94,7 @@ TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {
     return Burst{.ns = static_cast<int64_t>(claimed_s * kSecond),
                  .steps = 10,
                  .asked = 10,
-                 .went_by_ns = static_cast<int64_t>(ours_s * kSecond)};
+                 .elapsed_ns = static_cast<int64_t>(ours_s * kSecond)};
   };
   TrainingProcess process{.worker = nullptr, .start_up_ns = 3 * kSecond};
   const auto broken = [&](const std::vector<Burst>& bursts) {
