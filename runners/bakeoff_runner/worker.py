@@ -508,7 +508,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(
         prog="bakeoff_runner", description="The worker side of Bakeoff."
     )
-    parser.add_argument("--framework", required=True, help="torch, keras, jax, ...")
+    parser.add_argument("--framework", required=True, help="whose adapter serves")
     parser.add_argument("--ring", help="file of step marks, see ring.py")
     options = parser.parse_args(arguments)
     _prepare_streams()

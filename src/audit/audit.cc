@@ -39,11 +39,6 @@ constexpr double kOutputFlops = 2e10;    // that this takes, if there are more t
 constexpr size_t kDraws = 8, kMoreDraws = 32;
 constexpr double kLooksOdd = 4;
 
-bool draws_random_numbers(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [](const ir::Node& node) { return node.op == ir::Op::kDropout; });
-}
-
 // The referee's own burst.
 struct Expected {
   std::vector<double> losses = {};  // of the timed steps
@@ -160,7 +155,7 @@ class Judge {
     }
     read_state();
     check_shown();
-    if (draws_random_numbers(ground_.workload)) {
+    if (ground_.workload.has(ir::Op::kDropout)) {
       CHECK_OK(against_draws());
     } else {
       CHECK_OK(against_referee(group, t));

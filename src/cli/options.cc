@@ -1,14 +1,20 @@
 #include "cli/options.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "base/nearest.h"
 #include "base/version.h"
 #include "cli/manual.h"
 #include "data/image_sets.h"
+#include "emit/all/frameworks.h"
+#include "environments/environments.h"
 #include "selftest/selftest.h"
 
 namespace bakeoff::cli {
@@ -62,9 +68,11 @@ void add_selftest(CLI::App& app, Targets& t) {
   sub->add_option("--minutes", t.selftest.minutes, "duration in minutes")
       ->check(CLI::Range(0.1, 100000.0))
       ->capture_default_str();
+  const SelfTestNames names = selftest_names();
+  const auto plantable = std::span(names.all).first(names.plantable);
   sub->add_option("--framework", t.selftest.framework,
-                  "default: the first installed of torch, tensorflow, jax")
-      ->check(CLI::IsMember(kSelfTestFrameworks));
+                  fmt::format("default: the first installed of {}", fmt::join(plantable, ", ")))
+      ->check(CLI::IsMember(names.all));
   sub->add_option(
       "--record", t.selftest.record,
       "append the step times of identical contenders, one line for each block: {\"a\":[ms],\"b\":[ms]}");
@@ -83,6 +91,14 @@ CLI::Validator above_zero() {
       "MINUTES");
 }
 
+std::vector<std::string> frameworks_that_train() {
+  std::vector<std::string> names;
+  for (const emit::Framework* framework : emit::frameworks()) {
+    if (emit::can(*framework, ir::Scenario::kTrain)) names.push_back(framework->name);
+  }
+  return names;
+}
+
 void add_calibrate(CLI::App& app, Targets& t) {
   CLI::App* calibrate = command(
       app, "calibrate",
@@ -91,10 +107,9 @@ void add_calibrate(CLI::App& app, Targets& t) {
   calibrate->add_option("--minutes", t.calibrate.minutes, "duration in minutes; default 10, with --quick 2")
       ->check(above_zero());
   calibrate->add_flag("--quick", t.calibrate.quick, "two minutes and fewer controls");
-  calibrate->add_option(
-      "--framework", t.calibrate.framework,
-      "torch, tensorflow, jax, keras, keras2, libtorch, or kernel for the built-in one; default: the "
-      "first installed");
+  calibrate->add_option("--framework", t.calibrate.framework,
+                        fmt::format("{}, or kernel for the built-in one; default: the first installed",
+                                    fmt::join(frameworks_that_train(), ", ")));
   calibrate->add_option("--output", t.calibrate.output, "default: profile.json in the bakeoff home");
   calibrate->add_flag("--serve-kernel", t.calibrate.serve_kernel)->group("");
   calibrate->add_option("--ring", t.calibrate.ring)->group("");
@@ -161,12 +176,13 @@ void add_source_commands(CLI::App& app, Targets& t) {
 }
 
 void add_setup_commands(CLI::App& app, Targets& t) {
-  CLI::App* env =
-      command(app, "env", "Create, list and check the Python environments", "bakeoff env create torch jax");
+  const std::vector<std::string> environments = environment_names();
+  CLI::App* env = command(app, "env", "Create, list and check the Python environments",
+                          "bakeoff env create " + environments.front());
   env->require_subcommand(1);
   CLI::App* create =
       command(*env, "create", "Create environments (all if none is named)", "bakeoff env create");
-  create->add_option("names", t.env.names, "torch, tensorflow, jax, keras2, onnxruntime");
+  create->add_option("names", t.env.names, fmt::format("{}", fmt::join(environments, ", ")));
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
   CLI::App* list = command(*env, "list", "List environments and their packages", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/sha256.h"
+#include "emit/all/frameworks.h"
 #include "proc/run.h"
 
 namespace bakeoff {
@@ -38,9 +39,10 @@ Environment inspect_named(const std::string& name, const fs::path& python) {
                            result ? result->text() : result.error().message);
     return e;
   }
-  const std::string package = name == "keras2" ? "tf-keras" : name;
+  const emit::Framework* framework = emit::find_framework(name);
+  const std::string package = framework == nullptr ? name : framework->packages.framework;
   const bool found = std::ranges::any_of(e.versions, [&](const auto& entry) {
-    // "tensorflow" may come as tensorflow-cpu, tensorflow-rocm, ...
+    // It may come as <package>-cpu, <package>-rocm, ...
     return entry.first == package || entry.first.starts_with(package + "-");
   });
   if (!found) {
@@ -86,12 +88,8 @@ std::vector<std::string> environment_names(const std::vector<Requirements>& all)
 }
 
 std::vector<std::string> main_packages(const std::string& environment) {
-  if (environment == "torch") return {"torch", "keras", "numpy"};
-  if (environment == "tensorflow") return {"tensorflow-cpu", "tensorflow", "keras", "numpy"};
-  if (environment == "jax") return {"jax", "jaxlib", "optax", "keras", "numpy"};
-  if (environment == "onnxruntime") return {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"};
-  if (environment == "keras2") return {"tf-keras", "tensorflow-cpu", "tensorflow", "numpy"};
-  return {environment};
+  const emit::Framework* framework = emit::find_framework(environment);
+  return framework == nullptr ? std::vector{environment} : framework->packages.shown;
 }
 
 fs::path environment_folder(const EnvironmentStore& store, const std::string& name) {

@@ -192,7 +192,8 @@ TEST_F(EnvironmentsTest, InterpretersOfTheUserAreTakenAsTheyAre) {
   EXPECT_TRUE(all[0].ok()) << all[0].why_not();
   EXPECT_TRUE(all[0].named_by_user);
   EXPECT_EQ(all[0].versions.at("torch"), "9.9");
-  EXPECT_THAT(all[1].why_not(), HasSubstr("has no package jax; correct 'environment.jax.python'"));
+  const auto jax = std::ranges::find(all, "jax", &Environment::name);
+  EXPECT_THAT(jax->why_not(), HasSubstr("has no package jax; correct 'environment.jax.python'"));
   store_.config.interpreters["keras2"] = python_;
   EXPECT_THAT(inspect_environment(store_, {"keras2", ""}).why_not(), HasSubstr("has no package tf-keras;"));
   ::setenv("FAKE_PACKAGES", "few", 1);

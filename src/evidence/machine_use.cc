@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "recipe/recipe.h"
@@ -58,13 +59,6 @@ const roofline::Level* level_for(const roofline::Limits& limits, double bytes, i
   return limits.levels.empty() ? nullptr : &limits.levels.back();
 }
 
-bool may_compute_in(const Contender& contender, std::initializer_list<const char*> words) {
-  return std::any_of(contender.settings.begin(), contender.settings.end(), [&](const auto& setting) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const char* word) { return setting.second.find(word) != std::string::npos; });
-  });
-}
-
 // The peak that bounds a contender: that of float32, or that of bfloat16 if a setting allows products to be
 // rounded to it.
 double peak_of(const Contender& contender, const roofline::Limits& limits) {
@@ -73,8 +67,7 @@ double peak_of(const Contender& contender, const roofline::Limits& limits) {
     if (const roofline::Peak* p = limits.peak(dtype)) peak = std::max({peak, p->ops.one, p->ops.all});
   };
   take("f32");
-  if (peak > 0 && may_compute_in(contender, {"bf16", "float16", "mixed", "medium", "high", "tf32", "amp"}))
-    take("bf16");
+  if (peak > 0 && emit::precision_group(contender.settings) != emit::kFullPrecision) take("bf16");
   return peak;
 }
 
@@ -87,18 +80,9 @@ double gpu_peak_of(const roofline::Limits& limits) {
   return peak;
 }
 
-bool draws_random_numbers(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [](const ir::Node& node) { return node.op == ir::Op::kDropout; });
-}
-
 int64_t steps_per_call(const Contender& contender) {
-  int64_t steps = 1;
-  for (const char* name : {"steps_per_execution", "steps_per_call"}) {
-    const auto at = contender.settings.find(name);
-    if (at != contender.settings.end()) steps = std::max<int64_t>(steps, std::atoll(at->second.c_str()));
-  }
-  return steps;
+  const emit::Framework* framework = emit::find_framework(contender.framework);
+  return framework == nullptr ? 1 : emit::steps_per_call(*framework, contender.settings);
 }
 
 }  // namespace
@@ -160,7 +144,7 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
     bounds.flops_per_step = static_cast<double>(cost->flops());
     bounds.bytes_per_step = least_bytes(workload, training);
   }
-  const bool equal_work = training.track == ir::Track::kEqualised && !draws_random_numbers(workload);
+  const bool equal_work = training.track == ir::Track::kEqualised && !workload.has(ir::Op::kDropout);
   if (proof != nullptr && !proof->failure && equal_work) {
     for (size_t i = 0; i < proof->losses.size(); ++i)
       bounds.losses[static_cast<int64_t>(i) + 1] = proof->losses[i];

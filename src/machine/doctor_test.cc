@@ -126,19 +126,19 @@ TEST_F(DoctorTest, VariablesThatWorkersWouldInheritAreListed) {
 
 TEST_F(DoctorTest, ProbesReadWhatTheChildSays) {
   python("echo noise; printf 'bakeoff:version.torch\\t2.13.0\\nbakeoff:done\\tyes\\n'");
-  const auto probed = probe_environment(environment_, 10);
+  const auto probed = probe_environment(environment_, folder_, 10);
   ASSERT_TRUE(probed) << probed.error().text();
   EXPECT_EQ(probed->at("version.torch"), "2.13.0");
 }
 
 TEST_F(DoctorTest, AnImportThatFailsHangsOrStopsHalfwayIsReported) {
   python("echo 'Traceback'; echo 'ImportError: libtorch.so: no such file'; exit 1");
-  EXPECT_EQ(probe_environment(environment_, 10).error().message,
+  EXPECT_EQ(probe_environment(environment_, folder_, 10).error().message,
             "importing it failed: exit code 1: ImportError: libtorch.so: no such file");
   python("printf 'bakeoff:version.torch\\t2\\n'");
-  EXPECT_FALSE(probe_environment(environment_, 10));
+  EXPECT_FALSE(probe_environment(environment_, folder_, 10));
   python("exec sleep 60");
-  EXPECT_THAT(probe_environment(environment_, 1).error().message, HasSubstr("timed out after 1 s"));
+  EXPECT_THAT(probe_environment(environment_, folder_, 1).error().message, HasSubstr("timed out after 1 s"));
 }
 
 TEST_F(DoctorTest, AnInterpreterWithoutKerasIsAWarning) {

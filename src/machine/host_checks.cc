@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <map>
+#include <set>
 
 #include "base/kernel_file.h"
+#include "emit/all/frameworks.h"
 #include "machine/host.h"
 #include "sample/cgroup.h"
 #include "sample/machine_limits.h"
@@ -118,7 +120,7 @@ std::vector<Finding> check_host(const fs::path& root, int cpus) {
 }
 
 std::vector<Finding> check_variables(const std::function<const char*(const char*)>& variable) {
-  static const std::pair<const char*, const char*> kWatched[] = {
+  std::vector<emit::Variable> watched = {
       {"LD_PRELOAD", "it loads another library before the system's, perhaps another allocator"},
       {"GLIBC_TUNABLES", "glibc's allocator is tuned"},
       {"MALLOC_ARENA_MAX", "glibc's allocator is tuned"},
@@ -128,18 +130,23 @@ std::vector<Finding> check_variables(const std::function<const char*(const char*
       {"OMP_NUM_THREADS", "it sets the number of threads"},
       {"MKL_NUM_THREADS", "it sets the number of threads"},
       {"KMP_AFFINITY", "threads are pinned"},
-      {"XLA_FLAGS", "it changes how XLA compiles"},
-      {"TF_XLA_FLAGS", "it changes when TensorFlow compiles"},
-      {"TF_ENABLE_ONEDNN_OPTS", "TensorFlow's oneDNN kernels are switched"},
       {"ONEDNN_DEFAULT_FPMATH_MODE", "oneDNN may compute in lower precision"},
       {"NVIDIA_TF32_OVERRIDE", "TF32 is forced on or off"},
-      {"KERAS_BACKEND", "it sets Keras's backend; workers set their own"},
       {"PYTHONPATH", "other Python packages take precedence over an environment's own"},
   };
+  for (const emit::Framework* framework : emit::frameworks()) {
+    watched.insert(watched.end(), framework->watched_variables.begin(), framework->watched_variables.end());
+    for (const emit::Setting& setting : framework->settings) {
+      if (setting.variable.empty()) continue;
+      watched.push_back({setting.variable, fmt::format("it sets {}'s {}; workers set their own",
+                                                       framework->title, setting.name)});
+    }
+  }
   std::vector<Finding> findings;
-  for (const auto& [name, meaning] : kWatched) {
-    const char* value = variable(name);
-    if (!value || !*value) continue;
+  std::set<std::string> seen;
+  for (const auto& [name, meaning] : watched) {
+    const char* value = variable(name.c_str());
+    if (!value || !*value || !seen.insert(name).second) continue;
     findings.push_back({Level::kNote, "variable", fmt::format("{}={}: {}", name, value, meaning),
                         fmt::format("unset {} unless that is meant", name)});
   }

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "base/kernel_file.h"
+#include "emit/all/frameworks.h"
+#include "environments/runner_files.h"
 #include "machine/doctor.h"
 #include "sample/cgroup.h"
 
@@ -109,13 +111,25 @@ void add_mitigations(const fs::path& root, Texts& facts) {
 }
 
 void add_variables(const std::function<const char*(const char*)>& variable, Texts& facts) {
-  for (const char* name :
-       {"LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_",
-        "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "KMP_AFFINITY",
-        "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "ONEDNN_DEFAULT_FPMATH_MODE",
-        "ONEDNN_MAX_CPU_ISA", "NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES"}) {
-    const char* value = variable(name);
-    facts[std::string("variable ") + name] = value != nullptr ? value : "not set";
+  std::vector<std::string> names = {"LD_PRELOAD",
+                                    "GLIBC_TUNABLES",
+                                    "MALLOC_ARENA_MAX",
+                                    "MALLOC_MMAP_THRESHOLD_",
+                                    "MALLOC_TRIM_THRESHOLD_",
+                                    "MALLOC_TOP_PAD_",
+                                    "OMP_NUM_THREADS",
+                                    "MKL_NUM_THREADS",
+                                    "KMP_AFFINITY",
+                                    "ONEDNN_DEFAULT_FPMATH_MODE",
+                                    "ONEDNN_MAX_CPU_ISA",
+                                    "NVIDIA_TF32_OVERRIDE",
+                                    "CUDA_VISIBLE_DEVICES"};
+  for (const emit::Framework* framework : emit::frameworks()) {
+    for (const emit::Variable& watched : framework->watched_variables) names.push_back(watched.name);
+  }
+  for (const std::string& name : names) {
+    const char* value = variable(name.c_str());
+    facts["variable " + name] = value != nullptr ? value : "not set";
   }
   const char* preload = variable("LD_PRELOAD");
   facts["allocator"] = preload != nullptr && *preload != '\0'
@@ -156,7 +170,8 @@ Texts read_framework_facts(const EnvironmentStore& store, const Progress& progre
       continue;
     }
     progress("importing " + environment.name);
-    const auto found = probe_environment(environment, 60);
+    const auto runner = unpack_runner(store.home);
+    const auto found = runner ? probe_environment(environment, *runner, 60) : runner.error();
     if (!found) {
       facts["environment " + environment.name] = found.error().message;
       continue;

@@ -240,7 +240,9 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
 }  // namespace
 
 Texts worker_environment(const recipe::Recipe& recipe) {
-  Texts all = {{"TF_CPP_MIN_LOG_LEVEL", "2"}, {"PYTHONHASHSEED", "0"}};
+  Texts all = {{"PYTHONHASHSEED", "0"}};
+  for (const emit::Framework* framework : emit::frameworks())
+    all.insert(framework->worker_variables.begin(), framework->worker_variables.end());
   if (recipe.training.track == ir::Track::kEqualised) all["NVIDIA_TF32_OVERRIDE"] = "0";
   if (recipe.race.nvtx) all["BAKEOFF_NVTX"] = "libnvToolsExt.so.1";
   return all;
@@ -327,7 +329,11 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .notes = std::move(notes)};
   manifest.controls["bursts"] = std::to_string(recipe.race.bursts);
   manifest.controls["noise_ceiling"] = fmt::format("{:.3f}", recipe.race.noise_ceiling);
-  manifest.worker_environment["TORCHINDUCTOR_CACHE_DIR"] = (directory.path() / "cache" / "inductor").string();
+  for (const emit::Framework* framework : emit::frameworks()) {
+    const emit::CompilerCache& cache = framework->cache;
+    if (!cache.variable.empty())
+      manifest.worker_environment[cache.variable] = (directory.path() / "cache" / cache.folder).string();
+  }
   for (size_t i = 0; i < recipe.contenders.size(); ++i) {
     manifest.contenders.push_back(record_of(recipe.contenders[i], shared));
     manifest.not_started.push_back(written.failures[i].value_or(Failure{}));

@@ -11,7 +11,13 @@
 namespace bakeoff {
 namespace {
 
-constexpr const char* kSetting = "steps_per_call";
+// The setting that says how many steps a call does.
+std::string call_setting(const recipe::Contender& contender) {
+  for (const emit::Setting& setting : emit::find_framework(contender.framework)->settings) {
+    if (setting.steps_per_call) return setting.name;
+  }
+  return "";
+}
 
 Status check_batch(const recipe::Recipe& recipe, int64_t rows) {
   if (rows >= recipe.training.batch) return Done{};
@@ -50,10 +56,11 @@ Status check_rows(const recipe::Recipe& recipe, int64_t rows) {
   for (const recipe::Contender& contender : recipe.contenders) {
     const int64_t batches = least_batches(recipe, contender), batch = recipe.training.batch;
     if (rows / batch >= batches) continue;
+    const std::string setting = call_setting(contender);
     return Error{.message = fmt::format("{}: a call takes {} batches of {} rows, but the data has only {}",
                                         contender.id, batches, batch, rows),
-                 .where = recipe::where(recipe, contender, kSetting),
-                 .remedy = fmt::format("set {} to at most {}, or bring more data", kSetting, rows / batch)};
+                 .where = recipe::where(recipe, contender, setting),
+                 .remedy = fmt::format("set {} to at most {}, or bring more data", setting, rows / batch)};
   }
   return Done{};
 }

@@ -40,7 +40,7 @@ std::string contender_id(const std::string& framework, const std::map<std::strin
   std::vector<std::string> parts;
   for (const emit::Setting& setting : info->settings) {
     const std::string& value = settings.at(setting.name);
-    if (value == setting.fallback && setting.name != "backend") continue;
+    if (value == setting.fallback && !setting.always_named) continue;
     parts.push_back(value == "true" ? setting.name : setting.name + "=" + value);
   }
   for (const emit::Setting& setting : common_settings()) {

@@ -146,11 +146,13 @@ std::string markdown() {
                           key.doc);
     }
   }
+  text += fmt::format(
+      "\n## contenders\n\nA list of tables, `contenders = [{{ framework = \"{}\" }}, ...]` or "
+      "`[[contenders]]`. ",
+      emit::frameworks().front()->name);
   text +=
-      "\n## contenders\n\nA list of tables, `contenders = [{ framework = \"torch\" }, ...]` or "
-      "`[[contenders]]`. A setting may be a list: all combinations are raced. `script = \"mine.py\"` races "
-      "your own file, which is written like the emitted one; if `framework` is not given, it is read from "
-      "the imports.\n";
+      "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races your own file, which is "
+      "written like the emitted one; if `framework` is not given, it is read from the imports.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
     if (framework->scenarios.size() == 1)

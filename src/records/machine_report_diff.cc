@@ -41,9 +41,6 @@ constexpr Known kKnown[] = {
     {"memory overcommit", "whether large allocations are granted"},
     {"GPU driver", "kernels and clocks of the device"},
     {"BLAS", "the matrix product itself"},
-    {"torch: ", "the framework itself"},
-    {"tensorflow: ", "the framework itself"},
-    {"jax: ", "the framework itself"},
     {"environment", "the framework itself"},
     {"number of CPUs", "the number of threads"},
     {"limit: ", "measured: the machine is faster or slower"},
@@ -53,7 +50,8 @@ std::string why(const std::string& topic) {
   for (const Known& known : kKnown) {
     if (topic.starts_with(known.topic)) return known.why;
   }
-  return "";
+  // "<environment>: <fact>"
+  return topic.find(": ") == std::string::npos ? "" : "the framework itself";
 }
 
 std::set<std::string> words_of(const std::string& text) {

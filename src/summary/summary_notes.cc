@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "emit/all/frameworks.h"
 #include "evidence/evidence.h"
 #include "records/controls.h"
 #include "worker/grants.h"
@@ -63,20 +65,22 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
       confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
-// Keras's `fit` alone does something between epochs: an iterator made anew, metrics read and reset. Some ten
-// milliseconds, which short epochs make a large part of every step.
+// Some frameworks do work between epochs; if epochs are short, that is a large part of every step.
 void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& notes) {
   constexpr int64_t kLongEpoch = 100;  // steps
   const int64_t steps = s.manifest.data_rows / std::max<int64_t>(1, batch);
   if (s.predicts || steps < 1 || steps >= kLongEpoch) return;
-  const bool keras = std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& row) {
-    return row.contender.framework == "keras" || row.contender.framework == "keras2";
-  });
-  if (!keras) return;
+  std::set<std::string> loops;
+  for (const Row& row : s.ranked) {
+    if (const emit::Framework* framework = emit::find_framework(row.contender.framework))
+      loops.insert(framework->between_epochs);
+  }
+  loops.erase("");
+  if (loops.empty()) return;
   notes.push_back(fmt::format(
-      "An epoch of this data is {} step{}: the work of Keras's fit between epochs is part of every "
-      "step, a larger part than with longer epochs.",
-      steps, steps == 1 ? "" : "s"));
+      "An epoch of this data is {} step{}: the work of {} between epochs is part of every step, a "
+      "larger part than with longer epochs.",
+      steps, steps == 1 ? "" : "s", fmt::join(loops, " or ")));
 }
 
 // What stands apart from float32, how far, and whether the machine computes in it at all.

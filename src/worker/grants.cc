@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/kernel_file.h"
+#include "emit/all/frameworks.h"
 #include "proc/run.h"
 #include "sample/machine_limits.h"
 
@@ -111,9 +112,12 @@ Result<fs::path> allocator_library(const std::string& allocator, const fs::path&
 Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec) {
   const std::string n = std::to_string(controls.threads);
   spec.threads = controls.threads;
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                           "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"}) {
+  for (const char* name :
+       {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"}) {
     spec.environment[name] = n;
+  }
+  for (const emit::Framework* framework : emit::frameworks()) {
+    for (const std::string& name : framework->thread_variables) spec.environment[name] = n;
   }
   TRY(spec.cpus, cpus_of(controls, machine.cpus));
   if (controls.allocator == "tuned") {
@@ -130,7 +134,9 @@ Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec)
   spec.device = controls.device;
   if (controls.device == "cpu") {
     spec.environment["CUDA_VISIBLE_DEVICES"] = "";
-    spec.environment["JAX_PLATFORMS"] = "cpu";
+    for (const emit::Framework* framework : emit::frameworks()) {
+      for (const auto& [name, value] : framework->cpu_variables) spec.environment[name] = value;
+    }
   }
   return Done{};
 }
