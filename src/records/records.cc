@@ -156,8 +156,8 @@ Result<std::optional<std::string>> RunDirectory::script(const std::string& name)
   return std::optional(std::move(text));
 }
 
-// Drops a torn last line first, so that the next record starts a line of its own. Of a whole file only the
-// last byte is read.
+// Drops a torn last line first, so that the next record starts a line of its own. Of a file that is not torn
+// only the last byte is read.
 Status RunDirectory::append_to(const char* file, const std::string& line) const {
   const fs::path path = path_ / file;
   if (is_torn(path)) {

@@ -21,8 +21,10 @@ double better(double a, double b) { return std::max(a, b); }
 class Grid {
  public:
   explicit Grid(const std::vector<std::string>& titles) {
-    for (const std::string& title : titles)
-      columns_.push_back({{.title = title, .left = columns_.empty(), .name = columns_.empty()}, {}});
+    for (const std::string& title : titles) {
+      const bool first = columns_.empty();
+      columns_.push_back({{.title = title, .left = first, .name = first}, {}});
+    }
   }
   void row(const std::vector<std::string>& cells) {
     for (size_t i = 0; i < columns_.size(); ++i) columns_[i].cells.push_back({cells[i]});
