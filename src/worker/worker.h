@@ -33,8 +33,8 @@ struct WorkerSpec {
   bool randomise_addresses = true;
   Texts environment = {};       // variables, added to our own
   std::string device = "auto";  // auto | cpu | cuda: import() fails if the framework uses another device
-  int64_t memory_limit_bytes =
-      0;  // for it and its descendants: allocation fails, or it is killed; 0: no limit
+  // Memory of it and its descendants: beyond it allocation fails, or they are killed. 0: no limit.
+  int64_t memory_limit_bytes = 0;
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // file of the step marks; empty: no marks
   double stage_seconds = 300;            // time limit of each stage

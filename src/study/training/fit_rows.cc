@@ -51,7 +51,7 @@ class Sum {
     rounds_.insert(rounds_.end(), trial.rounds.begin(), trial.rounds.end());
   }
 
-  FitRow row(const Entrant& entrant, bool classes) const {
+  FitRow row(const RankedContender& entrant, bool classes) const {
     FitRow row{.contender = entrant.contender, .group = entrant.group};
     std::vector<std::string> notes;
     if (!failure_.empty()) notes.push_back(failure_);
@@ -135,13 +135,14 @@ void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
 
 }  // namespace
 
-std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<Entrant>& entrants,
-                             const recipe::Fit& asked, const FitScale& scale) {
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
+                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const FitScale& scale) {
   std::vector<FitRow> rows;
   const bool classes = std::any_of(trials.begin(), trials.end(), [](const FitTrial& t) {
     return (t.on_held && t.on_held->accuracy > 0) || (t.on_trained && t.on_trained->accuracy > 0);
   });
-  for (const Entrant& entrant : entrants) {
+  for (const RankedContender& entrant : entrants) {
     Sum sum(asked, scale);
     bool any = false;
     for (const FitTrial& trial : trials) {

@@ -61,7 +61,8 @@ struct FitScale {
 inline constexpr double kLossTolerance = 0.10, kLossToleranceAsIs = 0.25, kLossFloor = 0.01;
 
 // Entrants without any record are left out.
-std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<Entrant>& entrants,
-                             const recipe::Fit& asked, const FitScale& scale);
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
+                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const FitScale& scale);
 
 }  // namespace bakeoff

@@ -31,8 +31,8 @@ FitTrial trained(const std::string& id, double step_s, double loss, double first
 const recipe::Fit kAsked = {.epochs = 2};
 const FitScale kScale = {.rows = 105, .batch = 10, .untrained_loss = 2};
 
-std::vector<Entrant> entrants(const std::vector<std::string>& ids) {
-  std::vector<Entrant> all;
+std::vector<RankedContender> entrants(const std::vector<std::string>& ids) {
+  std::vector<RankedContender> all;
   for (const std::string& id : ids) all.push_back({id, "float32", 100});
   return all;
 }
@@ -140,7 +140,7 @@ TEST(EqualWork, EndsWithAboutTheSameLoss) {
 }
 
 TEST(EqualWork, IsOfOnePrecision) {
-  std::vector<Entrant> all = entrants({"a", "b"});
+  std::vector<RankedContender> all = entrants({"a", "b"});
   all[1].group = "bfloat16";
   for (const FitRow& row : fit_rows({trained("a", 1, 0.5), trained("b", 1, 0.9)}, all, kAsked, kScale))
     EXPECT_FALSE(row.outlier);
