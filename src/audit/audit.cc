@@ -231,7 +231,7 @@ class Judge {
   }
 
   // Timed step `k`.
-  Status against_prediction(int64_t k, const ToldOutput& told) {
+  Status against_prediction(int64_t k, const ReportedOutput& told) {
     referee::Weights weights = ground_.initial;
     const int64_t nudges = shown_.nudge_every > 0 ? 1 + k / shown_.nudge_every : 1;
     for (int64_t n = 0; n < nudges; ++n) add(shown_.nudge, weights);

@@ -133,7 +133,7 @@ TEST_F(AuditTest, OtherWorkIsToldWithItsNumbers) {
     EXPECT_THAT(differs(burst(3, {.updates = [](int64_t k) { return k < 2; }})), HasSubstr("the sum of"))
         << "the last update left out";
     EXPECT_THAT(differs(burst(3, {.updates = [](int64_t k) { return k < 2; }, .late = true})),
-                HasSubstr("was not what it told when its burst ended"));
+                HasSubstr("is not what it reported when its burst ended"));
     EXPECT_NE(differs(burst(3, {.rounds = 0.5})), "") << "rough gradients";
     EXPECT_EQ(differs(burst(3, {.rounds = 0.1}), "bfloat16"), "") << "of which more is allowed";
     EXPECT_NE(differs(burst(3, {.updates = [](int64_t) { return false; }}), "bfloat16"), "");

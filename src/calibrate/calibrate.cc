@@ -19,7 +19,7 @@ constexpr double kCooldown = 0.05;
 constexpr double kAllocatorsUntil = 0.45, kOthersUntil = 0.88;
 constexpr double kQuickAllocatorsUntil = 0.6, kQuickOthersUntil = 1;
 
-struct Group {
+struct ControlTrials {
   Measured entry = {};
   std::vector<Trial> trials = {};
   bool broken = false;  // its workers failed
@@ -101,7 +101,7 @@ class Calibration {
   }
 
   Status block(size_t g) {
-    Group& group = groups_[g];
+    ControlTrials& group = groups_[g];
     const stats::Spread so_far = group.entry.spread();
     Happening now{.stage = "calibrate",
                   .detail = so_far.n == 0 ? group.entry.name
@@ -205,7 +205,7 @@ class Calibration {
     const ProcessCost cost = process_cost(groups_[kept].trials);
     p.start_s = cost.start_s;
     p.burst_s = cost.burst_s;
-    for (Group& group : groups_) p.entries.push_back(std::move(group.entry));
+    for (ControlTrials& group : groups_) p.entries.push_back(std::move(group.entry));
     return p;
   }
 
@@ -224,7 +224,7 @@ class Calibration {
   const Watch& watch_;
   int64_t begin_;
   tensor::Rng random_;
-  std::vector<Group> groups_;
+  std::vector<ControlTrials> groups_;
   double tried_ = 0;
   int blocks_ = 0;
 };

@@ -48,15 +48,15 @@ std::optional<Broken> check_rate(double samples_per_s, double s, double samples,
 std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended) {
   const double within = contended ? 0.1 : 0.03, slack_s = contended ? 0.1 : 0.005;
   const auto apart = [](const Burst& burst) {
-    return std::abs(seconds(burst.went_by_ns) - seconds(burst.ns)) / seconds(burst.ns);
+    return std::abs(seconds(burst.elapsed_ns) - seconds(burst.ns)) / seconds(burst.ns);
   };
   const Burst* nearest = nullptr;
   for (const Burst& burst : bursts) {
-    if (burst.went_by_ns <= 0 || burst.ns <= 0) continue;
+    if (burst.elapsed_ns <= 0 || burst.ns <= 0) continue;
     if (nearest == nullptr || apart(burst) < apart(*nearest)) nearest = &burst;
   }
   if (nearest == nullptr) return std::nullopt;
-  const double claimed = seconds(nearest->ns), ours = seconds(nearest->went_by_ns);
+  const double claimed = seconds(nearest->ns), ours = seconds(nearest->elapsed_ns);
   if (std::abs(ours - claimed) <= slack_s) return std::nullopt;
   const double samples = static_cast<double>(nearest->steps) * static_cast<double>(batch);
   return check_rate(samples / claimed, ours, samples, within);

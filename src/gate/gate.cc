@@ -47,16 +47,16 @@ Tensor difference(const Tensor& a, const Tensor& b) {
   return d;
 }
 
-// Collects the comparisons of one group; keeps the worst and remembers the first that diverges anywhere.
-class Group {
+// Collects the comparisons of one check; keeps the worst and remembers the first that diverges anywhere.
+class Comparisons {
  public:
-  Group(Parity& parity, std::string what, double tolerance)
+  Comparisons(Parity& parity, std::string what, double tolerance)
       : parity_(parity), check_{.what = std::move(what), .tolerance = tolerance, .passed = true} {}
-  ~Group() {
+  ~Comparisons() {
     if (!check_.tensor.empty()) parity_.checks.push_back(check_);
   }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Comparisons(const Comparisons&) = delete;
+  Comparisons& operator=(const Comparisons&) = delete;
 
   void compare(const std::string& tensor, double error) { compare(tensor, error, check_.tolerance); }
   // With a tolerance of its own; the worst is the one that uses most of it.
@@ -177,19 +177,21 @@ Answer read_answer(const ir::Workload& workload, const Dump& dump) {
   return answer;
 }
 
-void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer,
+                       Comparisons& comparisons) {
   double largest = 0;
   for (const Tensor& g : reference.at.gradients) largest = std::max(largest, tensor::norm(g));
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at.gradients[id];
     const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
-    group.compare("grad/" + job.workload.parameters[id].name,
-                  distance(answer.gradients[id], expected) / scale);
+    comparisons.compare("grad/" + job.workload.parameters[id].name,
+                        distance(answer.gradients[id], expected) / scale);
   }
 }
 
-void compare_updates(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+void compare_updates(const GateJob& job, const Reference& reference, const Answer& answer,
+                     Comparisons& comparisons) {
   double largest = 0;
   for (size_t id = 0; id < reference.updated.size(); ++id) {
     largest = std::max(largest, tensor::norm(difference(reference.updated[id], reference.weights[id])));
@@ -199,19 +201,19 @@ void compare_updates(const GateJob& job, const Reference& reference, const Answe
     const double step = tensor::norm(difference(reference.updated[id], reference.weights[id]));
     // A step is the difference of two parameters: it is known to the parameters' own rounding.
     const double scale = std::max({step, 1e-6 * largest, 1e-7 * tensor::norm(reference.weights[id]), kLeast});
-    group.compare("update/" + job.workload.parameters[id].name,
-                  distance(answer.updated[id], reference.updated[id]) / scale);
+    comparisons.compare("update/" + job.workload.parameters[id].name,
+                        distance(answer.updated[id], reference.updated[id]) / scale);
   }
 }
 
 void compare_buffers(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased,
-                     Group& group) {
+                     Comparisons& comparisons) {
   const auto& expected = unbiased ? reference.at.running.unbiased : reference.at.running.biased;
   for (size_t id = 0; id < answer.buffers.size(); ++id) {
     if (ir::trainable(job.workload.parameters[id])) continue;
     const double scale = std::max(tensor::norm(expected[id]), 1e-6);
-    group.compare("buffer/" + job.workload.parameters[id].name,
-                  distance(answer.buffers[id], expected[id]) / scale);
+    comparisons.compare("buffer/" + job.workload.parameters[id].name,
+                        distance(answer.buffers[id], expected[id]) / scale);
   }
 }
 
@@ -234,8 +236,8 @@ std::string shape_words(const std::string& what, const Tensor& seen, const Tenso
 
 void compare_prediction(const Reference& reference, const Answer& answer, Parity& parity,
                         const Tolerances& t) {
-  Group group(parity, "float64 prediction", t.output64);
-  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+  Comparisons comparisons(parity, "float64 prediction", t.output64);
+  comparisons.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
 }
 
 // False where prediction, loss or gradients differ.
@@ -245,22 +247,22 @@ bool compare_one_step(const GateJob& job, const Reference& reference, const Gate
   compare_prediction(reference, answer, parity, t);
   model = parity.checks.back().passed;
   {
-    Group group(parity, "float64 loss", t.loss64);
-    group.compare("loss", relative(answer.loss, reference.at.loss));
-    model = model && group.passed();
+    Comparisons comparisons(parity, "float64 loss", t.loss64);
+    comparisons.compare("loss", relative(answer.loss, reference.at.loss));
+    model = model && comparisons.passed();
   }
   {
-    Group group(parity, "float64 gradients", t.gradient64);
-    compare_gradients(job, reference, answer, group);
-    model = model && group.passed();
+    Comparisons comparisons(parity, "float64 gradients", t.gradient64);
+    compare_gradients(job, reference, answer, comparisons);
+    model = model && comparisons.passed();
   }
   {
-    Group group(parity, "optimizer update", t.update64);
-    compare_updates(job, reference, answer, group);
+    Comparisons comparisons(parity, "optimizer update", t.update64);
+    compare_updates(job, reference, answer, comparisons);
   }
   {
-    Group group(parity, "running statistics", t.buffer64);
-    compare_buffers(job, reference, answer, contender.unbiased_running_var, group);
+    Comparisons comparisons(parity, "running statistics", t.buffer64);
+    compare_buffers(job, reference, answer, contender.unbiased_running_var, comparisons);
   }
   return model;
 }
@@ -297,7 +299,8 @@ struct Moves {
 };
 
 // Each parameter by itself.
-void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves, double limit,
+                       Comparisons& comparisons) {
   double moved = 0, count = 0;
   for (size_t id = 0; id < moves.expected.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
@@ -312,14 +315,15 @@ void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves,
     // The error of a parameter that should hardly move is divided by the mean move of all parameters.
     const double scale = std::max({sum_apart(expected, moves.from[id]),
                                    1e-4 * mean * static_cast<double>(expected.data.size()), kLeast});
-    group.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
-                  limit + kNoiseFactor * moves.noise[id] / scale);
+    comparisons.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
+                        limit + kNoiseFactor * moves.noise[id] / scale);
   }
 }
 
 // All parameters together: if a ReLU or a maximum lies on an edge, float32 rounding moves single parameters
 // far away, in honest frameworks too.
-void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit,
+                       Comparisons& comparisons) {
   double moved = 0, apart = 0, noise = 0;
   for (size_t id = 0; id < moves.expected.size(); ++id) {
     const ir::Parameter& p = job.workload.parameters[id];
@@ -329,7 +333,7 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
     noise += moves.noise[id];
   }
   moved = std::max(moved, kLeast);
-  group.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
+  comparisons.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
 }
 
 // The worker's current parameters, under canonical names.
@@ -373,8 +377,8 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
     return;
   }
   const Tensor prediction = Dump{std::move(*file)}.get("output");
-  Group group(parity, "float32 prediction", tolerances.output32);
-  group.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
+  Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
+  comparisons.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
   std::error_code ignored;
   fs::remove(out, ignored);
 }
@@ -416,14 +420,15 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     answer.losses64 = losses->losses;
     for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
     {
-      Group group(parity, "float64 training steps", tolerances.losses64);
+      Comparisons comparisons(parity, "float64 training steps", tolerances.losses64);
       for (size_t k = 0; k < losses->losses.size(); ++k) {
-        group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+        comparisons.compare(fmt::format("loss of step {}", k),
+                            relative(losses->losses[k], reference.losses64[k]));
       }
     }
-    Group group(parity, "float64 parameters", tolerances.moved64);
+    Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
     const Moves moves{reference.weights, reference.after64, reference.noise64};
-    compare_each_move(job, *state, moves, tolerances.moved64, group);
+    compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
   }
   if (parity.diverges_at.empty()) return;
   if (parity.diverges_at == "prediction") {
@@ -467,14 +472,14 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
   if (!dump) return;
   const Answer answer = read_answer(job.workload, *dump);
   {
-    Group group(parity, "float32 prediction", t.output32);
-    group.compare("float32 prediction",
-                  tensor::relative_distance(answer.prediction, reference.at32.prediction),
-                  std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
+    Comparisons comparisons(parity, "float32 prediction", t.output32);
+    comparisons.compare("float32 prediction",
+                        tensor::relative_distance(answer.prediction, reference.at32.prediction),
+                        std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
   }
   double largest = 0;
   for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
-  Group group(parity, kGradients32, t.gradient32);
+  Comparisons comparisons(parity, kGradients32, t.gradient32);
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at32.gradients[id];
@@ -483,9 +488,9 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
     // sum of terms as large as others' that cancel.
     const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
     const double rounding = reference.rounding.gradients[id] * norm / scale;
-    group.compare("float32 grad/" + job.workload.parameters[id].name,
-                  distance(answer.gradients[id], expected) / scale,
-                  std::max(t.gradient32, t.rounding_factor * rounding));
+    comparisons.compare("float32 grad/" + job.workload.parameters[id].name,
+                        distance(answer.gradients[id], expected) / scale,
+                        std::max(t.gradient32, t.rounding_factor * rounding));
   }
 }
 
@@ -497,18 +502,18 @@ void prove_steps32(Worker& worker, const GateJob& job, const Reference& referenc
   parity.first_step_cold_ns = losses->first_ns;
   const auto state = state_of(worker, job, contender);
   {
-    Group group(parity, "float32 losses", t.losses32_first);
+    Comparisons comparisons(parity, "float32 losses", t.losses32_first);
     for (size_t k = 0; k < losses->losses.size(); ++k) {
-      group.compare(fmt::format("float32 loss of step {}", k),
-                    relative(losses->losses[k], reference.losses32[k]),
-                    t.losses32_first + static_cast<double>(k) * t.losses32_growth);
+      comparisons.compare(fmt::format("float32 loss of step {}", k),
+                          relative(losses->losses[k], reference.losses32[k]),
+                          t.losses32_first + static_cast<double>(k) * t.losses32_growth);
     }
   }
   if (state) {
-    Group group(parity, "float32 parameters", t.moved32);
+    Comparisons comparisons(parity, "float32 parameters", t.moved32);
     const Moves moves{reference.initial, reference.after32, reference.noise32};
-    compare_all_moves(job, *state, moves, t.moved32, group);
-    compare_each_move(job, *state, moves, t.moved32_each, group);
+    compare_all_moves(job, *state, moves, t.moved32, comparisons);
+    compare_each_move(job, *state, moves, t.moved32_each, comparisons);
   }
   if (!is_variant(contender)) prove_batches(worker, job, reference, parity);
   if (worker.ok()) prove_precision(worker, job, reference, contender, parity, t);

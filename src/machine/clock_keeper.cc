@@ -41,7 +41,7 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
 }
 
 // The process that keeps the clocks locked. It ignores Ctrl-C: its owner handles that and closes the pipe.
-[[noreturn]] void keep(unsigned mhz, const std::filesystem::path& library, int answer, int leash) {
+[[noreturn]] void keep(unsigned mhz, const std::filesystem::path& library, int answer, int pipe) {
   ::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null >= 0) {
@@ -54,7 +54,7 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
     (void)!::write(answer, words.data(), words.size());
     ::close(answer);
     char byte = 0;
-    while (!locked.empty() && ::read(leash, &byte, 1) < 0 && errno == EINTR) {
+    while (!locked.empty() && ::read(pipe, &byte, 1) < 0 && errno == EINTR) {
     }
     for (const unsigned index : locked) (void)nvml->reset_clock(index).has_value();
   }
@@ -79,24 +79,24 @@ std::string read_all(int fd) {
 
 ClockKeeper::ClockKeeper(int64_t mhz, const std::filesystem::path& library) {
   Result<proc::Pipe> answer = proc::make_pipe();
-  Result<proc::Pipe> leash = proc::make_pipe();
-  process_ = answer && leash ? ::fork() : -1;
+  Result<proc::Pipe> pipe = proc::make_pipe();
+  process_ = answer && pipe ? ::fork() : -1;
   if (process_ == 0) {
-    leash->write.reset();
+    pipe->write.reset();
     answer->read.reset();
-    keep(static_cast<unsigned>(mhz), library, answer->write.get(), leash->read.get());
+    keep(static_cast<unsigned>(mhz), library, answer->write.get(), pipe->read.get());
   }
   if (process_ < 0) {
-    words_ = "not locked: " + proc::system_error("no process for it", errno).message;
+    status_ = "not locked: " + proc::system_error("no process for it", errno).message;
     return;
   }
   answer->write.reset();
-  leash_ = std::move(leash->write);
-  words_ = read_all(answer->read.get());
+  pipe_ = std::move(pipe->write);
+  status_ = read_all(answer->read.get());
 }
 
 ClockKeeper::~ClockKeeper() {
-  leash_.reset();
+  pipe_.reset();
   for (int waited = 0; process_ > 0 && waited < kPatienceMs; waited += 5) {
     const pid_t ended = ::waitpid(process_, nullptr, WNOHANG);
     if (ended == process_ || (ended < 0 && errno != EINTR)) return;

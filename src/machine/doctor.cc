@@ -149,21 +149,22 @@ bool has_problem(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const Finding& f) { return f.level == Level::kProblem; });
 }
 
-std::vector<Finding> doctor(const Workshop& shop, const DoctorOptions& options, const Progress& progress) {
+std::vector<Finding> doctor(const EnvironmentStore& store, const DoctorOptions& options,
+                            const Progress& progress) {
   std::vector<Finding> findings = {check_python()};
   std::vector<Finding> compilers;
-  for (const Environment& environment : list_environments(shop)) {
+  for (const Environment& environment : list_environments(store)) {
     if (options.import && environment.ok())
       progress("importing what environment '" + environment.name + "' holds");
     Texts probed;
-    findings.push_back(check_environment(environment, shop.home, options, probed));
+    findings.push_back(check_environment(environment, store.home, options, probed));
     const emit::Framework* framework = emit::find_framework(environment.name);
     if (framework != nullptr && !framework->calls_compiler.empty())
       compilers.push_back(check_compiler(framework->calls_compiler, probed));
   }
   findings.insert(findings.end(), compilers.begin(), compilers.end());
-  findings.push_back(check_data(shop.home));
-  findings.push_back(check_disk(shop.home));
+  findings.push_back(check_data(store.home));
+  findings.push_back(check_disk(store.home));
   for (Finding& finding : check_host(options.root, static_cast<int>(sample::allowed_cpus().size()))) {
     findings.push_back(std::move(finding));
   }

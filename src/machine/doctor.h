@@ -3,7 +3,7 @@
 // `bakeoff doctor`: everything that a race needs and everything that could distort it, each finding with a
 // remedy.
 //
-//   for (const Finding& f : doctor(shop, {}, progress)) ...     // takes seconds: imports every framework
+//   for (const Finding& f : doctor(store, {}, progress)) ...     // takes seconds: imports every framework
 
 #include <cstdint>
 #include <filesystem>
@@ -23,7 +23,8 @@ struct DoctorOptions {
 
 // Findings in this order: Python, environments and their imports, compilers that frameworks call, data, disk,
 // then check_host and check_variables.
-std::vector<Finding> doctor(const Workshop& shop, const DoctorOptions& options, const Progress& progress);
+std::vector<Finding> doctor(const EnvironmentStore& store, const DoctorOptions& options,
+                            const Progress& progress);
 
 // Whether some finding is a problem: something will not work.
 bool has_problem(const std::vector<Finding>& findings);

@@ -169,18 +169,18 @@ TEST(ReadFacts, WaitForNoPipe) {
 
 TEST(FindGemms, InTheSystemAndInEnvironmentsOnceEach) {
   const TestFolder root;
-  const Workshop shop{.home = root / "home"};
+  const EnvironmentStore store{.home = root / "home"};
   ASSERT_TRUE(write_file(root / "usr" / "lib64/libopenblas.so.0", "x"));
   ASSERT_TRUE(write_file(root / "usr" / "lib64/libdnnl.so.3", "x"));
   for (const char* name : {"torch", "jax"}) {
-    ASSERT_TRUE(write_file(environment_folder(shop, name) / "lib/python3.11/site-packages/numpy.libs/"
-                                                            "libscipy_openblas64_-1.so",
+    ASSERT_TRUE(write_file(environment_folder(store, name) / "lib/python3.11/site-packages/numpy.libs/"
+                                                             "libscipy_openblas64_-1.so",
                            "x"));
   }
   ASSERT_TRUE(write_file(
-      environment_folder(shop, "torch") / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "x"));
+      environment_folder(store, "torch") / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "x"));
   std::vector<std::string> names;
-  for (const auto& library : find_gemms(root.path(), shop)) names.push_back(library.name);
+  for (const auto& library : find_gemms(root.path(), store)) names.push_back(library.name);
   EXPECT_THAT(names, ::testing::ElementsAre("oneDNN", "OpenBLAS", "OpenBLAS of numpy", "MKL of torch"));
 }
 

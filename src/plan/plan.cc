@@ -35,9 +35,9 @@ constexpr const char* kData = "data.safetensors";
 constexpr const char* kWeights = "weights.safetensors";
 
 // Removes what a failed attempt has put into a folder. A folder that was not empty before is left alone.
-class Before {
+class FolderRollback {
  public:
-  explicit Before(const fs::path& folder) : top_(fs::absolute(folder)) {
+  explicit FolderRollback(const fs::path& folder) : top_(fs::absolute(folder)) {
     std::error_code code;
     while (!fs::exists(top_.parent_path(), code) && top_.has_relative_path()) top_ = top_.parent_path();
     absent_ = !fs::exists(top_, code);
@@ -249,7 +249,7 @@ Texts worker_environment(const recipe::Recipe& recipe) {
 }
 
 Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
-  const Before before(folder);
+  const FolderRollback before(folder);
   const auto written = write_all(recipe, folder, progress, /*twins=*/false);
   if (!written) {
     before.restore();
@@ -353,7 +353,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
 
 Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
                        const Progress& progress, const Texts& calibration) {
-  const Before before(folder);
+  const FolderRollback before(folder);
   auto plan = plan_in(recipe, folder, interpreters, progress, calibration);
   if (!plan) before.restore();
   return plan;

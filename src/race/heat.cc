@@ -21,7 +21,7 @@
 #include "race/race.h"
 #include "race/sensing.h"
 #include "race/usage_marks.h"
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 #include "stats/racing.h"
 #include "tensor/rng.h"
 
@@ -55,8 +55,8 @@ class Heat {
     std::iota(order_.begin(), order_.end(), size_t{0});
     now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
     now_.done = 0;
-    host_ = plan.host ? plan.host
-                      : sample::machine_eye(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
+    host_ =
+        plan.host ? plan.host : sample::host_probe(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
     for (size_t i = 0; i < lanes.size(); ++i) {
       members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
       members_[i].trial.heat = number;
@@ -356,7 +356,7 @@ class Heat {
   std::vector<Member> members_;
   std::vector<size_t> order_;
   int64_t stretches_ = 0;  // judged so far
-  sample::HostEye host_;
+  sample::HostProbe host_;
   int64_t begin_ = monotonic_clock().now_ns();
 };
 

@@ -88,7 +88,7 @@ bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   if (!lead) return false;
   member.step_s = std::min(member.step_s, lead->burst.ms_per_step() / 1e3);
   shown.lead = burst.lead_steps = lead->burst.steps;
-  burst.lead_ns = lead->burst.went_by_ns;
+  burst.lead_ns = lead->burst.elapsed_ns;
   return true;
 }
 

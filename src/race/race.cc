@@ -120,12 +120,12 @@ Status measure_peak_of_run(const Plan& plan) {
 }
 
 // The race of one group of contenders (evidence/groups.h), between two heats.
-class Course {
+class GroupRace {
  public:
   // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `later_s`:
   // time of the groups after it.
-  Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-         double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
+  GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
+            double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
       : plan_(plan),
         audit_(audit),
         parities_(parities),
@@ -321,10 +321,10 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    Course course(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
-    CHECK_OK(course.run(watch));
+    GroupRace group_race(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
+    CHECK_OK(group_race.run(watch));
     if (proc::interrupted()) break;
-    for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));
+    for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
     left_s = std::max(0.0, left_s - seconds_since(begin));
     left -= group.members.size();
   }

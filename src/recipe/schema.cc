@@ -130,7 +130,7 @@ std::vector<Key> keys_of_the_cost() {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
       joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_budget(),
-              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_beside_the_race()});
+              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
   return all;
 }
 

@@ -98,7 +98,7 @@ std::vector<Key> keys_of_whole_trainings() {
 
 }  // namespace
 
-std::vector<Key> keys_beside_the_race() {
+std::vector<Key> keys_of_studies() {
   return joined({keys_of_latencies(), keys_of_the_search(), keys_of_the_largest_batch(), keys_of_the_target(),
                  keys_of_whole_trainings()});
 }

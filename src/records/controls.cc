@@ -44,7 +44,7 @@ Controls controls_from(const Texts& texts, const Controls& otherwise) {
 std::string describe(const Controls& c) {
   std::vector<std::string> parts;
   if (c.allocator == "tuned")
-    parts.emplace_back("glibc's malloc keeps freed pages");
+    parts.emplace_back("glibc malloc keeps freed pages");
   else if (c.allocator != "default")
     parts.push_back(c.allocator);
   if (c.pin != "auto") parts.push_back(c.pin == "none" ? "not pinned" : "pinned to CPU " + c.pin);

@@ -15,7 +15,7 @@ namespace bakeoff {
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait, lead_steps,
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, elapsed_ns, losses, used, wait, lead_steps,
                lead_ns)
 BAKEOFF_RECORD(Audit, burst, steps, loss_error, loss_limit, moved_error, moved_limit, differs)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun, stretch)
@@ -156,8 +156,8 @@ Result<std::optional<std::string>> RunDirectory::script(const std::string& name)
   return std::optional(std::move(text));
 }
 
-// Drops a torn last line first, so that the next record starts a line of its own. Of a whole file only the last
-// byte is read.
+// Drops a torn last line first, so that the next record starts a line of its own. Of a file that is not torn
+// only the last byte is read.
 Status RunDirectory::append_to(const char* file, const std::string& line) const {
   const fs::path path = path_ / file;
   if (is_torn(path)) {

@@ -157,7 +157,7 @@ void measure_level(const MeasureOptions& options, const Spot& spot, Limits& limi
     limits.absent.push_back({spot.name + " bandwidth", spot.why_not});
     return;
   }
-  tell(options, "memory bandwidth: " + spot.name);
+  report_progress(options, "memory bandwidth: " + spot.name);
   Level level{.name = spot.name, .capacity = spot.capacity, .caches = spot.caches};
   level.touched = {static_cast<double>(spot.one), static_cast<double>(spot.all)};
   const bool memory = spot.capacity == 0;

@@ -1,7 +1,7 @@
 #pragma once
 
-// A study's records while it runs: those that stand on disk from an earlier run, and new ones, written at once.
-// They tell what is left to do.
+// A study's records while it runs: those that an earlier run left on disk, and new ones, which are written at
+// once. They tell what is left to do.
 //
 //   TRY(auto done, Ledger<FitTrial>::open(plan.directory));
 //   if (!done.settled("torch", [](const FitTrial& t) { return t.seed == 2; })) ...

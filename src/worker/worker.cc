@@ -18,7 +18,7 @@
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
 #include "worker/outstanding.h"
-#include "worker/worker_words.h"
+#include "worker/worker_messages.h"
 
 namespace bakeoff {
 namespace {
@@ -343,7 +343,7 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const Nu
   if (ran && stage == "run") ran->burst.losses = std::exchange(impl_->losses, {});
   if (ran)
     ran->burst.late_ns =
-        std::max<int64_t>(0, ran->burst.went_by_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
+        std::max<int64_t>(0, ran->burst.elapsed_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
   return ran;
 }
 
@@ -356,14 +356,14 @@ namespace {
 // Time that reporting one output may take: it is reported after the work and does not count as work.
 constexpr int64_t kTelling = 50'000;  // ns
 
-std::vector<ToldOutput> told_outputs(const Json& answer) {
-  std::vector<ToldOutput> told;
+std::vector<ReportedOutput> told_outputs(const Json& answer) {
+  std::vector<ReportedOutput> told;
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) return told;
   for (const Json& one : *outputs) {
     const bool whole = one.is_array() && one.size() == 3 && one[0].is_number_integer();
-    told.push_back(whole ? ToldOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
-                         : ToldOutput{-1, 0, 0});
+    told.push_back(whole ? ReportedOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
+                         : ReportedOutput{-1, 0, 0});
   }
   return told;
 }
@@ -377,22 +377,22 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage, const 
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, std::move(request));
-  int64_t went_by = monotonic_clock().now_ns() - asked;
+  int64_t elapsed = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
   ran.outputs = told_outputs(*answer);
   if (!ran.outputs.empty()) {
     const int64_t telling = kTelling * static_cast<int64_t>(ran.outputs.size());
-    went_by = std::max(went_by - telling, std::min(went_by, integer(*answer, "ns")));
+    elapsed = std::max(elapsed - telling, std::min(elapsed, integer(*answer, "ns")));
   }
-  ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .went_by_ns = went_by};
+  ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .elapsed_ns = elapsed};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
     const auto claim = [&](const char* key) { return answer->contains(key) ? plain((*answer)[key]) : "no"; };
     failure_ =
         Failure{stage, fmt::format("impossible burst: {} steps in {} ns", claim("steps"), claim("ns")), {}};
     return std::nullopt;
   }
-  if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;
+  if (ran.burst.ns > elapsed + kJump) ran.jump_ns = ran.burst.ns - elapsed;
   if (const auto losses = answer->find("losses"); losses != answer->end() && losses->is_array()) {
     for (const Json& loss : *losses) ran.losses.push_back(number(loss));
   }
@@ -432,7 +432,7 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
                            {"out", out.string()}});
   impl_->spec.stage_seconds = patience;
   if (!answer) return std::nullopt;
-  Served served{.ns = integer(*answer, "ns"), .went_by_ns = monotonic_clock().now_ns() - asked};
+  Served served{.ns = integer(*answer, "ns"), .elapsed_ns = monotonic_clock().now_ns() - asked};
   const int64_t count = integer(*answer, "requests");
   const auto bytes = read_file(out);
   if (!bytes || count < 1 || count > requests ||

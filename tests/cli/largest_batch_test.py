@@ -70,7 +70,7 @@ class LargestBatch(unittest.TestCase):
         self.assertIn("Largest batch that fits", shown)
         self.assertIn(f"{largest:,}", shown)
         html = (self.place.path / "r" / "report.html").read_text()
-        self.assertIn('<section id="largest">', html)
+        self.assertIn('<section id="largest_batch">', html)
         markdown = self.place.run("report", "r", "--format", "markdown").out
         self.assertIn(f"| `torch` | {largest:,} |", markdown)
         table = self.place.run("report", "r", "--format", "csv").out

@@ -122,7 +122,7 @@ class Latency(unittest.TestCase):
             self.assertEqual(row["latency_100000_per_s_queue"], "queue grows")
             self.assertEqual(row["latency_100000_per_s_p50_ms"], "")
         markdown = self.place.run("report", "r", "--format", "markdown").out
-        self.assertIn("**Latency**", markdown)
+        self.assertIn("**Latency of requests**", markdown)
 
     def test_bad_input(self) -> None:
         for old, new, message in (

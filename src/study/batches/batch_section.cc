@@ -22,7 +22,7 @@ bool timed(const BatchPoint& point) { return point.failure.empty(); }
 // Samples a second, with the range over the processes where there are several.
 Cell rate_cell(const BatchPoint& point) {
   Cell cell{count(point.samples_per_s)};
-  if (point.processes > 1) cell.range = fmt::format("{} to {}", count(point.least), count(point.most));
+  if (point.processes > 1) cell.range = fmt::format("({} to {})", count(point.least), count(point.most));
   return cell;
 }
 

@@ -30,7 +30,7 @@ TEST(BatchSection, NamesTheBestBatch) {
   EXPECT_THAT(section.legend, HasSubstr("no error rate is claimed"));
   EXPECT_THAT(section.legend, HasSubstr("within 3% of the best"));
   EXPECT_EQ(cell(section, "best batch", 0).text, "256");
-  EXPECT_EQ(cell(section, "samples/s", 0), (table::Cell{"3,400", "3,350 to 3,410"}));
+  EXPECT_EQ(cell(section, "samples/s", 0), (table::Cell{"3,400", "(3,350 to 3,410)"}));
   EXPECT_EQ(cell(section, "enough", 0).text, "128");
   EXPECT_EQ(cell(section, "tried", 0).text, "16 to 256 (3)");
   EXPECT_EQ(cell(section, "samples/s", 1), (table::Cell{"900"})) << "one process has no range";
@@ -41,7 +41,7 @@ TEST(BatchSection, NamesTheBestBatch) {
 
 TEST(BatchSection, HasAColumnForEveryBatch) {
   const table::Section section = batch_section(rows(), 0.03, 64);
-  EXPECT_EQ(cell(section, "at 16", 0), (table::Cell{"1,200", "1,180 to 1,220"}));
+  EXPECT_EQ(cell(section, "at 16", 0), (table::Cell{"1,200", "(1,180 to 1,220)"}));
   EXPECT_EQ(cell(section, "at 256", 0).ink, table::Ink::kBold) << "the best";
   EXPECT_EQ(cell(section, "at 32", 0), (table::Cell{.hint = "It was not tried."}));
   EXPECT_EQ(cell(section, "at 32", 1), (table::Cell{.hint = "run: killed, out of memory"}));

@@ -1,5 +1,5 @@
-// Whole trainings: what is asked of each contender, by workers of the fake framework where they fail. Trainings that
-// end well are those of real frameworks (tests/cli/fit_test.py).
+// Whole trainings: what is asked of each contender, by workers of the fake framework where they fail.
+// Trainings that end well are those of real frameworks (tests/cli/fit_test.py).
 
 #include "study/training/fit.h"
 

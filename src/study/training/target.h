@@ -3,9 +3,9 @@
 // Training towards a target: steps, epochs and seconds until held-out rows are predicted well enough, over
 // seeds.
 //
-// For every seed there are other initial weights and another order of the rows, the same for all contenders; for
-// every contender and seed a fresh process, alone on the machine, which trains exactly as in the race. Every
-// `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
+// For every seed there are other initial weights and another order of the rows, the same for all contenders;
+// for every contender and seed a fresh process, alone on the machine, which trains exactly as in the race.
+// Every `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
 // the held-out rows with them in float64: one judge for all frameworks, whose time counts for none of them.
 //
 // A training whose answers break a rule that the race's trials are held against is a failure with the rule.
