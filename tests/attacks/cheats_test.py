@@ -127,7 +127,7 @@ def recipe(workload: str, contenders: Iterable[str], scenario: str = "train") ->
         optimizer=OPTIMIZERS[workload],
         budget=f"minutes = 6\nheats = {HEATS}\n",
         race=f"burst_seconds = {BURST_SECONDS}\nbursts = 4\nparity_steps = 10\nmax_busy = 1\n"
-        "threads = 1\nstage_seconds = 120\n",
+        "threads = 1\nstage_seconds = 120\nconfirm_heats = 0\n",
     )
 
 

@@ -248,7 +248,8 @@ class Lies(unittest.TestCase):
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
             budget="minutes = 15\nheats = 4\n",
-            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
+            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n"
+            "confirm_heats = 0\n",
         )
         outcome = place.run(
             "run",
