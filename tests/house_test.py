@@ -1,10 +1,11 @@
-"""How long a function may be.
+"""How long a function may be, and who may know a framework by its name.
 
 Run alone: python3 tests/house_test.py
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import tempfile
 import unittest
@@ -101,6 +102,124 @@ def too_long(root: Path) -> list[str]:
                 place = f"{path.relative_to(root)}:{function.first}"
                 faults.append(f"{place}: {function.lines} lines: {function.head}")
     return faults
+
+
+LISTED = re.compile(r"&(\w+)_framework\(\)")
+# Files that may name a framework outside of its own folder, and why.
+MAY_NAME = {
+    "src/causes/explain.cc": "tells a reader how another framework writes a number",
+    "src/cli/options.cc": "an example of a command",
+    "src/emit/CMakeLists.txt": "torch_rules.cc is shared by both front ends of torch",
+    "src/environments/config.cc": "an example of a section",
+    "src/ir/op_table.cc": "cites whose convention an attribute follows",
+    "src/report/sample_summary.cc": "an invented run, for tests",
+    "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
+    "src/worker/CMakeLists.txt": "embeds that runner",
+}
+LITERAL = re.compile(
+    r'R"([^(\s]*)\((?P<raw>.*?)\)\1"'
+    r'|"(?P<plain>(?:\\.|[^"\\\n])*)"'
+    r"|'(?:\\.|[^'\\\n])+'"
+    r"|//[^\n]*|/\*.*?\*/",
+    re.DOTALL,
+)
+
+
+def frameworks(root: Path) -> list[str]:
+    """Names, of the one list of frameworks."""
+    listed = (root / "src/emit/all/frameworks.cc").read_text(encoding="utf-8")
+    return LISTED.findall(listed)
+
+
+def cpp_texts(text: str) -> Iterator[tuple[int, str]]:
+    """Lines, counted from 1, and the string literals there; paths of includes, too."""
+    for match in LITERAL.finditer(text):
+        found = match["raw"] or match["plain"]
+        if found:
+            yield text.count("\n", 0, match.start()) + 1, found
+
+
+def cmake_texts(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        yield number, line.partition("#")[0]
+
+
+def python_texts(text: str) -> Iterator[tuple[int, str]]:
+    """String literals that are no docstrings."""
+    nodes = list(ast.walk(ast.parse(text)))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.Constant) and id(node) not in alone:
+            yield node.lineno, str(node.value)
+
+
+def shared_texts(root: Path) -> Iterator[tuple[str, int, str]]:
+    """File, line and text of everything that all frameworks share."""
+    for path in sorted((root / "src").rglob("*")):
+        file = path.relative_to(root)
+        is_test = path.stem.endswith(("_test", "testing")) or "testing" in file.parts
+        if is_test or file.parts[:2] == ("src", "emit") and len(file.parts) > 3:
+            continue  # a framework's folder, and the list of them
+        if path.suffix in (".h", ".cc"):
+            texts = cpp_texts(path.read_text(encoding="utf-8"))
+        elif path.name == "CMakeLists.txt":
+            texts = cmake_texts(path.read_text(encoding="utf-8"))
+        else:
+            continue
+        yield from ((str(file), line, text) for line, text in texts)
+    for path in sorted((root / "runners/bakeoff_runner").glob("*.py")):
+        for line, text in python_texts(path.read_text(encoding="utf-8")):
+            yield str(path.relative_to(root)), line, text
+
+
+def namings(root: Path) -> dict[str, list[str]]:
+    """Where frameworks are named in what they share, by file."""
+    names = re.compile("|".join(map(re.escape, frameworks(root))), re.IGNORECASE)
+    found: dict[str, list[str]] = {}
+    for file, line, text in shared_texts(root):
+        if file.startswith("src/emit/") and text.startswith("emit/"):
+            continue  # emitters' includes are layers_test.py's business
+        if name := names.search(text):
+            found.setdefault(file, []).append(f"{file}:{line}: {name[0]}")
+    return found
+
+
+class TheNames(unittest.TestCase):
+    def test_a_framework_is_named_in_its_own_folder_alone(self) -> None:
+        found = namings(ROOT)
+        faults = [line for file in found.keys() - MAY_NAME for line in found[file]]
+        self.assertEqual(faults, [], "make it a field of emit::Framework")
+        self.assertEqual(found.keys(), MAY_NAME.keys(), "an exception without need")
+
+    def test_names_are_found(self) -> None:
+        self.assertIn("torch", frameworks(ROOT))
+        sources = {
+            "src/emit/all/frameworks.cc": "&torch_framework(), &jax_framework()",
+            "src/emit/torch/torch.cc": 'f("torch");',
+            "src/emit/emit.h": '#include "emit/torch_rules.h"  // "torch"\n',
+            "src/plan/a.cc": '// "jax"\n\nf("the JAX of it", \'"\', R"(jax)");\n',
+            "src/plan/a_test.cc": 'f("jax");',
+            "src/plan/b.cc": '#include "emit/jax/jax.h"\n',
+            "src/plan/CMakeLists.txt": "# jax\nset(a torch.txt)\n",
+            "runners/bakeoff_runner/a.py": '"""jax"""\nimport jax\nx = {"jax": 1}\n',
+            "runners/bakeoff_runner/adapters/jax_adapter.py": 'x = "jax"',
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in sources.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            found = namings(Path(folder))
+        self.assertEqual(
+            sorted(line for lines in found.values() for line in lines),
+            [
+                "runners/bakeoff_runner/a.py:3: jax",
+                "src/plan/CMakeLists.txt:2: torch",
+                "src/plan/a.cc:3: JAX",
+                "src/plan/a.cc:3: jax",
+                "src/plan/b.cc:1: jax",
+            ],
+        )
 
 
 class TheRepository(unittest.TestCase):

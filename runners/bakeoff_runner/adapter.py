@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 else:
     Array = Any  # numpy is imported by adapters only
 
+# The most bytes that an allocator held, or why they were not counted. Frameworks count
+# on their accelerators; on the CPU they take memory from the system's malloc, whose
+# peak is seen from outside (resident memory).
+Peak = Union[int, str]
+
 __all__ = [
     "Adapter",
     "AdapterError",
@@ -45,6 +50,7 @@ __all__ = [
     "ImportInfo",
     "LossesResult",
     "ParityRequest",
+    "Peak",
     "RunCommand",
     "RunResult",
     "TrainCommands",
@@ -241,8 +247,8 @@ class Adapter(ABC):
         """
         return None
 
-    def allocator_peak(self) -> Union[int, str]:
-        """The most bytes the framework's own allocator held, or why nobody counted.
+    def allocator_peak(self) -> Peak:
+        """Of the framework's own allocator.
 
         Called between bursts, after `import_framework`.
         """

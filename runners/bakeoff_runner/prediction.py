@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any, Callable, Iterator
 
 from bakeoff_runner.adapter import AdapterError, RunResult
+from bakeoff_runner.transfers import Arrays
 
 __all__ = ["PREDICTION_NAMES", "predict_burst", "predict_request"]
 
@@ -26,8 +26,12 @@ def predict_burst(
     steps: int,
     mark: Callable[[], None],
     barrier: Callable[[Any], None],
+    arrays: Arrays,
 ) -> RunResult:
-    """`steps` forward passes of `predict(*inputs)`; `barrier` gets the last output."""
+    """`steps` forward passes of `predict(*inputs)`; `barrier` gets the last output.
+
+    An output has to be an array of numpy's or one of `arrays`.
+    """
     outputs: list[Any] = []
     kept = steps
     start = time.monotonic_ns()
@@ -40,40 +44,21 @@ def predict_burst(
             outputs.pop(0)
     barrier(outputs[-1])
     ns = time.monotonic_ns() - start
-    kinds = _array_types()
-    return RunResult(ns, outputs=[_told(output, kinds) for output in outputs])
+    return RunResult(ns, outputs=[_told(output, arrays) for output in outputs])
 
 
-def _array_types() -> tuple[type, ...]:
-    """Types of finished arrays, of the frameworks that are here."""
-    import numpy as np
-
-    made: dict[str, Callable[[Any], Any]] = {
-        "torch": lambda torch: torch.Tensor,
-        "tensorflow": lambda tf: type(tf.constant(0)),
-        "jax": lambda jax: type(jax.numpy.zeros(())),
-        "onnxruntime": lambda ort: ort.OrtValue,
-    }
-    here = {name: sys.modules.get(name) for name in made}
-    found = [made[name](module) for name, module in here.items() if module is not None]
-    return (np.ndarray, *found)
-
-
-def _told(output: Any, kinds: tuple[type, ...]) -> tuple[int, float, float]:
+def _told(output: Any, arrays: Arrays) -> tuple[int, float, float]:
     """Size, last element (which is of the last row), and sum of squares."""
     import numpy as np
 
     while isinstance(output, (tuple, list)):
         output = output[-1]
-    if type(output) not in kinds:
+    kind = type(output)
+    if kind is not np.ndarray and kind not in arrays:
         raise AdapterError(
-            f"predict_step gives a {type(output).__name__}: that is no array of numbers"
+            f"predict_step gives a {kind.__name__}: that is no array of numbers"
         )
-    if hasattr(output, "detach"):  # torch
-        output = output.detach().cpu()
-        output = output if output.element_size() > 2 else output.float()
-    elif type(output).__name__ == "OrtValue":
-        output = output.numpy()
+    output = output if kind is np.ndarray else arrays[kind](output)
     array = np.asarray(output).ravel()
     if array.dtype.itemsize < 4:
         array = array.astype(np.float32)

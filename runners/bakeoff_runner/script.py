@@ -1,17 +1,20 @@
-"""Loading a script file as a module of its own."""
+"""Loading a script file as a module of its own; what adapters of scripts share."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
 import linecache
+import os
 import re
 import sys
+from abc import abstractmethod
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
-from typing import Union
+from typing import Mapping, Optional, Union
 
-from bakeoff_runner.adapter import AdapterError
+from bakeoff_runner.adapter import Adapter, AdapterError
 
 _serial = itertools.count(1)
 
@@ -49,3 +52,49 @@ def load_script(path: Union[str, Path]) -> ModuleType:
 def unload_script(module: ModuleType) -> None:
     """Forgets a module made by `load_script`."""
     sys.modules.pop(module.__name__, None)
+
+
+def check_options(
+    options: Mapping[str, str], known: Collection[str], framework: str
+) -> None:
+    """Of a contender: an option that the adapter does not know is an error."""
+    for option in sorted(set(options) - set(known)):
+        raise AdapterError(f"unknown option '{option}' of framework {framework}")
+
+
+def check_rows(first: int, count: int, rows: int) -> None:
+    """That the data has the rows [first, first + count)."""
+    if first + count > rows:
+        raise AdapterError(f"the data has {rows} rows, not {first + count}")
+
+
+class ScriptAdapter(Adapter):
+    """An adapter that has one script at a time."""
+
+    _script: Optional[ModuleType] = None
+
+    @abstractmethod
+    def _drop(self) -> None:
+        """Forgets the build; calls `_drop_script`."""
+
+    def close(self) -> None:
+        self._drop()
+
+    def _drop_script(self) -> None:
+        if self._script is not None:
+            unload_script(self._script)
+        self._script = None
+
+    def _the_script(self) -> ModuleType:
+        if self._script is None:
+            raise AdapterError("nothing is built")
+        return self._script
+
+    def _file(self) -> str:
+        return os.path.basename(str(self._the_script().__file__))
+
+    def _require(self, calls: Mapping[str, str], *names: str) -> None:
+        """These functions of the script, or all; `calls` says how each is called."""
+        for name in names or calls:
+            if not callable(getattr(self._the_script(), name, None)):
+                raise AdapterError(f"{self._file()} defines no {calls[name]}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def limit_threads(threads: int) -> None:
-    """Gives torch so many, unless it has them by ``OMP_NUM_THREADS`` already.
+    """Gives torch this number, unless it has it by ``OMP_NUM_THREADS`` already.
 
-    The call switches off MKL's own choice of fewer threads for small products, which
-    whoever sets the variable alone keeps.
+    The call switches off MKL's own choice of fewer threads for small products. Setting
+    only the variable keeps that choice.
     """
     import torch
 

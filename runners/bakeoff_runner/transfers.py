@@ -1,6 +1,6 @@
-"""How long a copy from the host to a device takes, by itself.
+"""How arrays get to a device and back, and how long a copy takes, by itself.
 
-From ordinary memory, as scripts copy, the device idle before and after. On an
+Timed from ordinary memory, as scripts copy, the device idle before and after. On an
 accelerator this is part of a step, or hidden behind it: the number says of what size.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
 
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
@@ -28,6 +28,10 @@ class Transfer:
 class Device(NamedTuple):
     copy: Callable[[Array], Any]  # from the host; may return before it is done
     wait: Callable[[Any], Any]  # until what was copied has arrived
+
+
+# Types of a framework's finished arrays, and how each becomes one of numpy's.
+Arrays = Mapping[type, Callable[[Any], Any]]
 
 
 def time_batch(device: Device, arrays: Sequence[Array], steps: int = 1) -> Transfer:
@@ -58,35 +62,3 @@ def _copy(device: Device, arrays: Sequence[Array]) -> int:
 def _pieces(array: Array) -> list[Array]:
     rows = max(1, _PIECE * len(array) // max(1, array.nbytes))
     return [array[first : first + rows] for first in range(0, len(array), rows)]
-
-
-def torch_device(name: str) -> Device:
-    import torch
-
-    def wait(_: Any) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.synchronize()
-
-    wait(None)
-    return Device(lambda array: torch.from_numpy(array).to(name), wait)
-
-
-def jax_device() -> Device:
-    import jax
-
-    (jax.device_put(0) + 1).block_until_ready()  # behind all that went before
-    return Device(jax.device_put, jax.block_until_ready)
-
-
-def tensorflow_device(name: str) -> Device:
-    import tensorflow as tf
-
-    def copy(array: Array) -> Any:
-        with tf.device(name):
-            return tf.identity(tf.convert_to_tensor(array))
-
-    def wait(_: Any) -> None:
-        tf.test.experimental.sync_devices()
-
-    wait(None)
-    return Device(copy, wait)

@@ -43,7 +43,7 @@ Changes = Mapping[str, Any]  # changes of parameters: arrays by canonical name
 
 
 class _Session(TrainCommands):
-    """The requests of one worker; hands bursts to whoever runs the training loop."""
+    """The requests of one worker; passes bursts to the training loop."""
 
     def __init__(
         self,
@@ -508,7 +508,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     parser = argparse.ArgumentParser(
         prog="bakeoff_runner", description="The worker side of Bakeoff."
     )
-    parser.add_argument("--framework", required=True, help="torch, keras, jax, ...")
+    parser.add_argument("--framework", required=True, help="whose adapter serves")
     parser.add_argument("--ring", help="file of step marks, see ring.py")
     options = parser.parse_args(arguments)
     _prepare_streams()

@@ -65,10 +65,10 @@ from bakeoff_runner.adapter import (
     ImportInfo,
     LossesResult,
     ParityRequest,
+    Peak,
     RunResult,
     Transfer,
 )
-from bakeoff_runner.allocators import Peak
 from bakeoff_runner.script import load_script
 
 _TARGET = 3.0

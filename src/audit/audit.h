@@ -47,11 +47,11 @@ struct ShownBurst {
   Nudge nudge = {};
   std::vector<double> losses = {};       // one for each timed step; empty: the framework does not report them
   std::optional<double> mean_loss = {};  // mean of the losses of all timed steps
-  std::map<std::string, double> sums = {};  // sum of every trained parameter after the steps, by name
-  int64_t nudge_every = 0;                  // steps after which the nudge is added again; 0: never
-  std::vector<ToldOutput> outputs = {};     // predictions: outputs of all steps, or of the last ones
-  bool drawn = false;                       // drawn for an audit
-  std::filesystem::path state = {};         // safetensors, canonical; empty: it was not requested
+  std::map<std::string, double> sums = {};   // sum of every trained parameter after the steps, by name
+  int64_t nudge_every = 0;                   // steps after which the nudge is added again; 0: never
+  std::vector<ReportedOutput> outputs = {};  // predictions: outputs of all steps, or of the last ones
+  bool drawn = false;                        // drawn for an audit
+  std::filesystem::path state = {};          // safetensors, canonical; empty: it was not requested
 };
 
 // How far float32 may be from the referee. Every update amplifies rounding, so the limits grow with the

@@ -99,9 +99,7 @@ Result<std::string> choose(const std::string& asked, const Interpreters& interpr
   }
   if (std::find(ready.begin(), ready.end(), asked) != ready.end()) return asked;
   std::string why = "its environment is not ready";
-  emit::Settings defaults;
-  for (const emit::Setting& s : framework->settings) defaults[s.name] = s.fallback;
-  const auto found = interpreters.find(framework->environment(defaults));
+  const auto found = interpreters.find(framework->environment(emit::defaults_of(*framework)));
   if (found != interpreters.end()) why = found->second.why_not;
   return Error{.message = fmt::format("cannot calibrate with {}: {}", asked, why),
                .remedy = "leave --framework out to take what there is"};
@@ -126,9 +124,7 @@ std::vector<std::string> ready_frameworks(const Interpreters& interpreters) {
   std::vector<std::string> ready;
   for (const emit::Framework* framework : emit::frameworks()) {
     if (!emit::can(*framework, ir::Scenario::kTrain)) continue;
-    emit::Settings defaults;
-    for (const emit::Setting& s : framework->settings) defaults[s.name] = s.fallback;
-    const auto found = interpreters.find(framework->environment(defaults));
+    const auto found = interpreters.find(framework->environment(emit::defaults_of(*framework)));
     if (found != interpreters.end() && found->second.why_not.empty()) ready.push_back(framework->name);
   }
   return ready;

@@ -49,7 +49,7 @@ Result<Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, Con
   const fs::path file = options.profile.empty() ? profile_file(bakeoff_home()) : fs::path(options.profile);
   if (options.profile.empty() && !fs::exists(file)) {
     progress.lines()(
-        "this machine has no profile: `bakeoff calibrate` makes one, lowers the noise and predicts the time");
+        "no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
     return Texts{};
   }
   TRY(const Profile profile, load_profile(file, read_host()));
@@ -96,7 +96,7 @@ std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
 }
 
 // For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
-void look_elsewhere(Plan& plan) {
+void apply_sensor_variables(Plan& plan) {
   if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
   if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
 }
@@ -110,7 +110,7 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
-    plan.gpu_clock = clocks->words();
+    plan.gpu_clock = clocks->status();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }
   const int64_t begin = monotonic_clock().now_ns();
@@ -150,7 +150,7 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
-    look_elsewhere(*plan);
+    apply_sensor_variables(*plan);
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));

@@ -27,6 +27,13 @@ using Settings = std::map<std::string, std::string>;
 // The value of a setting, `otherwise` where a map made by hand lacks it.
 std::string setting_or(const Settings& settings, const std::string& name, const std::string& otherwise);
 
+struct Framework;
+// Every setting at the framework's own default.
+Settings defaults_of(const Framework& framework);
+// The settings that are always named, in every combination of their values: {{"backend", "jax"}}, ... One empty
+// map where there are none.
+std::vector<Settings> named_variants(const Framework& framework);
+
 // What a contender computes in: "float32", "bfloat16", "float16", with "+tf32" where float32 products may be
 // rounded. Contenders are ranked within such a group alone.
 std::string precision_group(const Settings& settings);
@@ -39,8 +46,13 @@ struct Setting {
   std::vector<std::string> values;  // allowed; empty: any integer from `least` on
   std::string fallback;             // the framework's own default
   std::string doc;
-  bool training_only = false;  // means nothing in the scenario "predict"
-  int64_t least = 1;           // where any integer is allowed, those from here on
+  bool training_only = false;   // means nothing in the scenario "predict"
+  int64_t least = 1;            // where any integer is allowed, those from here on
+  bool steps_per_call = false;  // its value is the number of training steps that one call does
+  bool always_named = false;    // part of a contender's name at its default, too: Keras's backend
+  // An environment variable by which scripts of users choose it before they import the framework; workers
+  // set it themselves.
+  std::string variable = {};
 };
 
 struct Request {
@@ -80,6 +92,41 @@ inline constexpr const char* kRunningVar = "BatchNorm running variance";
 inline constexpr const char* kLayerNormEps = "LayerNorm epsilon";
 }  // namespace topic
 
+// What is asked of the environment that has the framework's name.
+struct Packages {
+  // Pip's name of the framework: an interpreter of the user's has it, or another build of it ("<name>-cpu").
+  std::string framework = {};
+  std::vector<std::string> shown = {};  // worth a place in a table where they are installed
+};
+
+// A folder in which a framework keeps what it has compiled, for later processes.
+struct CompilerCache {
+  std::string variable = {};  // of the environment, which names the folder
+  std::string folder = {};    // below the run's cache/
+  bool (*used)(const Settings&) = nullptr;
+};
+
+// A library among its packages with a matrix product that can be called from C.
+struct GemmLibrary {
+  std::string file = {};   // the beginning of its name: "libtorch_cpu.so"
+  std::string title = {};  // "MKL of torch"
+};
+
+// A variable of the environment that changes what the framework computes with.
+struct Variable {
+  std::string name = {};
+  std::string meaning = {};  // of its being set: "XLA is told how to compile"
+};
+
+// What `bakeoff selftest` appends to a script as a fault that it has to find.
+struct Faults {
+  // Every `every`-th step does its work twice; null: the loop over steps is not in the script.
+  std::string (*repeated_steps)(int every) = nullptr;
+  // Takes the completion barrier away. Empty: without a barrier a CPU's work would be done all the same.
+  std::string no_barrier = {};
+  std::string unread_loss = {};  // behind it: the loss is not waited for, either
+};
+
 struct Framework {
   std::string name;   // "torch": also the runner's adapter
   std::string title;  // "PyTorch"
@@ -87,8 +134,14 @@ struct Framework {
   std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
   // Of its scripts. Those in ".cc" are compiled into a worker of their own (worker/compiled_contender.h).
   std::string extension = ".py";
-  // The environment a contender runs in ("torch", "tensorflow", "jax", "keras2", "onnxruntime").
+  // The Python module that its scripts import; where they are C++, the folder of the headers they include. A
+  // script of the user's is known by it.
+  std::string module = {};
+  // Frameworks that such a script may import besides, as backends or for its data.
+  std::vector<std::string> imports_besides = {};
+  // The environment a contender runs in. It has the name of a framework, perhaps of another one.
   std::string (*environment)(const Settings&) = nullptr;
+  Packages packages = {};  // where there is an environment of its name
   bool (*supports)(ir::Op) = nullptr;
   Result<Emitted> (*emit)(const Request&) = nullptr;
   // Defaults that matter for this workload and optimizer; null: it has none of its own.
@@ -99,9 +152,24 @@ struct Framework {
   int64_t (*least_batches)(const Request&) = nullptr;
   // What it compiles has the weights as constants: they cannot change between two steps.
   bool weights_are_constants = false;
+  // What does work of its own between two epochs, which counts in every step: "Keras's fit". Empty: nothing.
+  std::string between_epochs = {};
+  CompilerCache cache = {};
+  std::string calls_compiler = {};  // what of it calls this machine's C++ compiler: "torch.compile"
+  GemmLibrary gemm = {};
+  // Variables of the environment that every worker is started with: all of them; that hold the number of
+  // threads; that keep it on the CPU.
+  std::map<std::string, std::string> worker_variables = {};
+  std::vector<std::string> thread_variables = {};
+  std::map<std::string, std::string> cpu_variables = {};
+  std::vector<Variable> watched_variables = {};  // that a user may have set
+  Faults faults = {};
 };
 
 bool can(const Framework& framework, ir::Scenario scenario);
+
+// How many training steps a call does under these settings.
+int64_t steps_per_call(const Framework& framework, const Settings& settings);
 
 // An error naming the first op of the workload without an emitter, before anything is written.
 Status check_supported(const Framework& framework, const ir::Workload& workload);

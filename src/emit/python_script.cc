@@ -6,7 +6,7 @@
 
 namespace bakeoff::emit {
 
-bool equalised(const Request& request) { return request.training.track == ir::Track::kEqualised; }
+bool equalised(const Request& request) { return request.training.equalised(); }
 
 std::string layout_file_name(const std::string& script_name) {
   return script_name.substr(0, script_name.rfind('.')) + ".layout.json";
@@ -93,6 +93,16 @@ void print_load_weights(CodeWriter& out, const Request& request, bool has_layout
       "    array = array.reshape(entry.get(\"reshape\", array.shape))\n"
       "    weights[entry[\"target\"]] = array\n"
       "return weights\n");
+}
+
+std::string in_float32_text(const std::string& cast) {
+  return fmt::format(R"(def in_float32(function, x, *arguments, **options):
+    """What adds up many elements, here or for a gradient; x comes in half precision."""
+    return half(function({}, *arguments, **options))
+
+
+)",
+                     cast);
 }
 
 void drop_unused(std::string& text, const std::string& definition, const std::string& use) {

@@ -22,6 +22,8 @@ void print_constants(CodeWriter& out, const Request& request, const Graph& graph
 void print_load_data(CodeWriter& out, const Request& request, const Graph& graph);
 // def load_weights(path): the arrays of the weights file, by the script's names and in its layouts.
 void print_load_weights(CodeWriter& out, const Request& request, bool has_layout);
+// def in_float32(function, x, ...), `cast` being x in single precision.
+std::string in_float32_text(const std::string& cast);
 // Takes `definition` out of a script that has no `use` ("in_float32(") beside it.
 void drop_unused(std::string& text, const std::string& definition, const std::string& use);
 

@@ -3,18 +3,9 @@
 #include <algorithm>
 
 #include "emit/code_writer.h"
+#include "emit/optimizer_terms.h"
 
 namespace bakeoff::emit {
-namespace {
-
-bool any_op(const ir::Workload& workload, std::initializer_list<ir::Op> ops) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&ops](const ir::Node& node) {
-    return std::find(ops.begin(), ops.end(), node.op) != ops.end();
-  });
-}
-
-}  // namespace
-
 std::string torch_leaf(ir::Op op, const std::string& slot) {
   if (op == ir::Op::kLstm) return slot == "bias" ? "bias_ih_l0" : slot + "_l0";
   return slot == "mean" || slot == "var" ? "running_" + slot : slot;
@@ -56,13 +47,13 @@ std::vector<Default> torch_defaults(const Request& request) {
   const ir::Workload& w = request.workload;
   const OptimizerKind kind = request.training.optimizer.kind;
   std::vector<Default> all;
-  if (any_op(w, {Op::kConv2d, Op::kLinear})) {
+  if (w.has(Op::kConv2d) || w.has(Op::kLinear)) {
     // kaiming_uniform_(a=sqrt(5)): bound sqrt(6 / ((1 + 5) fan_in)).
     all.push_back({topic::kWeightInit, "U(-b, b), b = 1/sqrt(fan_in) (Kaiming uniform, a = sqrt 5)"});
     all.push_back({topic::kBiasInit, "U(-b, b), b = 1/sqrt(fan_in)"});
   }
-  if (any_op(w, {Op::kLstm})) all.push_back({topic::kLstmInit, "U(-b, b), b = 1/sqrt(units), biases too"});
-  if (any_op(w, {Op::kEmbedding, Op::kPositionEmbedding})) all.push_back({topic::kTableInit, "N(0, 1)"});
+  if (w.has(Op::kLstm)) all.push_back({topic::kLstmInit, "U(-b, b), b = 1/sqrt(units), biases too"});
+  if (w.has(Op::kEmbedding) || w.has(Op::kPositionEmbedding)) all.push_back({topic::kTableInit, "N(0, 1)"});
   if (kind != OptimizerKind::kSgd) {
     all.push_back({topic::kEps, "1e-8"});
     const bool adam = kind != OptimizerKind::kRmsprop;
@@ -70,29 +61,23 @@ std::vector<Default> torch_defaults(const Request& request) {
   }
   if (kind == OptimizerKind::kRmsprop) all.push_back({topic::kRho, "0.99"});
   all.push_back({topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "0.01, decoupled" : "0"});
-  if (any_op(w, {Op::kBatchNorm})) {
+  if (w.has(Op::kBatchNorm)) {
     all.push_back({topic::kBatchNormEps, "1e-5"});
     all.push_back({topic::kBatchNormMomentum, "0.1"});
     all.push_back({topic::kRunningVar, "unbiased"});
   }
-  if (any_op(w, {Op::kLayerNorm})) all.push_back({topic::kLayerNormEps, "1e-5"});
+  if (w.has(Op::kLayerNorm)) all.push_back({topic::kLayerNormEps, "1e-5"});
   return all;
 }
 
 ir::Optimizer torch_optimizer(const ir::Training& training) {
-  ir::Optimizer o = training.optimizer;
-  if (o.kind == ir::OptimizerKind::kAdamW) o.decay_form = ir::DecayForm::kDecoupled;
-  if (training.track == ir::Track::kEqualised) return o;
-  const auto left_open = [&o](const char* key) { return !o.stated.contains(key); };
-  if (left_open("momentum")) o.momentum = 0;
-  if (left_open("nesterov")) o.nesterov = false;
-  if (left_open("rho")) o.rho = 0.99;
-  if (left_open("beta1")) o.beta1 = 0.9;
-  if (left_open("beta2")) o.beta2 = 0.999;
-  if (left_open("eps")) o.eps = 1e-8;
-  if (left_open("eps_form")) o.eps_form = ir::EpsForm::kOutside;
-  if (left_open("weight_decay")) o.weight_decay = o.kind == ir::OptimizerKind::kAdamW ? 1e-2 : 0;
-  if (left_open("decay_form") && o.kind != ir::OptimizerKind::kAdamW) o.decay_form = ir::DecayForm::kL2;
+  const bool adamw = training.optimizer.kind == ir::OptimizerKind::kAdamW;
+  ir::Optimizer o = effective_optimizer(training, {.rho = 0.99,
+                                                   .eps = 1e-8,
+                                                   .eps_form = ir::EpsForm::kOutside,
+                                                   .weight_decay = adamw ? 1e-2 : 0,
+                                                   .stated = training.optimizer.stated});
+  if (adamw) o.decay_form = ir::DecayForm::kDecoupled;
   return o;
 }
 

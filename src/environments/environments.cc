@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/sha256.h"
+#include "emit/all/frameworks.h"
 #include "proc/run.h"
 
 namespace bakeoff {
@@ -38,9 +39,10 @@ Environment inspect_named(const std::string& name, const fs::path& python) {
                            result ? result->text() : result.error().message);
     return e;
   }
-  const std::string package = name == "keras2" ? "tf-keras" : name;
+  const emit::Framework* framework = emit::find_framework(name);
+  const std::string package = framework == nullptr ? name : framework->packages.framework;
   const bool found = std::ranges::any_of(e.versions, [&](const auto& entry) {
-    // "tensorflow" may come as tensorflow-cpu, tensorflow-rocm, ...
+    // It may come as <package>-cpu, <package>-rocm, ...
     return entry.first == package || entry.first.starts_with(package + "-");
   });
   if (!found) {
@@ -86,30 +88,26 @@ std::vector<std::string> environment_names(const std::vector<Requirements>& all)
 }
 
 std::vector<std::string> main_packages(const std::string& environment) {
-  if (environment == "torch") return {"torch", "keras", "numpy"};
-  if (environment == "tensorflow") return {"tensorflow-cpu", "tensorflow", "keras", "numpy"};
-  if (environment == "jax") return {"jax", "jaxlib", "optax", "keras", "numpy"};
-  if (environment == "onnxruntime") return {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"};
-  if (environment == "keras2") return {"tf-keras", "tensorflow-cpu", "tensorflow", "numpy"};
-  return {environment};
+  const emit::Framework* framework = emit::find_framework(environment);
+  return framework == nullptr ? std::vector{environment} : framework->packages.shown;
 }
 
-fs::path environment_folder(const Workshop& shop, const std::string& name) {
-  return shop.home / "envs" / name;
+fs::path environment_folder(const EnvironmentStore& store, const std::string& name) {
+  return store.home / "envs" / name;
 }
 
-fs::path stamp_file(const Workshop& shop, const std::string& name) {
-  return environment_folder(shop, name) / "bakeoff-stamp";
+fs::path stamp_file(const EnvironmentStore& store, const std::string& name) {
+  return environment_folder(store, name) / "bakeoff-stamp";
 }
 
 std::string stamp_text(const Requirements& requirements) { return sha256(requirements.text) + "\n"; }
 
-Environment inspect_environment(const Workshop& shop, const Requirements& requirements) {
+Environment inspect_environment(const EnvironmentStore& store, const Requirements& requirements) {
   const std::string& name = requirements.name;
-  if (const auto named = shop.config.interpreters.find(name); named != shop.config.interpreters.end()) {
+  if (const auto named = store.config.interpreters.find(name); named != store.config.interpreters.end()) {
     return inspect_named(name, named->second);
   }
-  const fs::path folder = environment_folder(shop, name);
+  const fs::path folder = environment_folder(store, name);
   Environment e{.name = name, .python = folder / "bin" / "python"};
   e.remedy = fmt::format("run 'bakeoff env create {}'", name);
   auto is = [&](EnvironmentState state, std::string reason) {
@@ -126,7 +124,7 @@ Environment inspect_environment(const Workshop& shop, const Requirements& requir
   if (const std::string misfit = first_misfit(*pins, e.versions); !misfit.empty()) {
     return is(EnvironmentState::kOutdated, misfit);
   }
-  const auto stamp = read_file(stamp_file(shop, name));
+  const auto stamp = read_file(stamp_file(store, name));
   if (!stamp) return is(EnvironmentState::kOutdated, "its creation was not finished");
   if (*stamp != stamp_text(requirements))
     return is(EnvironmentState::kOutdated, "made from other requirements");
@@ -135,10 +133,10 @@ Environment inspect_environment(const Workshop& shop, const Requirements& requir
   return e;
 }
 
-std::vector<Environment> list_environments(const Workshop& shop) {
+std::vector<Environment> list_environments(const EnvironmentStore& store) {
   std::vector<Environment> all;
-  for (const Requirements& requirements : shop.requirements)
-    all.push_back(inspect_environment(shop, requirements));
+  for (const Requirements& requirements : store.requirements)
+    all.push_back(inspect_environment(store, requirements));
   return all;
 }
 

@@ -5,9 +5,9 @@
 // names.
 //
 //   TRY(auto config, load_config(option, home, environment_names()));
-//   Workshop shop{.home = home, .config = config};
-//   CHECK_OK(create_environments(shop, {"torch", "jax"}, progress));     // both at the same time
-//   for (const Environment& e : list_environments(shop)) ...             // takes milliseconds; runs only the
+//   EnvironmentStore store{.home = home, .config = config};
+//   CHECK_OK(create_environments(store, {"torch", "jax"}, progress));     // both at the same time
+//   for (const Environment& e : list_environments(store)) ...            // takes milliseconds; runs only the
 //                                                                        // user's own interpreters
 //
 // An environment is ready if its stamp file, which is written last, holds the SHA-256 of the requirement text
@@ -26,7 +26,7 @@
 namespace bakeoff {
 
 // Where environments lie and what they are made from.
-struct Workshop {
+struct EnvironmentStore {
   std::filesystem::path home;  // bakeoff_home()
   Config config = {};
   std::vector<Requirements> requirements = shipped_requirements();
@@ -56,8 +56,8 @@ struct Environment {
 std::vector<std::string> environment_names(const std::vector<Requirements>& all = shipped_requirements());
 
 // All environments, in the order of the requirements.
-std::vector<Environment> list_environments(const Workshop& shop);
-Environment inspect_environment(const Workshop& shop, const Requirements& requirements);
+std::vector<Environment> list_environments(const EnvironmentStore& store);
+Environment inspect_environment(const EnvironmentStore& store, const Requirements& requirements);
 
 // The packages that a table shows: {"torch", "keras", "numpy"}.
 std::vector<std::string> main_packages(const std::string& environment);
@@ -70,7 +70,7 @@ std::string name(EnvironmentState state);
 // that fails. If two processes do this at once, the second waits. Progress lines start with the
 // environment's name. Errors quote pip and name a remedy; if several environments fail, the error names all
 // of them.
-Status create_environments(const Workshop& shop, const std::vector<std::string>& names,
+Status create_environments(const EnvironmentStore& store, const std::vector<std::string>& names,
                            const Progress& progress);
 
 // The interpreter that makes new environments: $BAKEOFF_PYTHON, else the first of python3.11 and python3 in
@@ -83,8 +83,8 @@ Result<std::filesystem::path> find_python();
 std::string pip_progress(std::string_view line);
 
 // Files of an environment.
-std::filesystem::path environment_folder(const Workshop& shop, const std::string& name);
-std::filesystem::path stamp_file(const Workshop& shop, const std::string& name);
+std::filesystem::path environment_folder(const EnvironmentStore& store, const std::string& name);
+std::filesystem::path stamp_file(const EnvironmentStore& store, const std::string& name);
 std::string stamp_text(const Requirements& requirements);
 
 }  // namespace bakeoff

@@ -7,9 +7,10 @@
 
 #include "base/embedded.h"
 #include "base/files.h"
+#include "emit/all/frameworks.h"
 
 namespace bakeoff::embedded {
-const std::vector<File>& requirements();  // envs/*.txt and envs/probe.py
+const std::vector<File>& requirements();  // envs/*.txt
 }  // namespace bakeoff::embedded
 
 namespace bakeoff {
@@ -43,9 +44,10 @@ std::vector<fs::path> site_packages(const fs::path& environment) {
 const std::vector<Requirements>& shipped_requirements() {
   static const std::vector<Requirements> shipped = [] {
     std::vector<Requirements> all;
-    for (const embedded::File& file : embedded::requirements()) {
-      const fs::path path = std::string(file.path);
-      if (path.extension() == ".txt") all.push_back({path.stem().string(), std::string(file.text)});
+    for (const emit::Framework* framework : emit::frameworks()) {
+      for (const embedded::File& file : embedded::requirements()) {
+        if (file.path == framework->name + ".txt") all.push_back({framework->name, std::string(file.text)});
+      }
     }
     return all;
   }();

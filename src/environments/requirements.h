@@ -17,7 +17,8 @@ struct Requirements {
   std::string name;  // name of the environment: "torch"
   std::string text;
 };
-const std::vector<Requirements>& shipped_requirements();  // torch, tensorflow, jax, keras2, onnxruntime
+// Every environment has the name of a framework; they are in the order of emit::frameworks().
+const std::vector<Requirements>& shipped_requirements();
 
 // One package at one version, "absl-py==2.5.1"; the name is normalised.
 struct Pin {

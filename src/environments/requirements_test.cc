@@ -5,13 +5,17 @@
 #include <unistd.h>
 
 #include <map>
+#include <set>
 
 #include "base/files.h"
+#include "emit/all/frameworks.h"
 
 namespace bakeoff {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::Pair;
 
 TEST(Requirements, ShippedOnesArePinnedAndComplete) {
@@ -27,7 +31,28 @@ TEST(Requirements, ShippedOnesArePinnedAndComplete) {
     }
     for (const Pin& pin : *pins) EXPECT_EQ(pin.version.find('+'), std::string::npos) << pin.package;
   }
-  EXPECT_THAT(names, ElementsAre("torch", "tensorflow", "jax", "keras2", "onnxruntime"));
+  EXPECT_THAT(names, IsSupersetOf({"torch", "tensorflow", "jax", "keras2", "onnxruntime"}));
+}
+
+TEST(Requirements, EveryFileIsOfAFrameworkWhoseContendersRunThere) {
+  std::set<std::string> files;
+  for (const auto& file : fs::directory_iterator(fs::path(BAKEOFF_SOURCE_DIR) / "envs"))
+    files.insert(file.path().stem().string());
+  files.erase("tools");
+  for (const Requirements& requirements : shipped_requirements()) {
+    SCOPED_TRACE(requirements.name);
+    EXPECT_EQ(files.erase(requirements.name), 1u);
+    const emit::Framework& framework = *emit::find_framework(requirements.name);
+    EXPECT_EQ(framework.environment(emit::defaults_of(framework)), requirements.name);
+    const auto pins = parse_pins(requirements);
+    ASSERT_TRUE(pins);
+    const auto is_pinned = [&](const std::string& package) {
+      return std::ranges::any_of(*pins, [&](const Pin& pin) { return pin.package == package; });
+    };
+    EXPECT_TRUE(is_pinned(framework.packages.framework) || is_pinned(framework.packages.framework + "-cpu"));
+    EXPECT_TRUE(std::ranges::any_of(framework.packages.shown, is_pinned));
+  }
+  EXPECT_THAT(files, IsEmpty());
 }
 
 // Keras 2 and Keras 3 race on one TensorFlow.

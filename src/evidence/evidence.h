@@ -15,12 +15,12 @@
 
 namespace bakeoff {
 
-// The paired table of all heats of the race over `entrants` (ids of contenders; the table's indices are
-// their positions). Contenders of out_of_race() are not in it. Confirmation heats are no evidence for
-// verdicts, as they were run because of the winner, but they too may show a sign. `tolerance`: the recipe's
-// margin. From the first heat on in which a pair's data show a sign that the t e-process may err
-// (stats/signs.h), the sign-flip backup must agree. A contender that is out and never had a value takes no
-// share of alpha. A promised ceiling applies to quiet heats only.
+// The paired table of all heats of the race over `entrants` (ids of contenders; the table's indices are their
+// positions). Contenders of out_of_race() are not in it. Confirmation heats are no evidence for verdicts: the
+// heats that choose the winner and those that measure it are different; but they too may show a sign.
+// `tolerance`: the recipe's margin. From the first heat on in which a pair's data show a sign that the t
+// e-process may err (stats/signs.h), the sign-flip backup must agree. A contender that is out and never had a
+// value takes no share of alpha. A promised ceiling applies to quiet heats only.
 Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
                                   double tolerance = 0.03);
 

@@ -16,8 +16,7 @@ namespace bakeoff {
 struct InputWait {
   std::optional<double> share = {};     // share of the bursts' time
   std::optional<double> batch_ms = {};  // wait for a batch that is not the first of its epoch
-  std::optional<double> first_ms =
-      {};  // wait for the first batch of an epoch; empty: no epoch began in a burst
+  std::optional<double> first_ms = {};  // wait for the first batch of an epoch; empty: none began in a burst
   // Wait for all batches of an epoch. If first_ms is empty, its first batch is counted like the others.
   std::optional<double> epoch_ms = {};
   bool operator==(const InputWait&) const = default;

@@ -92,9 +92,8 @@ struct TrialBounds {
   double gpu_peak_flops = 0;  // replaces peak_flops for a trial on a GPU (Trial::memory has "on_gpu")
   // Memory levels of the processors, as check_bytes() takes them; not used for a trial on a GPU.
   std::vector<std::pair<double, double>> levels = {};
-  int64_t per_call = 1;  // steps that the framework makes in one call
-  std::map<int64_t, double> losses =
-      {};  // expected losses, by the number of steps since the weights were loaded
+  int64_t per_call = 1;                   // steps that the framework makes in one call
+  std::map<int64_t, double> losses = {};  // expected losses by steps since the weights were loaded
   double loss_tolerance = 1e-3;
 };
 

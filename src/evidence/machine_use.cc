@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "emit/all/frameworks.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "recipe/recipe.h"
@@ -12,13 +13,13 @@ namespace {
 
 constexpr double kFloat = 4;
 
-// Of `threads` cores: at most that many times one, and at most all.
+// The rate of `threads` cores: at most that many times the rate of one, and at most the rate of all.
 double of_threads(const roofline::Rate& rate, int64_t threads) {
   if (threads <= 0) return std::max(rate.one, rate.all);
   return std::min(std::max(rate.one, rate.all), rate.one * static_cast<double>(threads));
 }
 
-// Bytes that a prediction cannot avoid: parameters but tables, of which it reads some rows, and its inputs.
+// Bytes that a prediction must move: parameters, except tables (of which it reads some rows), and its inputs.
 double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
   double numbers = 0;
   for (const ir::Parameter& parameter : workload.parameters) {
@@ -32,7 +33,7 @@ double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
   return kFloat * numbers;
 }
 
-// Bytes that a step cannot avoid: parameters, gradients and optimizer state, and its batch.
+// Bytes that a training step must move: parameters, gradients, optimizer state, and its batch.
 double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   if (training.predicts()) return least_bytes_to_predict(workload, training.batch);
   double bytes = static_cast<double>(ir::optimizer_bytes_per_scalar(training.optimizer)) *
@@ -44,7 +45,7 @@ double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   return bytes;
 }
 
-// Of the caches that so many threads reach, one each at most; 0 threads: all of them.
+// Capacity of the caches that so many threads use, at most one cache each; 0 threads: of all caches.
 double capacity_of(const roofline::Level& level, int64_t threads) {
   const int64_t all = std::max<int64_t>(level.caches, 1);
   return static_cast<double>(level.capacity * (threads > 0 ? std::min(all, threads) : all));
@@ -58,23 +59,15 @@ const roofline::Level* level_for(const roofline::Limits& limits, double bytes, i
   return limits.levels.empty() ? nullptr : &limits.levels.back();
 }
 
-bool may_compute_in(const Contender& contender, std::initializer_list<const char*> words) {
-  return std::any_of(contender.settings.begin(), contender.settings.end(), [&](const auto& setting) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const char* word) { return setting.second.find(word) != std::string::npos; });
-  });
-}
-
-// The peak that bounds a contender: of float32, or of bfloat16 where a setting lets products be rounded to
-// it.
+// The peak that bounds a contender: that of float32, or that of bfloat16 if a setting allows products to be
+// rounded to it.
 double peak_of(const Contender& contender, const roofline::Limits& limits) {
   double peak = 0;
   const auto take = [&](const char* dtype) {
     if (const roofline::Peak* p = limits.peak(dtype)) peak = std::max({peak, p->ops.one, p->ops.all});
   };
   take("f32");
-  if (peak > 0 && may_compute_in(contender, {"bf16", "float16", "mixed", "medium", "high", "tf32", "amp"}))
-    take("bf16");
+  if (peak > 0 && emit::precision_group(contender.settings) != emit::kFullPrecision) take("bf16");
   return peak;
 }
 
@@ -87,18 +80,9 @@ double gpu_peak_of(const roofline::Limits& limits) {
   return peak;
 }
 
-bool draws_random_numbers(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [](const ir::Node& node) { return node.op == ir::Op::kDropout; });
-}
-
 int64_t steps_per_call(const Contender& contender) {
-  int64_t steps = 1;
-  for (const char* name : {"steps_per_execution", "steps_per_call"}) {
-    const auto at = contender.settings.find(name);
-    if (at != contender.settings.end()) steps = std::max<int64_t>(steps, std::atoll(at->second.c_str()));
-  }
-  return steps;
+  const emit::Framework* framework = emit::find_framework(contender.framework);
+  return framework == nullptr ? 1 : emit::steps_per_call(*framework, contender.settings);
 }
 
 }  // namespace
@@ -153,14 +137,14 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
                          const ir::Training& training, int cores, const roofline::Limits* limits) {
   TrialBounds bounds{
       .cores = static_cast<double>(cores), .batch = training.batch, .per_call = steps_per_call(contender)};
-  // The user's script may do other work, unless it is proven that it does the same.
+  // The user's script may do other work, unless it is proven to do the same.
   const bool proven = proof != nullptr && proof->passed() && training.track == ir::Track::kEqualised;
   const bool own = !contender.own_script.empty() && !proven;
   if (const auto cost = ir::step_cost(workload, training); cost && !own) {
     bounds.flops_per_step = static_cast<double>(cost->flops());
     bounds.bytes_per_step = least_bytes(workload, training);
   }
-  const bool equal_work = training.track == ir::Track::kEqualised && !draws_random_numbers(workload);
+  const bool equal_work = training.track == ir::Track::kEqualised && !workload.has(ir::Op::kDropout);
   if (proof != nullptr && !proof->failure && equal_work) {
     for (size_t i = 0; i < proof->losses.size(); ++i)
       bounds.losses[static_cast<int64_t>(i) + 1] = proof->losses[i];

@@ -46,6 +46,11 @@ struct Optimizer {
   // Keys that the recipe states. In the as-is track an emitter writes these (and the learning rate) and
   // leaves all others to the framework's defaults.
   std::set<std::string> stated = {};
+  bool adam() const { return kind == OptimizerKind::kAdam || kind == OptimizerKind::kAdamW; }
+  // Its decay, where it has one, does not pass through the gradient.
+  bool decoupled() const {
+    return kind == OptimizerKind::kAdamW || (weight_decay != 0 && decay_form == DecayForm::kDecoupled);
+  }
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -60,6 +65,9 @@ struct Training {
   double input_divisor = 1.0;
   uint64_t seed = 1;
   bool predicts() const { return scenario == Scenario::kPredict; }
+  bool equalised() const { return track == Track::kEqualised; }
+  // Whether a script says this key of its optimizer, or leaves it to the framework.
+  bool says(const std::string& key) const { return equalised() || optimizer.stated.contains(key); }
   bool operator==(const Training&) const = default;
 };
 

@@ -1,5 +1,6 @@
 #include "ir/workload.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cstdlib>
 
@@ -35,6 +36,10 @@ ParamId Node::param(std::string_view slot) const {
     if (s.name == slot) return s.param;
   }
   return -1;
+}
+
+bool Workload::has(Op op) const {
+  return std::any_of(nodes.begin(), nodes.end(), [op](const Node& node) { return node.op == op; });
 }
 
 const std::string& Workload::value_name(ValueId id) const {

@@ -112,6 +112,7 @@ struct Workload {
   std::vector<Node> nodes;            // in order of evaluation
   bool operator==(const Workload&) const = default;
 
+  bool has(Op op) const;  // among its nodes
   int value_count() const { return static_cast<int>(inputs.size() + nodes.size()); }
   bool is_input(ValueId id) const { return id < static_cast<int>(inputs.size()); }
   ValueId output_of(int node) const { return static_cast<int>(inputs.size()) + node; }

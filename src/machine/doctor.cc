@@ -5,29 +5,19 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/embedded.h"
 #include "base/files.h"
 #include "data/image_sets.h"
+#include "emit/all/frameworks.h"
+#include "environments/runner_files.h"
 #include "machine/host.h"
 #include "proc/run.h"
 #include "sample/machine_limits.h"
-
-namespace bakeoff::embedded {
-const std::vector<File>& requirements();  // envs/*.txt and envs/probe.py
-}  // namespace bakeoff::embedded
 
 namespace bakeoff {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
-
-std::string probe_script() {
-  for (const embedded::File& file : embedded::requirements()) {
-    if (file.path == "probe.py") return std::string(file.text);
-  }
-  return "";
-}
 
 Finding check_python() {
   const auto python = find_python();
@@ -50,24 +40,27 @@ std::string value_or(const Texts& texts, const std::string& key, const std::stri
   return found == texts.end() || found->second.empty() ? fallback : found->second;
 }
 
-Finding check_environment(const Environment& e, const DoctorOptions& options, Texts& probed) {
+Finding check_environment(const Environment& e, const fs::path& home, const DoctorOptions& options,
+                          Texts& probed) {
   const std::string topic = "environment " + e.name;
   if (!e.ok()) return {Level::kProblem, topic, fmt::format("{}: {}", name(e.state), e.reason), e.remedy};
   const std::string found = versions_text(e) + (e.named_by_user ? " (" + e.python.string() + ")" : "");
   if (!options.import) return {Level::kOk, topic, found};
-  auto result = probe_environment(e, options.import_seconds);
+  const auto runner = unpack_runner(home);
+  if (!runner) return {Level::kProblem, topic, runner.error().message, runner.error().remedy};
+  auto result = probe_environment(e, *runner, options.import_seconds);
   if (!result) {
     return {Level::kProblem, topic, result.error().message,
-            e.named_by_user ? "repair it, or take it out of the configuration file"
+            e.named_by_user ? "repair it, or remove it from the configuration file"
                             : fmt::format("remove {} and run 'bakeoff env create {}'",
                                           e.python.parent_path().parent_path().string(), e.name)};
   }
   probed = std::move(*result);
-  for (const char* package : {"keras", "optax"}) {
-    const auto missing = probed.find(std::string("missing.") + package);
-    if (missing == probed.end()) continue;
-    return {Level::kWarning, topic,
-            fmt::format("{}; {} cannot be imported: {}", found, package, missing->second),
+  constexpr std::string_view kMissing = "missing.";
+  for (const auto& [key, why] : probed) {
+    if (!key.starts_with(kMissing)) continue;
+    const std::string package = key.substr(kMissing.size());
+    return {Level::kWarning, topic, fmt::format("{}; {} cannot be imported: {}", found, package, why),
             fmt::format("{} -m pip install {}", e.python.string(), package)};
   }
   return {Level::kOk, topic,
@@ -76,20 +69,21 @@ Finding check_environment(const Environment& e, const DoctorOptions& options, Te
                       value_or(probed, "devices", "?"), value_or(probed, "build", "no build flags"))};
 }
 
-// torch.compile writes C++ that includes Python.h, and calls $CXX or g++.
-Finding check_compiler(const Texts& torch) {
-  const std::string topic = "compiler for torch.compile";
+// A part of a framework that writes C++ which includes Python.h, and calls $CXX or g++: `caller`. `probed`: its
+// environment.
+Finding check_compiler(const std::string& caller, const Texts& probed) {
+  const std::string topic = "compiler for " + caller;
   const char* named = std::getenv("CXX");
   const std::string program = named && *named ? named : "g++";
   const char* path = std::getenv("PATH");
   const auto compiler = proc::find_program(program, path ? path : "/usr/bin:/bin");
-  const char* effect = "contenders with compile=... will fail";
+  const std::string effect = fmt::format("contenders that use {} will fail", caller);
   if (!compiler) {
     return {Level::kWarning, topic, fmt::format("no {}: {}", program, effect),
             "apt-get install g++, or set CXX"};
   }
-  const auto include = torch.find("include");
-  if (include != torch.end() && !fs::exists(fs::path(include->second) / "Python.h")) {
+  const auto include = probed.find("include");
+  if (include != probed.end() && !fs::exists(fs::path(include->second) / "Python.h")) {
     return {Level::kWarning, topic,
             fmt::format("{}, but no {}/Python.h: {}", compiler->string(), include->second, effect),
             "apt-get install python3-dev"};
@@ -106,7 +100,7 @@ Finding check_data(const fs::path& home) {
       return {Level::kWarning, "MNIST", sound.error().message, sound.error().remedy};
     }
   }
-  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and unharmed"};
+  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and undamaged"};
 }
 
 Finding check_disk(const fs::path& home) {
@@ -126,11 +120,16 @@ Finding check_disk(const fs::path& home) {
 
 }  // namespace
 
-Result<Texts> probe_environment(const Environment& environment, int64_t seconds) {
+Result<Texts> probe_environment(const Environment& environment, const fs::path& runner, int64_t seconds) {
   Texts values;
   proc::CommandOptions options;
-  options.child.argv = {environment.python.string(), "-c", probe_script(), environment.name};
-  options.child.env = {{"TF_CPP_MIN_LOG_LEVEL", "2"}};
+  options.child.argv = {environment.python.string(), "-m", "bakeoff_runner.probe", environment.name};
+  // As workers are started.
+  options.child.env = {{"PYTHONPATH", runner.string()}, {"PYTHONSAFEPATH", "1"}};
+  options.child.env_remove = {"PYTHONHOME", "PYTHONSTARTUP"};
+  for (const emit::Framework* framework : emit::frameworks()) {
+    for (const auto& [name, value] : framework->worker_variables) options.child.env[name] = value;
+  }
   options.timeout_ns = seconds * kSecond;
   options.tail_bytes = 1200;
   options.on_line = [&](std::string_view line) {
@@ -150,19 +149,22 @@ bool has_problem(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const Finding& f) { return f.level == Level::kProblem; });
 }
 
-std::vector<Finding> doctor(const Workshop& shop, const DoctorOptions& options, const Progress& progress) {
+std::vector<Finding> doctor(const EnvironmentStore& store, const DoctorOptions& options,
+                            const Progress& progress) {
   std::vector<Finding> findings = {check_python()};
-  Texts torch;
-  for (const Environment& environment : list_environments(shop)) {
+  std::vector<Finding> compilers;
+  for (const Environment& environment : list_environments(store)) {
     if (options.import && environment.ok())
       progress("importing what environment '" + environment.name + "' holds");
     Texts probed;
-    findings.push_back(check_environment(environment, options, probed));
-    if (environment.name == "torch") torch = std::move(probed);
+    findings.push_back(check_environment(environment, store.home, options, probed));
+    const emit::Framework* framework = emit::find_framework(environment.name);
+    if (framework != nullptr && !framework->calls_compiler.empty())
+      compilers.push_back(check_compiler(framework->calls_compiler, probed));
   }
-  findings.push_back(check_compiler(torch));
-  findings.push_back(check_data(shop.home));
-  findings.push_back(check_disk(shop.home));
+  findings.insert(findings.end(), compilers.begin(), compilers.end());
+  findings.push_back(check_data(store.home));
+  findings.push_back(check_disk(store.home));
   for (Finding& finding : check_host(options.root, static_cast<int>(sample::allowed_cpus().size()))) {
     findings.push_back(std::move(finding));
   }

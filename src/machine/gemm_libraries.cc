@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/version.h"
+#include "emit/all/frameworks.h"
 #include "machine/machine_facts.h"
 
 namespace bakeoff {
@@ -38,7 +39,7 @@ void add_library(std::vector<roofline::GemmLibrary>& all, std::set<std::string>&
 
 }  // namespace
 
-std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const Workshop& shop) {
+std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const EnvironmentStore& store) {
   std::vector<roofline::GemmLibrary> all;
   std::set<std::string> seen;
   for (const char* folder : {"usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib"}) {
@@ -50,13 +51,15 @@ std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const Worksh
     }
   }
   for (const std::string& name : environment_names()) {
-    std::vector<fs::path> blas, torch;
-    const fs::path packages = environment_folder(shop, name) / "lib";
+    std::vector<fs::path> blas, own;
+    const fs::path packages = environment_folder(store, name) / "lib";
     find_files(packages, 3, {"libscipy_openblas", "libopenblas"}, blas);
     for (const fs::path& path : blas)
       add_library(all, seen, "OpenBLAS of " + path.parent_path().stem().string(), path);
-    if (name == "torch") find_files(packages, 4, {"libtorch_cpu.so"}, torch);
-    for (const fs::path& path : torch) add_library(all, seen, "MKL of torch", path);
+    const emit::Framework* framework = emit::find_framework(name);
+    if (framework == nullptr || framework->gemm.file.empty()) continue;
+    find_files(packages, 4, {framework->gemm.file}, own);
+    for (const fs::path& path : own) add_library(all, seen, framework->gemm.title, path);
   }
   return all;
 }

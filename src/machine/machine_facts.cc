@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "base/kernel_file.h"
+#include "emit/all/frameworks.h"
+#include "environments/runner_files.h"
 #include "machine/doctor.h"
 #include "sample/cgroup.h"
 
@@ -39,7 +41,7 @@ std::string cpuinfo(const std::string& text, const std::string& key) {
   return "";
 }
 
-// Words in alphabetical order, so that a comparison sees what came and went.
+// The words in alphabetical order, so that a comparison shows what was added and removed.
 std::string sorted_words(const std::string& text) {
   std::istringstream words(text);
   std::vector<std::string> all;
@@ -109,13 +111,25 @@ void add_mitigations(const fs::path& root, Texts& facts) {
 }
 
 void add_variables(const std::function<const char*(const char*)>& variable, Texts& facts) {
-  for (const char* name :
-       {"LD_PRELOAD", "GLIBC_TUNABLES", "MALLOC_ARENA_MAX", "MALLOC_MMAP_THRESHOLD_",
-        "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "KMP_AFFINITY",
-        "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "ONEDNN_DEFAULT_FPMATH_MODE",
-        "ONEDNN_MAX_CPU_ISA", "NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES"}) {
-    const char* value = variable(name);
-    facts[std::string("variable ") + name] = value != nullptr ? value : "not set";
+  std::vector<std::string> names = {"LD_PRELOAD",
+                                    "GLIBC_TUNABLES",
+                                    "MALLOC_ARENA_MAX",
+                                    "MALLOC_MMAP_THRESHOLD_",
+                                    "MALLOC_TRIM_THRESHOLD_",
+                                    "MALLOC_TOP_PAD_",
+                                    "OMP_NUM_THREADS",
+                                    "MKL_NUM_THREADS",
+                                    "KMP_AFFINITY",
+                                    "ONEDNN_DEFAULT_FPMATH_MODE",
+                                    "ONEDNN_MAX_CPU_ISA",
+                                    "NVIDIA_TF32_OVERRIDE",
+                                    "CUDA_VISIBLE_DEVICES"};
+  for (const emit::Framework* framework : emit::frameworks()) {
+    for (const emit::Variable& watched : framework->watched_variables) names.push_back(watched.name);
+  }
+  for (const std::string& name : names) {
+    const char* value = variable(name.c_str());
+    facts["variable " + name] = value != nullptr ? value : "not set";
   }
   const char* preload = variable("LD_PRELOAD");
   facts["allocator"] = preload != nullptr && *preload != '\0'
@@ -148,15 +162,16 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
   return facts;
 }
 
-Texts read_framework_facts(const Workshop& shop, const Progress& progress) {
+Texts read_framework_facts(const EnvironmentStore& store, const Progress& progress) {
   Texts facts;
-  for (const Environment& environment : list_environments(shop)) {
+  for (const Environment& environment : list_environments(store)) {
     if (!environment.ok()) {
       facts["environment " + environment.name] = environment.why_not();
       continue;
     }
     progress("importing " + environment.name);
-    const auto found = probe_environment(environment, 60);
+    const auto runner = unpack_runner(store.home);
+    const auto found = runner ? probe_environment(environment, *runner, 60) : runner.error();
     if (!found) {
       facts["environment " + environment.name] = found.error().message;
       continue;
@@ -166,7 +181,7 @@ Texts read_framework_facts(const Workshop& shop, const Progress& progress) {
       facts[fmt::format("{}: {}", environment.name, key)] = value;
     }
   }
-  for (const roofline::GemmLibrary& library : find_gemms("/", shop))
+  for (const roofline::GemmLibrary& library : find_gemms("/", store))
     facts["BLAS: " + library.name] = library.path.filename().string();
   return facts;
 }

@@ -18,9 +18,10 @@ namespace bakeoff {
 Texts read_facts(const std::filesystem::path& root, const std::function<const char*(const char*)>& variable);
 // Versions and build flags of the packages in each ready environment ("build of torch"), and its BLAS
 // libraries by name. Takes seconds.
-Texts read_framework_facts(const Workshop& shop, const Progress& progress);
+Texts read_framework_facts(const EnvironmentStore& store, const Progress& progress);
 
 // Libraries with a matrix product: the system's BLAS and oneDNN, and those in the environments.
-std::vector<roofline::GemmLibrary> find_gemms(const std::filesystem::path& root, const Workshop& shop);
+std::vector<roofline::GemmLibrary> find_gemms(const std::filesystem::path& root,
+                                              const EnvironmentStore& store);
 
 }  // namespace bakeoff

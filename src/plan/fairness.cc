@@ -7,13 +7,23 @@
 namespace bakeoff {
 namespace {
 
-// What concerns updates alone.
+// Topics that matter only for updates.
 bool of_training(const std::string& topic) {
   using namespace emit::topic;
   for (const char* name : {kEps, kEpsForm, kRho, kWeightDecay, kBatchNormMomentum, kRunningVar}) {
     if (topic == name) return true;
   }
   return false;
+}
+
+// "keras (jax)": the framework with the settings that are always named.
+std::string column_of(const emit::Framework& framework, const emit::Settings& settings) {
+  std::string column = framework.name;
+  for (const emit::Setting& setting : framework.settings) {
+    if (setting.always_named)
+      column += " (" + emit::setting_or(settings, setting.name, setting.fallback) + ")";
+  }
+  return column;
 }
 
 }  // namespace
@@ -25,13 +35,10 @@ FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& tra
   as_is.track = ir::Track::kAsIs;
   as_is.optimizer.stated = {"kind", "lr"};  // what would hold if the recipe said nothing more
   for (const Contender& contender : contenders) {
-    const auto backend = contender.settings.find("backend");
-    const std::string column = backend == contender.settings.end()
-                                   ? contender.framework
-                                   : contender.framework + " (" + backend->second + ")";
     const emit::Framework* framework = emit::find_framework(contender.framework);
-    if (framework == nullptr || framework->defaults == nullptr ||
-        std::find(diff.frameworks.begin(), diff.frameworks.end(), column) != diff.frameworks.end()) {
+    if (framework == nullptr || framework->defaults == nullptr) continue;
+    const std::string column = column_of(*framework, contender.settings);
+    if (std::find(diff.frameworks.begin(), diff.frameworks.end(), column) != diff.frameworks.end()) {
       continue;
     }
     diff.frameworks.push_back(column);

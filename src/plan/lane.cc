@@ -1,14 +1,13 @@
 #include "plan/lane.h"
 
+#include "emit/all/frameworks.h"
+
 namespace bakeoff {
 
 bool keeps_compilations(const Contender& contender) {
-  const auto compile = contender.settings.find("compile");
-  if (compile != contender.settings.end() && compile->second != "off") return true;
-  const auto backend = contender.settings.find("backend");
-  const auto jit = contender.settings.find("jit_compile");
-  return backend != contender.settings.end() && backend->second == "torch" &&
-         jit != contender.settings.end() && jit->second == "true";
+  const emit::Framework* framework = emit::find_framework(contender.framework);
+  return framework != nullptr && framework->cache.used != nullptr &&
+         framework->cache.used(contender.settings);
 }
 
 }  // namespace bakeoff

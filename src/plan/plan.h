@@ -17,7 +17,7 @@
 #include "records/records.h"
 #include "records/trial.h"
 #include "roofline/limits.h"
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 
 namespace bakeoff {
 
@@ -29,7 +29,7 @@ struct Plan {
   std::vector<Lane> lanes = {};  // in the recipe's order
   // Measures the limits of these CPUs if the run has no machine report; empty: roofline::measure_bounds.
   std::function<roofline::Limits(const std::vector<int>& cpus)> measure_peak = {};
-  sample::HostEye host = {};            // reads the host around every round; empty: this machine
+  sample::HostProbe host = {};          // reads the host around every round; empty: this machine
   std::filesystem::path sensors = "/";  // folder that contains the /proc and /sys of evidence/usage.h
   std::filesystem::path gpu_library = "libnvidia-ml.so.1";  // the driver's library, for race/sensing.h
   std::string gpu_clock = {};  // result of locking the GPU clocks (machine/clock_keeper.h); empty: not done

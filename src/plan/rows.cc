@@ -11,7 +11,13 @@
 namespace bakeoff {
 namespace {
 
-constexpr const char* kSetting = "steps_per_call";
+// The setting that says how many steps a call does.
+std::string call_setting(const recipe::Contender& contender) {
+  for (const emit::Setting& setting : emit::find_framework(contender.framework)->settings) {
+    if (setting.steps_per_call) return setting.name;
+  }
+  return "";
+}
 
 Status check_batch(const recipe::Recipe& recipe, int64_t rows) {
   if (rows >= recipe.training.batch) return Done{};
@@ -50,10 +56,11 @@ Status check_rows(const recipe::Recipe& recipe, int64_t rows) {
   for (const recipe::Contender& contender : recipe.contenders) {
     const int64_t batches = least_batches(recipe, contender), batch = recipe.training.batch;
     if (rows / batch >= batches) continue;
+    const std::string setting = call_setting(contender);
     return Error{.message = fmt::format("{}: a call takes {} batches of {} rows, but the data has only {}",
                                         contender.id, batches, batch, rows),
-                 .where = recipe::where(recipe, contender, kSetting),
-                 .remedy = fmt::format("set {} to at most {}, or bring more data", kSetting, rows / batch)};
+                 .where = recipe::where(recipe, contender, setting),
+                 .remedy = fmt::format("set {} to at most {}, or bring more data", setting, rows / batch)};
   }
   return Done{};
 }
@@ -85,16 +92,17 @@ Status check_target(const recipe::Recipe& recipe, int64_t rows) {
   const recipe::Target& target = recipe.target;
   if (target.accuracy && !has_classes(recipe.workload)) {
     return Error{
-        .message = fmt::format("workload '{}' has no classes to be accurate about", recipe.workload.name),
+        .message = fmt::format("workload '{}' has no classes, so it has no accuracy", recipe.workload.name),
         .where = recipe::where(recipe, "target", "accuracy"),
         .remedy = "state target.loss instead"};
   }
   if (!target.wanted()) return Done{};
   TRY(const int64_t available, rows_to_hold_out(recipe, rows));
   if (target.rows <= available) return Done{};
-  return Error{.message = fmt::format("{} rows are to be held out, {} can be", target.rows, available),
-               .where = recipe::where(recipe, "target", "rows"),
-               .remedy = "set target.rows to fewer, or bring more data"};
+  return Error{
+      .message = fmt::format("{} rows are to be held out, but only {} can be", target.rows, available),
+      .where = recipe::where(recipe, "target", "rows"),
+      .remedy = "set target.rows to fewer, or bring more data"};
 }
 
 std::string target_text(const recipe::Target& target) {
@@ -121,9 +129,10 @@ Status check_fit(const recipe::Recipe& recipe, int64_t rows) {
   if (!recipe.fit.wanted()) return Done{};
   TRY(const int64_t available, rows_to_hold_out(recipe, rows));
   if (held_rows(recipe) <= available) return Done{};
-  return Error{.message = fmt::format("{} rows are to be held out, {} can be", held_rows(recipe), available),
-               .where = recipe::where(recipe, "fit", "rows"),
-               .remedy = "set fit.rows to fewer, or bring more data"};
+  return Error{
+      .message = fmt::format("{} rows are to be held out, but only {} can be", held_rows(recipe), available),
+      .where = recipe::where(recipe, "fit", "rows"),
+      .remedy = "set fit.rows to fewer, or bring more data"};
 }
 
 std::string fit_text(const recipe::Recipe& recipe, int64_t rows) {

@@ -22,10 +22,9 @@ struct Member {
   WorkerSensors sensors;
   WorkerSpec granted = {};  // what it was started from
   int64_t burst_steps = 2;
-  double step_s = 0;  // last known step time of the warm-up
-  const AuditGround* audit =
-      nullptr;         // null: bursts follow each other without restoring, and are not audited
-  bool nudges = true;  // its parameters can be changed between steps
+  double step_s = 0;                   // last known step time of the warm-up
+  const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited
+  bool nudges = true;                  // its parameters can be changed between steps
   std::vector<ShownBurst> shown = {};  // what it reported of its bursts
   // State of the current round.
   int64_t cpu_ns = 0;

@@ -425,7 +425,7 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
   for (const size_t i : {1u, 2u}) {
     ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
-    EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done: "));
+    EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done in "));
     EXPECT_EQ(heat_value(trials[i]), std::nullopt);
     EXPECT_LT(trials[i].bursts[0].steps, 50) << "bursts are sized by the work, not by the claim";
   }

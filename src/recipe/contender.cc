@@ -14,7 +14,7 @@ namespace bakeoff::recipe {
 Result<std::vector<int>> parse_cpus(std::string_view text) {
   constexpr int kMostCpus = 4096;
   std::set<int> cpus;
-  const auto bad = [&] { return Error{.message = fmt::format("'{}' is no list of CPUs", text)}; };
+  const auto bad = [&] { return Error{.message = fmt::format("'{}' is not a list of CPUs", text)}; };
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const char* last = text.data() + end;
@@ -40,7 +40,7 @@ std::string contender_id(const std::string& framework, const std::map<std::strin
   std::vector<std::string> parts;
   for (const emit::Setting& setting : info->settings) {
     const std::string& value = settings.at(setting.name);
-    if (value == setting.fallback && setting.name != "backend") continue;
+    if (value == setting.fallback && !setting.always_named) continue;
     parts.push_back(value == "true" ? setting.name : setting.name + "=" + value);
   }
   for (const emit::Setting& setting : common_settings()) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <sstream>
 
 #include "base/files.h"
@@ -19,33 +18,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The framework that a script imports: the first import line that names one decides; Keras wins over its
-// backends.
-std::string framework_of(std::string_view source) {
-  bool torch = false, jax = false, tensorflow = false, onnxruntime = false;
+// Whether the line imports the framework's module, or includes a header of its folder.
+bool imports(std::string_view line, const emit::Framework& framework) {
+  if (framework.extension == ".cc") return line.starts_with("#include <" + framework.module + "/");
+  for (const std::string_view word : {"import ", "from "}) {
+    if (!line.starts_with(word) || !line.substr(word.size()).starts_with(framework.module)) continue;
+    const std::string_view rest = line.substr(word.size() + framework.module.size());
+    if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r') return true;
+  }
+  return false;
+}
+
+// The framework that a script imports: the first of them that no other one of them imports besides; null:
+// none.
+const emit::Framework* framework_of(std::string_view source) {
+  std::vector<const emit::Framework*> found;
   for (size_t begin = 0; begin < source.size();) {
     const size_t end = std::min(source.find('\n', begin), source.size());
-    const std::string_view line = source.substr(begin, end - begin);
-    const auto imports = [line](std::string_view module) {
-      for (const std::string_view word : {"import ", "from "}) {
-        if (!line.starts_with(word) || !line.substr(word.size()).starts_with(module)) continue;
-        const std::string_view rest = line.substr(word.size() + module.size());
-        if (rest.empty() || rest[0] == ' ' || rest[0] == '.' || rest[0] == ',' || rest[0] == '\r')
-          return true;
-      }
-      return false;
-    };
-    if (imports("keras")) return "keras";
-    if (imports("tf_keras")) return "keras2";
-    if (line.starts_with("#include <torch/")) return "libtorch";
-    torch = torch || imports("torch");
-    jax = jax || imports("jax");
-    tensorflow = tensorflow || imports("tensorflow");
-    onnxruntime = onnxruntime || imports("onnxruntime");
+    for (const emit::Framework* framework : emit::frameworks()) {
+      if (imports(source.substr(begin, end - begin), *framework)) found.push_back(framework);
+    }
     begin = end + 1;
   }
-  if (onnxruntime) return "onnxruntime";  // torch may have exported the graph
-  return torch ? "torch" : jax ? "jax" : tensorflow ? "tensorflow" : "";
+  const auto is_besides = [&found](const emit::Framework* framework) {
+    return std::any_of(found.begin(), found.end(), [framework](const emit::Framework* other) {
+      return std::ranges::find(other->imports_besides, framework->name) != other->imports_besides.end();
+    });
+  };
+  const auto decides = std::find_if_not(found.begin(), found.end(), is_besides);
+  return decides == found.end() ? nullptr : *decides;
 }
 
 std::string integers(const emit::Setting& setting) {
@@ -92,16 +93,14 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
   }
   if (name.empty() && script.empty()) {
     return reader.error(table.source(), "a contender needs a framework or a script",
-                        "for example { framework = \"torch\" }");
+                        fmt::format("for example {{ framework = \"{}\" }}", names.front()));
   }
   if (name.empty()) {
     auto source = read_file(script);
     if (!source) return reader.error(table.get("script")->source(), source.error().message, "check the path");
-    name = framework_of(*source);
-    if (name.empty()) {
-      return reader.error(table.get("script")->source(), "no import in the script names a framework",
-                          "add framework = \"...\"");
-    }
+    if (const emit::Framework* framework = framework_of(*source)) return framework;
+    return reader.error(table.get("script")->source(), "no import in the script names a framework",
+                        "add framework = \"...\"");
   }
   if (const emit::Framework* framework = emit::find_framework(name)) return framework;
   return reader.error(table.get("framework")->source(), fmt::format("unknown framework '{}'", name),
@@ -114,10 +113,10 @@ std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
   std::string name = ir::name(scenario) + "_" + framework.name;
   for (const emit::Setting& setting : framework.settings) {
     const std::string& value = settings.at(setting.name);
-    if (value == setting.fallback && setting.name != "backend") continue;
-    name += "_" + (setting.name == "backend" ? value
-                   : value == "true"         ? setting.name
-                                             : setting.name + "_" + value);
+    if (value == setting.fallback && !setting.always_named) continue;
+    name += "_" + (setting.always_named ? value
+                   : value == "true"    ? setting.name
+                                        : setting.name + "_" + value);
   }
   for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
   return emit::identifier(name) + framework.extension;
@@ -125,12 +124,12 @@ std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
 
 using Combinations = std::vector<std::map<std::string, std::string>>;
 
-// Every combination so far with every value of one setting; `node` null: its default.
+// Every combination so far with every value of one setting; `node` null: with the one that is left open.
 Status cross(const Reader& reader, const emit::Framework& framework, const emit::Setting& setting,
-             const toml::node* node, Combinations& combinations) {
+             const toml::node* node, const std::string& left_open, Combinations& combinations) {
   std::vector<std::string> values;
   if (node == nullptr) {
-    values = {setting.fallback};
+    values = {left_open};
   } else if (const toml::array* list = node->as_array()) {
     if (list->empty())
       return reader.error(node->source(), fmt::format("'{}' is an empty list", setting.name));
@@ -187,7 +186,7 @@ Status check_scenario(const Reader& reader, const toml::table& table, const emit
     if (node == nullptr || !setting.training_only || scenario == ir::Scenario::kTrain) continue;
     return reader.error(
         node->source(),
-        fmt::format("setting '{}' of {} means nothing in scenario 'predict'", setting.name, framework.name),
+        fmt::format("setting '{}' of {} has no effect in scenario 'predict'", setting.name, framework.name),
         "remove it");
   }
   return Done{};
@@ -204,23 +203,21 @@ std::string instead_of(const std::string& setting, const std::vector<std::string
   return fmt::format("leave it out; {} has it", fmt::join(others, ", "));
 }
 
-// The backend that a Keras script of the user's own sets before it imports Keras:
+// A setting's value where the table has none: what a script of the user's own gives to its variable before it
+// imports the framework, else the fallback.
 //   os.environ["KERAS_BACKEND"] = "jax"      os.environ.setdefault('KERAS_BACKEND', 'torch')
-std::optional<std::string> backend_of_script(const emit::Framework& framework, const fs::path& script) {
-  if (script.empty() || framework.name != "keras") return std::nullopt;
-  const auto text = read_file(script);
-  if (!text) return std::nullopt;
-  std::istringstream lines(*text);
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find_first_not_of(" \t"), named = line.find("KERAS_BACKEND");
+std::string value_left_open(const emit::Setting& setting, const std::string& script) {
+  std::istringstream lines(script);
+  for (std::string line; !setting.variable.empty() && std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(" \t"), named = line.find(setting.variable);
     if (named == std::string::npos || line[first] == '#') continue;
-    for (const char* backend : {"tensorflow", "torch", "jax"}) {
+    for (const std::string& value : setting.values) {
       for (const char* quote : {"\"", "'"}) {
-        if (line.find(std::string(quote) + backend + quote, named) != std::string::npos) return backend;
+        if (line.find(quote + value + quote, named) != std::string::npos) return value;
       }
     }
   }
-  return std::nullopt;
+  return setting.fallback;
 }
 
 // One table of `contenders`: all combinations of its lists.
@@ -252,21 +249,19 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
     }
   }
   CHECK_OK(check_scenario(reader, table, *framework, scenario));
-  const toml::table* settings_of = &table;
-  toml::table with_backend;
-  if (const auto backend = backend_of_script(*framework, script); backend && !table.contains("backend")) {
-    with_backend = table;
-    with_backend.insert("backend", *backend);
-    settings_of = &with_backend;
+  std::string source;
+  if (!script.empty()) {
+    TRY(source, read_file(script));
   }
   Combinations combinations = {{}};
   for (const emit::Setting& setting : framework->settings) {
-    CHECK_OK(cross(reader, *framework, setting, settings_of->get(setting.name), combinations));
+    CHECK_OK(cross(reader, *framework, setting, table.get(setting.name), value_left_open(setting, source),
+                   combinations));
   }
   Combinations controls = {{}};
   for (const emit::Setting& setting : common_settings()) {
     if (const toml::node* node = table.get(setting.name))
-      CHECK_OK(cross(reader, *framework, setting, node, controls));
+      CHECK_OK(cross(reader, *framework, setting, node, setting.fallback, controls));
   }
   for (const auto& settings : combinations) {
     for (const auto& under : controls) add_contender(scenario, *framework, settings, under, script, out);
@@ -279,7 +274,8 @@ Status expand(const Reader& reader, const toml::table& table, ir::Scenario scena
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
                                                ir::Scenario scenario) {
   const toml::node* node = root.get("contenders");
-  const std::string example = "contenders = [{ framework = \"torch\" }, { framework = \"jax\" }]";
+  const std::string example = fmt::format(R"(contenders = [{{ framework = "{}" }}, {{ framework = "{}" }}])",
+                                          emit::frameworks()[0]->name, emit::frameworks()[1]->name);
   if (node == nullptr) {
     return Error{.message = "'contenders' is missing",
                  .where = reader.file().string() + ":1",

@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "recipe/beside.h"
 #include "recipe/reader.h"
+#include "recipe/studies.h"
 
 namespace bakeoff::recipe {
 

@@ -12,8 +12,8 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
-#include "recipe/beside.h"
 #include "recipe/contender.h"
+#include "recipe/studies.h"
 
 namespace bakeoff::recipe {
 

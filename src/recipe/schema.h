@@ -14,7 +14,7 @@ namespace bakeoff::recipe {
 const std::vector<Key>& keys();
 // The keys of [race]; the keys of the sections whose measurements follow the race.
 std::vector<Key> keys_of_the_race();
-std::vector<Key> keys_beside_the_race();
+std::vector<Key> keys_of_studies();
 std::vector<std::string> sections();  // "", "data", ...
 std::vector<std::string> names_in(const std::string& section);
 

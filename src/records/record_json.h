@@ -76,9 +76,15 @@ void read_value(const RecordJson& j, std::vector<T>& values) {
     read_value(each, values.emplace_back());
 }
 
+// The name of a field in records of earlier versions; the same name if it was never renamed.
+inline std::string former_name(const std::string& field) {
+  return field == "elapsed_ns" ? "went_by_ns" : field;
+}
+
 #define BAKEOFF_WRITE(field) j[#field] = storable(v.field);
-#define BAKEOFF_READ(field) \
-  if (const auto it = j.find(#field); it != j.end()) read_value(*it, v.field);
+#define BAKEOFF_READ(field)                                                                     \
+  if (auto it = j.find(#field); it != j.end() || (it = j.find(former_name(#field))) != j.end()) \
+    read_value(*it, v.field);
 #define BAKEOFF_RECORD(Type, ...)                                                            \
   void to_json(RecordJson& j, const Type& v) {                                               \
     [[maybe_unused]] const auto& [__VA_ARGS__] = v; /* compiles where no field is missing */ \

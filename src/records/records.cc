@@ -15,7 +15,7 @@ namespace bakeoff {
 BAKEOFF_RECORD(Failure, stage, reason, log_tail)
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
-BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, went_by_ns, losses, used, wait, lead_steps,
+BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, elapsed_ns, losses, used, wait, lead_steps,
                lead_ns)
 BAKEOFF_RECORD(Audit, burst, steps, loss_error, loss_limit, moved_error, moved_limit, differs)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun, stretch)

@@ -142,6 +142,16 @@ TEST(Records, FieldsThatAnotherWriterDidNotKnowKeepTheirDefault) {
   EXPECT_EQ(*trial, (Trial{.contender = "torch", .heat = 2}));
 }
 
+TEST(Records, AFieldIsReadUnderTheNameThatItHadInEarlierVersions) {
+  const auto trial =
+      from_json<Trial>(R"({"contender": "torch", "bursts": [{"ns": 5, "steps": 1, "went_by_ns": 7}],)"
+                       R"( "void_bursts": [{"ns": 5, "elapsed_ns": 9}]})",
+                       "t");
+  ASSERT_TRUE(trial) << trial.error().text();
+  EXPECT_EQ(trial->bursts.at(0).elapsed_ns, 7);
+  EXPECT_EQ(trial->void_bursts.at(0).elapsed_ns, 9);
+}
+
 TEST(Records, NumbersThatAreNotFiniteDoNotDamageTheFile) {
   Trial trial = full_trial();
   for (const double loss : {kNan, kInfinity, -kInfinity}) {

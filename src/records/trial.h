@@ -40,7 +40,7 @@ struct Burst {
   int64_t late_ns = 0;     // time that it worked on after the end that it reported (evidence/barrier.h)
   int64_t switches = 0;    // involuntary context switches of its threads during the burst
   int64_t asked = 0;       // steps that were requested; 0: not recorded
-  int64_t went_by_ns = 0;  // time from request to answer by our clock; 0: not recorded
+  int64_t elapsed_ns = 0;  // time from request to answer by our clock; 0: not recorded
   // Losses reported since the previous burst, by the number of steps since the weights were loaded. Those of
   // the first burst include the first step and the warm-up.
   std::map<int64_t, double> losses = {};
@@ -58,11 +58,11 @@ struct Burst {
 // nudge (audit/audit.h) take 2 ms at most, so a worker that reports too little gains at most 2 ms or 0.5%.
 inline int64_t Burst::counted_ns() const {
   constexpr int64_t kMessages = 2'000'000;
-  return went_by_ns - ns > std::max(kMessages, went_by_ns / 200) ? went_by_ns : ns;
+  return elapsed_ns - ns > std::max(kMessages, elapsed_ns / 200) ? elapsed_ns : ns;
 }
 
 // What a worker reports of one output.
-struct ToldOutput {
+struct ReportedOutput {
   int64_t size = 0;    // number of elements
   double last = 0;     // last element of the last row
   double squares = 0;  // sum of the squares of all elements

@@ -439,11 +439,6 @@ void compare_draws(const GateJob& job, const DropoutReference& r, const Contende
   worst.compare(r.rows, draws.rows);
 }
 
-bool has_batch_norm(const ir::Workload& workload) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [](const ir::Node& node) { return node.op == ir::Op::kBatchNorm; });
-}
-
 // How many steps a contender takes: many of a small network, where each draws few masks.
 void plan_steps(const GateJob& job, DropoutReference& r) {
   const int64_t batch = job.training.batch;
@@ -460,7 +455,7 @@ void plan_steps(const GateJob& job, DropoutReference& r) {
       std::max(std::clamp<int64_t>((kDraws + batch - 1) / batch, 2, 8), std::min<int64_t>(within(flops), 64));
   r.compared_steps = std::clamp(within(flops), r.steps, (1 + kMore) * r.steps);
   // BatchNorm knows no single row.
-  if (!has_batch_norm(job.workload))
+  if (!job.workload.has(ir::Op::kBatchNorm))
     r.single_steps = std::max<int64_t>(within(flops / static_cast<double>(batch)), 4);
 }
 

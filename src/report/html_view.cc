@@ -223,10 +223,8 @@ const std::vector<Picture>& pictures() {
   static const std::vector<Picture> all = {
       {"intervals", "How far behind the leader",
        "Step time over the leader's, with intervals that hold for all contenders together. The band is the "
-       "margin: "
-       "inside it a gap does not matter. Contenders of one colour are not told apart; an open arrow means "
-       "that the "
-       "evidence sets no bound on that side yet.",
+       "margin: inside it a gap does not matter. Contenders of one colour cannot be distinguished; an open "
+       "arrow means that the evidence sets no bound on that side yet.",
        interval_chart, "margin_key"},
       {"steps", "Step times",
        "Every timed step, pooled over the heats, with its median and middle half. Dots are the means of the "

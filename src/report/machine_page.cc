@@ -115,11 +115,11 @@ std::string render_machine(const MachineReport& report, int width) {
                                 one_line(report.host.kernel), one_line(report.measured),
                                 report.limits.seconds, one_line(report.bakeoff_version));
   if (!report.disturbed.empty()) {
-    out += paragraph(
-               fmt::format("Measured beside other work, so that the limits are too low and are held against "
-                           "nobody: {}. `bakeoff machine --again` measures anew.",
-                           one_line(report.disturbed)),
-               width) +
+    out += paragraph(fmt::format(
+                         "Other work ran during the measurement, so the limits are too low and no contender "
+                         "is compared with them: {}. `bakeoff machine --again` measures again.",
+                         one_line(report.disturbed)),
+                     width) +
            "\n\n";
   }
   out += peaks(report.limits, width) + levels(report.limits, width) + gpus(report.limits, width) +

@@ -100,7 +100,7 @@ std::vector<std::string> facts(const Summary& s) {
   if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
   if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
   if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
-  // Nobody is to take drawn numbers for a data set.
+  // Random numbers must not be mistaken for a data set.
   if (const std::string data = one_line(s.manifest.data_description);
       data.find("synthetic samples") != std::string::npos)
     all.push_back(data);
@@ -171,7 +171,7 @@ std::string roofline_statement(const Roofline& r) {
   }
   text += fmt::format(". Limits measured {}", one_line(r.measured));
   if (!r.disturbed.empty())
-    text += fmt::format(" beside other work, so that they are too low: {}", one_line(r.disturbed));
+    text += fmt::format(" while other work ran, so they are too low: {}", one_line(r.disturbed));
   return text + ".";
 }
 

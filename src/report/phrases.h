@@ -40,7 +40,7 @@ std::vector<VariancePart> variance_parts(const Variance& variance);
 // Whether two ranked rows share a letter, that is, whether the letters say anything.
 bool has_ties(const Summary& summary);
 inline constexpr const char* kTieLegend =
-    "Contenders that share a letter are not told apart by the evidence.";
+    "Contenders that share a letter cannot be distinguished by the evidence.";
 
 // "Of peak: model FLOPs over the measured 190 GFLOP/s (f32, avx2) ...": what the two shares are of.
 std::string roofline_statement(const Roofline& roofline);

@@ -58,7 +58,7 @@ void measure_gpus(const MeasureOptions& options, Limits& limits);
 void plain_triad(double* a, const double* b, const double* c, int64_t n, double scale);
 
 inline bool stopped(const MeasureOptions& options) { return options.stop && options.stop(); }
-inline void tell(const MeasureOptions& options, const std::string& text) {
+inline void report_progress(const MeasureOptions& options, const std::string& text) {
   if (options.progress) options.progress(text);
 }
 

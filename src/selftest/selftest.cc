@@ -1,6 +1,7 @@
 #include "selftest/selftest.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -25,36 +26,20 @@ struct Variant {
   std::string source;
 };
 
-constexpr std::string_view kLibTorch = "libtorch";
-constexpr std::string_view kKeras = "keras-";
-
-// "keras-jax": Keras on its JAX backend, which lives in the environment of JAX; LibTorch lives in torch's.
-std::string environment_of(const std::string& framework) {
-  if (framework == kLibTorch) return "torch";
-  return framework.starts_with(kKeras) ? framework.substr(kKeras.size()) : framework;
-}
-
-std::string extension_of(const std::string& framework) { return framework == kLibTorch ? ".cc" : ".py"; }
-
-// Whether the loop over steps is in the script, so that work can be planted in it.
-bool has_own_loop(const std::string& framework) {
-  return framework != kLibTorch && !framework.starts_with("keras");
-}
-
 // As a recipe says it.
-std::string contender_keys(const std::string& framework) {
-  if (framework.starts_with(kKeras))
-    return fmt::format("framework = \"keras\", backend = \"{}\"", environment_of(framework));
-  return fmt::format("framework = \"{}\"", framework);
+std::string contender_keys(const SelfTestContender& contender) {
+  std::string keys = fmt::format("framework = \"{}\"", contender.framework->name);
+  for (const auto& [setting, value] : contender.named) keys += fmt::format(", {} = \"{}\"", setting, value);
+  return keys;
 }
 
-std::string recipe_text(const std::string& framework, const std::vector<Variant>& variants,
+std::string recipe_text(const SelfTestContender& contender, const std::vector<Variant>& variants,
                         std::string_view bursts = kBursts) {
   std::string rows;
   for (const Variant& v : variants)
-    rows += fmt::format("  {{ {}, script = \"{}{}\" }},\n", contender_keys(framework), v.name,
-                        extension_of(framework));
-  if (variants.empty()) rows = fmt::format("  {{ {} }},\n", contender_keys(framework));
+    rows += fmt::format("  {{ {}, script = \"{}{}\" }},\n", contender_keys(contender), v.name,
+                        contender.framework->extension);
+  if (variants.empty()) rows = fmt::format("  {{ {} }},\n", contender_keys(contender));
   return fmt::format(
       "name = \"selftest\"\nworkload = \"selftest.ir\"\nbatch = 128\nmargin = {}\nalpha = {}\n"
       "contenders = [\n{}]\n"
@@ -69,15 +54,16 @@ Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& fi
   return recipe::load(folder / file);
 }
 
-// The script as it is emitted for everybody, and its layout, empty where it has none.
+// The script as it is emitted for every contender, and its layout; empty if it has none.
 struct Emitted {
   std::string source;
   std::string layout;
 };
-Result<Emitted> emit(const fs::path& folder, const std::string& framework, const Progress& progress) {
+Result<Emitted> emitted_by(const fs::path& folder, const SelfTestContender& contender,
+                           const Progress& progress) {
   CHECK_OK(write_file(folder / "selftest.ir", selftest_workload()));
-  TRY(const auto recipe, load_recipe(folder, "emit_" + framework + ".toml", recipe_text(framework, {})));
-  const fs::path to = folder / ("emitted_" + framework);
+  TRY(const auto recipe, load_recipe(folder, "emit_" + contender.name + ".toml", recipe_text(contender, {})));
+  const fs::path to = folder / ("emitted_" + contender.name);
   CHECK_OK(write_scripts(recipe, to, progress));
   const fs::path script = to / recipe.contenders[0].file;
   Emitted emitted;
@@ -90,18 +76,18 @@ Result<Emitted> emit(const fs::path& folder, const std::string& framework, const
 }
 
 // A plan of these variants, in its own run directory.
-Result<Plan> plan_of(const fs::path& folder, const std::string& name, const std::string& framework,
+Result<Plan> plan_of(const fs::path& folder, const std::string& name, const SelfTestContender& contender,
                      const std::vector<Variant>& variants, const std::string& layout,
                      const Interpreters& interpreters, const Progress& progress,
                      std::string_view bursts = kBursts) {
   for (const Variant& v : variants) {
-    CHECK_OK(write_file(folder / (v.name + extension_of(framework)), v.source));
+    CHECK_OK(write_file(folder / (v.name + contender.framework->extension), v.source));
     if (!layout.empty()) CHECK_OK(write_file(folder / (v.name + ".layout.json"), layout));
   }
-  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(framework, variants, bursts)));
+  TRY(const auto recipe, load_recipe(folder, name + ".toml", recipe_text(contender, variants, bursts)));
   TRY(Plan plan, make_plan(recipe, folder / name, interpreters, progress));
   for (const Lane& lane : plan.lanes) {
-    if (lane.failure) return Error{.message = framework + ": " + lane.failure->reason};
+    if (lane.failure) return Error{.message = contender.name + ": " + lane.failure->reason};
   }
   return plan;
 }
@@ -111,48 +97,68 @@ std::string outcome_of(const Trial& trial) {
   return trial.failure ? trial.failure->stage + ": " + trial.failure->reason : "";
 }
 
-// One heat of an honest jax and of two that do not wait.
-Status try_barriers(const fs::path& folder, const Interpreters& interpreters, const Progress& progress,
-                    const Watch& watch, SelfTestEvidence& evidence, std::vector<Trial>& trials) {
-  const auto jax = interpreters.find("jax");
-  if (jax == interpreters.end() || !jax->second.why_not.empty()) {
-    evidence.no_barriers = "jax, which dispatches asynchronously on a CPU too, is not installed";
-    return Done{};
-  }
-  TRY(const Emitted jax_script, emit(folder, "jax", progress));
-  const std::string& source = jax_script.source;
-  const std::vector<Variant> variants = {{"jax_honest", source},
-                                         {"jax_read_late", without_barrier(source, true)},
-                                         {"jax_never_read", without_barrier(source, false)}};
+bool is_installed(const SelfTestContender& contender, const Interpreters& interpreters) {
+  const auto found = interpreters.find(contender.environment);
+  return found != interpreters.end() && found->second.why_not.empty();
+}
+
+// One heat of an honest contender and of two that do not wait.
+Status try_barriers(const SelfTestContender& contender, const fs::path& folder,
+                    const Interpreters& interpreters, const Progress& progress, const Watch& watch,
+                    SelfTestEvidence& evidence, std::vector<Trial>& trials) {
+  const std::string& name = contender.name;
+  const emit::Faults& faults = contender.framework->faults;
+  TRY(const Emitted emitted, emitted_by(folder, contender, progress));
+  const std::string without = emitted.source + faults.no_barrier;
+  const std::vector<Variant> variants = {{name + "_honest", emitted.source},
+                                         {name + "_read_late", without},
+                                         {name + "_never_read", without + faults.unread_loss}};
   TRY(const Plan plan,
-      plan_of(folder, "barrier", "jax", variants, jax_script.layout, interpreters, progress));
+      plan_of(folder, "barrier_" + name, contender, variants, emitted.layout, interpreters, progress));
   const auto heat = run_heat(plan, {0, 1, 2}, 1'000'000, {.at_once = 2}, watch, {.stage = "race"});
   if (proc::interrupted()) return Done{};
-  const char* const what[] = {"jax as emitted", "jax, waited for after the clock was read",
-                              "jax, never waited for"};
-  for (size_t i = 0; i < heat.size(); ++i) evidence.barriers.push_back({what[i], i > 0, outcome_of(heat[i])});
+  const char* const what[] = {" as emitted", ", waited for after the clock was read", ", never waited for"};
+  for (size_t i = 0; i < heat.size(); ++i)
+    evidence.barriers.push_back({name + what[i], i > 0, outcome_of(heat[i])});
   trials.insert(trials.end(), heat.begin(), heat.end());
   return Done{};
 }
 
-Result<std::string> choose_framework(const std::string& wanted, const Interpreters& interpreters) {
-  for (const std::string& name : kSelfTestFrameworks) {
-    if (!wanted.empty() && wanted != name) continue;
-    const auto found = interpreters.find(environment_of(name));
-    if (found != interpreters.end() && found->second.why_not.empty()) return name;
-    if (wanted.empty()) continue;
-    return Error{.message = fmt::format("there is no environment for {}", name),
-                 .remedy = "create it: bakeoff env create " + environment_of(name)};
+// With every framework whose barrier can be taken away.
+Status try_all_barriers(const fs::path& folder, const Interpreters& interpreters, const Progress& progress,
+                        const Watch& watch, SelfTestEvidence& evidence, std::vector<Trial>& trials) {
+  std::vector<std::string> absent;
+  for (const SelfTestContender& contender : selftest_contenders()) {
+    if (contender.framework->faults.no_barrier.empty()) continue;
+    if (!is_installed(contender, interpreters)) {
+      absent.push_back(contender.name);
+      continue;
+    }
+    CHECK_OK(try_barriers(contender, folder, interpreters, progress, watch, evidence, trials));
   }
-  return Error{.message = "no framework is installed that can be raced against itself",
-               .remedy = "create one: bakeoff env create torch"};
+  if (evidence.barriers.empty())
+    evidence.no_barriers = fmt::format("{}, which dispatches asynchronously on a CPU too, is not installed",
+                                       fmt::join(absent, " or "));
+  return Done{};
 }
 
-// Member 0 is the reference, member 1 its twin, the others are planted.
-class Duel {
+Result<const SelfTestContender*> choose(const std::string& wanted, const Interpreters& interpreters) {
+  for (const SelfTestContender& contender : selftest_contenders()) {
+    if (!wanted.empty() && wanted != contender.name) continue;
+    if (is_installed(contender, interpreters)) return &contender;
+    if (wanted.empty()) continue;
+    return Error{.message = fmt::format("there is no environment for {}", wanted),
+                 .remedy = "create it: bakeoff env create " + contender.environment};
+  }
+  return Error{.message = "no framework is installed that can be raced against itself",
+               .remedy = "create one: bakeoff env create " + selftest_contenders().front().environment};
+}
+
+// Blocks of the self-test: member 0 is the reference, member 1 is identical, the others are planted.
+class SelfTestRace {
  public:
-  Duel(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
-       SelfTestEvidence& evidence)
+  SelfTestRace(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
+               SelfTestEvidence& evidence)
       : plan_(plan), options_(options), begin_(begin), watch_(watch), evidence_(evidence) {}
 
   // Blocks until time is up.
@@ -213,6 +219,15 @@ class Duel {
 
 }  // namespace
 
+SelfTestNames selftest_names() {
+  SelfTestNames names;
+  for (const SelfTestContender& contender : selftest_contenders()) {
+    names.all.push_back(contender.name);
+    names.plantable += contender.has_own_loop() ? 1 : 0;
+  }
+  return names;
+}
+
 std::string block_line(const Trial& a, const Trial& b) {
   nlohmann::ordered_json line;
   for (const auto& [key, trial] : {std::pair{"a", &a}, {"b", &b}}) {
@@ -233,24 +248,25 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
                                   const Progress& progress, const Watch& watch) {
   const int64_t begin = monotonic_clock().now_ns();
   SelfTestEvidence evidence;
-  TRY(evidence.framework, choose_framework(options.framework, interpreters));
+  TRY(const SelfTestContender* contender, choose(options.framework, interpreters));
+  evidence.framework = contender->name;
   CHECK_OK(make_folder(options.folder));
   std::vector<Trial> trials;
   if (options.identical_only)
     evidence.no_barriers = "nothing but identical contenders was asked for";
   else
-    CHECK_OK(try_barriers(options.folder, interpreters, progress, watch, evidence, trials));
-  TRY(const Emitted emitted, emit(options.folder, evidence.framework, progress));
+    CHECK_OK(try_all_barriers(options.folder, interpreters, progress, watch, evidence, trials));
+  TRY(const Emitted emitted, emitted_by(options.folder, *contender, progress));
   std::vector<Variant> variants = {{"reference", emitted.source}, {"twin", emitted.source}};
   for (const int every : kEvery) {
-    if (options.identical_only || !has_own_loop(evidence.framework)) break;
-    TRY(std::string planted, with_repeated_steps(evidence.framework, emitted.source, every));
-    variants.push_back({fmt::format("planted_{}", every), std::move(planted)});
+    if (options.identical_only || !contender->has_own_loop()) break;
+    variants.push_back({fmt::format("planted_{}", every),
+                        emitted.source + contender->framework->faults.repeated_steps(every)});
     evidence.planted.push_back({.every = every});
   }
-  TRY(const Plan plan, plan_of(options.folder, "duel", evidence.framework, variants, emitted.layout,
-                               interpreters, progress, options.identical_only ? kShortBursts : kBursts));
-  CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
+  TRY(const Plan plan, plan_of(options.folder, "duel", *contender, variants, emitted.layout, interpreters,
+                               progress, options.identical_only ? kShortBursts : kBursts));
+  CHECK_OK(SelfTestRace(plan, options, begin, watch, evidence).run(trials));
   evidence.host = tally(trials);
   return evidence;
 }

@@ -17,14 +17,16 @@
 
 namespace bakeoff {
 
-// Frameworks that can race against themselves. Nothing is planted in Keras, whose loop is internal, and in
-// LibTorch.
-inline const std::vector<std::string> kSelfTestFrameworks = {
-    "torch", "tensorflow", "jax", "keras-tensorflow", "keras-torch", "keras-jax", "keras2", "libtorch"};
+// Names of the frameworks that can race against themselves; work can be planted in the first `plantable`.
+struct SelfTestNames {
+  std::vector<std::string> all = {};
+  size_t plantable = 0;
+};
+SelfTestNames selftest_names();
 
 struct SelfTestOptions {
   double minutes = 8;
-  std::string framework = {};         // one of kSelfTestFrameworks; empty: the first that is installed
+  std::string framework = {};         // one of selftest_names(); empty: the first that is installed
   std::filesystem::path record = {};  // file to append blocks to; empty: they are not kept
   bool identical_only = false;  // nothing is planted and blocks are shorter: more races in the same time
   std::filesystem::path folder = {};  // for scripts and logs: empty or new

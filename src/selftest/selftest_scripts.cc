@@ -1,96 +1,28 @@
 #include "selftest/selftest_scripts.h"
 
-#include <fmt/format.h>
+#include <algorithm>
+
+#include "emit/all/frameworks.h"
 
 namespace bakeoff {
-namespace {
 
-// Keeps the state of a step that is done twice.
-constexpr const char* kInPlace = R"(
-
-# Planted: every {0}th step does its work twice.
-_work = train_step
-_steps = 0
-
-
-def train_step(*args):
-    global _steps
-    _steps += 1
-    if _steps % {0} == 0:
-        _work(*args)
-    return _work(*args)
-)";
-
-constexpr const char* kCompiled = R"(
-
-# Planted: every {0}th step does its work twice.
-_compiled = compiled
-
-
-def compiled(function, *modules):
-    work = _compiled(function, *modules)
-    steps = 0
-
-    def step(*batch):
-        nonlocal steps
-        steps += 1
-        if steps % {0} == 0:
-            work(*batch)
-        return work(*batch)
-
-    return step
-)";
-
-constexpr const char* kFunctional = R"(
-
-# Planted: every {0}th step does its work twice.
-_work = train_step
-_steps = 0
-
-
-def train_step(params, opt_state, *batch):
-    global _steps
-    _steps += 1
-    if _steps % {0} == 0:
-        params, opt_state, _ = _work(params, opt_state, *batch)
-    return _work(params, opt_state, *batch)
-)";
-
-constexpr const char* kNoBarrier = R"(
-
-# Planted: nobody waits for the last step.
-jax.block_until_ready = lambda tree: tree
-)";
-
-constexpr const char* kUnread = R"(
-_work = train_step
-
-
-class _Unread:
-    def __init__(self, loss):
-        self.loss = loss
-
-    def __float__(self):
-        return 1.0
-
-
-def train_step(params, opt_state, *batch):
-    params, opt_state, loss = _work(params, opt_state, *batch)
-    return params, opt_state, _Unread(loss)
-)";
-
-}  // namespace
-
-Result<std::string> with_repeated_steps(const std::string& framework, const std::string& source, int every) {
-  if (framework == "torch") return source + fmt::format(kInPlace, every);
-  if (framework == "tensorflow") return source + fmt::format(kCompiled, every);
-  if (framework == "jax") return source + fmt::format(kFunctional, every);
-  return Error{.message = fmt::format("no slowdown can be planted in a script of {}", framework),
-               .remedy = "use torch, tensorflow or jax"};
-}
-
-std::string without_barrier(const std::string& source, bool read) {
-  return source + kNoBarrier + (read ? "" : kUnread);
+const std::vector<SelfTestContender>& selftest_contenders() {
+  static const std::vector<SelfTestContender> contenders = [] {
+    std::vector<SelfTestContender> all;
+    for (const emit::Framework* framework : emit::frameworks()) {
+      if (!emit::can(*framework, ir::Scenario::kTrain)) continue;
+      for (const emit::Settings& named : emit::named_variants(*framework)) {
+        emit::Settings settings = named;
+        settings.merge(emit::defaults_of(*framework));
+        std::string name = framework->name;
+        for (const auto& [setting, value] : named) name += "-" + value;
+        all.push_back({std::move(name), framework, named, framework->environment(settings)});
+      }
+    }
+    std::ranges::stable_partition(all, &SelfTestContender::has_own_loop);
+    return all;
+  }();
+  return contenders;
 }
 
 std::string selftest_workload() {

@@ -1,21 +1,27 @@
 #pragma once
 
-// Emitted scripts with a planted fault, which `bakeoff selftest` races. The change is appended to the
-// source, so the rest is what every contender runs.
+// What `bakeoff selftest` races: contenders at their defaults, and their emitted scripts with a planted fault.
+// A fault is appended to the source (emit::Faults), so the rest is what every contender runs.
 
 #include <string>
+#include <vector>
 
-#include "base/result.h"
+#include "emit/emit.h"
 
 namespace bakeoff {
 
-// Every `every`-th step (>= 2) does its work twice: exactly 1 / every more real work. For torch, tensorflow
-// and jax.
-Result<std::string> with_repeated_steps(const std::string& framework, const std::string& source, int every);
+// A framework, once for each value of the settings that are always named.
+struct SelfTestContender {
+  std::string name = {};  // "jax", "keras-jax"
+  const emit::Framework* framework = nullptr;
+  emit::Settings named = {};     // {{"backend", "jax"}}
+  std::string environment = {};  // "jax"
+  // Whether the loop over steps is in the script, so that work can be planted in it.
+  bool has_own_loop() const { return framework->faults.repeated_steps != nullptr; }
+};
 
-// A jax script without its completion barrier: jax.block_until_ready returns at once. `read`: the adapter
-// reads the loss as usual, after it has read the clock; otherwise nothing waits for the work at all.
-std::string without_barrier(const std::string& source, bool read);
+// All that train, first those that work can be planted in.
+const std::vector<SelfTestContender>& selftest_contenders();
 
 // The small network that is raced: its step takes one or two milliseconds on one core.
 std::string selftest_workload();

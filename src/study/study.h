@@ -34,7 +34,7 @@ struct Afterwards {
 std::vector<size_t> lanes_of(const Afterwards& race);
 
 // A contender as the report ranks it.
-struct Entrant {
+struct RankedContender {
   std::string contender = {};          // Contender::id
   std::string group = {};              // of precision (evidence/groups.h)
   std::optional<double> step_ms = {};  // of the race; absent: it was not timed there
@@ -44,7 +44,7 @@ struct Entrant {
 struct StudyContext {
   const Manifest& manifest;
   const recipe::Recipe& recipe;
-  std::vector<Entrant> entrants = {};  // ranked ones first, best first
+  std::vector<RankedContender> entrants = {};  // ranked ones first, best first
   std::vector<std::string> ids() const;
 };
 

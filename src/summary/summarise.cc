@@ -283,8 +283,10 @@ class Summariser {
     const size_t timed = s.ranked.size() - first;
     if (timed == 0) {
       for (Row& row : rows) {
-        row.failure =
-            Failure{"run", "looked too slow to be timed twice, and nobody is left to rank it behind", {}};
+        row.failure = Failure{
+            "run",
+            "looked too slow to be timed in two heats, and no ranked contender is left to compare it with",
+            {}};
         s.unranked.push_back(std::move(row));
       }
       return;

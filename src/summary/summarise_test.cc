@@ -165,7 +165,7 @@ TEST(Summarise, AHostThatWasBusyThroughoutAllowsNoVerdict) {
     EXPECT_EQ(row.rank_worst, 2);
   }
   EXPECT_THAT(s.notes,
-              ::testing::Contains(HasSubstr("10 of 20 rounds of bursts were disturbed and run again")));
+              ::testing::Contains(HasSubstr("10 of 20 rounds of bursts were disturbed and run again by")));
   EXPECT_EQ(s.host.reruns, 10);
 }
 
@@ -180,7 +180,7 @@ TEST(Summarise, AFewDisturbedRoundsAreNotedAndTheVerdictStands) {
   EXPECT_EQ(s.refusal, "");
   EXPECT_TRUE(s.decided);
   EXPECT_THAT(s.notes, ElementsAre(HasSubstr("The host disturbed 1 of 10 rounds that count"),
-                                   "Not watched here: cpu pressure: no such file."));
+                                   "Not measured on this host: cpu pressure: no such file."));
 }
 
 TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
@@ -227,7 +227,8 @@ TEST(Summarise, TimesOfAConfirmedWinnerAreThoseOfItsFreshHeats) {
   EXPECT_NEAR(s.ranked[1].ratio.value, 2, 0.01) << "the verdict is that of the race";
   EXPECT_THAT(
       s.notes,
-      ElementsAre(HasSubstr("in 3 fresh heats that had no part in choosing it: the time of fast. Every")));
+      ElementsAre(HasSubstr(
+          "The time of fast comes from 3 confirmation heats that did not influence the ranking. Every")));
 }
 
 TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
@@ -239,7 +240,7 @@ TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
   EXPECT_EQ(s.ranked[0].heat_ms.size(), 11u);
   EXPECT_EQ(s.ranked[0].confirmed, 0);
   EXPECT_LT(s.ranked[0].ms_per_step.value, 5);
-  EXPECT_THAT(s.notes, Not(Contains(HasSubstr("fresh heats"))));
+  EXPECT_THAT(s.notes, Not(Contains(HasSubstr("confirmation heats"))));
 }
 
 TEST(Summarise, WhatRacingSparedIsCounted) {
@@ -256,9 +257,9 @@ TEST(Summarise, WhatRacingSparedIsCounted) {
   EXPECT_TRUE(s.rests_on_promise);
   EXPECT_THAT(s.sentence, HasSubstr("This rests on the recipe's own promise of at most 15% of noise"));
   ASSERT_EQ(s.notes.size(), 2u);
-  EXPECT_THAT(s.notes[0], HasSubstr("Some verdicts rest on the promise of the recipe's own"));
+  EXPECT_THAT(s.notes[0], HasSubstr("Some verdicts rest on the recipe's own promise"));
   // A heat takes slow 1.47 + 8 s, the others 1.47 + .08 and .09 s: 22 of both and two of slow, of 22 of all.
-  EXPECT_THAT(s.notes[1], HasSubstr("everybody in all 22 heats"));
+  EXPECT_THAT(s.notes[1], HasSubstr("timing every contender in all 22 heats"));
   EXPECT_THAT(s.notes[1], HasSubstr("(31% of that were needed)"));
 }
 
@@ -497,7 +498,7 @@ TEST(Summarise, ALeaderThatFailedIsNoLongerTheMeasure) {
 TEST(Summarise, AVerdictNamesAFewAndCountsTheRest) {
   HandMade run({"a", "b", "c", "d", "e", "f"});
   run.race({{"a", 4}, {"b", 4.1}, {"c", 4.1}, {"d", 4.1}, {"e", 4.1}, {"f", 4.1}}, 3, 0.05);
-  EXPECT_THAT(run.summary().sentence, ContainsRegex("not told apart from ., ., . and 2 others yet"));
+  EXPECT_THAT(run.summary().sentence, ContainsRegex("cannot be distinguished from ., ., . and 2 others yet"));
 }
 
 TEST(Summarise, TooLittleEvidenceIsUndecided) {
@@ -512,7 +513,7 @@ TEST(Summarise, TooLittleEvidenceIsUndecided) {
   EXPECT_EQ(s.ranked[0].ties, s.ranked[1].ties);
   EXPECT_EQ(s.ranked[1].rank_best, 1);
   EXPECT_EQ(s.ranked[0].rank_worst, 2);
-  EXPECT_THAT(s.sentence, HasSubstr("is not told apart from"));
+  EXPECT_THAT(s.sentence, HasSubstr("cannot be distinguished from"));
   ASSERT_EQ(s.notes.size(), 1u);
   EXPECT_THAT(s.notes[0], HasSubstr("Undecided after 3 heats"));
   EXPECT_THAT(s.notes[0], HasSubstr("--resume"));
@@ -536,7 +537,7 @@ TEST(Summarise, WithoutTrialsNobodyIsRanked) {
   EXPECT_EQ(proven.unranked.size(), 2u);
   EXPECT_FALSE(proven.decided);
   EXPECT_EQ(proven.heats, 0);
-  EXPECT_EQ(proven.sentence, "No contender could be ranked; the reasons stand below.");
+  EXPECT_EQ(proven.sentence, "No contender could be ranked; the reasons are below.");
   run.parities.clear();
   const Summary nothing = run.summary();
   EXPECT_EQ(nothing.unranked[0].failure->stage, "environment");
@@ -561,7 +562,7 @@ TEST(Summarise, ATunedAllocatorIsStated) {
   run.race({{"a", 4}, {"b", 8}}, 12);
   run.manifest.controls = {{"allocator", "tuned"}, {"pin", "auto"}};
   ASSERT_EQ(run.summary().notes.size(), 1u);
-  EXPECT_THAT(run.summary().notes[0], HasSubstr("glibc's malloc keeps freed pages"));
+  EXPECT_THAT(run.summary().notes[0], HasSubstr("glibc malloc keeps freed pages"));
   run.manifest.calibration = {{"measured", "2026-11-21"}, {"with", "torch"}, {"prediction", "Nine heats."}};
   run.manifest.notes = {"Pinning to CPUs is refused here."};
   ASSERT_EQ(run.summary().notes.size(), 3u);

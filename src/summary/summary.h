@@ -48,7 +48,7 @@ struct Row {
   // Ranked rows.
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
-  std::string ties = {};  // letters; contenders sharing one are not told apart
+  std::string ties = {};  // letters; contenders sharing one cannot be distinguished
   // Against the leader: "leader", "slower", "same", "undecided", ... "behind another": surely slower than
   // `behind`, hence not the fastest, while its own interval does not tell it from the leader.
   std::string verdict = {};
@@ -101,10 +101,10 @@ struct Summary {
   std::string track = {};     // "equalised" | "as-is"
   bool predicts = false;      // the scenario "predict": a step is one batch forward
   std::string sentence = {};  // the verdict in one or two plain sentences
-  bool decided = false;       // every contender told apart from the leader or within the margin
+  bool decided = false;       // every contender is distinguished from the leader or within the margin
   bool interrupted = false;
-  std::string refusal = {};       // why no verdict is given at all: the host was busy, or nobody can tell
-  Promise promise = {};           // of low noise
+  std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
+  Promise promise = {};      // of low noise
   bool rests_on_promise = false;  // without it some verdict would be another
   HostTally host = {};            // how often it disturbed the race, and what was run again
   double margin = 0;              // 0.03

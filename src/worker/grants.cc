@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/kernel_file.h"
+#include "emit/all/frameworks.h"
 #include "proc/run.h"
 #include "sample/machine_limits.h"
 
@@ -29,7 +30,7 @@ const std::vector<Preloaded>& preloaded() {
   return all;
 }
 
-// glibc: no page goes back to the system, and no large block gets a mapping of its own.
+// glibc: no page is returned to the system, and no large block gets its own mapping.
 const Texts& tuned_malloc() {
   static const Texts all = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
                             {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
@@ -37,7 +38,7 @@ const Texts& tuned_malloc() {
   return all;
 }
 
-// A process like the worker that does nothing.
+// A process with the worker's controls that does nothing.
 std::optional<std::string> start_true(const WorkerSpec& spec) {
   const auto ran = proc::run_command({.child = {.argv = {"/bin/true"},
                                                 .env = spec.environment,
@@ -111,9 +112,12 @@ Result<fs::path> allocator_library(const std::string& allocator, const fs::path&
 Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec) {
   const std::string n = std::to_string(controls.threads);
   spec.threads = controls.threads;
-  for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-                           "NUMEXPR_NUM_THREADS", "TF_NUM_INTRAOP_THREADS"}) {
+  for (const char* name :
+       {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"}) {
     spec.environment[name] = n;
+  }
+  for (const emit::Framework* framework : emit::frameworks()) {
+    for (const std::string& name : framework->thread_variables) spec.environment[name] = n;
   }
   TRY(spec.cpus, cpus_of(controls, machine.cpus));
   if (controls.allocator == "tuned") {
@@ -130,7 +134,9 @@ Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec)
   spec.device = controls.device;
   if (controls.device == "cpu") {
     spec.environment["CUDA_VISIBLE_DEVICES"] = "";
-    spec.environment["JAX_PLATFORMS"] = "cpu";
+    for (const emit::Framework* framework : emit::frameworks()) {
+      for (const auto& [name, value] : framework->cpu_variables) spec.environment[name] = value;
+    }
   }
   return Done{};
 }
@@ -143,11 +149,11 @@ Result<Controls> granted(const Controls& wanted, const std::set<std::string>& st
     const auto why = machine.refusal ? machine.refusal(spec) : std::nullopt;
     if (!why) return Done{};
     if (stated.contains(key)) {
-      return Error{.message = fmt::format("race.{} cannot be had here: {}", key, *why),
+      return Error{.message = fmt::format("race.{} is not possible here: {}", key, *why),
                    .remedy = fmt::format("remove '{}' from the recipe, or allow it to the container", key)};
     }
     give_up();
-    notes.push_back(fmt::format("{} is refused here ({}): done without.", what, *why));
+    notes.push_back(fmt::format("{} is refused here ({}); the run does without it.", what, *why));
     return Done{};
   };
   TRY(const std::vector<int> cpus, cpus_of(wanted, machine.cpus));

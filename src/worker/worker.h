@@ -33,8 +33,8 @@ struct WorkerSpec {
   bool randomise_addresses = true;
   Texts environment = {};       // variables, added to our own
   std::string device = "auto";  // auto | cpu | cuda: import() fails if the framework uses another device
-  int64_t memory_limit_bytes =
-      0;  // for it and its descendants: allocation fails, or it is killed; 0: no limit
+  // Memory of it and its descendants: beyond it allocation fails, or they are killed. 0: no limit.
+  int64_t memory_limit_bytes = 0;
   std::filesystem::path log_file = {};
   std::filesystem::path ring_file = {};  // file of the step marks; empty: no marks
   double stage_seconds = 300;            // time limit of each stage
@@ -76,18 +76,18 @@ struct NudgeRequest {
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
-  std::vector<double> losses = {};          // one for each step, before its update; empty: not reported
-  std::optional<double> mean_loss = {};     // mean of the losses of all its steps
-  std::map<std::string, double> sums = {};  // sum of every trained parameter after the last update
-  std::vector<ToldOutput> outputs = {};     // predictions: outputs of all steps, or of the last ones
-  std::vector<int64_t> step_ns = {};        // step times from the marks: one fewer than steps
+  std::vector<double> losses = {};           // one for each step, before its update; empty: not reported
+  std::optional<double> mean_loss = {};      // mean of the losses of all its steps
+  std::map<std::string, double> sums = {};   // sum of every trained parameter after the last update
+  std::vector<ReportedOutput> outputs = {};  // predictions: outputs of all steps, or of the last ones
+  std::vector<int64_t> step_ns = {};         // step times from the marks: one fewer than steps
   int64_t jump_ns = 0;  // how much more the worker's clock counted than ours: a clock jumped
 };
 
 struct Served {
   std::vector<int64_t> start_ns = {}, end_ns = {};  // since serving began, one for each request
   int64_t ns = 0;                                   // duration of all requests by the worker's clock
-  int64_t went_by_ns = 0;                           // duration from request to answer by our clock
+  int64_t elapsed_ns = 0;                           // duration from request to answer by our clock
 };
 
 class Worker {

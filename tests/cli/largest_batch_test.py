@@ -100,7 +100,7 @@ class LargestBatch(unittest.TestCase):
 
     def test_bad_input(self) -> None:
         for section, message in (
-            ('memory = "lots"\n', "'lots' is no amount of memory"),
+            ('memory = "lots"\n', "'lots' is not an amount of memory"),
             ("memory = 4\n", "must be text"),
             ("most = 0\n", "outside its range"),
             ("least = 1\n", "unknown key"),

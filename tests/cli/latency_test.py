@@ -128,7 +128,7 @@ class Latency(unittest.TestCase):
         for old, new, message in (
             ("arrivals_per_second = [20, 100000]\n", "", "is missing"),
             ("[20, 100000]", "[0]", "outside its range"),
-            ("[20, 100000]", "0.01", "too few to say anything"),
+            ("[20, 100000]", "0.01", "too few for a percentile"),
             ('scenario = "predict"\n', "", "[latency] is about predictions"),
         ):
             text = support.replaced(RECIPE, (old, new))

@@ -45,10 +45,11 @@ from bakeoff_runner.adapter import (
     ImportInfo,
     LossesResult,
     ParityRequest,
+    Peak,
     RunResult,
     Transfer,
 )
-from bakeoff_runner.allocators import Peak, jax_peak
+from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -63,9 +64,15 @@ from bakeoff_runner.prediction import (
     predict_burst,
     predict_request,
 )
-from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.probe import Probe
+from bakeoff_runner.script import (
+    ScriptAdapter,
+    check_options,
+    check_rows,
+    load_script,
+)
 from bakeoff_runner.tensors import read_safetensors
-from bakeoff_runner.transfers import jax_device, time_batch, time_data
+from bakeoff_runner.transfers import time_batch, time_data
 
 _SCRIPT_NAMES = {
     **PREDICTION_NAMES,
@@ -115,12 +122,11 @@ class _Key:
     impl: Any
 
 
-class JaxAdapter(Adapter):
+class JaxAdapter(ScriptAdapter):
     """One build at a time; states are made anew from host arrays when needed."""
 
     def __init__(self) -> None:
         self._dtype = "float32"
-        self._script: Optional[ModuleType] = None
         self._data: tuple[Array, ...] = ()
         self._weights: Optional[dict[str, Array]] = None  # by target, in its layout
         self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
@@ -136,9 +142,7 @@ class JaxAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
-        if unknown:
-            raise AdapterError(f"unknown option '{unknown[0]}' of framework jax")
+        check_options(options, _OPTIONS, "jax")
         # XLA's CPU client sizes its thread pools by this.
         os.environ["NPROC"] = str(threads)
         import jax
@@ -171,14 +175,14 @@ class JaxAdapter(Adapter):
         self._script = load_script(request.script)
         self._predicts = request.predict
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
-        self._require("load_data", "batches", *steps)
+        self._require(_SCRIPT_NAMES, "load_data", "batches", *steps)
         if not request.predict:
-            self._require(self._calls().name)
+            self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
             _no_dropout(self._script)
         self._with_optimizer = request.train
         if request.train:
-            self._require("make_optimizer")
+            self._require(_SCRIPT_NAMES, "make_optimizer")
         self._load_data(request)
         self._load_weights(request)
         self._state = self._initial()
@@ -321,31 +325,14 @@ class JaxAdapter(Adapter):
     def allocator_peak(self) -> Peak:
         return jax_peak()
 
-    def close(self) -> None:
-        self._drop()
-
     # The build.
 
     def _drop(self) -> None:
-        if self._script is not None:
-            unload_script(self._script)
-        self._script = self._state = self._batches = self._weights = None
+        self._drop_script()
+        self._state = self._batches = self._weights = None
         self._fresh = None
         self._data, self._names, self._output_perm = (), {}, None
         self._proof = self._key = None
-
-    def _the_script(self) -> ModuleType:
-        if self._script is None:
-            raise AdapterError("nothing is built")
-        return self._script
-
-    def _file(self) -> str:
-        return os.path.basename(str(self._the_script().__file__))
-
-    def _require(self, *names: str) -> None:
-        for name in names:
-            if not callable(getattr(self._the_script(), name, None)):
-                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
 
     def _load_data(self, request: BuildRequest) -> None:
         import numpy as np
@@ -384,7 +371,7 @@ class JaxAdapter(Adapter):
         script = self._the_script()
         whole = callable(getattr(script, "init_state", None))
         if not whole:
-            self._require("init_params")
+            self._require(_SCRIPT_NAMES, "init_params")
         made = self._initialise(script.init_state if whole else script.init_params)
         state = _State((made,)) if whole else _State((made, None))
         if whole and state.get("params") is None:
@@ -510,8 +497,7 @@ class JaxAdapter(Adapter):
         import jax.numpy as jnp
 
         rows = min((len(array) for array in self._data), default=0)
-        if first + count > rows:
-            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        check_rows(first, count, rows)
         return tuple(jnp.array(a[first : first + count]) for a in self._data)
 
     def _canonical_all(self, kind: str, tree: Any) -> dict[str, Array]:
@@ -592,6 +578,7 @@ class JaxAdapter(Adapter):
             steps,
             mark,
             lambda _: jax.block_until_ready(list(outputs)),
+            jax_arrays(),
         )
 
     # The proof.
@@ -746,7 +733,7 @@ class JaxAdapter(Adapter):
         import jax
         import optax
 
-        self._require("loss_fn")
+        self._require(_SCRIPT_NAMES, "loss_fn")
         loss_fn = self._the_script().loss_fn
         has_aux = state.get("stats") is not None
         value, mine = jax.value_and_grad(loss_fn, has_aux=has_aux)(
@@ -829,6 +816,20 @@ def _no_dropout(script: ModuleType) -> None:
             return x
 
         script.dropout = dropout  # type: ignore[attr-defined]
+
+
+def probe(probe: Probe) -> None:
+    """What the environment holds that is named after it (see probe.py)."""
+    probe.load_framework("jax")
+    import jax
+
+    probe.say("devices", " ".join(sorted({d.platform for d in jax.devices()})))
+    probe.say("threads", len(os.sched_getaffinity(0)))
+    x64 = jax.config.jax_enable_x64
+    probe.say("build", f"backend={jax.default_backend()}; x64={x64}")
+    probe.say("BLAS", "Eigen within XLA; OpenBLAS of scipy for LAPACK")
+    probe.load_if_there("optax")
+    probe.load_if_there("keras", KERAS_BACKEND="jax")
 
 
 def make() -> Adapter:

@@ -27,10 +27,8 @@ In the parity proof the model runs op by op, whatever ``jit_compile`` says.
 from __future__ import annotations
 
 import functools
-import os
 import time
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import (
@@ -41,13 +39,13 @@ from bakeoff_runner.adapter import (
     ImportInfo,
     LossesResult,
     ParityRequest,
+    Peak,
     RunResult,
     TrainCommands,
 )
 from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
-from bakeoff_runner.allocators import Peak
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -61,7 +59,12 @@ from bakeoff_runner.prediction import (
     predict_burst,
     predict_request,
 )
-from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.script import (
+    ScriptAdapter,
+    check_options,
+    check_rows,
+    load_script,
+)
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.transfers import Transfer, time_batch, time_data
 
@@ -83,14 +86,13 @@ class _Leave(Exception):
     """Takes `train` out of `fit` before the next batch."""
 
 
-class KerasAdapter(Adapter):
+class KerasAdapter(ScriptAdapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self._backend: Any = None
         self._waits = Waits()
-        self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._with_optimizer = True
         self._predicts = False
@@ -111,11 +113,7 @@ class KerasAdapter(Adapter):
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
         library = self._library
-        unknown = sorted(set(options) - library.options)
-        if unknown:
-            raise AdapterError(
-                f"unknown option '{unknown[0]}' of framework {library.framework}"
-            )
+        check_options(options, library.options, library.framework)
         backend = self._backend = library.backend(options)
         backend.prepare(dtype, threads)
         import numpy
@@ -207,7 +205,12 @@ class KerasAdapter(Adapter):
         if not self._predicts:
             raise AdapterError("Keras trains in its own loop: see train()")
         return predict_burst(
-            self._predict_step(), self._stream(), steps, mark, self._to_host
+            self._predict_step(),
+            self._stream(),
+            steps,
+            mark,
+            self._to_host,
+            self._backend.arrays(),
         )
 
     def state(self) -> dict[str, Array]:
@@ -301,32 +304,18 @@ class KerasAdapter(Adapter):
             return time_data(device, leaves(self._x))
         return time_batch(device, leaves(self._rows(0, self._batch)))
 
-    def close(self) -> None:
-        self._drop()
-
     # The build.
 
     def _drop(self) -> None:
-        if self._script is not None:
-            unload_script(self._script)
-        self._script = self._model = self._x = self._y = self._batches = None
+        self._drop_script()
+        self._model = self._x = self._y = self._batches = None
         self._initial, self._names, self._position = [], {}, 0
         self._drawn = []
-
-    def _the_script(self) -> ModuleType:
-        if self._script is None:
-            raise AdapterError("nothing is built")
-        return self._script
-
-    def _file(self) -> str:
-        return os.path.basename(str(self._the_script().__file__))
 
     def _check_script(self) -> None:
         script = self._the_script()
         names = _PREDICTION_NAMES if self._predicts else _SCRIPT_NAMES
-        for name, call in names.items():
-            if not callable(getattr(script, name, None)):
-                raise AdapterError(f"{self._file()} defines no {call}")
+        self._require(names)
         batch = getattr(script, "BATCH_SIZE", None)
         if type(batch) is not int or batch < 1:
             raise AdapterError(f"{self._file()} defines no BATCH_SIZE")
@@ -448,10 +437,7 @@ class KerasAdapter(Adapter):
             raise AdapterError("this build has no optimizer")
 
     def _rows(self, first: int, count: int) -> tuple[Any, Any]:
-        if first + count > self._row_count():
-            raise AdapterError(
-                f"the data has {self._row_count()} rows, not {first + count}"
-            )
+        check_rows(first, count, self._row_count())
         rows: tuple[Any, Any] = self._library.map(
             lambda array: None if array is None else array[first : first + count],
             (self._x, self._y),

@@ -12,14 +12,21 @@ from abc import ABC, abstractmethod
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple
 
-from bakeoff_runner.allocators import Peak, jax_peak, tensorflow_peak, torch_peak
-from bakeoff_runner.torch_threads import limit_threads, stay_eager
-from bakeoff_runner.transfers import (
-    Device,
-    jax_device,
+from bakeoff_runner.adapter import Peak
+from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
+from bakeoff_runner.adapters.tensorflow_shared import (
+    tensorflow_arrays,
     tensorflow_device,
-    torch_device,
+    tensorflow_peak,
 )
+from bakeoff_runner.adapters.torch_shared import (
+    limit_threads,
+    stay_eager,
+    torch_arrays,
+    torch_device,
+    torch_peak,
+)
+from bakeoff_runner.transfers import Arrays, Device
 
 if TYPE_CHECKING:
     from bakeoff_runner.adapter import Array
@@ -55,6 +62,10 @@ class Backend(ABC):
     @abstractmethod
     def copies(self) -> Device:
         """How arrays get to where it computes."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """Its own kind of array."""
 
     @abstractmethod
     def effective(self) -> dict[str, Any]:
@@ -112,6 +123,9 @@ class TensorFlowBackend(Backend):
 
     def copies(self) -> Device:
         return tensorflow_device(self.device())
+
+    def arrays(self) -> Arrays:
+        return tensorflow_arrays()
 
     def effective(self) -> dict[str, Any]:
         import tensorflow as tf
@@ -204,6 +218,9 @@ class JaxBackend(Backend):
     def copies(self) -> Device:
         return jax_device()
 
+    def arrays(self) -> Arrays:
+        return jax_arrays()
+
     def effective(self) -> dict[str, Any]:
         import jax
 
@@ -252,7 +269,7 @@ class JaxBackend(Backend):
         import jax
         import numpy as np
 
-        # Within `fit` the state is kept aside until somebody asks for it.
+        # `fit` keeps the state outside of the model until it is requested.
         if not getattr(model, "_jax_state_synced", True):
             jax.block_until_ready(model._jax_state)
             trained = model._jax_state["trainable_variables"]
@@ -290,6 +307,9 @@ class TorchBackend(Backend):
 
     def copies(self) -> Device:
         return torch_device(self.device())
+
+    def arrays(self) -> Arrays:
+        return torch_arrays()
 
     def effective(self) -> dict[str, Any]:
         import torch

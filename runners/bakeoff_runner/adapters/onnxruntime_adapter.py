@@ -24,7 +24,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-from types import ModuleType
 from typing import Any, Callable, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import (
@@ -43,7 +42,13 @@ from bakeoff_runner.prediction import (
     predict_burst,
     predict_request,
 )
-from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.probe import Probe
+from bakeoff_runner.script import (
+    ScriptAdapter,
+    check_options,
+    check_rows,
+    load_script,
+)
 from bakeoff_runner.tensors import read_safetensors
 
 _SCRIPT_NAMES = {
@@ -56,13 +61,12 @@ _OPTIONS = {"optimization", "io_binding", "provider"}
 _ON_GPU = {"cuda": "CUDAExecutionProvider", "tensorrt": "TensorrtExecutionProvider"}
 
 
-class OnnxRuntimeAdapter(Adapter):
+class OnnxRuntimeAdapter(ScriptAdapter):
     """One build at a time. A session keeps no state: there is nothing to restore."""
 
     def __init__(self) -> None:
         self._dtype = "float32"
         self._threads = 1
-        self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._session: Any = None  # None: in double precision, by the reference
         self._data: tuple[Array, ...] = ()
@@ -71,11 +75,7 @@ class OnnxRuntimeAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
-        if unknown:
-            raise AdapterError(
-                f"unknown option '{unknown[0]}' of framework onnxruntime"
-            )
+        check_options(options, _OPTIONS, "onnxruntime")
         import numpy
         import onnx
         import onnxruntime
@@ -102,9 +102,7 @@ class OnnxRuntimeAdapter(Adapter):
         if not request.predict:
             raise AdapterError("ONNX Runtime does not train: scenario 'predict' only")
         script = self._script = load_script(request.script)
-        for name, call in _SCRIPT_NAMES.items():
-            if not callable(getattr(script, name, None)):
-                raise AdapterError(f"{self._file()} defines no {call}")
+        self._require(_SCRIPT_NAMES)
         if request.weights is None:
             raise AdapterError("onnxruntime needs a weights file")
         if request.data is None:
@@ -140,8 +138,15 @@ class OnnxRuntimeAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         # A run returns when its output is complete.
+        import onnxruntime
+
         return predict_burst(
-            self._predict_step(), self._stream(), steps, mark, lambda output: None
+            self._predict_step(),
+            self._stream(),
+            steps,
+            mark,
+            lambda output: None,
+            {onnxruntime.OrtValue: lambda value: value.numpy()},
         )
 
     def restore(self) -> None:
@@ -155,19 +160,10 @@ class OnnxRuntimeAdapter(Adapter):
     def _predict_step(self) -> Callable[..., Any]:
         return functools.partial(self._the_script().predict_step, self._session)
 
-    def close(self) -> None:
-        self._drop()
-
     def _drop(self) -> None:
-        if self._script is not None:
-            unload_script(self._script)
-        self._script = self._model = self._session = self._batches = None
+        self._drop_script()
+        self._model = self._session = self._batches = None
         self._data = ()
-
-    def _the_script(self) -> ModuleType:
-        if self._script is None:
-            raise AdapterError("nothing is built")
-        return self._script
 
     def _stream(self) -> Iterator[Any]:
         script = self._the_script()
@@ -176,9 +172,6 @@ class OnnxRuntimeAdapter(Adapter):
         if self._batches is None:
             self._batches = endless(script.batches(self._data), script, self._data)
         return self._batches
-
-    def _file(self) -> str:
-        return os.path.basename(str(self._the_script().__file__))
 
     def _make_session(self) -> None:
         script = self._the_script()
@@ -237,8 +230,7 @@ class OnnxRuntimeAdapter(Adapter):
 
     def _rows(self, first: int, count: int) -> tuple[Array, ...]:
         rows = min((len(array) for array in self._data), default=0)
-        if first + count > rows:
-            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        check_rows(first, count, rows)
         return tuple(array[first : first + count] for array in self._data)
 
     def _by_reference(self, batch: tuple[Array, ...]) -> Array:
@@ -312,6 +304,17 @@ def _correct_gelu() -> Any:
 def _to_numpy(output: Any) -> Array:
     array: Array = output.numpy() if hasattr(output, "numpy") else output
     return array
+
+
+def probe(probe: Probe) -> None:
+    """What the environment holds that is named after it (see probe.py)."""
+    probe.load_framework("onnxruntime")
+    import onnxruntime
+
+    probe.say("threads", len(os.sched_getaffinity(0)))
+    probe.say("devices", " ".join(onnxruntime.get_available_providers()))
+    probe.say("build", onnxruntime.get_build_info())
+    probe.load("onnx")
 
 
 def make() -> Adapter:

@@ -32,7 +32,6 @@ import functools
 import inspect
 import os
 import time
-from types import ModuleType
 from typing import Any, Callable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
@@ -43,10 +42,16 @@ from bakeoff_runner.adapter import (
     ImportInfo,
     LossesResult,
     ParityRequest,
+    Peak,
     RunResult,
     Transfer,
 )
-from bakeoff_runner.allocators import Peak, tensorflow_peak
+from bakeoff_runner.adapters.tensorflow_shared import (
+    probe_tensorflow,
+    tensorflow_arrays,
+    tensorflow_device,
+    tensorflow_peak,
+)
 from bakeoff_runner.calls import Calls, losses_of
 from bakeoff_runner.layout import (
     LayoutEntry,
@@ -61,9 +66,15 @@ from bakeoff_runner.prediction import (
     predict_burst,
     predict_request,
 )
-from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.probe import Probe
+from bakeoff_runner.script import (
+    ScriptAdapter,
+    check_options,
+    check_rows,
+    load_script,
+)
 from bakeoff_runner.tensors import read_safetensors
-from bakeoff_runner.transfers import tensorflow_device, time_batch, time_data
+from bakeoff_runner.transfers import time_batch, time_data
 
 _SCRIPT_NAMES = {
     **PREDICTION_NAMES,
@@ -75,12 +86,11 @@ _SCRIPT_NAMES = {
 _OPTIONS = {"mode", "jit_compile", "steps_per_call", "input", "precision", "tf32"}
 
 
-class TensorFlowAdapter(Adapter):
+class TensorFlowAdapter(ScriptAdapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
     def __init__(self) -> None:
         self._dtype = "float32"
-        self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._optimizer: Any = None
         self._data: tuple[Array, ...] = ()
@@ -97,9 +107,7 @@ class TensorFlowAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
-        if unknown:
-            raise AdapterError(f"unknown option '{unknown[0]}' of framework tensorflow")
+        check_options(options, _OPTIONS, "tensorflow")
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import numpy
         import tensorflow as tf
@@ -128,9 +136,9 @@ class TensorFlowAdapter(Adapter):
         self._script = load_script(request.script)
         self._predicts = request.predict
         step = "predict_step" if request.predict else "train_step"
-        self._require("load_data", "batches", step)
+        self._require(_SCRIPT_NAMES, "load_data", "batches", step)
         if not request.predict:
-            self._require(self._calls().name)
+            self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
             self._no_dropout()
         self._load_data(request)
@@ -183,7 +191,14 @@ class TensorFlowAdapter(Adapter):
 
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if self._predicts:
-            return predict_burst(self._step, self._stream(), steps, mark, _wait_for)
+            return predict_burst(
+                self._step,
+                self._stream(),
+                steps,
+                mark,
+                _wait_for,
+                tensorflow_arrays(),
+            )
         self._need_optimizer()
         calls, batches, step = self._calls(), self._stream(), self._step
         count = calls.count(steps)
@@ -257,36 +272,19 @@ class TensorFlowAdapter(Adapter):
         arrays = [tensor.numpy() for tensor in given]
         return time_batch(device, arrays, self._calls().steps)
 
-    def close(self) -> None:
-        self._drop()
-
     # The build.
 
     def _drop(self) -> None:
-        if self._script is not None:
-            unload_script(self._script)
+        self._drop_script()
         if self._dropout is not None:
             import tensorflow as tf
 
             tf.nn.dropout = self._dropout
-        self._script = self._model = self._optimizer = self._batches = None
+        self._model = self._optimizer = self._batches = None
         self._step = _nothing
         self._dropout = self._output_perm = None
         self._data, self._names, self._initial = (), {}, []
         self._trained, self._sums = {}, None
-
-    def _the_script(self) -> ModuleType:
-        if self._script is None:
-            raise AdapterError("nothing is built")
-        return self._script
-
-    def _file(self) -> str:
-        return os.path.basename(str(self._the_script().__file__))
-
-    def _require(self, *names: str) -> None:
-        for name in names:
-            if not callable(getattr(self._the_script(), name, None)):
-                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
 
     def _no_dropout(self) -> None:
         import tensorflow as tf
@@ -490,8 +488,7 @@ class TensorFlowAdapter(Adapter):
         import tensorflow as tf
 
         rows = min((len(array) for array in self._data), default=0)
-        if first + count > rows:
-            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        check_rows(first, count, rows)
         return tuple(tf.constant(a[first : first + count]) for a in self._data)
 
     def _barrier(self, loss: Any) -> None:
@@ -705,6 +702,13 @@ def _variables(owner: Any, path: str = "") -> dict[str, tuple[Any, Any, Any]]:
         elif isinstance(value, (tf.Module, list, tuple, dict)):
             found.update(_variables(value, name))
     return found
+
+
+def probe(probe: Probe) -> None:
+    """What the environment holds that is named after it (see probe.py)."""
+    probe.load_framework("tensorflow")
+    probe_tensorflow(probe)
+    probe.load_if_there("keras", KERAS_BACKEND="tensorflow")
 
 
 def make() -> Adapter:

@@ -32,7 +32,6 @@ import re
 import time
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional
 
 from bakeoff_runner.adapter import (
@@ -43,10 +42,17 @@ from bakeoff_runner.adapter import (
     ImportInfo,
     LossesResult,
     ParityRequest,
+    Peak,
     RunResult,
     Transfer,
 )
-from bakeoff_runner.allocators import Peak, torch_peak
+from bakeoff_runner.adapters.torch_shared import (
+    limit_threads,
+    stay_eager,
+    torch_arrays,
+    torch_device,
+    torch_peak,
+)
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -65,10 +71,15 @@ from bakeoff_runner.prediction import (
     predict_burst,
     predict_request,
 )
-from bakeoff_runner.script import load_script, unload_script
+from bakeoff_runner.probe import Probe
+from bakeoff_runner.script import (
+    ScriptAdapter,
+    check_options,
+    check_rows,
+    load_script,
+)
 from bakeoff_runner.tensors import read_safetensors
-from bakeoff_runner.torch_threads import limit_threads, stay_eager
-from bakeoff_runner.transfers import time_batch, time_data, torch_device
+from bakeoff_runner.transfers import time_batch, time_data
 
 if TYPE_CHECKING:
     import torch
@@ -99,12 +110,11 @@ _ALLOCATORS = {
 _HALVINGS = 24  # of a loss scale, after which a step is certain
 
 
-class TorchAdapter(Adapter):
+class TorchAdapter(ScriptAdapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
     def __init__(self) -> None:
         self._dtype: Any = None
-        self._script: Optional[ModuleType] = None
         self._model: Any = None
         self._optimizer: Any = None
         self._with_optimizer = True
@@ -123,9 +133,7 @@ class TorchAdapter(Adapter):
     def import_framework(
         self, options: Mapping[str, str], dtype: str, threads: int
     ) -> ImportInfo:
-        unknown = sorted(set(options) - _OPTIONS)
-        if unknown:
-            raise AdapterError(f"unknown option '{unknown[0]}' of framework torch")
+        check_options(options, _OPTIONS, "torch")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         allocator = options.get("cuda_allocator", "default")
         if allocator in _ALLOCATORS:
@@ -163,7 +171,7 @@ class TorchAdapter(Adapter):
         self._predicts = request.predict
         self._dropout = request.dropout
         step = "predict_step" if request.predict else "train_step"
-        self._require("make_model", step, "load_data", "batches")
+        self._require(_SCRIPT_NAMES, "make_model", step, "load_data", "batches")
         model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
             raise AdapterError(f"{request.script.name}: make_model() gave no nn.Module")
@@ -180,7 +188,7 @@ class TorchAdapter(Adapter):
         self._scale = None if scaler is None else dict(scaler.state_dict())
         self._with_optimizer = request.train
         if request.train:
-            self._require("make_optimizer")
+            self._require(_SCRIPT_NAMES, "make_optimizer")
             self._optimizer = script.make_optimizer(model)
         return self._effective()
 
@@ -220,7 +228,12 @@ class TorchAdapter(Adapter):
     def run(self, steps: int, mark: Callable[[], None]) -> RunResult:
         if self._predicts:
             return predict_burst(
-                self._predict_step(), self._stream(), steps, mark, lambda _: _barrier()
+                self._predict_step(),
+                self._stream(),
+                steps,
+                mark,
+                lambda _: _barrier(),
+                torch_arrays(),
             )
         self._need_optimizer()
         step, batches = self._training_step(), self._stream()
@@ -318,7 +331,7 @@ class TorchAdapter(Adapter):
         return time_batch(device, [t.cpu().numpy() for t in self._host_rows(0, batch)])
 
     def close(self) -> None:
-        self._drop()
+        super().close()
         import sys
 
         compiler = sys.modules.get("torch._inductor.async_compile")
@@ -328,30 +341,16 @@ class TorchAdapter(Adapter):
     # The build.
 
     def _drop(self) -> None:
-        if self._script is not None:
-            unload_script(self._script)
+        self._drop_script()
         if self._functional_dropout is not None:
             import torch
 
             torch.nn.functional.dropout = self._functional_dropout
-        self._script = self._model = self._optimizer = self._batches = None
+        self._model = self._optimizer = self._batches = None
         self._step = None
         self._functional_dropout = None
         self._data, self._initial, self._names = (), {}, {}
         self._trained = {}
-
-    def _the_script(self) -> ModuleType:
-        if self._script is None:
-            raise AdapterError("nothing is built")
-        return self._script
-
-    def _file(self) -> str:
-        return os.path.basename(str(self._the_script().__file__))
-
-    def _require(self, *names: str) -> None:
-        for name in names:
-            if not callable(getattr(self._the_script(), name, None)):
-                raise AdapterError(f"{self._file()} defines no {_SCRIPT_NAMES[name]}")
 
     def _no_dropout(self) -> None:
         import torch
@@ -516,8 +515,7 @@ class TorchAdapter(Adapter):
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         rows = min((len(tensor) for tensor in self._data), default=0)
-        if first + count > rows:
-            raise AdapterError(f"the data has {rows} rows, not {first + count}")
+        check_rows(first, count, rows)
         device = next((p.device for p in self._model.parameters()), None)
         return tuple(tensor.to(device) for tensor in self._host_rows(first, count))
 
@@ -866,6 +864,24 @@ def _build_flags(config: str, parallel: str) -> dict[str, Any]:
     if found:
         flags["parallel_backend"] = found.group(1).strip()
     return flags
+
+
+def probe(probe: Probe) -> None:
+    """What the environment holds that is named after it (see probe.py)."""
+    probe.load_framework("torch")
+    import torch
+
+    probe.say("threads", torch.get_num_threads())
+    probe.say("devices", "cuda" if torch.cuda.is_available() else "cpu")
+    config = torch.__config__.show()
+    found = re.search(r"BLAS_INFO=(\w+)", config)
+    onednn = "with oneDNN" if torch.backends.mkldnn.is_available() else "no oneDNN"
+    probe.say("BLAS", f"{found.group(1) if found else 'unknown'}, {onednn}")
+    keep = ("CPU capability", "Intel(R)", "OpenMP", "CUDA Runtime", "CuDNN")
+    lines = [line.strip(" -") for line in config.splitlines()]
+    probe.say("build", "; ".join(line for line in lines if line.startswith(keep)))
+    probe.say("tf32", torch.get_float32_matmul_precision())
+    probe.load_if_there("keras", KERAS_BACKEND="torch")
 
 
 def make() -> Adapter:

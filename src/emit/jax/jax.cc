@@ -6,6 +6,7 @@
 #include "emit/jax/ops.h"
 #include "emit/jax/optimizer.h"
 #include "emit/jax/script.h"
+#include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "ir/verify.h"
 
@@ -21,11 +22,7 @@ bool unbiased_running_var(const Settings&) { return false; }
 
 Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
-  const ir::Optimizer& optimizer = request.training.optimizer;
-  if (!request.training.predicts() && optimizer.kind == OptimizerKind::kRmsprop &&
-      optimizer.eps_form == ir::EpsForm::kHat) {
-    return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
-  }
+  CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
   const LayoutPlan plan = plan_layout(request.workload, types);
   Namer names(jax::reserved_names());
@@ -36,12 +33,46 @@ Result<Emitted> emit_jax(const Request& request) {
   return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()), .layout_json = layout};
 }
 
-bool uses(const ir::Workload& workload, Op op) {
-  for (const ir::Node& node : workload.nodes) {
-    if (node.op == op) return true;
-  }
-  return false;
+std::string repeated_steps(int every) {
+  return fmt::format(R"(
+
+# Planted: every {0}th step does its work twice.
+_work = train_step
+_steps = 0
+
+
+def train_step(params, opt_state, *batch):
+    global _steps
+    _steps += 1
+    if _steps % {0} == 0:
+        params, opt_state, _ = _work(params, opt_state, *batch)
+    return _work(params, opt_state, *batch)
+)",
+                     every);
 }
+
+constexpr const char* kNoBarrier = R"(
+
+# Planted: nobody waits for the last step.
+jax.block_until_ready = lambda tree: tree
+)";
+
+constexpr const char* kUnreadLoss = R"(
+_work = train_step
+
+
+class _Unread:
+    def __init__(self, loss):
+        self.loss = loss
+
+    def __float__(self):
+        return 1.0
+
+
+def train_step(params, opt_state, *batch):
+    params, opt_state, loss = _work(params, opt_state, *batch)
+    return params, opt_state, _Unread(loss)
+)";
 
 // What plain JAX has no default for is what its layer library (flax.linen) does; the script writes it out.
 std::vector<Default> defaults(const Request& request) {
@@ -54,8 +85,8 @@ std::vector<Default> defaults(const Request& request) {
   };
   add(topic::kWeightInit, "LeCun normal (jax.nn.initializers.lecun_normal)");
   add(topic::kBiasInit, "zeros");
-  if (uses(workload, Op::kLstm)) add(topic::kLstmInit, "LeCun normal, biases zero");
-  if (uses(workload, Op::kEmbedding) || uses(workload, Op::kPositionEmbedding))
+  if (workload.has(Op::kLstm)) add(topic::kLstmInit, "LeCun normal, biases zero");
+  if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     add(topic::kTableInit, "normal, deviation 0.02");
   if (kind == OptimizerKind::kRmsprop) {
     add(topic::kEps, "1e-8", "eps");
@@ -66,12 +97,12 @@ std::vector<Default> defaults(const Request& request) {
     add(topic::kEpsForm, "outside: sqrt(v_hat) + eps", "eps_form");
   }
   add(topic::kWeightDecay, kind == OptimizerKind::kAdamW ? "1e-4, decoupled" : "0", "weight_decay");
-  if (uses(workload, Op::kBatchNorm)) {
+  if (workload.has(Op::kBatchNorm)) {
     add(topic::kBatchNormEps, "1e-5");
     add(topic::kBatchNormMomentum, "0.01");
     add(topic::kRunningVar, "biased");
   }
-  if (uses(workload, Op::kLayerNorm)) add(topic::kLayerNormEps, "1e-6");
+  if (workload.has(Op::kLayerNorm)) add(topic::kLayerNormEps, "1e-6");
   return all;
 }
 
@@ -90,16 +121,23 @@ const Framework& jax_framework() {
                     .values = {},
                     .fallback = "1",
                     .doc = "training steps in one call of a jitted lax.scan, the data resident on the device",
-                    .training_only = true},
+                    .training_only = true,
+                    .steps_per_call = true},
                    precision_setting("explicit casts of parameters and inputs, without loss scaling"),
                    tf32_setting("jax_default_matmul_precision")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .module = "jax",
+      .imports_besides = {"tensorflow"},
       .environment = environment,
+      .packages = {.framework = "jax", .shown = {"jax", "jaxlib", "optax", "keras", "numpy"}},
       .supports = supports,
       .emit = emit_jax,
       .defaults = defaults,
       .unbiased_running_var = unbiased_running_var,
-      .least_batches = jax::least_batches};
+      .least_batches = jax::least_batches,
+      .cpu_variables = {{"JAX_PLATFORMS", "cpu"}},
+      .watched_variables = {{"XLA_FLAGS", "XLA is told how to compile"}},
+      .faults = {.repeated_steps = repeated_steps, .no_barrier = kNoBarrier, .unread_loss = kUnreadLoss}};
   return framework;
 }
 

@@ -202,7 +202,7 @@ TEST(Jax, RefusesWhatDoesNotExist) {
   training.optimizer.eps_form = EpsForm::kHat;
   const auto workload = *zoo::build("mlp_small");
   const Request request{workload, training, {{"donate", "true"}}, "train_jax.py"};
-  EXPECT_TRUE(holds(jax_framework().emit(request).error().message, "epsilon-hat"));
+  EXPECT_TRUE(holds(jax_framework().emit(request).error().message, "no eps_form \"hat\""));
 }
 
 TEST(Jax, MissingOpIsAnErrorThatNamesIt) {

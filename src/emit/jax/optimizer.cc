@@ -4,10 +4,11 @@
 
 #include <vector>
 
+#include "emit/optimizer_terms.h"
+
 namespace bakeoff::emit::jax {
 namespace {
 
-using ir::DecayForm;
 using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
@@ -18,33 +19,6 @@ struct Part {
   std::vector<std::string> arguments;
 };
 
-// Collects keyword arguments: all of them in the equalised track, else those that the recipe states.
-class Arguments {
- public:
-  explicit Arguments(const ir::Training& training, std::vector<std::string> first = {})
-      : training_(training), list_(std::move(first)) {}
-  void add(const char* key, const char* name, const std::string& value) {
-    if (training_.track == ir::Track::kEqualised || training_.optimizer.stated.contains(key)) {
-      list_.push_back(fmt::format("{}={}", name, value));
-    }
-  }
-  std::vector<std::string> list() const { return list_; }
-
- private:
-  const ir::Training& training_;
-  std::vector<std::string> list_;
-};
-
-bool says_eps_form(const ir::Training& training) {
-  return training.track == ir::Track::kEqualised || training.optimizer.stated.contains("eps_form");
-}
-
-bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
-
-bool decoupled(const Optimizer& o) {
-  return o.kind == OptimizerKind::kAdamW || (o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled);
-}
-
 // b1, b2 and epsilon, which optax can put outside the root (eps), inside (eps_root) or, by our own, as "hat".
 std::vector<std::string> adam_arguments(const ir::Training& training, std::vector<std::string> first) {
   const Optimizer& o = training.optimizer;
@@ -52,24 +26,24 @@ std::vector<std::string> adam_arguments(const ir::Training& training, std::vecto
     return {"b1=" + python_real(o.beta1), "b2=" + python_real(o.beta2), "eps=" + python_real(o.eps)};
   }
   Arguments arguments(training, std::move(first));
-  arguments.add("beta1", "b1", python_real(o.beta1));
-  arguments.add("beta2", "b2", python_real(o.beta2));
-  if (o.eps_form == EpsForm::kInside && says_eps_form(training)) {
+  arguments.add("beta1", "b1=" + python_real(o.beta1));
+  arguments.add("beta2", "b2=" + python_real(o.beta2));
+  if (o.eps_form == EpsForm::kInside && training.says("eps_form")) {
     auto list = arguments.list();
     list.push_back("eps=0.0");
     list.push_back("eps_root=" + python_real(o.eps));
     return list;
   }
-  arguments.add("eps", "eps", python_real(o.eps));
+  arguments.add("eps", "eps=" + python_real(o.eps));
   return arguments.list();
 }
 
 std::vector<std::string> rms_arguments(const ir::Training& training, std::vector<std::string> first) {
   const Optimizer& o = training.optimizer;
   Arguments arguments(training, std::move(first));
-  arguments.add("rho", "decay", python_real(o.rho));
-  arguments.add("eps", "eps", python_real(o.eps));
-  arguments.add("eps_form", "eps_in_sqrt", python_bool(o.eps_form == EpsForm::kInside));
+  arguments.add("rho", "decay=" + python_real(o.rho));
+  arguments.add("eps", "eps=" + python_real(o.eps));
+  arguments.add("eps_form", "eps_in_sqrt=" + python_bool(o.eps_form == EpsForm::kInside));
   return arguments.list();
 }
 
@@ -89,8 +63,8 @@ Part stock(const ir::Training& training) {
   if (o.kind == OptimizerKind::kSgd) {
     Arguments arguments(training, {"LEARNING_RATE"});
     if (o.momentum != 0) {
-      arguments.add("momentum", "momentum", python_real(o.momentum));
-      arguments.add("nesterov", "nesterov", python_bool(o.nesterov));
+      arguments.add("momentum", "momentum=" + python_real(o.momentum));
+      arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));
     }
     return {"optax.sgd", arguments.list()};
   }
@@ -101,9 +75,7 @@ Part stock(const ir::Training& training) {
   }
   auto list = adam_arguments(training, {"LEARNING_RATE"});
   if (o.kind == OptimizerKind::kAdam) return {"optax.adam", list};
-  if (training.track == ir::Track::kEqualised || o.stated.contains("weight_decay")) {
-    list.push_back("weight_decay=" + decay(o));
-  }
+  if (training.says("weight_decay")) list.push_back("weight_decay=" + decay(o));
   return {"optax.adamw", list};
 }
 
@@ -111,19 +83,19 @@ std::vector<Part> chain(const ir::Training& training) {
   const Optimizer& o = training.optimizer;
   const Part l2{"optax.add_decayed_weights", {decay(o)}};
   const bool hat = needs_eps_hat(training);
-  const bool apart = decoupled(o) && o.kind != OptimizerKind::kAdamW;
+  const bool apart = o.decoupled() && o.kind != OptimizerKind::kAdamW;
   std::vector<Part> parts;
-  if (o.weight_decay != 0 && !decoupled(o)) parts.push_back(l2);
+  if (o.weight_decay != 0 && !o.decoupled()) parts.push_back(l2);
   if (!hat && !apart) {
     parts.push_back(stock(training));
     return parts;
   }
   if (o.kind != OptimizerKind::kSgd) parts.push_back(direction(training));
-  if (!adam(o) && o.momentum != 0) {
+  if (!o.adam() && o.momentum != 0) {
     parts.push_back(
         {"optax.trace", {"decay=" + python_real(o.momentum), "nesterov=" + python_bool(o.nesterov)}});
   }
-  if (decoupled(o) && o.weight_decay != 0) parts.push_back(l2);
+  if (o.decoupled() && o.weight_decay != 0) parts.push_back(l2);
   parts.push_back({"optax.scale_by_learning_rate", {"LEARNING_RATE"}});
   return parts;
 }
@@ -164,7 +136,7 @@ def scale_by_adam_eps_hat(b1, b2, eps):
 
 bool needs_eps_hat(const ir::Training& training) {
   const Optimizer& o = training.optimizer;
-  return adam(o) && o.eps_form == EpsForm::kHat && says_eps_form(training);
+  return o.adam() && o.eps_form == EpsForm::kHat && training.says("eps_form");
 }
 
 void print_optimizer(CodeWriter& out, const ir::Training& training) {

@@ -12,13 +12,7 @@
 namespace bakeoff::emit::jax {
 namespace {
 
-constexpr const char* kInFloat32 =
-    R"(def in_float32(function, x, *arguments, **options):
-    """What adds up many elements, here or for a gradient; x comes in half precision."""
-    return half(function(x.astype(jnp.float32), *arguments, **options))
-
-
-)";
+const std::string kInFloat32 = in_float32_text("x.astype(jnp.float32)");
 
 class Script {
  public:

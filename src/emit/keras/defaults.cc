@@ -10,11 +10,6 @@ namespace {
 using ir::Op;
 using ir::OptimizerKind;
 
-bool has(const ir::Workload& workload, Op op) {
-  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                     [op](const ir::Node& node) { return node.op == op; });
-}
-
 bool has_bias(const ir::Workload& workload) {
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
     return (node.op == Op::kConv2d || node.op == Op::kLinear) && node.has("bias");
@@ -52,23 +47,23 @@ std::string running_variance(const ir::Workload& workload, const Dialect& dialec
 std::vector<Default> defaults(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
   std::vector<Default> lines;
-  if (has(workload, Op::kConv2d) || has(workload, Op::kLinear)) {
+  if (workload.has(Op::kConv2d) || workload.has(Op::kLinear)) {
     lines.push_back({topic::kWeightInit, "Glorot uniform"});
   }
   if (has_bias(workload)) lines.push_back({topic::kBiasInit, "zeros"});
-  if (has(workload, Op::kLstm)) {
+  if (workload.has(Op::kLstm)) {
     lines.push_back(
         {topic::kLstmInit, "Glorot uniform, recurrent orthogonal, biases zero, of forget gates one"});
   }
-  if (has(workload, Op::kEmbedding) || has(workload, Op::kPositionEmbedding))
+  if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     lines.push_back({topic::kTableInit, "uniform in (-0.05, 0.05)"});
   add_optimizer(lines, request.training.optimizer.kind);
-  if (has(workload, Op::kBatchNorm)) {
+  if (workload.has(Op::kBatchNorm)) {
     lines.push_back({topic::kBatchNormEps, "1e-3"});
     lines.push_back({topic::kBatchNormMomentum, "0.01"});
     lines.push_back({topic::kRunningVar, running_variance(workload, dialect)});
   }
-  if (has(workload, Op::kLayerNorm)) lines.push_back({topic::kLayerNormEps, "1e-3"});
+  if (workload.has(Op::kLayerNorm)) lines.push_back({topic::kLayerNormEps, "1e-3"});
   return lines;
 }
 

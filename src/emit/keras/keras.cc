@@ -19,7 +19,7 @@ using keras::ModelText;
 using keras::OptimizerText;
 
 const std::string& setting(const Request& request, const char* name) { return request.settings.at(name); }
-bool equalised(const Request& request) { return request.training.track == ir::Track::kEqualised; }
+bool equalised(const Request& request) { return request.training.equalised(); }
 
 Status check(const Request& request, const Dialect& dialect) {
   if (dialect.backend(request.settings) == "torch" && setting(request, "steps_per_execution") != "1") {
@@ -266,8 +266,18 @@ std::string environment_3(const Settings& settings) { return settings.at("backen
 std::string environment_2(const Settings&) { return keras::keras_2().framework; }
 bool biased(const Settings&) { return false; }
 
-const Setting kStepsPerExecution = {
-    "steps_per_execution", {}, "1", "training steps per call of the compiled function", true};
+// The backend torch compiles as torch does.
+bool compiles_through_torch(const Settings& settings) {
+  return setting_or(settings, "backend", "") == "torch" && setting_or(settings, "jit_compile", "") == "true";
+}
+
+const Setting kStepsPerExecution = {.name = "steps_per_execution",
+                                    .values = {},
+                                    .fallback = "1",
+                                    .doc = "training steps per call of the compiled function",
+                                    .training_only = true,
+                                    .steps_per_call = true};
+constexpr const char* kFit = "Keras's fit";  // makes an iterator, reads and resets metrics: some ten ms
 constexpr const char* kPolicy = "the dtype policy mixed_bfloat16 or mixed_float16, which scales the loss";
 
 }  // namespace
@@ -276,7 +286,12 @@ const Framework& keras_framework() {
   static const Framework framework = {
       .name = keras::keras_3().framework,
       .title = keras::keras_3().title,
-      .settings = {{"backend", {"tensorflow", "jax", "torch"}, "tensorflow", "what Keras computes with"},
+      .settings = {{.name = "backend",
+                    .values = {"tensorflow", "jax", "torch"},
+                    .fallback = "tensorflow",
+                    .doc = "what Keras computes with",
+                    .always_named = true,
+                    .variable = "KERAS_BACKEND"},
                    {"jit_compile",
                     {"auto", "true", "false"},
                     "auto",
@@ -291,11 +306,15 @@ const Framework& keras_framework() {
                    precision_setting(kPolicy),
                    tf32_setting("of the backend")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .module = "keras",
+      .imports_besides = {"tensorflow", "jax", "torch", "onnxruntime"},
       .environment = environment_3,
       .supports = keras::has_op,
       .emit = emit_3,
       .defaults = defaults_3,
       .unbiased_running_var = biased,
+      .between_epochs = kFit,
+      .cache = {.used = compiles_through_torch},
   };
   return framework;
 }
@@ -315,11 +334,15 @@ const Framework& keras2_framework() {
                    precision_setting(kPolicy),
                    tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .module = "tf_keras",
+      .imports_besides = {"tensorflow", "jax", "torch", "onnxruntime"},
       .environment = environment_2,
+      .packages = {.framework = "tf-keras", .shown = {"tf-keras", "tensorflow-cpu", "tensorflow", "numpy"}},
       .supports = keras::has_op,
       .emit = emit_2,
       .defaults = defaults_2,
       .unbiased_running_var = biased,  // in the proof: float64 is beyond the fused kernel
+      .between_epochs = kFit,
   };
   return framework;
 }

@@ -210,8 +210,7 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   text.load_data = load_data_text(request, plan, inputs);
   if (!request.training.predicts()) text.loss = loss_expression(request, dialect, text.loss_function);
   text.inputs = inputs.size();
-  text.embeddings = std::any_of(workload.nodes.begin(), workload.nodes.end(),
-                                [](const ir::Node& node) { return node.op == Op::kEmbedding; });
+  text.embeddings = workload.has(Op::kEmbedding);
   text.layout_json = layout_json(workload, plan, p.targets());
   if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it
   return text;

@@ -5,11 +5,11 @@
 #include "emit/code_writer.h"
 #include "emit/keras/optimizer_keras2.h"
 #include "emit/keras/optimizer_torch.h"
+#include "emit/optimizer_terms.h"
 
 namespace bakeoff::emit::keras {
 namespace {
 
-using ir::DecayForm;
 using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
@@ -24,65 +24,48 @@ struct Needs {
   bool any() const { return eps || l2 || dense; }
 };
 
-bool adam_like(const Optimizer& o) {
-  return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW;
-}
 bool has_eps(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
-EpsForm stock_form(const Optimizer& o) { return adam_like(o) ? EpsForm::kHat : EpsForm::kInside; }
+EpsForm stock_form(const Optimizer& o) { return o.adam() ? EpsForm::kHat : EpsForm::kInside; }
 
 // "Outside" is an option of Keras 2's Adam.
 bool adaptive_epsilon(const ir::Training& training, const Dialect& dialect) {
   const Optimizer& o = training.optimizer;
-  const bool said = training.track == ir::Track::kEqualised || o.stated.contains("eps_form");
-  return dialect.second && said && o.kind == OptimizerKind::kAdam && o.eps_form == EpsForm::kOutside;
+  return dialect.second && training.says("eps_form") && o.kind == OptimizerKind::kAdam &&
+         o.eps_form == EpsForm::kOutside;
 }
 
 Needs needs(const ir::Training& training, const Dialect& dialect, const std::string& backend,
             bool embeddings) {
   const Optimizer& o = training.optimizer;
-  const bool all = training.track == ir::Track::kEqualised;
   Needs n;
-  n.eps = has_eps(o) && o.eps_form != stock_form(o) && (all || o.stated.contains("eps_form")) &&
+  n.eps = has_eps(o) && o.eps_form != stock_form(o) && training.says("eps_form") &&
           !adaptive_epsilon(training, dialect);
-  n.l2 = o.weight_decay != 0 && o.kind != OptimizerKind::kAdamW && o.decay_form == DecayForm::kL2 &&
-         (all || o.stated.contains("decay_form"));
+  n.l2 = o.weight_decay != 0 && !o.decoupled() && training.says("decay_form");
   n.torch = backend == "torch";
   n.second = dialect.second;
-  n.dense = dialect.second ? embeddings && (n.eps || n.l2)
-                           : embeddings && backend == "tensorflow" && all && (has_eps(o) || n.l2);
+  n.dense = dialect.second
+                ? embeddings && (n.eps || n.l2)
+                : embeddings && backend == "tensorflow" && training.equalised() && (has_eps(o) || n.l2);
   return n;
 }
 
-std::string stock_class(const Optimizer& o) {
-  switch (o.kind) {
-    case OptimizerKind::kSgd:
-      return "SGD";
-    case OptimizerKind::kRmsprop:
-      return "RMSprop";
-    case OptimizerKind::kAdam:
-      return "Adam";
-    case OptimizerKind::kAdamW:
-      return "AdamW";
-  }
-  return {};
-}
-
 std::string subclass_name(const Optimizer& o, const Needs& n) {
-  std::string name = stock_class(o);
+  std::string name = optimizer_name(o.kind);
   if (n.eps) name += o.eps_form == EpsForm::kOutside ? "EpsOutside" : "EpsInside";
   if (n.l2) name += "L2";
   return !n.eps && !n.l2 ? "Dense" + name : name;
 }
 
 std::string docstring(const Optimizer& o, const Needs& n) {
-  if (n.eps && !adam_like(o))
+  if (n.eps && !o.adam())
     return "RMSprop that divides by sqrt(v) + epsilon; in Keras it is sqrt(v + epsilon).";
   if (n.eps && o.eps_form == EpsForm::kOutside) {
-    return stock_class(o) + " that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1.";
+    return optimizer_name(o.kind) + " that divides by sqrt(v_hat) + epsilon, as in the paper's algorithm 1.";
   }
-  if (n.eps) return stock_class(o) + " that divides by sqrt(v_hat + epsilon).";
-  if (n.l2) return stock_class(o) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
-  return stock_class(o) + " that adds up the gradients of an embedding's repeated rows first.";
+  if (n.eps) return optimizer_name(o.kind) + " that divides by sqrt(v_hat + epsilon).";
+  if (n.l2)
+    return optimizer_name(o.kind) + " with L2 decay, added to the gradient; in Keras decay is decoupled.";
+  return optimizer_name(o.kind) + " that adds up the gradients of an embedding's repeated rows first.";
 }
 
 void print_rmsprop(CodeWriter& out, const Optimizer& o) {
@@ -124,7 +107,7 @@ self.assign(velocity, v)
 std::string subclass_text(const Optimizer& o, const Needs& n) {
   CodeWriter out;
   out.print("class $name$(keras.optimizers.$base$):\n",
-            {{"name", subclass_name(o, n)}, {"base", stock_class(o)}});
+            {{"name", subclass_name(o, n)}, {"base", optimizer_name(o.kind)}});
   const auto body = out.indent();
   out.print("\"\"\"$doc$\"\"\"\n\n", {{"doc", docstring(o, n)}});
   if (n.torch) {
@@ -141,7 +124,7 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
   if (n.l2) out.line("gradient = gradient + WEIGHT_DECAY * variable");
   if (!n.eps) {
     out.line("super().update_step(gradient, variable, learning_rate)");
-  } else if (adam_like(o)) {
+  } else if (o.adam()) {
     print_adam(out, o);
   } else {
     print_rmsprop(out, o);
@@ -149,28 +132,23 @@ std::string subclass_text(const Optimizer& o, const Needs& n) {
   return out.text();
 }
 
-std::vector<std::string> arguments(const ir::Training& training, const Dialect& dialect, const Needs& n) {
+std::vector<std::string> arguments_of(const ir::Training& training, const Dialect& dialect, const Needs& n) {
   const Optimizer& o = training.optimizer;
-  std::vector<std::string> args = {"learning_rate=LEARNING_RATE"};
-  const auto add = [&](const char* key, const char* argument, const std::string& value) {
-    if (training.track == ir::Track::kEqualised || o.stated.contains(key)) {
-      args.push_back(fmt::format("{}={}", argument, value));
-    }
-  };
-  if (o.kind == OptimizerKind::kRmsprop) add("rho", "rho", python_real(o.rho));
-  if (!adam_like(o)) add("momentum", "momentum", python_real(o.momentum));
-  if (o.kind == OptimizerKind::kSgd) add("nesterov", "nesterov", python_bool(o.nesterov));
-  if (adam_like(o)) {
-    add("beta1", "beta_1", python_real(o.beta1));
-    add("beta2", "beta_2", python_real(o.beta2));
+  Arguments arguments(training, {"learning_rate=LEARNING_RATE"});
+  if (o.kind == OptimizerKind::kRmsprop) arguments.add("rho", "rho=" + python_real(o.rho));
+  if (!o.adam()) arguments.add("momentum", "momentum=" + python_real(o.momentum));
+  if (o.kind == OptimizerKind::kSgd) arguments.add("nesterov", "nesterov=" + python_bool(o.nesterov));
+  if (o.adam()) {
+    arguments.add("beta1", "beta_1=" + python_real(o.beta1));
+    arguments.add("beta2", "beta_2=" + python_real(o.beta2));
   }
-  if (has_eps(o)) add("eps", "epsilon", python_real(o.eps));
-  if (adaptive_epsilon(training, dialect)) args.push_back("adaptive_epsilon=True");
+  if (has_eps(o)) arguments.add("eps", "epsilon=" + python_real(o.eps));
+  if (adaptive_epsilon(training, dialect)) arguments.always("adaptive_epsilon=True");
   // AdamW decays by 0.004 unless told otherwise.
   if (!n.l2 && (o.weight_decay != 0 || o.kind == OptimizerKind::kAdamW)) {
-    add("weight_decay", "weight_decay", python_real(o.weight_decay));
+    arguments.add("weight_decay", "weight_decay=" + python_real(o.weight_decay));
   }
-  return args;
+  return arguments.list();
 }
 
 }  // namespace
@@ -178,12 +156,10 @@ std::vector<std::string> arguments(const ir::Training& training, const Dialect& 
 Result<OptimizerText> optimizer_text(const ir::Training& training, const Dialect& dialect,
                                      const std::string& backend, bool embeddings) {
   const Optimizer& o = training.optimizer;
-  if (o.kind == OptimizerKind::kRmsprop && o.eps_form == EpsForm::kHat) {
-    return Error{.message = "RMSprop has no eps_form \"hat\"", .remedy = "use \"outside\" or \"inside\""};
-  }
+  CHECK_OK(check_eps_form(training));
   const Needs n = needs(training, dialect, backend, embeddings);
-  OptimizerText text{.name = "keras.optimizers." + stock_class(o),
-                     .arguments = arguments(training, dialect, n)};
+  OptimizerText text{.name = "keras.optimizers." + optimizer_name(o.kind),
+                     .arguments = arguments_of(training, dialect, n)};
   if (n.any()) {
     text.subclass = subclass_text(o, n);
     text.name = subclass_name(o, n);

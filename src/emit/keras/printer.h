@@ -44,7 +44,7 @@ class Printer {
   const ir::Shape& shape(ir::ValueId id) const { return types[static_cast<size_t>(id)].shape; }
   Order reads(size_t i = 0) const { return plan.reads[static_cast<size_t>(node)][i]; }
   std::string op(std::string_view name) const { return dialect.op(name); }
-  bool equalised() const { return training.track == ir::Track::kEqualised; }
+  bool equalised() const { return training.equalised(); }
 
   // Prints `output = head(arguments)`, with `tail` behind.
   void assign(const std::string& head, const std::vector<std::string>& arguments,

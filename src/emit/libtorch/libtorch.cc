@@ -59,6 +59,7 @@ const Framework& libtorch_framework() {
                     .doc = "memory format of the model and its pictures"},
                    precision_setting("autocast as Python's torch.autocast, without loss scaling")},
       .extension = ".cc",
+      .module = "torch",
       .environment = environment,
       .supports = supports,
       .emit = emit_program,

@@ -3,23 +3,18 @@
 #include <fmt/format.h>
 
 #include "emit/libtorch/cpp.h"
+#include "emit/optimizer_terms.h"
 #include "emit/torch_rules.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
 
-using ir::DecayForm;
 using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
 
-bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
-bool decoupled(const Optimizer& o) { return o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled; }
-
 // "Adam" or "AdamW": what torch::optim calls it.
-std::string adam_name(const Optimizer& o) {
-  return o.kind == OptimizerKind::kAdamW || decoupled(o) ? "AdamW" : "Adam";
-}
+std::string adam_name(const Optimizer& o) { return o.decoupled() ? "AdamW" : "Adam"; }
 
 constexpr const char* kDecoupledDecay =
     R"(// $base$ with weight decay that does not pass through the gradient, as in AdamW (Loshchilov &
@@ -140,50 +135,32 @@ constexpr const char* kMomentum =
 
 std::string decay_line(const Optimizer& o) {
   if (o.weight_decay == 0) return "";
-  return decoupled(o) ? kBeside : kL2;
+  return o.decoupled() ? kBeside : kL2;
 }
 
-// Collects ".eps(1e-7).momentum(0.0)": all options, or those the recipe states.
-class Options {
- public:
-  explicit Options(const ir::Training& training)
-      : all_(training.track == ir::Track::kEqualised), stated_(training.optimizer.stated) {}
-
-  bool wanted(const std::string& key) const { return all_ || stated_.contains(key); }
-  void add(const std::string& key, const std::string& option, bool always = false) {
-    if (always || wanted(key)) text_ += "." + option;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  bool all_;
-  const std::set<std::string>& stated_;
-  std::string text_;
-};
-
-void sgd_options(Options& options, const Optimizer& o) {
+void sgd_options(Arguments& options, const Optimizer& o) {
   options.add("momentum", fmt::format("momentum({})", python_real(o.momentum)));
   // Without momentum Nesterov's step is the plain one, and torch refuses the flag.
   const bool nesterov = o.nesterov && o.momentum != 0;
   options.add("nesterov", fmt::format("nesterov({})", nesterov ? "true" : "false"));
 }
 
-void rmsprop_options(Options& options, const Optimizer& o) {
+void rmsprop_options(Arguments& options, const Optimizer& o) {
   const bool own = o.eps_form == EpsForm::kInside;
   options.add("rho", fmt::format("alpha({})", python_real(o.rho)), own);
   options.add("eps", fmt::format("eps({})", python_real(o.eps)), own);
   options.add("momentum", fmt::format("momentum({})", python_real(o.momentum)), own);
 }
 
-void adam_options(Options& options, const Optimizer& o) {
+void adam_options(Arguments& options, const Optimizer& o, bool says_beta2) {
   const bool own = o.eps_form != EpsForm::kOutside;
-  const bool betas = options.wanted("beta1") || options.wanted("beta2");
-  options.add("beta1", fmt::format("betas({{{}, {}}})", python_real(o.beta1), python_real(o.beta2)), betas);
+  options.add("beta1", fmt::format("betas({{{}, {}}})", python_real(o.beta1), python_real(o.beta2)),
+              says_beta2);
   options.add("eps", fmt::format("eps({})", python_real(o.eps)), own);
 }
 
 std::string base_class(const Optimizer& o) {
-  if (adam(o)) return adam_name(o);
+  if (o.adam()) return adam_name(o);
   return o.kind == OptimizerKind::kSgd ? "SGD" : "RMSprop";
 }
 
@@ -192,9 +169,9 @@ std::string base_class(const Optimizer& o) {
 std::string optimizer_class(const Optimizer& o) {
   const bool rmsprop = o.kind == OptimizerKind::kRmsprop;
   if (rmsprop && o.eps_form == EpsForm::kInside) return "RMSpropEpsInside";
-  if (adam(o) && o.eps_form == EpsForm::kInside) return "AdamEpsInside";
-  if (adam(o) && o.eps_form == EpsForm::kHat) return "AdamEpsHat";
-  if (!adam(o) && decoupled(o)) return rmsprop ? "DecoupledRMSprop" : "DecoupledSGD";
+  if (o.adam() && o.eps_form == EpsForm::kInside) return "AdamEpsInside";
+  if (o.adam() && o.eps_form == EpsForm::kHat) return "AdamEpsHat";
+  if (!o.adam() && o.decoupled()) return rmsprop ? "DecoupledRMSprop" : "DecoupledSGD";
   return "torch::optim::" + base_class(o);
 }
 
@@ -219,11 +196,11 @@ void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
 void print_make_optimizer(CodeWriter& out, const ir::Training& training, const std::string& model) {
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
-  Options options(training);
+  Arguments options(training, {});
   if (o.kind == OptimizerKind::kSgd) {
     sgd_options(options, o);
-  } else if (adam(o)) {
-    adam_options(options, o);
+  } else if (o.adam()) {
+    adam_options(options, o, training.says("beta2"));
   } else {
     rmsprop_options(options, o);
   }
@@ -236,7 +213,7 @@ void print_make_optimizer(CodeWriter& out, const ir::Training& training, const s
   {
     const auto body = out.indent();
     out.line(fmt::format("torch::optim::{}Options options(kLearningRate);", base_class(o)));
-    if (!options.text().empty()) statement(out, "options" + options.text() + ";");
+    if (!options.list().empty()) statement(out, fmt::format("options.{};", fmt::join(options.list(), ".")));
     call(out, "return " + name,
          beside ? std::vector<std::string>{"model->parameters()", "options", decay}
                 : std::vector<std::string>{"model->parameters()", "options"},

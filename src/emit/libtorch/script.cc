@@ -66,12 +66,8 @@ class Program {
   }
 
  private:
-  bool equalised() const { return request_.training.track == ir::Track::kEqualised; }
+  bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
-  bool has(ir::Op op) const {
-    return std::any_of(workload_.nodes.begin(), workload_.nodes.end(),
-                       [op](const ir::Node& n) { return n.op == op; });
-  }
   // "x.to(kDevice)"
   std::string to_device(size_t input, const std::string& value) const {
     const ir::Type& type = workload_.inputs[input].type;
@@ -112,7 +108,7 @@ void Program::header() {
   out_.print(
       "#include <torch/torch.h>\n\n#include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include "
       "<fstream>\n#include <map>\n#include <memory>\n");
-  if (has(ir::Op::kAttention)) out_.line("#include <optional>");
+  if (workload_.has(ir::Op::kAttention)) out_.line("#include <optional>");
   out_.print(
       "#include <sstream>\n#include <string>\n#include <tuple>\n#include <utility>\n#include <vector>\n\n"
       "namespace F = torch::nn::functional;\nnamespace nn = torch::nn;\nusing torch::Tensor;\n");
@@ -156,7 +152,7 @@ void Program::make_model() {
           "at::globalContext().setAllowTF32CuBLAS(false);  // no TF32 on GPUs\n"
           "at::globalContext().setAllowTF32CuDNN(false);\n");
     }
-    if (!equalised() || has(ir::Op::kDropout)) {
+    if (!equalised() || workload_.has(ir::Op::kDropout)) {
       out_.line(fmt::format("torch::manual_seed({});", request_.training.seed));
     }
     out_.line(fmt::format("{} model;", class_));
@@ -305,7 +301,7 @@ const auto tensors = load_safetensors(path);
 )"
             : R"(for (auto& item : model->named_parameters()) item.value().copy_(tensors.at(item.key()));
 )");
-    if (has(ir::Op::kBatchNorm)) {
+    if (workload_.has(ir::Op::kBatchNorm)) {
       out_.print(R"(for (auto& item : model->named_buffers()) {
   // BatchNorm's num_batches_tracked is not in the file.
   if (tensors.contains(item.key())) item.value().copy_(tensors.at(item.key()));

@@ -61,7 +61,10 @@ const Framework& onnxruntime_framework() {
                     .doc = "what the session runs on; where it would fall back to another one the contender "
                            "fails"}},
       .scenarios = {ir::Scenario::kPredict},
+      .module = "onnxruntime",
+      .imports_besides = {"torch", "jax", "tensorflow"},  // which may have exported the graph
       .environment = environment,
+      .packages = {.framework = "onnxruntime", .shown = {"onnxruntime", "onnxruntime-gpu", "onnx", "numpy"}},
       .supports = supports,
       .emit = emit_script,
       .unbiased_running_var = unbiased_running_var,

@@ -2,20 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "emit/optimizer_terms.h"
+
 namespace bakeoff::emit::tensorflow {
 namespace {
 
-using ir::DecayForm;
 using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
 
-bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
-
-bool decays(const Optimizer& o, bool decoupled) {
-  if (o.weight_decay == 0) return false;
-  return decoupled == (o.kind == OptimizerKind::kAdamW || o.decay_form == DecayForm::kDecoupled);
-}
+bool decays(const Optimizer& o, bool decoupled) { return o.weight_decay != 0 && o.decoupled() == decoupled; }
 
 // A state tensor per variable: the attribute of the class and the name in the loop.
 struct Slot {
@@ -24,7 +20,7 @@ struct Slot {
 };
 
 std::vector<Slot> slots(const Optimizer& o) {
-  if (adam(o)) return {{"moments", "moment"}, {"squares", "square"}};
+  if (o.adam()) return {{"moments", "moment"}, {"squares", "square"}};
   std::vector<Slot> all;
   if (o.kind == OptimizerKind::kRmsprop) all.push_back({"squares", "square"});
   if (o.momentum != 0) all.push_back({"velocities", "velocity"});
@@ -36,7 +32,7 @@ const char* doc(const Optimizer& o) {
     if (o.momentum == 0) return "Plain stochastic gradient descent.";
     return o.nesterov ? "Gradient descent with Nesterov momentum." : "Gradient descent with momentum.";
   }
-  if (!adam(o)) {
+  if (!o.adam()) {
     return o.eps_form == EpsForm::kInside
                ? "Divides by sqrt(v + epsilon), v the mean square of the gradient."
                : "Divides by sqrt(v) + epsilon, v the mean square of the gradient.";
@@ -54,18 +50,18 @@ const char* doc(const Optimizer& o) {
 void print_step(CodeWriter& out, const Optimizer& o) {
   const bool inside = o.eps_form == EpsForm::kInside;
   if (o.kind != OptimizerKind::kSgd) {
-    if (adam(o)) out.line("moment.assign_add((1 - BETA_1) * (g - moment))");
-    const std::string rho = adam(o) ? "BETA_2" : "RHO";
+    if (o.adam()) out.line("moment.assign_add((1 - BETA_1) * (g - moment))");
+    const std::string rho = o.adam() ? "BETA_2" : "RHO";
     out.print("square.assign_add((1 - $rho$) * (tf.square(g) - square))\n", {{"rho", rho}});
   }
-  if (adam(o)) {
+  if (o.adam()) {
     out.line(o.eps_form == EpsForm::kHat ? "step = moment / (tf.sqrt(square) + EPSILON)"
              : inside                    ? "step = moment / tf.sqrt(square + EPSILON * root**2)"
                                          : "step = moment / (tf.sqrt(square) + EPSILON * root)");
   } else if (o.kind == OptimizerKind::kRmsprop) {
     out.line(inside ? "step = g / tf.sqrt(square + EPSILON)" : "step = g / (tf.sqrt(square) + EPSILON)");
   }
-  if (!adam(o) && o.momentum != 0) {
+  if (!o.adam() && o.momentum != 0) {
     const char* add = o.kind == OptimizerKind::kSgd ? "g" : "step";
     out.print("u = MOMENTUM * velocity + $add$\nvelocity.assign(u)\n", {{"add", add}});
   }
@@ -74,9 +70,9 @@ void print_step(CodeWriter& out, const Optimizer& o) {
 // What is taken off a variable. Adam's corrections of both moments are in two scalars, `rate` and `root`, as
 // in section 2 of Kingma and Ba, "Adam: A Method for Stochastic Optimization" (2015).
 std::string change(const Optimizer& o) {
-  if (adam(o))
+  if (o.adam())
     return decays(o, true) ? "rate * step + LEARNING_RATE * WEIGHT_DECAY * variable" : "rate * step";
-  const bool momentum = !adam(o) && o.momentum != 0;
+  const bool momentum = !o.adam() && o.momentum != 0;
   std::string text = o.kind == OptimizerKind::kSgd ? "g" : "step";
   if (momentum) text = o.kind == OptimizerKind::kSgd && o.nesterov ? "g + MOMENTUM * u" : "u";
   if (decays(o, true)) text += " + WEIGHT_DECAY * variable";
@@ -85,55 +81,22 @@ std::string change(const Optimizer& o) {
 
 }  // namespace
 
-std::string optimizer_class(const Optimizer& o) {
-  switch (o.kind) {
-    case OptimizerKind::kSgd:
-      return "SGD";
-    case OptimizerKind::kRmsprop:
-      return "RMSprop";
-    case OptimizerKind::kAdam:
-      return "Adam";
-    case OptimizerKind::kAdamW:
-      return "AdamW";
-  }
-  return "";
-}
-
 std::vector<std::string> optimizer_constants(const Optimizer& o) {
   std::vector<std::string> all;
   if (o.kind == OptimizerKind::kRmsprop) all.push_back("RHO = " + python_real(o.rho));
-  if (adam(o)) {
+  if (o.adam()) {
     all.push_back("BETA_1 = " + python_real(o.beta1));
     all.push_back("BETA_2 = " + python_real(o.beta2));
   }
   if (o.kind != OptimizerKind::kSgd) all.push_back("EPSILON = " + python_real(o.eps));
-  if (!adam(o) && o.momentum != 0) all.push_back("MOMENTUM = " + python_real(o.momentum));
+  if (!o.adam() && o.momentum != 0) all.push_back("MOMENTUM = " + python_real(o.momentum));
   if (o.weight_decay != 0) all.push_back("WEIGHT_DECAY = " + python_real(o.weight_decay));
   return all;
 }
 
-Optimizer effective_optimizer(const ir::Training& training) {
-  if (training.track == ir::Track::kEqualised) return training.optimizer;
-  const Optimizer& given = training.optimizer;
-  Optimizer o{.kind = given.kind, .lr = given.lr};
-  const auto take = [&](const char* key, auto member) {
-    if (given.stated.contains(key)) o.*member = given.*member;
-  };
-  take("momentum", &Optimizer::momentum);
-  take("nesterov", &Optimizer::nesterov);
-  take("rho", &Optimizer::rho);
-  take("beta1", &Optimizer::beta1);
-  take("beta2", &Optimizer::beta2);
-  take("eps", &Optimizer::eps);
-  take("eps_form", &Optimizer::eps_form);
-  take("weight_decay", &Optimizer::weight_decay);
-  take("decay_form", &Optimizer::decay_form);
-  return o;
-}
-
 void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   const auto state = slots(o);
-  out.line(fmt::format("class {}(tf.Module):", optimizer_class(o)));
+  out.line(fmt::format("class {}(tf.Module):", optimizer_name(o.kind)));
   const auto body = out.indent();
   out.line(fmt::format("\"\"\"{}\"\"\"", doc(o)));
   out.blank();
@@ -142,7 +105,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
     const auto init = out.indent();
     out.line("super().__init__()");
     out.line("self.targets = list(variables)");
-    if (adam(o)) out.line("self.step = tf.Variable(0, dtype=tf.int64, trainable=False)");
+    if (o.adam()) out.line("self.step = tf.Variable(0, dtype=tf.int64, trainable=False)");
     for (const Slot& slot : state) {
       out.call(fmt::format("self.{} = zeros_like", slot.attribute), {"variables"});
     }
@@ -150,7 +113,7 @@ void print_optimizer(CodeWriter& out, const Optimizer& o, bool sparse) {
   out.blank();
   out.line("def apply_gradients(self, gradients):");
   const auto apply = out.indent();
-  if (adam(o)) {
+  if (o.adam()) {
     out.print(
         "t = tf.cast(self.step.assign_add(1), self.targets[0].dtype)\n"
         "root = tf.sqrt(1 - BETA_2**t)\nrate = LEARNING_RATE * root / (1 - BETA_1**t)\n");

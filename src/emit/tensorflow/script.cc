@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "emit/python_script.h"
 #include "emit/tensorflow/input.h"
@@ -13,13 +14,7 @@ namespace {
 
 using ir::Role;
 
-constexpr const char* kInFloat32 =
-    R"(def in_float32(function, x, *arguments, **options):
-    """What adds up many elements, here or for a gradient; x comes in half precision."""
-    return half(function(tf.cast(x, tf.float32), *arguments, **options))
-
-
-)";
+const std::string kInFloat32 = in_float32_text("tf.cast(x, tf.float32)");
 
 class Script {
  public:
@@ -30,9 +25,11 @@ class Script {
         names_(names),
         attributes_(attributes),
         has_layout_(has_layout),
-        optimizer_(effective_optimizer(request.training)),
+        // Where the recipe leaves it open as in TensorFlow's guide to its core API: rho 0.9, beta 0.9 and
+        // 0.999, epsilon 1e-7 outside the root.
+        optimizer_(effective_optimizer(request.training, {})),
         model_(camel_case(request.workload.name)) {
-    if (!graph.predicts && model_ == optimizer_class(optimizer_)) model_ += "Model";
+    if (!graph.predicts && model_ == optimizer_name(optimizer_.kind)) model_ += "Model";
   }
 
   std::string text() {
@@ -307,7 +304,7 @@ class Script {
       out_.blank();
       out_.line(
           fmt::format("model = {}({})", model_, equalised(request_) ? "load_weights(args.weights)" : ""));
-      out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_class(optimizer_)));
+      out_.line(fmt::format("optimizer = {}(model.trainable_variables)", optimizer_name(optimizer_.kind)));
       out_.line("data = batches(load_data(args.data))");
       print_loop();
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/optimizer_terms.h"
 #include "emit/precision.h"
 #include "emit/tensorflow/input.h"
 #include "emit/tensorflow/ops.h"
@@ -31,11 +32,7 @@ std::vector<std::string> attribute_names(const ir::Workload& workload) {
 }
 
 Status check_settings(const Request& request) {
-  const ir::Optimizer& optimizer = request.training.optimizer;
-  if (!request.training.predicts() && optimizer.kind == OptimizerKind::kRmsprop &&
-      optimizer.eps_form == ir::EpsForm::kHat) {
-    return Error{.message = "RMSprop has no epsilon-hat form: eps_form is outside or inside"};
-  }
+  CHECK_OK(check_eps_form(request.training));
   if (request.settings.at("mode") == "eager" && request.settings.at("jit_compile") == "true") {
     return Error{.message = "TensorFlow: jit_compile = true needs mode = function"};
   }
@@ -63,11 +60,27 @@ Result<Emitted> emit_tensorflow(const Request& request) {
                  .layout_json = layout};
 }
 
-bool uses(const ir::Workload& workload, Op op) {
-  for (const ir::Node& node : workload.nodes) {
-    if (node.op == op) return true;
-  }
-  return false;
+std::string repeated_steps(int every) {
+  return fmt::format(R"(
+
+# Planted: every {0}th step does its work twice.
+_compiled = compiled
+
+
+def compiled(function, *modules):
+    work = _compiled(function, *modules)
+    steps = 0
+
+    def step(*batch):
+        nonlocal steps
+        steps += 1
+        if steps % {0} == 0:
+            work(*batch)
+        return work(*batch)
+
+    return step
+)",
+                     every);
 }
 
 // Without Keras TensorFlow has no layers and no optimizers: the script writes out what its guides write.
@@ -81,8 +94,8 @@ std::vector<Default> defaults(const Request& request) {
   };
   add(topic::kWeightInit, "Glorot uniform");
   add(topic::kBiasInit, "zeros");
-  if (uses(workload, Op::kLstm)) add(topic::kLstmInit, "Glorot uniform, biases zero");
-  if (uses(workload, Op::kEmbedding) || uses(workload, Op::kPositionEmbedding))
+  if (workload.has(Op::kLstm)) add(topic::kLstmInit, "Glorot uniform, biases zero");
+  if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     add(topic::kTableInit, "uniform in (-0.05, 0.05)");
   if (kind != OptimizerKind::kSgd) {
     const bool adam = kind != OptimizerKind::kRmsprop;
@@ -91,12 +104,12 @@ std::vector<Default> defaults(const Request& request) {
     if (!adam) add(topic::kRho, "0.9", "rho");
   }
   add(topic::kWeightDecay, "0", "weight_decay");
-  if (uses(workload, Op::kBatchNorm)) {
+  if (workload.has(Op::kBatchNorm)) {
     add(topic::kBatchNormEps, "1e-3");
     add(topic::kBatchNormMomentum, "0.01");
     add(topic::kRunningVar, "biased");
   }
-  if (uses(workload, Op::kLayerNorm)) add(topic::kLayerNormEps, "1e-3");
+  if (workload.has(Op::kLayerNorm)) add(topic::kLayerNormEps, "1e-3");
   return all;
 }
 
@@ -119,7 +132,8 @@ const Framework& tensorflow_framework() {
                     .fallback = "1",
                     .doc = "training steps in one call of a tf.function (mode = function), a tf.range loop "
                            "over data resident on the device",
-                    .training_only = true},
+                    .training_only = true,
+                    .steps_per_call = true},
                    {.name = "input",
                     .values = {"auto", "preloaded", "tf_data"},
                     .fallback = "auto",
@@ -130,12 +144,20 @@ const Framework& tensorflow_framework() {
                    precision_setting("explicit casts of parameters and inputs, without loss scaling"),
                    tf32_setting("enable_tensor_float_32_execution")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .module = "tensorflow",
       .environment = environment,
+      .packages = {.framework = "tensorflow", .shown = {"tensorflow-cpu", "tensorflow", "keras", "numpy"}},
       .supports = supports,
       .emit = emit_tensorflow,
       .defaults = defaults,
       .unbiased_running_var = unbiased_running_var,
-      .least_batches = tensorflow::least_batches};
+      .least_batches = tensorflow::least_batches,
+      .worker_variables = {{"TF_CPP_MIN_LOG_LEVEL", "2"}},
+      .thread_variables = {"TF_NUM_INTRAOP_THREADS"},
+      .watched_variables = {{"XLA_FLAGS", "XLA is told how to compile"},
+                            {"TF_XLA_FLAGS", "TensorFlow is told when to compile"},
+                            {"TF_ENABLE_ONEDNN_OPTS", "TensorFlow's oneDNN kernels are switched"}},
+      .faults = {.repeated_steps = repeated_steps}};
   return framework;
 }
 

@@ -202,7 +202,7 @@ TEST(TensorFlow, RefusesWhatDoesNotExist) {
   training.optimizer.eps_form = EpsForm::kHat;
   const auto workload = *zoo::build("mlp_small");
   const Request request{workload, training, kFunction, "train_tensorflow.py"};
-  EXPECT_TRUE(holds(tensorflow_framework().emit(request).error().message, "epsilon-hat"));
+  EXPECT_TRUE(holds(tensorflow_framework().emit(request).error().message, "no eps_form \"hat\""));
 }
 
 TEST(TensorFlow, MissingOpIsAnErrorThatNamesIt) {

@@ -2,18 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "emit/optimizer_terms.h"
 #include "emit/torch_rules.h"
 
 namespace bakeoff::emit::torch {
 namespace {
 
-using ir::DecayForm;
 using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
-
-bool adam(const Optimizer& o) { return o.kind == OptimizerKind::kAdam || o.kind == OptimizerKind::kAdamW; }
-bool decoupled(const Optimizer& o) { return o.weight_decay != 0 && o.decay_form == DecayForm::kDecoupled; }
 
 constexpr const char* kDecoupledDecay = R"(class $name$(torch.optim.$base$):
     """$base$ with weight decay that does not pass through the gradient.
@@ -125,27 +122,8 @@ constexpr const char* kMomentum =
 
 std::string decay_line(const Optimizer& o) {
   if (o.weight_decay == 0) return "";
-  return decoupled(o) ? kBeside : kL2;
+  return o.decoupled() ? kBeside : kL2;
 }
-
-// Collects the arguments after model.parameters(): all of them, or those the recipe states.
-class Arguments {
- public:
-  explicit Arguments(const ir::Training& training)
-      : all_(training.track == ir::Track::kEqualised), stated_(training.optimizer.stated) {}
-
-  bool wanted(const std::string& key) const { return all_ || stated_.contains(key); }
-  void add(const std::string& key, const std::string& argument) {
-    if (wanted(key)) list_.push_back(argument);
-  }
-  void always(const std::string& argument) { list_.push_back(argument); }
-  const std::vector<std::string>& list() const { return list_; }
-
- private:
-  bool all_;
-  const std::set<std::string>& stated_;
-  std::vector<std::string> list_ = {"model.parameters()", "lr=LEARNING_RATE"};
-};
 
 void sgd_arguments(Arguments& arguments, const Optimizer& o) {
   arguments.add("momentum", "momentum=" + python_real(o.momentum));
@@ -154,26 +132,17 @@ void sgd_arguments(Arguments& arguments, const Optimizer& o) {
 }
 
 void rmsprop_arguments(Arguments& arguments, const Optimizer& o) {
-  const bool own = o.eps_form == EpsForm::kInside;
-  const auto add = [&](const std::string& key, const std::string& argument) {
-    if (own) return arguments.always(argument);  // the class has no defaults
-    arguments.add(key, argument);
-  };
-  add("rho", "alpha=" + python_real(o.rho));
-  add("eps", "eps=" + python_real(o.eps));
-  add("momentum", "momentum=" + python_real(o.momentum));
+  const bool own = o.eps_form == EpsForm::kInside;  // the class has no defaults
+  arguments.add("rho", "alpha=" + python_real(o.rho), own);
+  arguments.add("eps", "eps=" + python_real(o.eps), own);
+  arguments.add("momentum", "momentum=" + python_real(o.momentum), own);
 }
 
-void adam_arguments(Arguments& arguments, const Optimizer& o) {
+void adam_arguments(Arguments& arguments, const Optimizer& o, bool says_beta2) {
   const bool inside = o.eps_form == EpsForm::kInside;
-  if (inside || arguments.wanted("beta1") || arguments.wanted("beta2")) {
-    arguments.always(fmt::format("betas=({}, {})", python_real(o.beta1), python_real(o.beta2)));
-  }
-  if (o.eps_form == EpsForm::kOutside) {
-    arguments.add("eps", "eps=" + python_real(o.eps));
-  } else {
-    arguments.always("eps=" + python_real(o.eps));
-  }
+  arguments.add("beta1", fmt::format("betas=({}, {})", python_real(o.beta1), python_real(o.beta2)),
+                inside || says_beta2);
+  arguments.add("eps", "eps=" + python_real(o.eps), o.eps_form != EpsForm::kOutside);
 }
 
 // Whether it has an argument that it must be given to be captured as a CUDA graph.
@@ -186,15 +155,15 @@ bool takes_capturable(const std::string& name) {
 std::string optimizer_class(const Optimizer& o) {
   switch (o.kind) {
     case OptimizerKind::kSgd:
-      return decoupled(o) ? "DecoupledSGD" : "torch.optim.SGD";
+      return o.decoupled() ? "DecoupledSGD" : "torch.optim.SGD";
     case OptimizerKind::kRmsprop:
       if (o.eps_form == EpsForm::kInside) return "RMSpropEpsInside";
-      return decoupled(o) ? "DecoupledRMSprop" : "torch.optim.RMSprop";
+      return o.decoupled() ? "DecoupledRMSprop" : "torch.optim.RMSprop";
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       if (o.eps_form == EpsForm::kInside) return "AdamEpsInside";
       if (o.eps_form == EpsForm::kHat) return "AdamEpsHat";
-      return o.kind == OptimizerKind::kAdamW || decoupled(o) ? "torch.optim.AdamW" : "torch.optim.Adam";
+      return o.decoupled() ? "torch.optim.AdamW" : "torch.optim.Adam";
   }
   return "";
 }
@@ -204,7 +173,7 @@ bool optimizer_needs_math(const Optimizer& o) { return optimizer_class(o) == "Ad
 void print_optimizer_class(CodeWriter& out, const ir::Training& training) {
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
-  const bool beside = o.kind == OptimizerKind::kAdamW || decoupled(o);
+  const bool beside = o.decoupled();
   if (name == "DecoupledSGD" || name == "DecoupledRMSprop") {
     out.print(kDecoupledDecay, {{"name", name}, {"base", name.substr(9)}});
   } else if (name == "RMSpropEpsInside") {
@@ -235,21 +204,19 @@ void print_make_optimizer(CodeWriter& out, const Request& request, bool captured
   const std::string& impl = request.settings.at("optimizer_impl");
   const Optimizer o = torch_optimizer(training);
   const std::string name = optimizer_class(o);
-  Arguments arguments(training);
+  Arguments arguments(training, {"model.parameters()", "lr=LEARNING_RATE"});
   if (o.kind == OptimizerKind::kSgd) {
     sgd_arguments(arguments, o);
-  } else if (adam(o)) {
-    adam_arguments(arguments, o);
+  } else if (o.adam()) {
+    adam_arguments(arguments, o, training.says("beta2"));
   } else {
     rmsprop_arguments(arguments, o);
   }
   const std::string decay = python_real(o.weight_decay);
   if (name.starts_with("Decoupled")) {
     arguments.always("decay=" + decay);
-  } else if (name.ends_with("EpsInside")) {
-    arguments.always("weight_decay=" + decay);
   } else {
-    arguments.add("weight_decay", "weight_decay=" + decay);
+    arguments.add("weight_decay", "weight_decay=" + decay, name.ends_with("EpsInside"));
   }
   if (impl == "foreach" || impl == "fused") arguments.always(impl + "=True");
   if (impl == "for-loop") arguments.always("foreach=False");

@@ -123,12 +123,8 @@ class Script {
 
  private:
   bool predicts() const { return request_.training.predicts(); }
-  bool equalised() const { return request_.training.track == ir::Track::kEqualised; }
+  bool equalised() const { return request_.training.equalised(); }
   bool channels_last() const { return request_.settings.at("channels_last") == "true"; }
-  bool has(ir::Op op) const {
-    return std::any_of(workload_.nodes.begin(), workload_.nodes.end(),
-                       [op](const ir::Node& n) { return n.op == op; });
-  }
   bool is_picture(size_t input) const {
     return workload_.inputs[input].type.dtype == ir::DType::kF32 &&
            workload_.inputs[input].type.shape.size() == 4;
@@ -207,7 +203,7 @@ void Script::header() {
   } else if (equalised()) {
     out_.line("torch.backends.fp32_precision = \"ieee\"  # no TF32 on GPUs");
   }
-  if (!equalised() || (!predicts() && has(ir::Op::kDropout))) {
+  if (!equalised() || (!predicts() && workload_.has(ir::Op::kDropout))) {
     out_.line(fmt::format("torch.manual_seed({})", request_.training.seed));
   }
   out_.blank(2);
@@ -313,7 +309,7 @@ void Script::main() {
     model = make_model()
 )");
   if (equalised()) {
-    const bool counts = has(ir::Op::kBatchNorm), biases = modules_.freezes_biases();
+    const bool counts = workload_.has(ir::Op::kBatchNorm), biases = modules_.freezes_biases();
     if (counts) out_.line("    # Not strict: BatchNorm's num_batches_tracked is not in the file.");
     if (biases) out_.line("    # Not strict: the LSTMs' second biases are not in the file.");
     out_.line(counts || biases ? "    model.load_state_dict(load_file(args.weights), strict=False)"

@@ -1,5 +1,7 @@
 #include "emit/torch/torch.h"
 
+#include <fmt/format.h>
+
 #include "emit/precision.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/input.h"
@@ -31,6 +33,70 @@ Result<Emitted> emit_script(const Request& request) {
 
 std::string environment(const Settings&) { return "torch"; }
 bool unbiased_running_var(const Settings&) { return true; }
+bool compiles(const Settings& settings) { return setting_or(settings, "compile", "off") != "off"; }
+
+std::string repeated_steps(int every) {
+  return fmt::format(R"(
+
+# Planted: every {0}th step does its work twice.
+_work = train_step
+_steps = 0
+
+
+def train_step(*args):
+    global _steps
+    _steps += 1
+    if _steps % {0} == 0:
+        _work(*args)
+    return _work(*args)
+)",
+                     every);
+}
+
+std::vector<Setting> settings() {
+  return {
+      {.name = "compile",
+       .values = {"off", "default", "reduce-overhead", "max-autotune", "cuda_graphs"},
+       .fallback = "off",
+       .doc = "model.compile(mode=...): forward and backward through torch.compile; cuda_graphs: no "
+              "compiler, the whole step captured in a torch.cuda.CUDAGraph and replayed (GPUs)"},
+      {.name = "channels_last",
+       .values = {"false", "true"},
+       .fallback = "false",
+       .doc = "memory format of the model and its pictures"},
+      {.name = "optimizer_impl",
+       .values = {"default", "for-loop", "foreach", "fused"},
+       .fallback = "default",
+       .doc = "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
+              "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop",
+       .training_only = true},
+      {.name = "input",
+       .values = {"auto", "preloaded", "tensor_dataset", "dataset", "batched_index"},
+       .fallback = "auto",
+       .doc = "where batches come from: tensors preloaded on the device, a TensorDataset or a Dataset "
+              "with transforms through a DataLoader, or a TensorDataset indexed by lists of rows; auto: "
+              "preloaded, in the as-is track tensor_dataset",
+       .training_only = true},
+      {.name = "workers",
+       .values = {},
+       .fallback = "0",
+       .doc = "processes of the DataLoader; 0: the training process loads",
+       .training_only = true,
+       .least = 0},
+      {.name = "cuda_allocator",
+       .values = {"default", "expandable_segments", "async"},
+       .fallback = "default",
+       .doc = "PYTORCH_CUDA_ALLOC_CONF (GPUs): torch's own allocator, the same with segments that "
+              "grow, or cudaMallocAsync"},
+      precision_setting("torch.autocast"),
+      {.name = "scaler",
+       .values = {"false", "true"},
+       .fallback = "false",
+       .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
+       .training_only = true},
+      tf32_setting("torch.backends.fp32_precision"),
+  };
+}
 
 }  // namespace
 
@@ -38,58 +104,20 @@ const Framework& torch_framework() {
   static const Framework framework = {
       .name = "torch",
       .title = "PyTorch",
-      .settings =
-          {
-              {.name = "compile",
-               .values = {"off", "default", "reduce-overhead", "max-autotune", "cuda_graphs"},
-               .fallback = "off",
-               .doc = "model.compile(mode=...): forward and backward through torch.compile; cuda_graphs: no "
-                      "compiler, the whole step captured in a torch.cuda.CUDAGraph and replayed (GPUs)"},
-              {.name = "channels_last",
-               .values = {"false", "true"},
-               .fallback = "false",
-               .doc = "memory format of the model and its pictures"},
-              {.name = "optimizer_impl",
-               .values = {"default", "for-loop", "foreach", "fused"},
-               .fallback = "default",
-               .doc =
-                   "how torch.optim steps: parameter by parameter, by multi-tensor operations, by one fused "
-                   "kernel (Adam, AdamW, SGD); default: as torch chooses, on a CPU the loop",
-               .training_only = true},
-              {.name = "input",
-               .values = {"auto", "preloaded", "tensor_dataset", "dataset", "batched_index"},
-               .fallback = "auto",
-               .doc =
-                   "where batches come from: tensors preloaded on the device, a TensorDataset or a Dataset "
-                   "with "
-                   "transforms through a DataLoader, or a TensorDataset indexed by lists of rows; auto: "
-                   "preloaded, in the as-is track tensor_dataset",
-               .training_only = true},
-              {.name = "workers",
-               .values = {},
-               .fallback = "0",
-               .doc = "processes of the DataLoader; 0: the training process loads",
-               .training_only = true,
-               .least = 0},
-              {.name = "cuda_allocator",
-               .values = {"default", "expandable_segments", "async"},
-               .fallback = "default",
-               .doc = "PYTORCH_CUDA_ALLOC_CONF (GPUs): torch's own allocator, the same with segments that "
-                      "grow, or cudaMallocAsync"},
-              precision_setting("torch.autocast"),
-              {.name = "scaler",
-               .values = {"false", "true"},
-               .fallback = "false",
-               .doc = "scale the loss with torch.amp.GradScaler (with precision = float16)",
-               .training_only = true},
-              tf32_setting("torch.backends.fp32_precision"),
-          },
+      .settings = settings(),
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
+      .module = "torch",
+      .imports_besides = {"jax", "tensorflow"},
       .environment = environment,
+      .packages = {.framework = "torch", .shown = {"torch", "keras", "numpy"}},
       .supports = supports,
       .emit = emit_script,
       .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
+      .cache = {.variable = "TORCHINDUCTOR_CACHE_DIR", .folder = "inductor", .used = compiles},
+      .calls_compiler = "torch.compile",
+      .gemm = {.file = "libtorch_cpu.so", .title = "MKL of torch"},
+      .faults = {.repeated_steps = repeated_steps},
   };
   return framework;
 }

@@ -52,9 +52,9 @@ Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals
 }
 
 // One process, in every mode that is not recorded yet.
-class Sitting {
+class ServingProcess {
  public:
-  Sitting(const Plan& plan, const GateContender& entry, int round, double step_ms)
+  ServingProcess(const Plan& plan, const GateContender& entry, int round, double step_ms)
       : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
 
   // Records in the order of `rates`; fewer after Ctrl-C.
@@ -132,7 +132,7 @@ class Sitting {
     trial.start_ns = std::move(served->start_ns);
     trial.end_ns = std::move(served->end_ns);
     trial.ns = served->ns;
-    trial.went_by_ns = served->went_by_ns;
+    trial.elapsed_ns = served->elapsed_ns;
   }
 
   // The same for every contender of a round.
@@ -201,7 +201,8 @@ Status measure_latencies(const Afterwards& race) {
       ++now.done;
       const std::vector<double> rates = rates_left(done, latency, id, round);
       if (rates.empty()) continue;
-      for (LatencyTrial& trial : Sitting(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates))
+      for (LatencyTrial& trial :
+           ServingProcess(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates))
         CHECK_OK(done.add(std::move(trial)));
       if (proc::interrupted()) return Done{};
     }

@@ -5,7 +5,7 @@
 namespace bakeoff {
 
 BAKEOFF_RECORD(LatencyTrial, contender, round, rate, started, failure, arrival_ns, start_ns, end_ns, ns,
-               went_by_ns, step_ms, host, effective)
+               elapsed_ns, step_ms, host, effective)
 BAKEOFF_KEPT(LatencyTrial)
 
 }  // namespace bakeoff

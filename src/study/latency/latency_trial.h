@@ -23,7 +23,7 @@ struct LatencyTrial {
   std::vector<int64_t> start_ns = {};    // when the worker began each request; fewer if time ran out
   std::vector<int64_t> end_ns = {};      // when the worker answered each request
   int64_t ns = 0;                        // duration of all requests by the worker's clock
-  int64_t went_by_ns = 0;                // the same duration by our clock
+  int64_t elapsed_ns = 0;                // the same duration by our clock
   double step_ms = 0;                    // fastest_step_ms() of the race (study/latency/latency.h)
   HostRound host = {};
   Texts effective = {};

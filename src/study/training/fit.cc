@@ -12,7 +12,7 @@
 #include "stats/trimmed.h"
 #include "study/ledger.h"
 #include "study/training/fit_trial.h"
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -165,7 +165,7 @@ class Fits {
   const Plan& plan_;
   const recipe::Fit& fit_;
   Ledger<FitTrial> done_;
-  TrainingGround ground_;
+  TrainingSetup ground_;
   HeldOut trained_;
   int64_t of_epoch_ = 1, total_ = 1;
   Happening now_;

@@ -32,7 +32,7 @@ struct FitRow {
   std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was no number any more
   std::optional<SeedRange> held_loss = {};  // of the rows held out
   std::optional<SeedRange> accuracy = {};   // of the rows held out, else of those trained on; a share
-  bool far = false;                         // its loss is further from its group's than kLossTolerance allows
+  bool outlier = false;                     // its loss is further from its group's than kLossTolerance allows
   std::string note = {};
   bool operator==(const FitRow&) const = default;
 };
@@ -61,7 +61,8 @@ struct FitScale {
 inline constexpr double kLossTolerance = 0.10, kLossToleranceAsIs = 0.25, kLossFloor = 0.01;
 
 // Entrants without any record are left out.
-std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<Entrant>& entrants,
-                             const recipe::Fit& asked, const FitScale& scale);
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
+                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const FitScale& scale);
 
 }  // namespace bakeoff

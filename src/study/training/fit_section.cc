@@ -47,7 +47,7 @@ Cell wait_share(const FitRow& row) {
 
 Cell loss_cell(const FitRow& row) {
   Cell cell = over_seeds(row.loss, three);
-  if (row.far) cell.ink = Ink::kBad;
+  if (row.outlier) cell.ink = Ink::kBad;
   return cell;
 }
 
@@ -112,7 +112,7 @@ const std::vector<Quantity<FitRow>> kWorth = {
       .meaning = "Share of right predictions, of the rows held out or else of rows that were trained on."},
      [](const FitRow& r) { return over_seeds(r.accuracy); },
      [](const FitRow& r) { return over_seeds(r.accuracy, share); }},
-    {{.key = "far_from_group", .in_csv = false}, [](const FitRow& r) { return Json(r.far); }},
+    {{.key = "far_from_group", .in_csv = false}, [](const FitRow& r) { return Json(r.outlier); }},
     {{.key = "note", .in_csv = false}, [](const FitRow& r) { return Json(r.note); }},
 };
 

@@ -29,7 +29,7 @@ std::vector<FitRow> rows() {
   second.epoch_s = 1.95;
   second.loss = SeedRange{0.5, 0.5, 0.5};
   second.accuracy = SeedRange{0.85, 0.85, 0.85};
-  second.far = true;
+  second.outlier = true;
   second.note = "its loss of 0.5 is 0.49 away from its group's";
   FitRow dead{.contender = "jax", .note = "run: exit code 1"};
   return {first, second, dead};

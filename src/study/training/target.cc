@@ -12,7 +12,7 @@
 #include "race/watched.h"
 #include "referee/optimizer.h"
 #include "study/ledger.h"
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -162,7 +162,7 @@ class Trainings {
   const Plan& plan_;
   const recipe::Target& target_;
   Ledger<TargetTrial> done_;
-  TrainingGround ground_;
+  TrainingSetup ground_;
   Happening now_;
   int seeds_ = 0;  // trained since begin_
   int64_t begin_ = monotonic_clock().now_ns();

@@ -15,7 +15,7 @@
 #include "records/records.h"
 #include "referee/init.h"
 #include "study/training/target_rows.h"
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {

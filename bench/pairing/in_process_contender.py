@@ -1,10 +1,10 @@
-"""A worker, and a loop as in bursts.py as its guest, in one process.
+"""A worker, and a loop as in bursts.py, in one process.
 
-    python -m pairing.guest MODULE DATA WEIGHTS --framework NAME --ring FILE
+    python -m pairing.in_process_contender MODULE DATA WEIGHTS --framework NAME --ring FILE
 
-What two processes of the same source differ by, 3 to 5%, is the same for both here:
-where libraries and tensors lie, and what the host's neighbours do. The worker has the
-main thread, the loop another; whoever is not asked waits for a pipe.
+Two processes of the same source differ by 3 to 5%, by where libraries and tensors lie and
+by other work on the host. In one process both sides have the same. The worker runs in the
+main thread, the loop in another; the one without a request waits on a pipe.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 #include <fmt/format.h>
 
@@ -18,19 +18,19 @@
 
 namespace bakeoff {
 
-TrainingGround::TrainingGround(const Plan& plan, std::string what, int64_t held)
+TrainingSetup::TrainingSetup(const Plan& plan, std::string what, int64_t held)
     : plan_(plan), what_(std::move(what)), held_(held) {}
 
-TrainingGround::~TrainingGround() {
+TrainingSetup::~TrainingSetup() {
   std::error_code ignored;
   for (const char* kind : {"weights", "data", "state"}) fs::remove(file(kind), ignored);
 }
 
-fs::path TrainingGround::file(const char* kind) const {
+fs::path TrainingSetup::file(const char* kind) const {
   return plan_.gate.folder / fmt::format("{}_{}.safetensors", what_, kind);
 }
 
-Status TrainingGround::prepare(const Progress& progress) {
+Status TrainingSetup::prepare(const Progress& progress) {
   const recipe::Recipe& recipe = plan_.recipe;
   fs::path data = plan_.gate.data;
   rows_ = trained_rows(recipe, plan_.gate.rows, held_);
@@ -44,23 +44,23 @@ Status TrainingGround::prepare(const Progress& progress) {
   return Done{};
 }
 
-uint64_t TrainingGround::seed_of(int seed) const {
+uint64_t TrainingSetup::seed_of(int seed) const {
   return tensor::mix(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>(seed)) >> 1;
 }
 
-Result<referee::Weights> TrainingGround::lay_out(int seed) const {
+Result<referee::Weights> TrainingSetup::lay_out(int seed) const {
   TRY(auto weights, write_initial_weights(plan_.recipe.workload, seed_of(seed), file("weights")));
   CHECK_OK(write_shuffled(plan_.recipe.workload, plan_.gate.data, rows_, seed_of(seed), data()));
   return weights;
 }
 
-std::vector<size_t> TrainingGround::shuffled(std::vector<size_t> lanes, int seed) const {
+std::vector<size_t> TrainingSetup::shuffled(std::vector<size_t> lanes, int seed) const {
   tensor::Rng rng(seed_of(seed), what_);
   tensor::shuffle(lanes, rng);
   return lanes;
 }
 
-TrainingProcess TrainingGround::start(size_t lane, int seed) const {
+TrainingProcess TrainingSetup::start(size_t lane, int seed) const {
   const GateContender& entry = plan_.lanes[lane].entry;
   WorkerSpec spec = entry.worker;
   spec.log_file =
@@ -82,7 +82,7 @@ TrainingProcess TrainingGround::start(size_t lane, int seed) const {
   return process;
 }
 
-Result<referee::Weights> TrainingGround::state(Worker& worker) const {
+Result<referee::Weights> TrainingSetup::state(Worker& worker) const {
   if (!worker.state(file("state"))) return Error{.message = "the worker wrote no state"};
   return read_state(plan_.recipe.workload, file("state"));
 }
@@ -113,9 +113,9 @@ std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Bu
   if (bursts.empty()) return std::nullopt;
   Burst& first = bursts.front();
   // Of several the first one is left out, as 0 means there.
-  if (bursts.size() > 1) first.went_by_ns = 0;
-  if (first.went_by_ns > first.ns)
-    first.went_by_ns = std::max(first.ns, first.went_by_ns - process.start_up_ns);
+  if (bursts.size() > 1) first.elapsed_ns = 0;
+  if (first.elapsed_ns > first.ns)
+    first.elapsed_ns = std::max(first.ns, first.elapsed_ns - process.start_up_ns);
   const Contender& contender = plan.manifest.contenders[lane];
   const TrialBounds bounds = trial_bounds(contender, nullptr, plan.recipe.workload, plan.recipe.training,
                                           plan.manifest.host.cpus, nullptr);

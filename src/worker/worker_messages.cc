@@ -1,4 +1,4 @@
-#include "worker/worker_words.h"
+#include "worker/worker_messages.h"
 
 #include <fmt/format.h>
 

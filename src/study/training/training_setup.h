@@ -1,9 +1,9 @@
 #pragma once
 
 // Whole trainings after the race: for every seed initial weights and an order of the rows, the same for all
-// contenders; for every contender and seed a fresh process, alone on the machine, which trains exactly as in
-// the race; and rows that no training uses. study/training/target.h and study/training/fit.h say how long each
-// contender trains.
+// contenders; for every contender and seed a fresh process, alone on the machine, which trains exactly as
+// in the race; and rows that no training uses. study/training/target.h and study/training/fit.h say how
+// long each contender trains.
 
 #include <cstdint>
 #include <filesystem>
@@ -29,14 +29,14 @@ struct TrainingProcess {
   Texts effective = {};
 };
 
-class TrainingGround {
+class TrainingSetup {
  public:
   // `what`: "target" or "fit", in the names of its files. `held`: rows that nobody trains on: of MNIST's test
   // pictures or a text's last tenth, of other data the last ones; 0: none.
-  TrainingGround(const Plan& plan, std::string what, int64_t held);
-  ~TrainingGround();  // removes its files
-  TrainingGround(const TrainingGround&) = delete;
-  TrainingGround& operator=(const TrainingGround&) = delete;
+  TrainingSetup(const Plan& plan, std::string what, int64_t held);
+  ~TrainingSetup();  // removes its files
+  TrainingSetup(const TrainingSetup&) = delete;
+  TrainingSetup& operator=(const TrainingSetup&) = delete;
 
   Status prepare(const Progress& progress);
   const HeldOut& held_out() const { return held_out_; }
@@ -67,8 +67,8 @@ Status write_shuffled(const ir::Workload& workload, const std::filesystem::path&
 
 // What a training must have done by its own answers and cannot have done by our clock: the rules of
 // evidence/invariants.h that a race's trials are held against, without those that need a proof or the
-// machine's limits. `bursts`: all answers of one process in their order. The first one may take as long as starting up
-// did on top of what it claims: opening the input falls on it, outside of the steps.
+// machine's limits. `bursts`: all answers of one process in their order. The first one may take as long as
+// starting up did on top of what it claims: opening the input falls on it, outside of the steps.
 std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Burst> bursts,
                                    const std::vector<HostRound>& rounds, const TrainingProcess& process);
 

@@ -1,4 +1,4 @@
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using testing::TestFolder;
 
-TEST(TrainingGround, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
+TEST(TrainingSetup, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
   const TestFolder folder;
   Plan plan{.recipe = {}, .directory = RunDirectory::create(folder / "run").value()};
   plan.recipe.workload = testing::network();
@@ -26,7 +26,7 @@ TEST(TrainingGround, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
   ASSERT_TRUE(testing::write_random_data(plan.recipe.workload, 40, 3, plan.gate.data));
   fs::path kept;
   {
-    TrainingGround ground(plan, "fit", 10);
+    TrainingSetup ground(plan, "fit", 10);
     ASSERT_TRUE(ground.prepare([](const std::string&) {}));
     EXPECT_EQ(ground.rows(), 30);
     const auto all = tensor::SafetensorsFile::open(plan.gate.data).value().read_ints("y").value();
@@ -49,7 +49,7 @@ TEST(TrainingGround, HoldsOutTheLastRowsAndShufflesTheOthersBySeed) {
   EXPECT_FALSE(fs::exists(kept)) << "its files go with it";
 }
 
-TEST(TrainingGround, HoldsOutTheLastTenthOfATextAndTrainsOnAllOfTheRest) {
+TEST(TrainingSetup, HoldsOutTheLastTenthOfATextAndTrainsOnAllOfTheRest) {
   const TestFolder folder;
   ::setenv("BAKEOFF_HOME", (folder / "home").c_str(), 1);
   std::string text;
@@ -69,7 +69,7 @@ TEST(TrainingGround, HoldsOutTheLastTenthOfATextAndTrainsOnAllOfTheRest) {
   plan.gate.data = train.file;
   plan.gate.rows = train.rows;
   EXPECT_EQ(rows_to_hold_out(recipe, train.rows).value(), 3);
-  TrainingGround ground(plan, "fit", 2);
+  TrainingSetup ground(plan, "fit", 2);
   ASSERT_TRUE(ground.prepare(silent));
   EXPECT_EQ(ground.rows(), 27);
   EXPECT_TRUE(ground.held_out().has_classes);
@@ -94,7 +94,7 @@ TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {
     return Burst{.ns = static_cast<int64_t>(claimed_s * kSecond),
                  .steps = 10,
                  .asked = 10,
-                 .went_by_ns = static_cast<int64_t>(ours_s * kSecond)};
+                 .elapsed_ns = static_cast<int64_t>(ours_s * kSecond)};
   };
   TrainingProcess process{.worker = nullptr, .start_up_ns = 3 * kSecond};
   const auto broken = [&](const std::vector<Burst>& bursts) {

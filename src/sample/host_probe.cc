@@ -1,8 +1,8 @@
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 
 namespace bakeoff::sample {
 
-HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root) {
+HostProbe host_probe(const std::vector<int>& cpus, const std::filesystem::path& root) {
   return [sampler = HostSampler({.root = root, .cpus = cpus})] { return sampler.take(); };
 }
 

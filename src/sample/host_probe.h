@@ -9,8 +9,8 @@
 namespace bakeoff::sample {
 
 // Takes a snapshot of the host: of the machine, or from a test's script.
-using HostEye = std::function<HostSnapshot()>;
+using HostProbe = std::function<HostSnapshot()>;
 // Reads this machine, over `cpus` (empty: all).
-HostEye machine_eye(const std::vector<int>& cpus, const std::filesystem::path& root = "/");
+HostProbe host_probe(const std::vector<int>& cpus, const std::filesystem::path& root = "/");
 
 }  // namespace bakeoff::sample
