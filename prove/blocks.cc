@@ -50,9 +50,9 @@ using stats::testing::Machine;
 using stats::testing::ProcessTimes;
 
 // A pair of contenders on a simulated machine, measured as races do, or as a mutant does.
-class Course {
+class SimulatedPair {
  public:
-  Course(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed, Mutant mutant)
+  SimulatedPair(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed, Mutant mutant)
       : machine_(noise, {std::log1p(slowdown), 0}, seed),
         rounds_(noise.rounds),
         steps_(noise.steps),
@@ -126,7 +126,7 @@ double log_ratio(const Block& block) {
 }
 
 Source simulated(const stats::testing::NoiseModel& noise, double slowdown, uint64_t seed, Mutant mutant) {
-  return [course = std::make_shared<Course>(noise, slowdown, seed, mutant)] { return course->next(); };
+  return [pair = std::make_shared<SimulatedPair>(noise, slowdown, seed, mutant)] { return pair->next(); };
 }
 
 Source replayed(const std::vector<Block>& recorded, double slowdown, uint64_t seed) {

@@ -1,4 +1,4 @@
-// The tables and the plot of docs/verdicts.md.
+// The tables and the plot of docs/measured/verdicts.md.
 
 #include <fmt/format.h>
 

@@ -55,7 +55,8 @@ int parse_and_run(int argc, char** argv) {
   app.add_option("--mutant", mutation, "wrong statistics, which must miss bars")
       ->check(CLI::IsMember(mutants()));
   app.add_option("--json", options.json, "writes all figures to this file");
-  app.add_option("--document", options.document, "rewrites the tables of docs/verdicts.md, and its plot");
+  app.add_option("--document", options.document,
+                 "rewrites the tables of docs/measured/verdicts.md, and its plot");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

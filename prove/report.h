@@ -18,7 +18,7 @@ struct Options {
   Mutant mutant = Mutant::kNone;
   std::vector<Block> recorded;  // empty: simulation alone
   std::string json;             // file, or empty
-  std::string document;         // docs/verdicts.md to rewrite, or empty
+  std::string document;         // docs/measured/verdicts.md to rewrite, or empty
 };
 bool wanted(const Options& options, const std::string& id);
 // `quick` or `full`, by the tier.
@@ -60,7 +60,7 @@ Claim figure_at_most(const std::string& id, const std::string& what, double figu
                      const std::string& unit);
 
 Status write_json(const Report& report, const Options& options);
-// Replaces what stands between the marks of docs/verdicts.md, and draws images/verdicts.svg beside it.
+// Replaces the text between the marks of docs/measured/verdicts.md, and draws images/verdicts.svg next to it.
 Status write_document(const Report& report, const Options& options, double seconds);
 
 // The claims, by file.

@@ -6,7 +6,7 @@
 // order (all of A, then all of B).
 //
 //   rule            documented at
-//   nvbench         github.com/NVIDIA/nvbench: docs/cli_help.md (--min-samples 10, --max-noise 0.5%), and
+//   nvbench         github.com/NVIDIA/nvbench/docs/cli_help.md (--min-samples 10, --max-noise 0.5%), and
 //                   scripts/nvbench_compare.py: SAME when |relative difference| <= the smaller noise
 //   hyperfine       github.com/sharkdp/hyperfine README (at least 10 runs; "A ran 1.05 +- 0.02 times
 //   faster"),

@@ -118,7 +118,7 @@ void run_one(const Kind& kind, unsigned seed, const fs::path& folder, Count& cou
   std::vector<Parity> parities;
   for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
   const auto raced = race(plan, parities, {}, [](const Happening&) {});
-  const auto trials = plan.directory.trials().value();
+  const auto trials = plan.directory.read<Trial>().value();
   const auto summary = summarise(plan.manifest, parities, trials, {});
   plan.manifest.recipe_text = recipe_text(kind, "max_busy = 1\n");
   const auto bare = summarise(plan.manifest, parities, trials, {});

@@ -109,11 +109,13 @@ class Side:
 class Worker(Side):
     """The emitted script in a worker, through the runner protocol, with step marks."""
 
-    def __init__(self, job: Job, parts: int = 1, guest: Path | None = None) -> None:
-        """`parts`: so many bursts of the worker make one of ours.
+    def __init__(
+        self, job: Job, parts: int = 1, in_process: Path | None = None
+    ) -> None:
+        """`parts`: number of bursts of the worker that make one of ours.
 
-        With a `guest`, the module of a `Guest` in the same process, `build` is for the
-        caller to call.
+        `in_process`: the module of an `InProcessContender` that runs in the worker's
+        process; the caller then calls `build`.
         """
         self.steps, self._parts, self._job = job.steps, parts, job
         self.wait_ns = self.burst_ns = 0  # of all bursts; where the worker can tell
@@ -127,12 +129,12 @@ class Worker(Side):
         if job.program:
             runner = [str(job.program)]
         environment = job.environment(ROOT / "runners")
-        if guest:
-            path = (ROOT / "bench", guest.parent, ROOT / "runners")
+        if in_process:
+            path = (ROOT / "bench", in_process.parent, ROOT / "runners")
             # As in a process with one thread.
             environment = {**job.environment(*path), "MALLOC_ARENA_MAX": "1"}
-            files = (guest.stem, str(job.data), str(job.weights))
-            runner = [str(job.python), "-m", "pairing.guest", *files]
+            files = (in_process.stem, str(job.data), str(job.weights))
+            runner = [str(job.python), "-m", "pairing.in_process_contender", *files]
         runner += ["--framework", framework]
         # The shell puts the pipes where the protocol has them.
         shell = f'exec "$@" 3<&{source} 4>&{sink} {source}<&- {sink}>&-'
@@ -140,8 +142,8 @@ class Worker(Side):
             ["bash", "-c", shell, "bash", *runner, "--ring", self._ring.name],
             pass_fds=(source, sink),
             env=environment,
-            stdin=subprocess.PIPE if guest else None,
-            stdout=subprocess.PIPE if guest else subprocess.DEVNULL,
+            stdin=subprocess.PIPE if in_process else None,
+            stdout=subprocess.PIPE if in_process else subprocess.DEVNULL,
             text=True,
         )
         os.close(source)
@@ -151,7 +153,7 @@ class Worker(Side):
         self._lines.readline()  # hello
         options = {"backend": job.backend} if job.backend else {}
         self._ask("import", options=options, threads=job.threads)
-        if not guest:
+        if not in_process:
             self.build()
 
     def build(self) -> None:
@@ -262,15 +264,15 @@ class Loop(Side):
         return answer
 
 
-class Housemate(Side):
-    """Of two in one process, each in its thread: whoever is not asked waits."""
+class SharesProcess(Side):
+    """One of two sides in one process, each in its own thread; the one without a request waits."""
 
     def freeze(self) -> None: ...
 
     def thaw(self) -> None: ...
 
 
-class Guest(Housemate, Loop):
+class InProcessContender(SharesProcess, Loop):
     """A loop in the process of a worker."""
 
     def __init__(self, host: Worker) -> None:
@@ -283,8 +285,8 @@ class Guest(Housemate, Loop):
         self._process.stdout.close()
 
 
-class Host(Housemate, Worker):
-    """A worker that a loop lives with."""
+class Host(SharesProcess, Worker):
+    """A worker whose process also runs a loop."""
 
 
 class Together:
@@ -300,12 +302,12 @@ class Together:
         return host
 
     def loop(self) -> Side:
-        return Guest(self._take())
+        return InProcessContender(self._take())
 
     def _take(self) -> Host:
         host, self._host = self._host, None
         if host is None:
-            host = self._host = Host(self._job, guest=self._module)
+            host = self._host = Host(self._job, in_process=self._module)
         return host
 
 

@@ -1,9 +1,9 @@
-"""Requests that arrive by themselves, and when each was answered.
+"""Requests that arrive independently of the answers, and when each was answered.
 
-One server: a request is taken up when it has arrived and the one before is answered. An
-open loop has an arrival time for each, fixed beforehand, that waits for nobody; so a
-slow answer makes those behind it wait, and that wait is seen. In single stream the next
-request arrives when the last one is answered.
+One server: a request is begun when it has arrived and the one before is answered. An
+open loop fixes all arrival times beforehand and does not wait for answers; so a slow
+answer makes later requests wait, and that wait is measured. In single stream the next
+request arrives when the previous one is answered.
 
 Files hold little-endian 64-bit integers, nanoseconds since the beginning: of arrivals
 one a request, of what was served the start and the end of each.

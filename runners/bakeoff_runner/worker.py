@@ -43,7 +43,7 @@ Changes = Mapping[str, Any]  # changes of parameters: arrays by canonical name
 
 
 class _Session(TrainCommands):
-    """The requests of one worker; hands bursts to whoever runs the training loop."""
+    """The requests of one worker; passes bursts to the training loop."""
 
     def __init__(
         self,

@@ -1,12 +1,14 @@
 #pragma once
 
-// JSON, as little of it as the runner protocol and the header of a safetensors file need: one line in, one
-// line out (RFC 8259). Numbers are int64_t where they are written as integers, else double; on the way out a
-// double that is not finite becomes "nan", "inf" or "-inf", which strict JSON cannot say.
+// The part of JSON (RFC 8259) that the runner protocol and the header of a safetensors file need: it reads
+// and writes one line. Numbers written as integers are int64_t, others double. A double that is not finite
+// is written as "nan", "inf" or "-inf", which strict JSON does not have.
 //
-//   Json request = Json::parse(line);                 // throws std::invalid_argument: what, and at which
-//   byte if (const Json* steps = request.find("steps")) steps->is_integer() ... Json answer = {{"id", 7},
-//   {"ok", true}}; answer["loss"] = 0.25; write(answer.dump());
+//   Json request = Json::parse(line);   // throws std::invalid_argument: what is wrong, and at which byte
+//   if (const Json* steps = request.find("steps")) steps->is_integer() ...
+//   Json answer = {{"id", 7}, {"ok", true}};
+//   answer["loss"] = 0.25;
+//   write(answer.dump());
 
 #include <concepts>
 #include <cstdint>

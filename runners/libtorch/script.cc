@@ -127,8 +127,8 @@ class LibtorchAdapter : public Adapter {
         throw AdapterError("unknown option '" + option + "' of framework libtorch");
       }
     }
-    // The call switches off MKL's own choice of fewer threads for small products, which whoever sets
-    // OMP_NUM_THREADS alone keeps.
+    // The call switches off MKL's own choice of fewer threads for small products. Setting only
+    // OMP_NUM_THREADS keeps that choice.
     if (at::get_num_threads() != request.threads) at::set_num_threads(request.threads);
     dtype_ = request.float64 ? torch::kFloat64 : torch::kFloat32;
     torch::set_default_dtype(c10::scalarTypeToTypeMeta(dtype_));

@@ -2,8 +2,7 @@
 
 // Maps the idiom of a LibTorch program, emitted or its user's own, to the runner protocol.
 //
-// The program is included as it stands into a namespace of its own, where its main() is a function that
-// nobody calls. What it has to offer there:
+// The program is included unchanged into its own namespace, where its main() is never called. It must define:
 //
 //   Model make_model();                           // a TORCH_MODULE, on its device, in training mode
 //   Optimizer make_optimizer(Model& model);       // a torch::optim::Optimizer

@@ -51,7 +51,7 @@ struct Expected {
 };
 
 struct Continue {
-  // Every gradient is taken beside the weights, by what float32 sums may be off. 0: at the weights.
+  // Every gradient is taken at weights that are off by the rounding of float32 sums. 0: at the weights.
   uint64_t rounding_seed = 0;
   std::optional<uint64_t> dropout_seed = {};
 };
@@ -82,7 +82,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
   Expected expected{.after = ground.initial, .path = std::vector<double>(ground.initial.size())};
   referee::Weights& weights = expected.after;
   tensor::Rng rng(how.rounding_seed);
-  const auto beside = [&] {
+  const auto displaced = [&] {
     referee::Weights moved = weights;
     for (Tensor& weight : moved) {
       for (double& w : weight.data) w *= 1 + kSums * rng.uniform(-1, 1);
@@ -103,7 +103,7 @@ Result<Expected> continue_from(const AuditGround& ground, const ShownBurst& show
     if (how.dropout_seed)
       options.dropout = referee::DropoutMasks{.seed = *how.dropout_seed, .step = static_cast<uint64_t>(k)};
     TRY(const referee::Evaluation e,
-        referee::evaluate(ground.workload, how.rounding_seed > 0 ? beside() : weights, batch, options));
+        referee::evaluate(ground.workload, how.rounding_seed > 0 ? displaced() : weights, batch, options));
     if (k >= shown.lead) expected.losses.push_back(e.loss);
     note_idle(e.gradients, expected.idle);
     const referee::Weights from = weights;
@@ -178,7 +178,7 @@ class Judge {
     for (size_t id = 0; id < ground_.initial.size(); ++id) {
       auto read = file->read(name(id));
       if (!read || read->shape != ground_.initial[id].shape)
-        return differs("it does not show parameter " + name(id));
+        return differs("it did not report parameter " + name(id));
       state_.push_back(std::move(*read));
     }
   }
@@ -209,7 +209,7 @@ class Judge {
   Status against_predictions(const std::string& group) {
     const auto told = static_cast<int64_t>(shown_.outputs.size());
     if (told < outputs_due() || told > shown_.steps) {
-      differs(fmt::format("it tells {} outputs of {} steps", told, shown_.steps));
+      differs(fmt::format("it reported {} outputs for {} steps", told, shown_.steps));
       return Done{};
     }
     audit_.loss_limit = full(group) ? 3e-4 : 0.1;  // of the root mean square of an output
@@ -231,7 +231,7 @@ class Judge {
   }
 
   // Timed step `k`.
-  Status against_prediction(int64_t k, const ToldOutput& told) {
+  Status against_prediction(int64_t k, const ReportedOutput& told) {
     referee::Weights weights = ground_.initial;
     const int64_t nudges = shown_.nudge_every > 0 ? 1 + k / shown_.nudge_every : 1;
     for (int64_t n = 0; n < nudges; ++n) add(shown_.nudge, weights);
@@ -263,18 +263,19 @@ class Judge {
 
   // All that can be seen without a referee.
   void check_shown() {
-    if (shown_.losses.empty() && !shown_.mean_loss) differs("it tells no loss of its steps");
+    if (shown_.losses.empty() && !shown_.mean_loss) differs("it reported no loss of its steps");
     if (!shown_.losses.empty() && static_cast<int64_t>(shown_.losses.size()) != shown_.steps)
-      differs(fmt::format("it tells {} losses of {} steps", shown_.losses.size(), shown_.steps));
+      differs(fmt::format("it reported {} losses for {} steps", shown_.losses.size(), shown_.steps));
     for (size_t id = 0; id < ground_.initial.size(); ++id) {
       if (!trained(id)) continue;
       const auto told = shown_.sums.find(name(id));
-      if (told == shown_.sums.end()) return differs("it does not tell what became of parameter " + name(id));
+      if (told == shown_.sums.end()) return differs("it did not report the sum of parameter " + name(id));
       if (state_.empty()) continue;
       const double sum = sum_of(state_[id]);
       if (!(std::abs(told->second - sum) <= 4 * sum_rounding(id, sum)))
-        differs(fmt::format("{} was not what it told when its burst ended: its sum was {:.8g}, later {:.8g}",
-                            name(id), told->second, sum));
+        differs(
+            fmt::format("{} is not what it reported when its burst ended: its sum was {:.8g}, later {:.8g}",
+                        name(id), told->second, sum));
     }
   }
 
@@ -292,8 +293,9 @@ class Judge {
     double moved = full ? std::min(t.moved + t.moved_growth * steps, t.moved_most) : 0.9;
     compare(expected, losses, moved);
     if (audit_.differs == before || !full) return Done{};
-    // Some trainings amplify rounding more than others, the more the longer a burst is: how much this one does,
-    // runs of the referee show. A ReLU or a maximum on an edge flips in one of them and not in another.
+    // Some trainings amplify rounding more than others, the more the longer a burst is: how much this one
+    // does, runs of the referee show. A ReLU or a maximum on an edge flips in one of them and not in
+    // another.
     double apart_most = 0;
     std::vector<double> worst(losses.size(), 0);
     for (uint64_t run = 1; run <= kNoisyRuns; ++run) {
@@ -363,14 +365,14 @@ class Judge {
       rounding_all += rounding(id) * rounding(id);
       // Of a single one more is allowed: few elements say less than many.
       if (!(off <= alone(limit) * way + rounding(id)))
-        differs(fmt::format("{} is away from the referee's by {:.2g} of the way that it went", name(id),
+        differs(fmt::format("{} differs from the referee's by {:.2g} of its way", name(id),
                             off / std::max(way, 1e-300)));
     }
     const double way = std::max(std::sqrt(way_all), 1e-300);
     audit_.moved_error = std::max(0.0, std::sqrt(off_all) - std::sqrt(rounding_all)) / way;
     if (!(audit_.moved_error <= limit))
-      differs(fmt::format("its parameters are away from the referee's by {:.2g} of the way that these went",
-                          audit_.moved_error));
+      differs(
+          fmt::format("its parameters differ from the referee's by {:.2g} of their way", audit_.moved_error));
   }
 
   // Several runs with masks of the referee's own: what differs among them, the worker's may differ by.
@@ -408,7 +410,7 @@ class Judge {
     audit_.loss_limit = (spread_ * spread_of(losses) + 1e-3) / std::max(std::abs(stats::mean(losses)), 1e-3);
     audit_.loss_error = apart(mean, stats::mean(losses));
     if (!(audit_.loss_error <= audit_.loss_limit))
-      differs(fmt::format("the mean loss of its steps is {:.6g}, the referee's {:.6g} with masks of its own",
+      differs(fmt::format("the mean loss of its steps is {:.6g}, the referee's {:.6g} with its own masks",
                           mean, stats::mean(losses)));
     for (size_t id = 0; id < ground_.initial.size(); ++id) {
       if (trained(id) && !draws[0].idle[id]) compare_with_draws(draws, id);
@@ -437,7 +439,7 @@ class Judge {
     const double apart_before = distance(draws[0].before[id], draws[1].before[id]);
     const double slack = spread_ * spread_of(ways) + 0.15 * stats::mean(ways) + apart_before + rounding(id);
     if (!(std::abs(way - stats::mean(ways)) <= slack))
-      differs(fmt::format("{} moved by {:.3g}, the referee's by {:.3g} with masks of its own", name(id), way,
+      differs(fmt::format("{} moved by {:.3g}, the referee's by {:.3g} with its own masks", name(id), way,
                           stats::mean(ways)));
   }
 
@@ -467,7 +469,7 @@ class Judge {
     audit_.moved_limit = spread_ * spread_of(own) + 0.1;
     audit_.moved_error = std::abs(seen - stats::mean(own));
     if (!(audit_.moved_error <= audit_.moved_limit))
-      differs(fmt::format("its parameters went {:.2g} of the way that the referee's go with masks of its own",
+      differs(fmt::format("its parameters moved {:.2g} times as far as the referee's with its own masks",
                           seen / stats::mean(own)));
   }
 
@@ -476,8 +478,8 @@ class Judge {
     return ground_.initial[id].data[i] + (shown_.nudge[id].data.empty() ? 0 : shown_.nudge[id].data[i]);
   }
 
-  // How far a single parameter went. By half precision, updates that cancel each other need not cancel: all their
-  // lengths count.
+  // How far a single parameter went. By half precision, updates that cancel each other need not cancel: all
+  // their lengths count.
   double way_of(const Expected& expected, size_t id) const {
     return full_ ? distance(expected.after[id], expected.before[id]) : expected.path[id];
   }

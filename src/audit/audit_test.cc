@@ -133,7 +133,7 @@ TEST_F(AuditTest, OtherWorkIsToldWithItsNumbers) {
     EXPECT_THAT(differs(burst(3, {.updates = [](int64_t k) { return k < 2; }})), HasSubstr("the sum of"))
         << "the last update left out";
     EXPECT_THAT(differs(burst(3, {.updates = [](int64_t k) { return k < 2; }, .late = true})),
-                HasSubstr("was not what it told when its burst ended"));
+                HasSubstr("is not what it reported when its burst ended"));
     EXPECT_NE(differs(burst(3, {.rounds = 0.5})), "") << "rough gradients";
     EXPECT_EQ(differs(burst(3, {.rounds = 0.1}), "bfloat16"), "") << "of which more is allowed";
     EXPECT_NE(differs(burst(3, {.updates = [](int64_t) { return false; }}), "bfloat16"), "");
@@ -169,15 +169,15 @@ TEST_F(AuditTest, WhatIsNotShownIsADifference) {
   prepare(testing::network());
   ShownBurst shown = burst(3);
   shown.losses.pop_back();
-  EXPECT_EQ(differs(shown), "it tells 2 losses of 3 steps");
+  EXPECT_EQ(differs(shown), "it reported 2 losses for 3 steps");
   shown.losses.clear();
-  EXPECT_EQ(differs(shown), "it tells no loss of its steps");
+  EXPECT_EQ(differs(shown), "it reported no loss of its steps");
   shown = burst(3);
   shown.losses[1] = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THAT(differs(shown), HasSubstr("the loss of step 2 is nan"));
   shown = burst(3);
   shown.sums.erase("fc1.weight");
-  EXPECT_EQ(differs(shown), "it does not tell what became of parameter fc1.weight");
+  EXPECT_EQ(differs(shown), "it did not report the sum of parameter fc1.weight");
   shown = burst(3);
   shown.state = folder_ / "none";
   EXPECT_THAT(differs(shown), HasSubstr("its parameters cannot be read"));
@@ -257,9 +257,9 @@ TEST_F(PredictionAuditTest, OutputsKeptFromAnEarlierPassAreTold) {
 TEST_F(PredictionAuditTest, EveryOutputIsDue) {
   ShownBurst shown = outputs(9);
   shown.outputs.erase(shown.outputs.begin());
-  EXPECT_EQ(differs(shown), "it tells 8 outputs of 9 steps");
+  EXPECT_EQ(differs(shown), "it reported 8 outputs for 9 steps");
   shown.outputs = {};
-  EXPECT_EQ(differs(shown), "it tells 0 outputs of 9 steps");
+  EXPECT_EQ(differs(shown), "it reported 0 outputs for 9 steps");
 }
 
 TEST_F(PredictionAuditTest, EveryRowCounts) {

@@ -1,22 +1,22 @@
 #pragma once
 
-// Time. Intervals come from the monotonic clock, in nanoseconds; dates are for people only.
+// Time. Intervals come from the monotonic clock, in nanoseconds; dates are only for people.
 
 #include <cstdint>
 #include <string>
 
 namespace bakeoff {
 
-// The seam through which supervision code sees time, so that tests can inject it.
+// The interface through which supervision code reads time, so that tests can replace it.
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual int64_t now_ns() const = 0;  // monotonic; the origin means nothing
+  virtual int64_t now_ns() const = 0;  // monotonic; its origin has no meaning
 };
 
 // CLOCK_MONOTONIC.
 const Clock& monotonic_clock();
-// Seconds of the monotonic clock since it showed `begin_ns`.
+// Seconds since the monotonic clock showed `begin_ns`.
 double seconds_since(int64_t begin_ns);
 
 // Wall-clock time in UTC, "2026-11-21T08:00:00Z".

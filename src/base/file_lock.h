@@ -1,10 +1,10 @@
 #pragma once
 
-// An advisory lock on a file (flock), held by at most one process at a time and released by the kernel
-// however its holder ends. flock(1) in a shell takes the same lock.
+// An advisory lock on a file (flock), held by at most one process at a time. The kernel releases it however
+// its holder ends. flock(1) in a shell takes the same lock.
 //
 //   TRY(auto lock, FileLock::wait(home / "envs/.torch.lock"));
-//   TRY(auto lock, FileLock::attempt(run / ".lock"));      // fails at once where another process holds it
+//   TRY(auto lock, FileLock::attempt(run / ".lock"));      // fails at once if another process holds it
 
 #include <filesystem>
 #include <utility>
@@ -15,9 +15,9 @@ namespace bakeoff {
 
 class FileLock {
  public:
-  // Both create the file, and missing parent folders. The file stays: removing it would let two holders in.
+  // Both create the file and missing parent folders. The file stays: removing it would allow two holders.
   static Result<FileLock> wait(const std::filesystem::path& path);
-  // The error of a lock that is taken names the file and, where known, the process that holds it.
+  // Error: the lock is taken. It names the file and, if known, the process that holds it.
   static Result<FileLock> attempt(const std::filesystem::path& path);
 
   FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}

@@ -74,9 +74,9 @@ Result<std::string> read_regular_file(const fs::path& path) {
   std::error_code ignored;
   const auto status = fs::symlink_status(path, ignored);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    return Error{.message = fs::is_symlink(status) ? "a link, no file" : "no regular file",
+    return Error{.message = fs::is_symlink(status) ? "a link, not a file" : "not a regular file",
                  .where = path.string(),
-                 .remedy = "put the file itself in its place"};
+                 .remedy = "replace it by the file itself"};
   }
   return read_file(path);
 }

@@ -14,11 +14,11 @@ namespace fs = std::filesystem;
 
 Result<std::string> read_file(const fs::path& path);
 
-// The same of a file in a folder that somebody else may have filled: a link could lead out of the folder and
-// a pipe would never end, so both are errors.
+// Reads a file in a folder that another user may have filled. A link could lead out of the folder and a
+// pipe would never end, so both are errors.
 Result<std::string> read_regular_file(const fs::path& path);
 
-// Writes to a temporary file beside `path`, flushes it to disk and renames it: a reader sees the old text or
+// Writes a temporary file next to `path`, flushes it to disk and renames it: a reader sees the old text or
 // the new one, and a full disk leaves the old one. Creates missing parent folders.
 Status write_file(const fs::path& path, std::string_view text);
 

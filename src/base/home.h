@@ -1,13 +1,14 @@
 #pragma once
 
-// Whether there is a place for what bakeoff keeps (bakeoff_home() in base/files.h).
+// Whether there is a folder for what Bakeoff keeps (bakeoff_home() in base/files.h).
 
 #include "base/result.h"
 
 namespace bakeoff {
 
-// An error where none of BAKEOFF_HOME, XDG_DATA_HOME and HOME is set: a folder that everybody may write to is
-// no place for programs that are run. bakeoff_home() throws then: commands that need it ask here first.
+// Error: none of BAKEOFF_HOME, XDG_DATA_HOME and HOME is set. A folder that every user may write to is no
+// place for programs that are run. bakeoff_home() throws in that case, so commands that need it call this
+// first.
 Status check_home();
 
 }  // namespace bakeoff

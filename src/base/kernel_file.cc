@@ -17,7 +17,7 @@
 namespace bakeoff {
 namespace {
 
-// Files whose reader was left behind and has not come back.
+// Files whose reader was abandoned and has not returned.
 struct Hanging {
   std::mutex mutex;
   std::set<fs::path> files;
@@ -50,7 +50,7 @@ Result<std::string> read_kernel_file(const fs::path& path) {
   if (fd >= 0) ::close(fd);
   const std::string name = path.filename().string();
   if (code != 0) return Error{.message = fmt::format("{}: {}", name, std::strerror(code))};
-  if (!regular) return Error{.message = name + ": it is no regular file"};
+  if (!regular) return Error{.message = name + ": it is not a regular file"};
   return text;
 }
 

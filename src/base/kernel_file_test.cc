@@ -40,7 +40,7 @@ TEST_F(KernelFileTest, WhatIsNotThereHasItsReason) {
 }
 
 TEST_F(KernelFileTest, APipeIsRefusedAtOnce) {
-  EXPECT_EQ(read_kernel_file(root_ / "pipe").error().message, "pipe: it is no regular file");
+  EXPECT_EQ(read_kernel_file(root_ / "pipe").error().message, "pipe: it is not a regular file");
   EXPECT_EQ(kernel_line(root_ / "pipe"), "");
 }
 
@@ -62,7 +62,7 @@ TEST_F(KernelFileTest, AFileThatHangsIsGivenUpUntilItAnswers) {
   // The next one that asks finds nobody waiting, and the pipe without a writer again.
   const auto now = [&] { return read_kernel_file_in_time(root_ / "pipe").error().message; };
   for (int i = 0; i < 10'000 && now().find("did not answer") != std::string::npos; ++i) ::usleep(1000);
-  EXPECT_THAT(now(), HasSubstr("no regular file"));
+  EXPECT_THAT(now(), HasSubstr("not a regular file"));
   EXPECT_EQ(asked, 1);
 }
 

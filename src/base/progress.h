@@ -1,6 +1,6 @@
 #pragma once
 
-// What long actions say while they run: one short line at a time, without an end of line. Called from one
+// Reports the progress of long actions: one short line at a time, without an end of line. Called from one
 // thread at a time.
 
 #include <functional>

@@ -20,7 +20,7 @@ struct Error {
   std::string where = {};
   std::string remedy = {};
 
-  // "where: message (remedy)", leaving out what is empty.
+  // "where: message", and the remedy on a second line; empty parts are left out.
   std::string text() const {
     std::string all = where.empty() ? message : where + ": " + message;
     if (!remedy.empty()) all += "\n  " + remedy;
@@ -64,7 +64,7 @@ class [[nodiscard]] Result {
   std::variant<T, Error> state_;
 };
 
-// The outcome of an action that yields nothing.
+// The outcome of an action that returns no value.
 struct Done {
   bool operator==(const Done&) const = default;
 };
@@ -79,7 +79,7 @@ using Status = Result<Done>;
   auto BAKEOFF_CONCAT(try_, __LINE__) = (__VA_ARGS__);                                \
   if (!BAKEOFF_CONCAT(try_, __LINE__)) return BAKEOFF_CONCAT(try_, __LINE__).error(); \
   declaration = std::move(BAKEOFF_CONCAT(try_, __LINE__)).value()
-// CHECK_OK(expression): the same for a Status whose value is of no interest.
+// CHECK_OK(expression): the same for a Status, which has no value to bind.
 #define CHECK_OK(...)                                                                     \
   if (auto BAKEOFF_CONCAT(ok_, __LINE__) = (__VA_ARGS__); !BAKEOFF_CONCAT(ok_, __LINE__)) \
   return BAKEOFF_CONCAT(ok_, __LINE__).error()

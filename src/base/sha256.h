@@ -1,7 +1,7 @@
 #pragma once
 
-// SHA-256 (FIPS 180-4), for naming and checking; not tuned for anything else. Needs the standard library
-// alone: the workers of LibTorch programs are compiled with it. Of files: base/sha256_file.h.
+// SHA-256 (FIPS 180-4), for names and checks; not optimised for anything else. Needs only the standard
+// library: the workers of LibTorch programs are compiled with it. For files: base/sha256_file.h.
 //
 //   std::string hex = sha256("abc");           // 64 lower-case hexadecimal digits
 

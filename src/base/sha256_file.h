@@ -1,6 +1,6 @@
 #pragma once
 
-// The SHA-256 of a file, as base/sha256.h counts it.
+// The SHA-256 of a file (base/sha256.h).
 //
 //   TRY(auto sum, sha256_file("train.safetensors"));
 

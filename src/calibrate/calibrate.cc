@@ -19,7 +19,7 @@ constexpr double kCooldown = 0.05;
 constexpr double kAllocatorsUntil = 0.45, kOthersUntil = 0.88;
 constexpr double kQuickAllocatorsUntil = 0.6, kQuickOthersUntil = 1;
 
-struct Group {
+struct ControlTrials {
   Measured entry = {};
   std::vector<Trial> trials = {};
   bool broken = false;  // its workers failed
@@ -42,7 +42,7 @@ class Calibration {
     groups_.push_back(
         {.entry = {.name = fmt::format("default, {} thread{}", base.threads, base.threads == 1 ? "" : "s"),
                    .controls = base,
-                   .why = "what everything else is held against"}});
+                   .why = "the measurement that all others are compared with"}});
     const auto allocators = allocator_candidates(base, machine_, options_.quick);
     const auto others = other_candidates(base, machine_, options_.quick);
     for (const auto* list : {&allocators, &others}) {
@@ -72,7 +72,7 @@ class Calibration {
       groups_.push_back(
           {.entry = {.name = c.name, .controls = c.controls, .why = "not tried: " + c.why_not}});
       if (!c.why_not.empty()) continue;
-      groups_.back().entry.why = "not decided: the time was over before";
+      groups_.back().entry.why = "not decided: the time was over";
       groups_.back().entry.against = groups_[against].entry.name;
       members.push_back(groups_.size() - 1);
     }
@@ -101,7 +101,7 @@ class Calibration {
   }
 
   Status block(size_t g) {
-    Group& group = groups_[g];
+    ControlTrials& group = groups_[g];
     const stats::Spread so_far = group.entry.spread();
     Happening now{.stage = "calibrate",
                   .detail = so_far.n == 0 ? group.entry.name
@@ -205,7 +205,7 @@ class Calibration {
     const ProcessCost cost = process_cost(groups_[kept].trials);
     p.start_s = cost.start_s;
     p.burst_s = cost.burst_s;
-    for (Group& group : groups_) p.entries.push_back(std::move(group.entry));
+    for (ControlTrials& group : groups_) p.entries.push_back(std::move(group.entry));
     return p;
   }
 
@@ -224,7 +224,7 @@ class Calibration {
   const Watch& watch_;
   int64_t begin_;
   tensor::Rng random_;
-  std::vector<Group> groups_;
+  std::vector<ControlTrials> groups_;
   double tried_ = 0;
   int blocks_ = 0;
 };
@@ -273,7 +273,7 @@ std::vector<Candidate> other_candidates(const Controls& base, const Machine& mac
   add("no transparent huge pages", false, refused(machine, {.huge_pages = false}),
       [](Controls& c) { c.huge_pages = "off"; });
   const bool glibc = base.allocator == "default" || base.allocator == "tuned";
-  add("malloc asks for huge pages", false, glibc ? "" : base.allocator + " is not glibc's",
+  add("malloc requests huge pages", false, glibc ? "" : base.allocator + " is not glibc's",
       [](Controls& c) { c.huge_pages = "malloc"; });
   add("cooldown", false, "", [](Controls& c) { c.cooldown_s = kCooldown; });
   std::string no_pin = base.threads <= 1 ? "there is one CPU only" : "";

@@ -1,17 +1,20 @@
 #pragma once
 
-// Calibration: real A/A, two identical workers, under each control in turn. A control is kept only if it
-// brings the workers closer together by more than chance.
+// Calibration: real A/A measurements, two identical workers, under each control in turn. A control is kept
+// only if it reduces the difference between the workers by more than chance.
 //
-// 1. Allocators: the default and every other one that is there, in rounds of one block each in random order,
-//    so that what happens to the machine happens to all. The narrowest of those that pass is kept.
-// 2. The other controls, each alone on top of what is kept so far, in rounds again.
+// 1. Allocators: the default and every other one on this machine, in rounds of one block each in random
+// order, so
+//    that a change of the machine affects all of them. Of those that pass, the one with the least noise is
+//    kept.
+// 2. The other controls, each alone in addition to those kept so far, in rounds again.
 // 3. If several passed, all of them together against the best one alone.
 //
-// Pass: p_narrower() (stats/spread.h) <= alpha / number of controls that could be kept. With `quick` only
-// the tuned allocator is tried: nine blocks each tell a fifth of the noise from the whole. Decided once, when
-// the time of the step is over, never while looking. The number of threads is not a noise control: one pinned
-// thread is measured and shown, and a recipe may ask for it; it is never taken over.
+// A control passes if p_narrower() (stats/spread.h) <= alpha / number of controls that could be kept. With
+// `quick` only the tuned allocator is tried: nine blocks per control suffice to detect a reduction of the
+// noise to a fifth. The decision is made once, when the time of the step is over, never during it. The
+// number of threads is not a noise control: one pinned thread is measured and shown, and a recipe may ask
+// for it; calibration never sets it.
 
 #include <cstdint>
 #include <functional>
@@ -34,7 +37,7 @@ struct CalibrateOptions {
   uint64_t seed = 1;
 };
 
-// A control to try, or why it is not.
+// A control to try, or the reason why it is not tried.
 struct Candidate {
   std::string name = {};
   Controls controls = {};
@@ -44,13 +47,13 @@ Controls baseline(const Machine& machine);
 std::vector<Candidate> allocator_candidates(const Controls& base, const Machine& machine, bool quick);
 std::vector<Candidate> other_candidates(const Controls& base, const Machine& machine, bool quick);
 
-// One A/A block: two fresh identical workers, bursts alternating. Gives both trials; an error where one of
-// them failed. `block` counts from 1.
+// Runs one A/A block: two fresh identical workers with alternating bursts. Returns both trials; an error if
+// one of them failed. `block` counts from 1.
 using RunBlock = std::function<Result<std::vector<Trial>>(const Controls& controls, int block,
                                                           const Happening& happening)>;
 
-// Everything but what the caller knows (host, framework, date). After Ctrl-C what was measured so far, with
-// `complete` false. Error: the default itself cannot be measured.
+// Everything of the profile except what the caller knows (host, framework, date). After Ctrl-C: what was
+// measured so far, with `complete` false. Error: the default itself cannot be measured.
 Result<Profile> calibrate(const CalibrateOptions& options, const Machine& machine, const RunBlock& run_block,
                           const Clock& clock, const Watch& watch);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The work that calibration times: the MNIST CNN on drawn data in an installed framework, or, where none is
+// The work that calibration times: the MNIST CNN on random data in an installed framework or, if none is
 // installed, a small C++ kernel inside this program.
 
 #include <filesystem>
@@ -15,13 +15,13 @@
 
 namespace bakeoff {
 
-// The frameworks, in the order in which calibration prefers them, whose environment is ready.
+// Frameworks whose environment is ready, in the order in which calibration prefers them.
 std::vector<std::string> ready_frameworks(const Interpreters& interpreters);
 
 class CalibrationWork {
  public:
-  // In a temporary folder below `home` that goes with the object. `framework`: "" for the first that is
-  // ready, else the kernel. Errors: unknown framework, its environment is not ready.
+  // Works in a temporary folder below `home`, which is removed with the object. `framework`: "" for the
+  // first that is ready, else the kernel. Errors: unknown framework; its environment is not ready.
   static Result<CalibrationWork> create(const std::string& framework, const std::filesystem::path& home,
                                         const Interpreters& interpreters, const Progress& progress);
   CalibrationWork(CalibrationWork&&) = default;
@@ -39,13 +39,13 @@ class CalibrationWork {
   struct Folder;
   std::shared_ptr<Folder> folder_;
   std::string framework_;
-  std::optional<Plan> plan_;  // two lanes, alike
-  WorkerSpec bare_ = {};      // of both, without controls
+  std::optional<Plan> plan_;  // two identical lanes
+  WorkerSpec bare_ = {};      // both workers without controls
 };
 
-// The built-in worker: the runner protocol on `in` and `out`, by default 3 and 4; ends with the stream. Each
-// step fills and combines fresh blocks of a few MB on every thread, so that the allocator, the page tables
-// and the caches have a part in it, as in a training step. Exit code 0.
+// The built-in worker: speaks the runner protocol on `in` and `out`, by default descriptors 3 and 4, until
+// the stream ends. Each step fills and combines fresh blocks of a few MB on every thread, so that
+// allocator, page tables and caches affect it as they affect a training step. Returns exit code 0.
 int serve_kernel(int in = 3, int out = 4);
 
 }  // namespace bakeoff

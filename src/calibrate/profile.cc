@@ -148,7 +148,7 @@ Result<Profile> profile_from_json(std::string_view text, const std::string& file
   }
   try {
     Profile profile = profile_from(json);
-    if (!sane(profile)) return bad("this machine profile holds controls that cannot be");
+    if (!sane(profile)) return bad("this machine profile has impossible controls");
     return profile;
   } catch (const nlohmann::json::exception& e) {
     return bad(std::string("this machine profile is truncated or damaged: ") + e.what());

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `bakeoff calibrate` found out about a machine: how far identical contenders are apart under each
-// control (records/controls.h), which controls bring them closer, and what a race therefore takes. One JSON file,
+// What `bakeoff calibrate` measured on a machine: how far identical contenders differ under each control
+// (records/controls.h), which controls reduce that, and what a race therefore uses. One JSON file,
 // $BAKEOFF_HOME/profile.json, that `bakeoff run` reads.
 
 #include <filesystem>
@@ -23,12 +23,12 @@ inline constexpr int kProfileVersion = 1;
 // Identical workers under one set of controls.
 struct Measured {
   std::string name = {};       // "tuned allocator"
-  Controls controls = {};      // all of them, not only what the name says
-  std::vector<double> d = {};  // log ratio of the two workers, a value a block
-  std::string against = {};    // name of what it was held against; empty: nothing
+  Controls controls = {};      // all controls in effect, not only the one in `name`
+  std::vector<double> d = {};  // log ratio of the two workers, one value for each block
+  std::string against = {};    // name of the measurement that it was compared with; empty: none
   double p = 1;                // p_narrower of stats/spread.h
   bool kept = false;
-  std::string why = {};  // in words: kept, not kept, not tried
+  std::string why = {};  // the decision in words: kept, not kept, not tried
   stats::Spread spread() const { return stats::spread_about_zero(d); }
   bool operator==(const Measured&) const = default;
 };
@@ -38,16 +38,16 @@ struct Profile {
   std::string bakeoff_version = {};
   std::string measured = {};  // UTC
   Host host = {};
-  std::string framework = {};  // "torch"; "kernel": the built-in one
+  std::string framework = {};  // "torch"; "kernel": the built-in worker
   std::string work = {};       // "mnist_cnn, batch 128"
-  double minutes = 0;          // that it took
+  double minutes = 0;          // duration of the calibration
   bool complete = false;       // false: interrupted
   std::vector<Measured> entries = {};
-  Controls kept = {};  // what `run` sets where a recipe says nothing; its thread count is never taken over
-  // Of the kept controls, standard deviations as fractions (evidence/variance.h).
+  Controls kept = {};  // what `run` sets if a recipe states nothing; never its thread count
+  // With the kept controls: standard deviations as fractions (evidence/variance.h).
   std::optional<double> processes_sd = {}, bursts_sd = {}, steps_sd = {};
   std::optional<int64_t> cheapest_bursts = {};
-  double start_s = 0, burst_s = 0;  // one worker's start up to the bursts, one burst
+  double start_s = 0, burst_s = 0;  // duration of one worker's start up to its bursts, and of one burst
   bool operator==(const Profile&) const = default;
 };
 
@@ -56,40 +56,41 @@ std::string to_json(const Profile& profile);
 Result<Profile> profile_from_json(std::string_view text, const std::string& file);
 
 std::filesystem::path profile_file(const std::filesystem::path& home);
-// A file that is there, whole, of this machine and of this kernel. Errors name file and remedy.
+// Loads a complete profile of this machine and this kernel. Errors name file and remedy.
 Result<Profile> load_profile(const std::filesystem::path& file, const Host& here);
 
-// Takes over, in the equalised track, the kept controls that the recipe's [race] does not state, and in both
-// tracks the number of bursts that costs least. Gives what was taken, for the record: empty values left out.
+// Applies the profile to a recipe: in the equalised track, the kept controls that the recipe's [race] does
+// not state; in both tracks, the number of bursts that costs least. Returns what was applied, for the
+// record, without empty values.
 Texts take_over(const Profile& profile, recipe::Recipe& recipe);
 
-// One worker's bursts of a block of calibration.
+// Bursts of one worker in a block of calibration, and their duration.
 inline constexpr int64_t kCalibrationBursts = 8;
 inline constexpr double kCalibrationBurst = 0.2;  // seconds
 
-// The noise that a race on this machine may be promised not to exceed (race.noise_ceiling): twice the
-// upper 95% bound of the spread of identical workers under the recipe's controls, 5% at least, and more by
-// the square root of how much shorter the race's blocks are than those of calibration. Nothing where the
-// profile has no measurement under exactly these controls, or where the built-in kernel stood in for a
-// framework: what starting a framework again changes was not measured then.
+// The noise ceiling (race.noise_ceiling) that the profile promises for a race: twice the upper 95% bound of
+// the spread of identical workers under the recipe's controls, at least 5%, and more by the square root of
+// how much shorter the race's blocks are than those of calibration. Nothing if the profile has no
+// measurement under exactly these controls, or if the built-in kernel was used: then the effect of
+// restarting a framework was not measured.
 std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed);
 
-// What the profile says about a race before it starts.
+// What the profile predicts about a race before it starts. Heats and minutes are approximate.
 struct Prediction {
-  double sd = 0;              // of d between identical contenders, one heat
-  std::string under = {};     // the measurement that sd is from
-  int64_t heats_needed = 0;   // to decide a gap of the recipe's margin
-  double minutes_needed = 0;  // for them; about
-  int64_t heats_held = 0;     // by the budget; about
-  int64_t least_heats = 0;    // below which nothing can be decided
-  double margin_held = 0;     // the gap that heats_held decide; 0: none
+  double sd = 0;              // standard deviation of d between identical contenders in one heat
+  std::string under = {};     // name of the measurement that sd comes from
+  int64_t heats_needed = 0;   // heats that decide a gap of the recipe's margin
+  double minutes_needed = 0;  // duration of these heats
+  int64_t heats_held = 0;     // heats that fit into the budget
+  int64_t least_heats = 0;    // with fewer heats nothing can be decided
+  double margin_held = 0;     // smallest gap that heats_held can decide; 0: none
   bool enough() const { return heats_held >= heats_needed; }
-  std::string text = {};  // all of it in words
+  std::string text = {};  // the prediction in words
 };
-// Nothing where the profile has no measurement with the recipe's thread count.
+// Nothing if the profile has no measurement with the recipe's thread count.
 std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& recipe, size_t allowed);
 
-// An error where by the prediction not even the widest gap can be decided within the budget.
+// Error: the prediction says that not even the widest gap can be decided within the budget.
 Status check_prediction(const Prediction& prediction, const recipe::Recipe& recipe);
 
 }  // namespace bakeoff

@@ -95,8 +95,8 @@ TEST(Profile, DamagedIsRefused) {
       {"\"profile_version\": 1", "\"profile_version\": 9", "profile version 9"},
       {"\"profile_version\": 1", "\"profile_version\": \"one\"", "no machine profile"},
       {"\"entries\"", "\"entrys\"", "truncated or damaged"},
-      {"\"threads\": \"2\"", "\"threads\": \"0\"", "controls that cannot be"},
-      {"\"cheapest_bursts\": 3", "\"cheapest_bursts\": -3", "controls that cannot be"},
+      {"\"threads\": \"2\"", "\"threads\": \"0\"", "impossible controls"},
+      {"\"cheapest_bursts\": 3", "\"cheapest_bursts\": -3", "impossible controls"},
       {"\"measured\": \"2026", "\"measured\": 2026, \"x\": \"", "truncated or damaged"},
   };
   for (const auto& c : kCases) {
@@ -127,8 +127,8 @@ TEST(LoadProfile, OfAnotherMachineOrKernelIsRefused) {
   EXPECT_TRUE(load_profile(file, grown));
   for (const auto& [host, message] : {std::pair{cpu, "another machine: its processor is 'Zen'"},
                                       {name, "another machine: 'box'"},
-                                      {fewer, "of 2 CPUs, now there are 1"},
-                                      {kernel, "of another kernel: Linux 6.1, now it is Linux 6.2"}}) {
+                                      {fewer, "of 2 CPUs, but now 1 may be used"},
+                                      {kernel, "of another kernel: Linux 6.1, but now it is Linux 6.2"}}) {
     const auto refused = load_profile(file, host);
     ASSERT_FALSE(refused) << message;
     EXPECT_THAT(refused.error().message, HasSubstr(message));

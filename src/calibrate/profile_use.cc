@@ -18,7 +18,7 @@ constexpr int64_t kFewestBursts = 2, kMostBursts = 12;
 // A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
 constexpr double kCeilingFactor = 2, kLeastCeiling = 0.05;
 
-// The measurement that tells most about a race under `wanted`: the same controls, else the same allocator
+// The most informative measurement for a race under `wanted`: the same controls, else the same allocator
 // and threads, else the same threads; of equal ones that with most blocks.
 const Measured* nearest_measurement(const Profile& profile, const Controls& wanted) {
   const Measured* best = nullptr;
@@ -42,8 +42,9 @@ std::string in_words(const Prediction& p, const recipe::Recipe& recipe) {
       "By this machine's profile ({}) identical contenders differ by {} (sd) in a heat: a gap of {:g}% takes "
       "about {} heats, {:.1f} minutes for {} contenders.",
       p.under, percent(p.sd), 100 * recipe.margin, p.heats_needed, p.minutes_needed, k);
-  if (p.enough()) return text + fmt::format(" The budget holds about {}.", p.heats_held);
-  text += fmt::format(" The budget holds only about {}, and is not expected to decide that: ", p.heats_held);
+  if (p.enough()) return text + fmt::format(" The budget allows about {} heats.", p.heats_held);
+  text += fmt::format(" The budget allows only about {} heats, which is not expected to decide that: ",
+                      p.heats_held);
   if (p.minutes_needed > recipe.budget.minutes)
     text += fmt::format("allow {:.0f} minutes", std::ceil(p.minutes_needed));
   if (recipe.budget.heats < p.heats_needed) {
@@ -127,12 +128,12 @@ Status check_prediction(const Prediction& p, const recipe::Recipe& recipe) {
   const double minutes = p.minutes_needed / static_cast<double>(std::max<int64_t>(p.heats_needed, 1)) *
                          static_cast<double>(p.least_heats);
   return Error{.message = fmt::format(
-                   "budget.minutes = {:g} cannot decide: by this machine's profile it holds about {} "
-                   "heats of {} contenders, and {} are the least that decide anything",
+                   "budget.minutes = {:g} cannot decide: by this machine's profile it allows about {} "
+                   "heats of {} contenders, and fewer than {} decide nothing",
                    recipe.budget.minutes, p.heats_held, recipe.contenders.size(), p.least_heats),
                .where = recipe::where(recipe, "budget", "minutes"),
                .remedy = fmt::format("allow more than {:.1f} minutes ({:.1f} for a gap of {:g}%), race fewer "
-                                     "contenders, or try it all the same: --profile none",
+                                     "contenders, or try it anyway: --profile none",
                                      minutes, p.minutes_needed, 100 * recipe.margin)};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a contender answered in float64, by ParamId; tensors without data where it did not answer.
+// What a contender answered in float64, by ParamId; empty tensors for what it did not answer.
 
 #include <vector>
 
@@ -14,7 +14,7 @@ struct Answer {
   referee::Weights gradients = {};
   referee::Weights updated = {};
   referee::Weights buffers = {};
-  // Of the training steps; empty where none were asked for.
+  // Losses of the training steps and parameters after them; empty if none were requested.
   std::vector<double> losses64 = {};
   referee::Weights after64 = {};
 };

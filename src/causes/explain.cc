@@ -20,7 +20,7 @@ namespace {
 constexpr double kMatch = 1e-7;  // relative: far above float64 rounding, far below any difference of meaning
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double far(double a, double b) {
+double relative_difference(double a, double b) {
   if (!std::isfinite(a)) return kInfinity;
   return std::abs(a - b) / std::max(std::abs(b), 1e-300);
 }
@@ -176,7 +176,7 @@ class Search {
     // Prediction and loss are cheap to know and rule most ways out.
     const auto forward = evaluate_way(way, reference_.weights, reference_.batch, false);
     if (!forward || !prediction_fits(way, forward->prediction, worst)) return;
-    worst = std::max(worst, far(answer_.loss, forward->loss));
+    worst = std::max(worst, relative_difference(answer_.loss, forward->loss));
     if (!(worst < kMatch)) return;
     const auto e = evaluate_way(way, reference_.weights, reference_.batch, true);
     if (!e) return;
@@ -195,7 +195,7 @@ class Search {
 
   // Training is the recipe's, what the model predicts is not: a loss may undo what the model ends in.
   void consider_prediction_alone() {
-    if (!(far(answer_.loss, reference_.at.loss) < kMatch) ||
+    if (!(relative_difference(answer_.loss, reference_.at.loss) < kMatch) ||
         !(gradients_off(job_.workload, reference_.at.gradients, answer_) < kMatch))
       return;
     for (ModelWay way : model_ways(job_, reference_, answer_)) {
@@ -228,7 +228,7 @@ class Search {
     for (size_t k = 0; k < batches.size(); ++k) {
       auto e = evaluate_way(model, weights, batches[k], true);
       if (!e) return kInfinity;
-      worst = std::max(worst, far(answer_.losses64[k], e->loss));
+      worst = std::max(worst, relative_difference(answer_.losses64[k], e->loss));
       if (!(worst < kMatch)) return kInfinity;
       if (model.accumulates) {
         for (size_t p = 0; k > 0 && p < sums.size(); ++p) {

@@ -1,8 +1,9 @@
 #pragma once
 
-// Why a contender failed the gate: the referee trains in other ways (causes/ways.h). A way that reproduces
-// all that was seen of the contender, the prediction, loss, gradients, update, running statistics, the losses
-// of all steps and the parameters after them, is the explanation. One that reproduces a part of it is none.
+// Finds why a contender failed the gate: the referee trains in other ways (causes/ways.h). A way that
+// reproduces everything known of the contender (prediction, loss, gradients, update, running statistics,
+// the losses of all steps and the parameters after them) is the explanation. A way that reproduces only a
+// part of it is not.
 
 #include <string>
 
@@ -12,8 +13,8 @@
 
 namespace bakeoff {
 
-// "matches: epsilon inside the root: sqrt(v + eps)"; empty where no way reproduces the answer, or where it is
-// the recipe's. `unbiased`: the contender's running variances are declared to be the unbiased ones.
+// "matches: epsilon inside the root: sqrt(v + eps)"; empty if no way reproduces the answer, or if the
+// answer is the recipe's. `unbiased`: the contender declares that its running variances are unbiased.
 std::string explain(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased);
 
 }  // namespace bakeoff

@@ -1,6 +1,6 @@
 #pragma once
 
-// The mistakes that ports make, as changed copies of a recipe; the referee tries them in turn
+// The mistakes that ports make, as changed copies of a recipe. The referee tries each in turn
 // (causes/explain.h).
 
 #include <string>
@@ -18,7 +18,7 @@ struct Variant {
   ir::Training training = {};
 };
 
-// Variants that differ from the recipe and apply to it.
+// Variants that differ from the recipe and can be applied to it.
 std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training);
 std::vector<Variant> optimizer_variants(const ir::Workload& workload, const ir::Training& training);
 

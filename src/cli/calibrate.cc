@@ -37,20 +37,20 @@ std::string row(const Measured& m) {
 }
 
 std::string table(const Profile& p) {
-  std::string text = fmt::format("{} on {}: how far identical workers are apart, sd(d) of a block\n\n",
+  std::string text = fmt::format("{} on {}: difference between identical workers, sd(d) of a block\n\n",
                                  p.framework, p.host.cpu.empty() ? p.host.name : p.host.cpu);
   text += fmt::format("  {:<28}{:>7}  {:<14}{:>5} {:>6}{:>6}{:>6}{:>6}\n", "", "sd(d)", "95% interval", "n",
                       "1%", "2%", "3%", "5%");
   for (const Measured& m : p.entries) text += row(m);
-  text += "\n  1% ... 5%: pairs that decide a gap of so much (alpha 1%, power 95%)\n";
+  text += "\n  1% ... 5%: number of pairs that decide a gap of that size (alpha 1%, power 95%)\n";
   text += fmt::format("  * kept for equalised races: {}\n", describe(p.kept));
   if (p.processes_sd && p.bursts_sd) {
-    text += fmt::format("  starting a process anew changes a result by {}, another burst by {}\n",
+    text += fmt::format("  restarting a process changes a result by {}, repeating a burst by {}\n",
                         percent(*p.processes_sd), percent(*p.bursts_sd));
   }
   if (p.cheapest_bursts)
-    text += fmt::format("  bursts of a process that cost least: {}\n", *p.cheapest_bursts);
-  if (!p.complete) text += "  interrupted: decided from what was measured until then\n";
+    text += fmt::format("  number of bursts per process that costs least: {}\n", *p.cheapest_bursts);
+  if (!p.complete) text += "  interrupted: decided from the measurements made so far\n";
   return text;
 }
 
@@ -61,7 +61,7 @@ Result<Profile> measure(const CalibrateCommand& options, const fs::path& config)
   TRY(auto work, CalibrationWork::create(options.framework, home, interpreters, progress.lines()));
   const Machine machine = this_machine();
   const double minutes = options.minutes > 0 ? options.minutes : options.quick ? kQuickMinutes : kFullMinutes;
-  progress.lines()(fmt::format("calibrating with {} ({}), {:g} minutes; nothing else should run meanwhile",
+  progress.lines()(fmt::format("calibrating with {} ({}), {:g} minutes; run nothing else during this time",
                                work.framework(), work.description(), minutes));
   const Watch watch = progress.race();
   const RunBlock run_block = [&](const Controls& controls, int block, const Happening& now) {
@@ -87,7 +87,7 @@ int calibrate(const CalibrateCommand& options, const fs::path& config) {
   if (!profile) return fail(profile.error());
   const bool nothing = std::all_of(profile->entries.begin(), profile->entries.end(),
                                    [](const Measured& m) { return m.d.empty(); });
-  if (nothing) return fail({.message = "not one block was measured", .remedy = "allow more --minutes"});
+  if (nothing) return fail({.message = "no block was measured", .remedy = "allow more --minutes"});
   if (const auto written = write_file(file, to_json(*profile)); !written) return fail(written.error());
   print(table(*profile) + "\n" + file.string() + "\n");
   return proc::interrupted() ? kInterrupted : 0;

@@ -11,26 +11,27 @@
 namespace bakeoff::cli {
 
 inline constexpr int kBadInput = 2;
-inline constexpr int kRefused = 3;  // the host was busy throughout: no verdict can be had
+inline constexpr int kRefused = 3;  // no verdict: the host was too busy
 inline constexpr int kInterrupted = 130;
 
-// Prints "bakeoff: file:line: message" and the remedy; gives kBadInput, or kInterrupted after Ctrl-C.
+// Prints "bakeoff: file:line: message" and the remedy; returns kBadInput, or kInterrupted after Ctrl-C.
 int fail(const Error& error);
-// To standard output. Where that fails (a full disk), finish says so and gives kBadInput instead of `code`.
+// Prints to standard output. If that fails (a full disk), finish() reports it and returns kBadInput instead
+// of `code`.
 void print(const std::string& text);
 int finish(int code);
 
-// Columns of standard output: the terminal's, else $COLUMNS, else 100.
+// Width of standard output in columns: the terminal's, else $COLUMNS, else 100.
 int output_width();
 bool output_is_terminal();
 
-// Progress of long work on standard error: one line redrawn in place on a terminal, else a line for each
-// news.
+// Progress of long work on standard error: one line that is redrawn on a terminal, else one line for each
+// event.
 class ConsoleProgress {
  public:
   ConsoleProgress();
   ~ConsoleProgress();  // clears the line
-  Progress lines();    // for set-up work
+  Progress lines();    // for preparation
   Watch race();        // for gate and race
  private:
   struct State;

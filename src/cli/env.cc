@@ -10,8 +10,8 @@
 namespace bakeoff::cli {
 namespace {
 
-void list(const Workshop& shop) {
-  for (const Environment& e : list_environments(shop)) {
+void list(const EnvironmentStore& store) {
+  for (const Environment& e : list_environments(store)) {
     print(fmt::format("{:<12} {:<9} {}\n", e.name, name(e.state), e.ok() ? e.python.string() : e.why_not()));
     if (!e.ok()) continue;
     std::string versions;
@@ -25,11 +25,11 @@ void list(const Workshop& shop) {
 }
 
 // One line a finding, its remedy below.
-int diagnose(const Workshop& shop) {
+int diagnose(const EnvironmentStore& store) {
   std::vector<Finding> findings;
   {
     ConsoleProgress progress;
-    findings = doctor(shop, {}, progress.lines());
+    findings = doctor(store, {}, progress.lines());
   }
   for (const Finding& f : findings) {
     print(fmt::format("{:<8} {:<22} {}\n", name(f.level), f.topic, f.text));
@@ -45,20 +45,20 @@ int env(const EnvOptions& options, const fs::path& config) {
   const fs::path home = bakeoff_home();
   const auto loaded = load_config(config, home, environment_names());
   if (!loaded) return fail(loaded.error());
-  const Workshop shop{.home = home, .config = *loaded};
+  const EnvironmentStore store{.home = home, .config = *loaded};
   switch (options.action) {
     case EnvAction::kCreate: {
       ConsoleProgress progress;
-      if (const auto done = create_environments(shop, options.names, progress.lines()); !done)
+      if (const auto done = create_environments(store, options.names, progress.lines()); !done)
         return fail(done.error());
-      list(shop);
+      list(store);
       return 0;
     }
     case EnvAction::kList:
-      list(shop);
+      list(store);
       return 0;
     case EnvAction::kDoctor:
-      return diagnose(shop);
+      return diagnose(store);
   }
   return 0;
 }

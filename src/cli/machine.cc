@@ -16,7 +16,7 @@
 #include "proc/launcher.h"
 #include "records/machine_report.h"
 #include "report/machine_page.h"
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 #include "sample/machine_limits.h"
 #include "worker/grants.h"
 
@@ -35,29 +35,29 @@ double own_cpu_s() {
   return sum;
 }
 
-MachineReport measure(const Workshop& shop, const Host& host, const Progress& line) {
+MachineReport measure(const EnvironmentStore& store, const Host& host, const Progress& line) {
   MachineReport report{.bakeoff_version = kVersion, .measured = utc_now(), .host = host};
-  const sample::HostEye eye = sample::machine_eye(sample::allowed_cpus());
-  const sample::HostSnapshot before = eye();
+  const sample::HostProbe probe = sample::host_probe(sample::allowed_cpus());
+  const sample::HostSnapshot before = probe();
   const double own = own_cpu_s();
   report.limits = roofline::measure({.cpus = sample::allowed_cpus(),
-                                     .gemms = find_gemms("/", shop),
+                                     .gemms = find_gemms("/", store),
                                      .memory_bytes = sample::available_memory_bytes() / 4,
                                      .stop = [] { return proc::interrupted(); },
                                      .progress = line});
   if (proc::interrupted()) return report;
-  report.disturbed = host_round(before, eye(), own_cpu_s() - own, recipe::HostRule{}).busy;
+  report.disturbed = host_round(before, probe(), own_cpu_s() - own, recipe::HostRule{}).busy;
   report.facts = read_facts("/", [](const char* name) -> const char* { return std::getenv(name); });
-  report.facts.merge(read_framework_facts(shop, line));
-  if (find_gemms("/", shop).empty())
+  report.facts.merge(read_framework_facts(store, line));
+  if (find_gemms("/", store).empty())
     report.limits.absent.push_back({"matrix product", "neither oneDNN, OpenBLAS nor MKL is installed"});
   return report;
 }
 
 // The record of this machine: the one that is kept, or a new one.
-Result<MachineReport> this_machine(bool again, const Workshop& shop) {
+Result<MachineReport> this_machine(bool again, const EnvironmentStore& store) {
   const Host host = read_host();
-  const fs::path file = machine_file(shop.home, host);
+  const fs::path file = machine_file(store.home, host);
   ConsoleProgress progress;
   const Progress line = progress.lines();
   if (!again && fs::exists(file)) {
@@ -66,13 +66,14 @@ Result<MachineReport> this_machine(bool again, const Workshop& shop) {
     if (why.empty()) return kept;
     line(fmt::format("{}: {}; measuring again", file.string(), why));
   }
-  MachineReport report = measure(shop, host, line);
+  MachineReport report = measure(store, host, line);
   if (proc::interrupted()) return Error{"interrupted"};
   const auto kept = better_kept(file, report);
   if (!report.disturbed.empty()) {
-    line(fmt::format("measured beside other work, so that the limits are too low: {}; {}", report.disturbed,
+    line(fmt::format("other work ran during the measurement, so the limits are too low: {}; {}",
+                     report.disturbed,
                      kept ? fmt::format("{} of {} stays", file.string(), kept->measured)
-                          : "`bakeoff machine --again` on a quiet machine measures anew"));
+                          : "`bakeoff machine --again` on a quiet machine measures again"));
   }
   if (kept) return report;
   CHECK_OK(write_file(file, to_json(report)));

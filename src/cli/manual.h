@@ -1,6 +1,6 @@
 #pragma once
 
-// The manual page and the shells' completions, written from the same commands and options as --help.
+// The manual page and the shells' completions, generated from the same commands and options as --help.
 
 #include <optional>
 #include <string>
@@ -11,10 +11,10 @@ class App;
 
 namespace bakeoff::cli {
 
-// In the macros of man(7).
+// The manual page in the macros of man(7).
 std::string man_page(const CLI::App& app);
 
-// A script for "bash", "zsh" or "fish"; nothing for another shell.
+// A completion script for "bash", "zsh" or "fish"; nothing for another shell.
 std::optional<std::string> completion(const CLI::App& app, const std::string& shell);
 
 }  // namespace bakeoff::cli

@@ -65,7 +65,7 @@ void add_selftest(CLI::App& app, Targets& t) {
   CLI::App* sub = command(
       app, "selftest", "Race identical contenders and planted faults on this machine: is the verdict right?",
       "bakeoff selftest --minutes 8");
-  sub->add_option("--minutes", t.selftest.minutes, "time to take")
+  sub->add_option("--minutes", t.selftest.minutes, "duration in minutes")
       ->check(CLI::Range(0.1, 100000.0))
       ->capture_default_str();
   const SelfTestNames names = selftest_names();
@@ -73,10 +73,12 @@ void add_selftest(CLI::App& app, Targets& t) {
   sub->add_option("--framework", t.selftest.framework,
                   fmt::format("default: the first installed of {}", fmt::join(plantable, ", ")))
       ->check(CLI::IsMember(names.all));
-  sub->add_option("--record", t.selftest.record,
-                  "append the step times of identical contenders, one line a block: {\"a\":[ms],\"b\":[ms]}");
-  sub->add_flag("--identical-only", t.selftest.identical_only,
-                "plant nothing, and race shorter blocks: more races of identical contenders in the time");
+  sub->add_option(
+      "--record", t.selftest.record,
+      "append the step times of identical contenders, one line for each block: {\"a\":[ms],\"b\":[ms]}");
+  sub->add_flag(
+      "--identical-only", t.selftest.identical_only,
+      "plant no faults and use shorter blocks: more races of identical contenders in the same time");
 }
 
 CLI::Validator above_zero() {
@@ -98,13 +100,13 @@ std::vector<std::string> frameworks_that_train() {
 }
 
 void add_calibrate(CLI::App& app, Targets& t) {
-  CLI::App* calibrate =
-      command(app, "calibrate",
-              "Measure how far identical workers are apart here, and what brings them closer together",
-              "bakeoff calibrate --quick");
-  calibrate->add_option("--minutes", t.calibrate.minutes, "time to take; default 10, with --quick 2")
+  CLI::App* calibrate = command(
+      app, "calibrate",
+      "Measure how much identical workers differ on this machine, and which controls reduce the difference",
+      "bakeoff calibrate --quick");
+  calibrate->add_option("--minutes", t.calibrate.minutes, "duration in minutes; default 10, with --quick 2")
       ->check(above_zero());
-  calibrate->add_flag("--quick", t.calibrate.quick, "two minutes, and fewer controls");
+  calibrate->add_flag("--quick", t.calibrate.quick, "two minutes and fewer controls");
   calibrate->add_option("--framework", t.calibrate.framework,
                         fmt::format("{}, or kernel for the built-in one; default: the first installed",
                                     fmt::join(frameworks_that_train(), ", ")));
@@ -114,14 +116,15 @@ void add_calibrate(CLI::App& app, Targets& t) {
 }
 
 void add_run_commands(CLI::App& app, Targets& t) {
-  CLI::App* run = command(app, "run", "Prove the contenders of a recipe equal, race them, report",
-                          "bakeoff run recipes/mnist_cnn.toml --budget 6");
+  CLI::App* run =
+      command(app, "run", "Prove that the contenders of a recipe compute the same, race them and report",
+              "bakeoff run recipes/mnist_cnn.toml --budget 6");
   auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
-  auto* resume = run->add_option("--resume", t.run.resume, "go on with an interrupted or undecided run");
+  auto* resume = run->add_option("--resume", t.run.resume, "continue an interrupted or undecided run");
   run->add_option_function<std::string>(
          "--budget", [&t](const std::string& text) { t.run.budget = *parse_budget(text); },
-         "minutes of racing (6, 6min) or paired blocks (20pairs), instead of the recipe's")
+         "minutes of racing (6, 6min) or number of paired blocks (20pairs), instead of the recipe's [budget]")
       ->check(CLI::Validator(
           [](const std::string& text) {
             return parse_budget(text) ? std::string()
@@ -136,7 +139,7 @@ void add_run_commands(CLI::App& app, Targets& t) {
       "machine profile of `bakeoff calibrate`, or none; default profile.json in the bakeoff home");
   recipe->excludes(resume);
 
-  CLI::App* parity = command(app, "parity", "Run the parity gate alone: do all contenders compute the same?",
+  CLI::App* parity = command(app, "parity", "Run only the parity gate: do all contenders compute the same?",
                              "bakeoff parity recipes/mnist_cnn.toml");
   parity->add_option("recipe", t.parity.recipe, "recipe (TOML)")->required();
   parity->add_option("--out", t.parity.out, "keep scripts, logs and records here");
@@ -145,7 +148,7 @@ void add_run_commands(CLI::App& app, Targets& t) {
                              "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
   report->add_option("run", t.report.run, "run directory")->required();
   add_format(report, t.report.format);
-  report->add_option("--html", t.report.html, "where the HTML report goes; default RUN/report.html");
+  report->add_option("--html", t.report.html, "path of the HTML report; default RUN/report.html");
 }
 
 void add_source_commands(CLI::App& app, Targets& t) {
@@ -158,10 +161,10 @@ void add_source_commands(CLI::App& app, Targets& t) {
   CLI::App* show =
       command(app, "show", "Show a workload: IR text, shapes, parameters, FLOPs and bytes of a step",
               "bakeoff show mnist_cnn");
-  show->add_option("what", t.show.what, "workload that ships, .ir file, or recipe")->required();
+  show->add_option("what", t.show.what, "shipped workload, .ir file, or recipe")->required();
 
   CLI::App* ops =
-      command(app, "ops", "List the ops of the IR, or the workloads that ship", "bakeoff ops --workloads");
+      command(app, "ops", "List the ops of the IR, or the shipped workloads", "bakeoff ops --workloads");
   ops->add_flag("--markdown", t.ops.markdown, "docs/ops.md");
   ops->add_flag("--workloads", t.ops.workloads, "list workloads instead");
 
@@ -178,17 +181,16 @@ void add_setup_commands(CLI::App& app, Targets& t) {
                           "bakeoff env create " + environments.front());
   env->require_subcommand(1);
   CLI::App* create =
-      command(*env, "create", "Create environments (all where none is named)", "bakeoff env create");
+      command(*env, "create", "Create environments (all if none is named)", "bakeoff env create");
   create->add_option("names", t.env.names, fmt::format("{}", fmt::join(environments, ", ")));
   create->callback([&t] { t.env.action = EnvAction::kCreate; });
-  CLI::App* list = command(*env, "list", "List environments and what they hold", "bakeoff env list");
+  CLI::App* list = command(*env, "list", "List environments and their packages", "bakeoff env list");
   list->callback([&t] { t.env.action = EnvAction::kList; });
   CLI::App* check =
       command(*env, "doctor", "Check machine and environments, with remedies", "bakeoff env doctor");
   check->callback([&t] { t.env.action = EnvAction::kDoctor; });
   command(app, "doctor", "The same as `bakeoff env doctor`", "bakeoff doctor");
-  CLI::App* data =
-      command(app, "data", "Bring a data set to this machine and check it", "bakeoff data mnist");
+  CLI::App* data = command(app, "data", "Download a data set and check it", "bakeoff data mnist");
   std::vector<std::string> names;
   for (const ImageSet* set : image_sets()) names.push_back(set->name);
   data->add_option("name", t.data.name, fmt::format("{}", fmt::join(names, ", ")))
@@ -198,15 +200,15 @@ void add_setup_commands(CLI::App& app, Targets& t) {
 
 void add_machine_command(CLI::App& app, Targets& t) {
   CLI::App* machine =
-      command(app, "machine", "Measure this machine's limits (once, in under a minute), show them",
+      command(app, "machine", "Measure this machine's limits (once, in under a minute) and show them",
               "bakeoff machine --json > before.json");
-  machine->add_flag("--json", t.machine.json, "the record itself");
-  machine->add_flag("--again", t.machine.again, "measure although there is a record of this machine");
+  machine->add_flag("--json", t.machine.json, "print the record as JSON");
+  machine->add_flag("--again", t.machine.again, "measure even if there is a record of this machine");
   CLI::App* diff =
-      command(*machine, "diff", "Compare two records: what changed, and what of it is known to matter",
+      command(*machine, "diff", "Compare two records: what changed, and which changes are known to matter",
               "bakeoff machine diff before.json after.json");
   diff->add_option("before", t.machine.before, "record, from `bakeoff machine --json`")->required();
-  diff->add_option("after", t.machine.after, "another one")->required();
+  diff->add_option("after", t.machine.after, "the record to compare with")->required();
 }
 
 // The first word of the command line, where it is neither an option nor a command.
@@ -246,7 +248,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   app.footer(
       "Start with:\n  bakeoff env create\n  bakeoff run recipes/mnist_cnn.toml\n\n"
       "Exit codes: 0 done, 1 the answer is no (nothing ranked, a bar missed), 2 bad input,\n"
-      "3 no verdict because the host was busy, or nobody can tell, 130 Ctrl-C.");
+      "3 no verdict because the host was busy or its state is unknown, 130 Ctrl-C.");
   app.require_subcommand(1);
   Targets targets;
   app.add_option("--config", targets.config,

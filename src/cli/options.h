@@ -1,6 +1,7 @@
 #pragma once
 
-// What a command line asks for, as plain values; parsed in options.cc, carried out by one file per command.
+// What a command line asks for, as plain values. options.cc parses it; one file for each command carries it
+// out.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,33 +13,32 @@
 
 namespace bakeoff::cli {
 
-// Of one of them, instead of the recipe's [budget]; 0: as the recipe says.
+// Limits that replace the recipe's [budget]; 0: as the recipe says.
 struct Budget {
   double minutes = 0;
-  int64_t pairs = 0;  // heats: each gives every two of its members a pair
+  int64_t pairs = 0;  // number of heats; each heat gives one pair for every two of its members
 };
 struct RunOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};     // empty: runs/<recipe>-<date>
-  std::filesystem::path resume = {};  // go on with this run instead
+  std::filesystem::path resume = {};  // the run to continue
   Budget budget = {};
   std::string format = "text";
   bool prove_again = false;  // do not reuse proofs of earlier runs
-  std::string profile =
-      {};  // of `bakeoff calibrate`; empty: that of the bakeoff home if there is one; "none"
+  std::string profile = {};  // file of `bakeoff calibrate`; empty: that of the bakeoff home, if any; "none"
 };
 struct CalibrateCommand {
-  double minutes = 0;  // 0: 10, with `quick` 2
+  double minutes = 0;  // 0: 10, or 2 with `quick`
   bool quick = false;
   std::string framework = {};         // empty: the first whose environment is ready
   std::filesystem::path output = {};  // empty: profile.json in the bakeoff home
   bool serve_kernel = false;          // be the built-in worker
-  std::string ring = {};              // given to every worker; the kernel makes no use of it
+  std::string ring = {};              // every worker gets this option; the built-in worker ignores it
 };
 struct SelfTestCommand {
   double minutes = 8;
   std::string framework = {};         // empty: the first that is installed
-  std::filesystem::path record = {};  // step times of identical contenders, a line a block
+  std::filesystem::path record = {};  // file for step times of identical contenders, one line for each block
   bool identical_only = false;
 };
 struct ParityOptions {
@@ -71,7 +71,7 @@ struct DataOptions {
 };
 struct MachineOptions {
   bool json = false;
-  bool again = false;                             // measure although there is a record
+  bool again = false;                             // measure even if there is a record
   std::filesystem::path before = {}, after = {};  // two records to compare
 };
 struct ReportOptions {
@@ -89,11 +89,11 @@ struct CommandLine {
   std::filesystem::path config = {};  // --config
 };
 
-// Either a command, or an exit code after help, version or an error has been printed.
+// A command; or an exit code, after help, version or an error was printed.
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv);
 
-// Each carries out one command and gives the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
-// verdict (a busy host), 130 Ctrl-C.
+// Each carries out one command and returns the exit code: 0 done, 1 the answer is no, 2 bad input, 3 no
+// verdict (the host was busy), 130 Ctrl-C.
 int run(const RunOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the commands have in common: finding interpreters, and showing a finished summary.
+// What several commands need: the interpreters, and showing a finished summary.
 
 #include <filesystem>
 #include <string>
@@ -14,8 +14,9 @@ namespace bakeoff::cli {
 
 Result<Interpreters> find_interpreters(const std::filesystem::path& config);
 
-// Writes the HTML report and prints the summary in `format`; in text the report's path is the last line. Exit
-// code: 0, 1 if no contender could be ranked, 3 if the verdict is refused (a busy host), 130 if interrupted.
+// Writes the HTML report and prints the summary in `format`; with "text" the last line is the report's
+// path. Returns the exit code: 0; 1 if no contender could be ranked; 3 if the verdict is refused (busy
+// host); 130 if interrupted.
 int present(const Summary& summary, const std::string& format, const std::filesystem::path& html);
 
 }  // namespace bakeoff::cli

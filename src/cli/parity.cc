@@ -19,8 +19,9 @@ namespace {
 std::string agreement(const Parity& parity) {
   const auto loss = loss_distance(parity), gradients = gradient_distance(parity);
   if (!loss || !gradients) return "same";
-  return fmt::format("its float32 twin is the same; loss {:.1e} and gradients {:.1e} away from it", *loss,
-                     *gradients);
+  return fmt::format(
+      "its float32 counterpart is equal; from it the loss differs by {:.1e}, the gradients by {:.1e}", *loss,
+      *gradients);
 }
 
 std::string text_of(const Parity& parity) {

@@ -39,7 +39,7 @@ int report(const ReportOptions& options) {
   const auto summary = summarise(*directory);
   if (!summary) return fail(summary.error());
   const fs::path html = options.html.empty() ? directory->path() / "report.html" : options.html;
-  // Whoever was not ranked was so in the run: a report of it is none the worse.
+  // Contenders that were not ranked are a result of the run, not a failure of this command.
   return present(*summary, options.format, html) == kBadInput ? kBadInput : 0;
 }
 

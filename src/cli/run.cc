@@ -16,18 +16,13 @@
 #include "gate/prove_all.h"
 #include "machine/clock_keeper.h"
 #include "machine/host.h"
-#include "plan/lane.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "race/race.h"
 #include "recipe/recipe.h"
 #include "sample/machine_limits.h"
-#include "study/batches/batch_search.h"
-#include "study/batches/largest_batch.h"
-#include "study/latency/latency.h"
-#include "study/training/fit.h"
-#include "study/training/target.h"
+#include "study/all/studies.h"
 #include "summary/summarise.h"
 
 namespace bakeoff::cli {
@@ -54,7 +49,7 @@ Result<Texts> use_profile(const RunOptions& options, recipe::Recipe& recipe, Con
   const fs::path file = options.profile.empty() ? profile_file(bakeoff_home()) : fs::path(options.profile);
   if (options.profile.empty() && !fs::exists(file)) {
     progress.lines()(
-        "this machine has no profile: `bakeoff calibrate` makes one, lowers the noise and predicts the time");
+        "no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
     return Texts{};
   }
   TRY(const Profile profile, load_profile(file, read_host()));
@@ -80,7 +75,7 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   TRY(const auto interpreters, find_interpreters(config));
   if (!options.resume.empty()) {
     TRY(Plan plan, reopen_plan(options.resume, interpreters));
-    TRY(const std::vector<Trial> trials, plan.directory.trials());
+    TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
     int64_t ran = 0;
     for (const Trial& trial : trials) ran = std::max<int64_t>(ran, trial.heat);
     apply(options.budget, ran, plan.recipe.budget);
@@ -101,36 +96,36 @@ std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
 }
 
 // For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
-void look_elsewhere(Plan& plan) {
+void apply_sensor_variables(Plan& plan) {
   if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
   if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
 }
 
-// Gate and race; everything found is in the run directory afterwards, whatever ended them.
+// Gate, race and studies; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
-  TRY(std::vector<Parity> parities, plan.directory.parities());
+  TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
   TRY(parities, gate_all(plan, std::move(parities), progress.race()));
   if (proc::interrupted()) return Done{};
-  TRY(std::vector<Trial> trials, plan.directory.trials());
+  TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
-    plan.gpu_clock = clocks->words();
+    plan.gpu_clock = clocks->status();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }
   const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
-  TRY(trials, plan.directory.trials());
-  if (!proc::interrupted()) CHECK_OK(measure_latencies(plan, parities, trials, progress.race()));
-  if (!proc::interrupted()) {
-    CHECK_OK(train_to_target(plan, parities, trials, left_s(plan.recipe.budget, begin), progress.lines(),
-                             progress.race()));
+  TRY(trials, plan.directory.read<Trial>());
+  for (const Study& study : studies()) {
+    if (proc::interrupted()) break;
+    CHECK_OK(study.run({.plan = plan,
+                        .parities = parities,
+                        .trials = trials,
+                        .left_s = left_s(plan.recipe.budget, begin),
+                        .progress = progress.lines(),
+                        .watch = progress.race()}));
   }
-  if (!proc::interrupted()) CHECK_OK(fit(plan, parities, trials, progress.lines(), progress.race()));
-  if (proc::interrupted()) return Done{};
-  const LaneAt lanes = lanes_of(plan, progress.lines());
-  CHECK_OK(search_batches(plan, parities, trials, lanes, progress.race()));
-  return search_largest(plan, parities, trials, lanes, progress.race());
+  return Done{};
 }
 
 }  // namespace
@@ -155,7 +150,7 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
-    look_elsewhere(*plan);
+    apply_sensor_variables(*plan);
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
     progress.lines()(fmt::format("run directory: {}", plan->directory.path().string()));

@@ -68,7 +68,7 @@ int selftest(const SelfTestCommand& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const Workspace workspace;
   if (workspace.path().empty())
-    return fail({.message = "no temporary folder can be made", .remedy = "set TMPDIR to a folder with room"});
+    return fail({.message = "cannot make a temporary folder", .remedy = "set TMPDIR to a folder with room"});
   const auto evidence = measure(options, config, workspace.path());
   if (!evidence) return fail(evidence.error());
   const std::vector<Claim> claims = judge(*evidence);
@@ -79,8 +79,7 @@ int selftest(const SelfTestCommand& options, const fs::path& config) {
     return kRefused;
   }
   if (races_finished(evidence->identical) == 0) {
-    std::fprintf(stderr,
-                 "bakeoff: not one race of identical contenders was finished: allow more --minutes\n");
+    std::fprintf(stderr, "bakeoff: no race of identical contenders was finished: allow more --minutes\n");
     return 1;
   }
   const bool missed = std::any_of(claims.begin(), claims.end(),

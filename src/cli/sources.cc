@@ -54,7 +54,7 @@ int show(const ShowOptions& options) {
   }
   const auto cost = *ir::step_cost(*workload, {}, 1);
   print(fmt::format(
-      "\n{} trained parameters\nof one row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
+      "\n{} trained parameters\nfor each row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
       workload->parameter_count(), static_cast<double>(cost.flops_forward) / 1e6,
       static_cast<double>(cost.flops_backward) / 1e6));
   const auto kinds = *ir::cost_by_op(*workload, 1);

@@ -86,7 +86,7 @@ Status check_integers(const Column& c, std::optional<int64_t> bound) {
       if (value >= 0 && value < *bound) continue;
       return c.error(fmt::format("holds {} in row {}, outside 0..{}", value,
                                  first + static_cast<int64_t>(i) / c.row_elements(), *bound - 1),
-                     "number the classes from 0, or take a workload with more of them");
+                     "number the classes from 0, or use a workload with more classes");
     }
   }
   return Done{};
@@ -283,7 +283,7 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
     if (rows && *rows != column.rows()) {
       return column.error(
           fmt::format("has {} rows, '{}' has {}", column.rows(), workload.inputs[0].name, *rows),
-          "every sample needs all inputs");
+          "every input needs one row for each sample");
     }
     rows = column.rows();
     const bool integers = input.type.dtype == ir::DType::kI32;

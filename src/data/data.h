@@ -19,15 +19,15 @@
 namespace bakeoff {
 
 enum class DataKind { kMnist, kDigits, kText, kSynthetic, kFile };
-// By the word of a recipe: mnist, digits, text, synthetic, file.
+// From the word that a recipe uses: mnist, digits, text, synthetic, file.
 Result<DataKind> data_kind(const std::string& word);
 
 struct DataSpec {
   DataKind kind = DataKind::kSynthetic;
-  std::filesystem::path path = {};  // kFile; kText: a file or folder, empty: kDebianTexts
-  int64_t samples = 1000;           // kSynthetic
-  uint64_t seed = 1;                // kSynthetic
-  std::string split = "train";      // "train" | "test"; a file has no splits
+  std::filesystem::path path = {};  // kFile: the file; kText: a file or folder, empty: kDebianTexts
+  int64_t samples = 1000;           // kSynthetic: number of rows
+  uint64_t seed = 1;                // kSynthetic: seed of the numbers
+  std::string split = "train";      // "train" or "test"; ignored for kFile
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -35,18 +35,18 @@ struct DataSet {
   std::filesystem::path file;
   int64_t rows = 0;
   std::string description;  // "MNIST, 60,000 train pictures"
-  std::string sha256;       // of the file
+  std::string sha256;       // SHA-256 of the file
   bool operator==(const DataSet&) const = default;
 };
 
-// Brings or makes the data below `cache` where it is not there yet, and checks it against the workload.
-// Errors name file, tensor, row and value, and what to do.
+// Fetches or makes the data below `cache` if it is not there yet, and checks that it fits the workload.
+// Errors name file, tensor, row and value, and a remedy.
 Result<DataSet> prepare(const DataSpec& spec, const ir::Workload& workload,
                         const std::filesystem::path& cache, const Progress& progress);
 
-// Checks that the file has, for every input of the workload, a tensor of its name, type and shape; the same
-// number of rows in all; integers within the bounds that the ops reading them demand; no NaN and no infinity.
-// Gives the number of rows.
+// Checks that the file has, for every input of the workload, a tensor of its name, type and shape; that all
+// have the same number of rows; that integers lie within the bounds of the ops that read them; and that no
+// number is NaN or infinite. Returns the number of rows.
 Result<int64_t> check_data(const std::filesystem::path& file, const ir::Workload& workload);
 
 }  // namespace bakeoff

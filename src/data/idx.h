@@ -2,7 +2,7 @@
 
 // IDX files, the format of MNIST: big-endian; two zero bytes, a type code, the number of axes, a u32 size per
 // axis, then the elements, last axis fastest (http://yann.lecun.com/exdb/mnist/, "The IDX file format").
-// Only unsigned bytes (type code 0x08), which is what labels and pictures come in.
+// Only unsigned bytes (type code 0x08) are read: labels and pictures are stored so.
 
 #include <cstdint>
 #include <string>
@@ -15,11 +15,11 @@ namespace bakeoff {
 
 struct Idx {
   std::vector<int64_t> shape;  // [60000, 28, 28]; [60000]
-  std::string_view data;       // one byte an element, within the bytes that were parsed
+  std::string_view data;       // one byte per element; points into the parsed bytes
 };
 
-// `name` is for the errors: not IDX, another element type, truncated ("promises 47,040,016 bytes, has 12"),
-// bytes beyond the end, an empty or absurd shape.
+// Errors begin with `name`: not IDX, another element type, truncated ("promises 47,040,016 bytes, has 12"),
+// bytes after the end, an empty or absurd shape.
 Result<Idx> parse_idx(std::string_view bytes, const std::string& name);
 
 // The header that parse_idx would read as `shape`.

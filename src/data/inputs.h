@@ -1,6 +1,6 @@
 #pragma once
 
-// Batches of a data file as the referee takes them.
+// Reads batches of a data file for the referee.
 
 #include <filesystem>
 #include <vector>
@@ -12,13 +12,13 @@
 
 namespace bakeoff {
 
-// Rows [first, first + count) of every input. Floats are float32(raw) / float32(divisor), rounded once, as in
-// the emitted scripts.
+// Rows [first, first + count) of every input. Floats are float32(raw) / float32(divisor), rounded once, as
+// the emitted scripts compute them.
 Result<referee::Inputs> read_inputs(const ir::Workload& workload, const std::filesystem::path& data,
                                     double divisor, int64_t first, int64_t count);
 
-// The batches of the first `steps` training steps in file order: whole batches only, from the start again
-// after the last one.
+// The batches of the first `steps` training steps in file order: whole batches only; after the last one they
+// start again.
 Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, const ir::Training& training,
                                                   const std::filesystem::path& data, int64_t rows,
                                                   int64_t steps);

@@ -1,7 +1,7 @@
 #pragma once
 
-// One order of the data for all contenders, other than the file's: written down once, so that every pipeline
-// of every framework meets it by reading in file order.
+// One shuffled order of the data for all contenders. It is written to a file once, so every pipeline of every
+// framework gets it by reading in file order.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,8 +10,7 @@
 
 namespace bakeoff {
 
-// Writes a copy of a data file with its rows permuted, the same permutation in every tensor, drawn from
-// `seed`.
+// Writes a copy of a data file with permuted rows: one permutation, drawn from `seed`, for all tensors.
 Status write_shuffled(const std::filesystem::path& from, const std::filesystem::path& to, uint64_t seed);
 
 }  // namespace bakeoff

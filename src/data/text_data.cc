@@ -95,7 +95,7 @@ Result<LanguageShape> language_shape(const ir::Workload& workload) {
       .message = fmt::format("a text is data for a language model: words i32[N,T] and the words after "
                              "them, i32[N,T]; '{}' has {}",
                              workload.name, has),
-      .remedy = "take such a workload (lstm_lm_small), or data.kind = \"synthetic\""};
+      .remedy = "use such a workload (lstm_lm_small), or data.kind = \"synthetic\""};
 }
 
 Result<tensor::NamedTensors> language_rows(const Tokens& tokens, const LanguageShape& shape,
@@ -106,7 +106,7 @@ Result<tensor::NamedTensors> language_rows(const Tokens& tokens, const LanguageS
   if (rows < 2) {
     return Error{
         .message = fmt::format("the text has {} words, a row takes {}", tokens.ids.size(), length + 1),
-        .remedy = "take a longer text"};
+        .remedy = "use a longer text"};
   }
   const bool test = split == "test";
   const size_t first = test ? rows - held_back : 0, count = test ? held_back : rows - held_back;

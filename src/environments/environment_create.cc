@@ -70,41 +70,41 @@ std::string essence(const std::deque<std::string>& lines) {
 // Makes one environment.
 class Creation {
  public:
-  Creation(const Workshop& shop, const Requirements& requirements, Progress progress)
-      : shop_(shop),
+  Creation(const EnvironmentStore& store, const Requirements& requirements, Progress progress)
+      : store_(store),
         requirements_(requirements),
         progress_(std::move(progress)),
-        folder_(environment_folder(shop, requirements.name)),
-        old_(shop.home / "envs" / ("." + requirements.name + ".old")),
-        log_(shop.home / "envs" / (requirements.name + ".log")) {}
+        folder_(environment_folder(store, requirements.name)),
+        old_(store.home / "envs" / ("." + requirements.name + ".old")),
+        log_(store.home / "envs" / (requirements.name + ".log")) {}
 
   Status run() {
     const std::string& name = requirements_.name;
-    if (shop_.config.interpreters.contains(name)) {
+    if (store_.config.interpreters.contains(name)) {
       return Error{.message = fmt::format("'{}' is an interpreter of yours, named in '{}'", name,
-                                          shop_.config.file.string()),
-                   .remedy = "take it out of there to have it created"};
+                                          store_.config.file.string()),
+                   .remedy = "remove it there to have it created"};
     }
     TRY(pins_, parse_pins(requirements_));
     TRY(const auto lock, acquire());
     restore_after_kill();
-    const Environment now = inspect_environment(shop_, requirements_);
+    const Environment now = inspect_environment(store_, requirements_);
     if (now.ok()) {
       progress_("ready");
       return Done{};
     }
     if (now.state == EnvironmentState::kOutdated && first_misfit(pins_, now.versions).empty()) {
-      progress_("holds every pinned package already: taken as it is");
-      return write_file(stamp_file(shop_, name), stamp_text(requirements_));
+      progress_("has every pinned package already: used as it is");
+      return write_file(stamp_file(store_, name), stamp_text(requirements_));
     }
     return remake(now);
   }
 
  private:
   Result<FileLock> acquire() {
-    const fs::path path = shop_.home / "envs" / ("." + requirements_.name + ".lock");
+    const fs::path path = store_.home / "envs" / ("." + requirements_.name + ".lock");
     if (auto lock = FileLock::attempt(path)) return lock;
-    progress_("waiting for another process that is making it");
+    progress_("waiting for another process that creates it");
     return FileLock::wait(path);
   }
 
@@ -112,7 +112,7 @@ class Creation {
   void restore_after_kill() {
     std::error_code code;
     if (!fs::exists(old_, code)) return;
-    if (fs::exists(stamp_file(shop_, requirements_.name), code)) {
+    if (fs::exists(stamp_file(store_, requirements_.name), code)) {
       fs::remove_all(old_, code);
     } else {
       put_back();
@@ -129,7 +129,7 @@ class Creation {
     TRY(const fs::path python, find_python());
     std::error_code code;
     if (now.state != EnvironmentState::kMissing) {
-      progress_(fmt::format("making it anew: {}", now.reason));
+      progress_(fmt::format("making it again: {}", now.reason));
       fs::remove_all(old_, code);
       fs::rename(folder_, old_, code);
       if (code)
@@ -147,7 +147,7 @@ class Creation {
   }
 
   Status make(const fs::path& python) {
-    const fs::path list = shop_.home / "envs" / (requirements_.name + ".txt");
+    const fs::path list = store_.home / "envs" / (requirements_.name + ".txt");
     CHECK_OK(write_file(list, requirements_.text));
     CHECK_OK(write_file(log_, ""));
     progress_(fmt::format("creating with {}", python.string()));
@@ -168,7 +168,7 @@ class Creation {
     const std::string misfit = first_misfit(pins_, installed_packages(folder_));
     if (!misfit.empty())
       return Error{.message = "pip succeeded, but " + misfit, .remedy = "see " + log_.string()};
-    CHECK_OK(write_file(stamp_file(shop_, requirements_.name), stamp_text(requirements_)));
+    CHECK_OK(write_file(stamp_file(store_, requirements_.name), stamp_text(requirements_)));
     progress_("ready");
     return Done{};
   }
@@ -203,7 +203,7 @@ class Creation {
         .remedy = remedy_for(output, log_)};
   }
 
-  const Workshop& shop_;
+  const EnvironmentStore& store_;
   const Requirements& requirements_;
   const Progress progress_;
   const fs::path folder_, old_, log_;
@@ -211,19 +211,20 @@ class Creation {
   std::string text_;  // of the log
 };
 
-Result<std::vector<const Requirements*>> select(const Workshop& shop, const std::vector<std::string>& names) {
+Result<std::vector<const Requirements*>> select(const EnvironmentStore& store,
+                                                const std::vector<std::string>& names) {
   std::vector<const Requirements*> chosen;
   for (const std::string& name : names) {
-    const auto found = std::ranges::find(shop.requirements, name, &Requirements::name);
-    if (found == shop.requirements.end()) {
+    const auto found = std::ranges::find(store.requirements, name, &Requirements::name);
+    if (found == store.requirements.end()) {
       return Error{.message = fmt::format("unknown environment '{}'", name),
-                   .remedy = suggest(name, environment_names(shop.requirements))};
+                   .remedy = suggest(name, environment_names(store.requirements))};
     }
     if (std::ranges::find(chosen, &*found) == chosen.end()) chosen.push_back(&*found);
   }
   if (!names.empty()) return chosen;
-  for (const Requirements& requirements : shop.requirements) {
-    if (!shop.config.interpreters.contains(requirements.name)) chosen.push_back(&requirements);
+  for (const Requirements& requirements : store.requirements) {
+    if (!store.config.interpreters.contains(requirements.name)) chosen.push_back(&requirements);
   }
   return chosen;
 }
@@ -242,7 +243,7 @@ Result<fs::path> find_python() {
     reasons += "\n  " + usable.error().message;
   }
   return Error{
-      .message = "no Python to make environments with:" + reasons,
+      .message = "found no Python that can make environments:" + reasons,
       .remedy = "apt-get install python3 python3-venv, or set BAKEOFF_PYTHON to a Python of at least 3.11"};
 }
 
@@ -272,9 +273,9 @@ std::string pip_progress(std::string_view line) {
   return "";
 }
 
-Status create_environments(const Workshop& shop, const std::vector<std::string>& names,
+Status create_environments(const EnvironmentStore& store, const std::vector<std::string>& names,
                            const Progress& progress) {
-  TRY(const auto chosen, select(shop, names));
+  TRY(const auto chosen, select(store, names));
   CHECK_OK(proc::start_launcher());  // before there are threads
   std::mutex mutex;
   std::vector<std::optional<Error>> errors(chosen.size());
@@ -285,7 +286,7 @@ Status create_environments(const Workshop& shop, const std::vector<std::string>&
         const std::lock_guard guard(mutex);
         progress(chosen[i]->name + ": " + line);
       };
-      if (const Status done = Creation(shop, *chosen[i], one).run(); !done) errors[i] = done.error();
+      if (const Status done = Creation(store, *chosen[i], one).run(); !done) errors[i] = done.error();
     });
   }
   for (std::thread& thread : threads) thread.join();

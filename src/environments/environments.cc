@@ -92,22 +92,22 @@ std::vector<std::string> main_packages(const std::string& environment) {
   return framework == nullptr ? std::vector{environment} : framework->packages.shown;
 }
 
-fs::path environment_folder(const Workshop& shop, const std::string& name) {
-  return shop.home / "envs" / name;
+fs::path environment_folder(const EnvironmentStore& store, const std::string& name) {
+  return store.home / "envs" / name;
 }
 
-fs::path stamp_file(const Workshop& shop, const std::string& name) {
-  return environment_folder(shop, name) / "bakeoff-stamp";
+fs::path stamp_file(const EnvironmentStore& store, const std::string& name) {
+  return environment_folder(store, name) / "bakeoff-stamp";
 }
 
 std::string stamp_text(const Requirements& requirements) { return sha256(requirements.text) + "\n"; }
 
-Environment inspect_environment(const Workshop& shop, const Requirements& requirements) {
+Environment inspect_environment(const EnvironmentStore& store, const Requirements& requirements) {
   const std::string& name = requirements.name;
-  if (const auto named = shop.config.interpreters.find(name); named != shop.config.interpreters.end()) {
+  if (const auto named = store.config.interpreters.find(name); named != store.config.interpreters.end()) {
     return inspect_named(name, named->second);
   }
-  const fs::path folder = environment_folder(shop, name);
+  const fs::path folder = environment_folder(store, name);
   Environment e{.name = name, .python = folder / "bin" / "python"};
   e.remedy = fmt::format("run 'bakeoff env create {}'", name);
   auto is = [&](EnvironmentState state, std::string reason) {
@@ -124,7 +124,7 @@ Environment inspect_environment(const Workshop& shop, const Requirements& requir
   if (const std::string misfit = first_misfit(*pins, e.versions); !misfit.empty()) {
     return is(EnvironmentState::kOutdated, misfit);
   }
-  const auto stamp = read_file(stamp_file(shop, name));
+  const auto stamp = read_file(stamp_file(store, name));
   if (!stamp) return is(EnvironmentState::kOutdated, "its creation was not finished");
   if (*stamp != stamp_text(requirements))
     return is(EnvironmentState::kOutdated, "made from other requirements");
@@ -133,10 +133,10 @@ Environment inspect_environment(const Workshop& shop, const Requirements& requir
   return e;
 }
 
-std::vector<Environment> list_environments(const Workshop& shop) {
+std::vector<Environment> list_environments(const EnvironmentStore& store) {
   std::vector<Environment> all;
-  for (const Requirements& requirements : shop.requirements)
-    all.push_back(inspect_environment(shop, requirements));
+  for (const Requirements& requirements : store.requirements)
+    all.push_back(inspect_environment(store, requirements));
   return all;
 }
 

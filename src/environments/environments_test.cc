@@ -22,9 +22,9 @@ using testing::Not;
 class EnvironmentsTest : public testing::Test {
  protected:
   void SetUp() override {
-    shop_ = {.home = folder_ / "home",
-             .requirements = {{"torch", "torch==2.13.0\nnumpy==2.4.6\n"},
-                              {"jax", "# JAX\njax==0.10.2\nnumpy==2.4.6\n"}}};
+    store_ = {.home = folder_ / "home",
+              .requirements = {{"torch", "torch==2.13.0\nnumpy==2.4.6\n"},
+                               {"jax", "# JAX\njax==0.10.2\nnumpy==2.4.6\n"}}};
     const auto fake = read_file(fs::path(BAKEOFF_SOURCE_DIR) / "src/environments/testing/fake_python.sh");
     ASSERT_TRUE(fake) << fake.error().text();
     ASSERT_TRUE(write_file(python_, *fake));
@@ -43,10 +43,10 @@ class EnvironmentsTest : public testing::Test {
   std::string create(const std::vector<std::string>& names = {}) {
     lines_.clear();
     const Status done =
-        create_environments(shop_, names, [this](const std::string& line) { lines_.push_back(line); });
+        create_environments(store_, names, [this](const std::string& line) { lines_.push_back(line); });
     return done ? "" : done.error().text();
   }
-  Environment torch() { return list_environments(shop_).at(0); }
+  Environment torch() { return list_environments(store_).at(0); }
   // How many virtual environments were made.
   int made() {
     std::ifstream log(folder_ / "log");
@@ -55,12 +55,12 @@ class EnvironmentsTest : public testing::Test {
     return count;
   }
   fs::path site(const std::string& name) {
-    return shop_.home / "envs" / name / "lib/python3.11/site-packages";
+    return store_.home / "envs" / name / "lib/python3.11/site-packages";
   }
 
   const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_envs_" + std::to_string(::getpid()));
   const fs::path python_ = folder_ / "python";
-  Workshop shop_;
+  EnvironmentStore store_;
   std::vector<std::string> lines_;
 };
 
@@ -82,10 +82,10 @@ TEST_F(EnvironmentsTest, CreatedOnceThenLeftAlone) {
   ASSERT_EQ(create(), "");
   EXPECT_THAT(lines_, Contains("torch: torch 2.13.0 (1 of 2)"));
   EXPECT_THAT(lines_, Contains("jax: ready"));
-  for (const Environment& e : list_environments(shop_)) {
+  for (const Environment& e : list_environments(store_)) {
     EXPECT_TRUE(e.ok()) << e.why_not();
     EXPECT_EQ(e.versions.at("numpy"), "2.4.6");
-    EXPECT_EQ(e.python, shop_.home / "envs" / e.name / "bin/python");
+    EXPECT_EQ(e.python, store_.home / "envs" / e.name / "bin/python");
   }
   EXPECT_EQ(made(), 2);
   ASSERT_EQ(create({"torch"}), "");
@@ -95,7 +95,7 @@ TEST_F(EnvironmentsTest, CreatedOnceThenLeftAlone) {
 
 TEST_F(EnvironmentsTest, ChangedRequirementsMakeItOutdatedAndThenAnew) {
   ASSERT_EQ(create({"torch"}), "");
-  shop_.requirements[0].text = "torch==2.14.0\nnumpy==2.4.6\n";
+  store_.requirements[0].text = "torch==2.14.0\nnumpy==2.4.6\n";
   EXPECT_EQ(torch().state, EnvironmentState::kOutdated);
   EXPECT_EQ(torch().why_not(), "outdated: torch is 2.13.0, not 2.14.0; run 'bakeoff env create torch'");
   ASSERT_EQ(create({"torch"}), "");
@@ -106,11 +106,11 @@ TEST_F(EnvironmentsTest, ChangedRequirementsMakeItOutdatedAndThenAnew) {
 
 TEST_F(EnvironmentsTest, OneThatHoldsEveryPinIsAdopted) {
   ASSERT_EQ(create({"torch"}), "");
-  fs::remove(stamp_file(shop_, "torch"));
+  fs::remove(stamp_file(store_, "torch"));
   EXPECT_THAT(torch().why_not(), HasSubstr("was not finished"));
   ASSERT_EQ(create({"torch"}), "");
   EXPECT_TRUE(torch().ok());
-  shop_.requirements[0].text += "# another comment\n";
+  store_.requirements[0].text += "# another comment\n";
   EXPECT_THAT(torch().why_not(), HasSubstr("made from other requirements"));
   ASSERT_EQ(create({"torch"}), "");
   EXPECT_TRUE(torch().ok());
@@ -119,7 +119,7 @@ TEST_F(EnvironmentsTest, OneThatHoldsEveryPinIsAdopted) {
 
 TEST_F(EnvironmentsTest, AKilledCreationIsDoneAgain) {
   ASSERT_EQ(create({"torch"}), "");
-  fs::remove(stamp_file(shop_, "torch"));
+  fs::remove(stamp_file(store_, "torch"));
   fs::remove(site("torch") / "numpy-2.4.6.dist-info" / "RECORD");  // killed within pip
   EXPECT_EQ(torch().why_not(), "outdated: numpy 2.4.6 is not installed; run 'bakeoff env create torch'");
   ASSERT_EQ(create({"torch"}), "");
@@ -129,7 +129,7 @@ TEST_F(EnvironmentsTest, AKilledCreationIsDoneAgain) {
 
 TEST_F(EnvironmentsTest, AFailureKeepsTheOldOneAndSaysWhatPipSaid) {
   ASSERT_EQ(create({"torch"}), "");
-  shop_.requirements[0].text = "torch==9.9.9\nnumpy==2.4.6\n";
+  store_.requirements[0].text = "torch==9.9.9\nnumpy==2.4.6\n";
   ::setenv("FAKE_PIP", "fail", 1);
   const std::string error = create({"torch"});
   EXPECT_THAT(error, HasSubstr("environment 'torch'"));
@@ -137,8 +137,8 @@ TEST_F(EnvironmentsTest, AFailureKeepsTheOldOneAndSaysWhatPipSaid) {
   EXPECT_THAT(error, Not(HasSubstr("some noise")));
   EXPECT_THAT(error, HasSubstr("check the network"));
   EXPECT_EQ(torch().versions.at("torch"), "2.13.0");
-  EXPECT_THAT(read_file(shop_.home / "envs/torch.log").value(), HasSubstr("some noise"));
-  shop_.requirements[0].text = "torch==2.13.0\nnumpy==2.4.6\n";
+  EXPECT_THAT(read_file(store_.home / "envs/torch.log").value(), HasSubstr("some noise"));
+  store_.requirements[0].text = "torch==2.13.0\nnumpy==2.4.6\n";
   EXPECT_TRUE(torch().ok());
 }
 
@@ -158,13 +158,13 @@ TEST_F(EnvironmentsTest, PipIsNotTrusted) {
 
 TEST_F(EnvironmentsTest, TheOldOneComesBackAfterAKill) {
   ASSERT_EQ(create({"torch"}), "");
-  const fs::path folder = environment_folder(shop_, "torch");
-  fs::rename(folder, shop_.home / "envs" / ".torch.old");
+  const fs::path folder = environment_folder(store_, "torch");
+  fs::rename(folder, store_.home / "envs" / ".torch.old");
   ASSERT_TRUE(make_folder(folder / "bin"));  // the new one had only begun
   ASSERT_EQ(create({"torch"}), "");
   EXPECT_TRUE(torch().ok());
   EXPECT_EQ(made(), 1);
-  EXPECT_FALSE(fs::exists(shop_.home / "envs" / ".torch.old"));
+  EXPECT_FALSE(fs::exists(store_.home / "envs" / ".torch.old"));
 }
 
 TEST_F(EnvironmentsTest, UnknownNamesAndUnusablePythonsAreExplained) {
@@ -187,20 +187,20 @@ TEST_F(EnvironmentsTest, AVanishedInterpreterIsBroken) {
 }
 
 TEST_F(EnvironmentsTest, InterpretersOfTheUserAreTakenAsTheyAre) {
-  shop_.config = {.file = "c.toml", .interpreters = {{"torch", python_}, {"jax", python_}}};
-  auto all = list_environments(shop_);
+  store_.config = {.file = "c.toml", .interpreters = {{"torch", python_}, {"jax", python_}}};
+  auto all = list_environments(store_);
   EXPECT_TRUE(all[0].ok()) << all[0].why_not();
   EXPECT_TRUE(all[0].named_by_user);
   EXPECT_EQ(all[0].versions.at("torch"), "9.9");
   const auto jax = std::ranges::find(all, "jax", &Environment::name);
   EXPECT_THAT(jax->why_not(), HasSubstr("has no package jax; correct 'environment.jax.python'"));
-  shop_.config.interpreters["keras2"] = python_;
-  EXPECT_THAT(inspect_environment(shop_, {"keras2", ""}).why_not(), HasSubstr("has no package tf-keras;"));
+  store_.config.interpreters["keras2"] = python_;
+  EXPECT_THAT(inspect_environment(store_, {"keras2", ""}).why_not(), HasSubstr("has no package tf-keras;"));
   ::setenv("FAKE_PACKAGES", "few", 1);
   EXPECT_THAT(torch().why_not(), HasSubstr("lacks safetensors; " + python_.string() + " -m pip install"));
   EXPECT_THAT(create({"torch"}), HasSubstr("named in 'c.toml'"));
   EXPECT_EQ(create(), "");  // nothing of ours to create
-  shop_.config.interpreters["torch"] = "/bin/false";
+  store_.config.interpreters["torch"] = "/bin/false";
   EXPECT_THAT(torch().why_not(), HasSubstr("'/bin/false' does not run: exit code 1"));
 }
 
@@ -240,17 +240,17 @@ TEST(EnvironmentsForReal, WheelsAreInstalled) {
       proc::run_command({.child = {.argv = {python->string(), "-c", kMakeWheel, folder.string()}}})->ok());
   ::setenv("PIP_NO_INDEX", "1", 1);
   ::setenv("PIP_FIND_LINKS", folder.c_str(), 1);
-  const Workshop shop{.home = folder / "home",
-                      .requirements = {{"tiny", "tiny-thing==1.5\n"},
-                                       {"greedy", "# pip: --no-deps\ngreedy-thing==1.5\n"},
-                                       {"strict", "greedy-thing==1.5\n"}}};
-  const Status made = create_environments(shop, {"tiny", "greedy"}, [](const std::string&) {});
-  const Status refused = create_environments(shop, {"strict"}, [](const std::string&) {});
+  const EnvironmentStore store{.home = folder / "home",
+                               .requirements = {{"tiny", "tiny-thing==1.5\n"},
+                                                {"greedy", "# pip: --no-deps\ngreedy-thing==1.5\n"},
+                                                {"strict", "greedy-thing==1.5\n"}}};
+  const Status made = create_environments(store, {"tiny", "greedy"}, [](const std::string&) {});
+  const Status refused = create_environments(store, {"strict"}, [](const std::string&) {});
   ::unsetenv("PIP_NO_INDEX");
   ::unsetenv("PIP_FIND_LINKS");
   ASSERT_TRUE(made) << made.error().text();
   for (const char* name : {"tiny", "greedy"}) {
-    const Environment e = list_environments(shop).at(name == std::string("tiny") ? 0 : 1);
+    const Environment e = list_environments(store).at(name == std::string("tiny") ? 0 : 1);
     EXPECT_TRUE(e.ok()) << e.why_not();
     const std::string import = fmt::format("import {}_thing", name);
     EXPECT_TRUE(proc::run_command({.child = {.argv = {e.python.string(), "-c", import}}})->ok());

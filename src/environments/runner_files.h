@@ -8,7 +8,7 @@
 
 namespace bakeoff {
 
-// Unpacks it into `home`/runner/<hash> unless it is there already; gives that folder, which goes into
+// Unpacks it into `home`/runner/<hash> unless it is there already. Returns that folder, which belongs into
 // PYTHONPATH.
 Result<std::filesystem::path> unpack_runner(const std::filesystem::path& home);
 

@@ -29,7 +29,7 @@ std::optional<std::string> answers_early(const Trial& trial) {
   const Burst& worst = *std::max_element(
       bursts.begin(), bursts.end(), [](const Burst& a, const Burst& b) { return a.late_ns < b.late_ns; });
   return fmt::format(
-      "answers before its work is done: {} of {} bursts; one claims {:.1f} ms and works on for {:.1f} ms",
+      "answers before its work is done in {} of {} bursts: one reported {:.1f} ms and worked {:.1f} ms more",
       late, bursts.size(), static_cast<double>(worst.ns) / 1e6, static_cast<double>(worst.late_ns) / 1e6);
 }
 

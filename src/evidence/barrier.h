@@ -1,20 +1,19 @@
 #pragma once
 
-// Whether a worker answers only after its work is done. A framework that dispatches asynchronously (JAX does
-// so on a CPU too) and is not waited for would be timed for handing out work, not for doing it. Two things
-// give it away, and both are looked at for every burst:
+// Detects a worker that answers before its work is done. A framework that dispatches asynchronously (JAX
+// does so on a CPU too) and is not waited for would be timed for dispatching work, not for doing it. Two
+// signs are checked after every burst:
 //
-// 1. The answer comes late. The worker says that its n steps took t; from the request to the answer more time
-//    went by. What it claims to have finished it had to wait for after its clock had been read.
-// 2. The answer comes at once, but the worker goes on using a processor, or waiting for one that others have.
+// 1. The answer is late. The worker reports that its n steps took t, but more time elapsed from request to
+//    answer: after it had read its clock it still waited for work.
+// 2. The answer is not late, but the worker keeps a processor busy, or waits for one that others use.
 //
-// late_ns is what both come to; of the second its processor time, which others on the machine do not make
-// longer. Beside them answers come late by themselves, so more of it is asked for there; bursts of the
-// default length that a worker did not wait for are later still. A worker whose thread pool spins for a while
-// after its work looks like the second; outstanding work shrinks with the number of steps, spinning does not:
-// a burst of a single step tells them apart (is_outstanding_work).
+// late_ns is their sum; the second counts CPU time, which other processes cannot inflate. On a busy machine
+// answers are late without any such fault, so the limit is higher there. A thread pool that spins for a
+// while after its work shows sign 2 too. Outstanding work shrinks with the number of steps and spinning
+// does not, so a burst of one step distinguishes them (is_outstanding_work).
 //
-// Not seen from here: work left on another device whose result nobody reads.
+// Work that is left on another device and whose result is never read cannot be detected here.
 
 #include <cstdint>
 #include <optional>
@@ -25,15 +24,16 @@
 
 namespace bakeoff {
 
-// Late enough to shift a result: more than a tenth of the burst and than 20 ms; than 100 ms where others may
-// have had the processors.
+// Whether a burst is late enough to change a result: by more than 10% of the burst and more than 20 ms;
+// more than 100 ms if others may have used the processors.
 bool is_late(const Burst& burst, bool contended);
 
-// The rule: more than half of a trial's bursts (two at least) are late. In words for the table, else nothing.
+// The rule: more than half of a trial's bursts, and two at least, are late. In words for the table, or
+// nothing.
 std::optional<std::string> answers_early(const Trial& trial);
 
-// Whether lateness `one_ns` of a single step beside that of whole bursts speaks of outstanding work rather
-// than of threads that spin for a fixed time, which no pool does for a second.
+// Whether a single step that is `one_ns` late, compared with whole bursts, shows outstanding work. Otherwise
+// threads spin for a fixed time, which no thread pool does for a second.
 bool is_outstanding_work(const std::vector<Burst>& bursts, int64_t one_ns);
 
 }  // namespace bakeoff

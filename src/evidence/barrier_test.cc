@@ -44,8 +44,9 @@ TEST(AnswersEarly, IsWhatMostBurstsDo) {
   EXPECT_TRUE(answers_early(trial({burst(6, 500), burst(6, 480)}, 0.5)));
   const auto early = answers_early(trial({burst(100, 300), burst(100, 310), burst(100, 0)}));
   ASSERT_TRUE(early);
-  EXPECT_EQ(*early,
-            "answers before its work is done: 2 of 3 bursts; one claims 100.0 ms and works on for 310.0 ms");
+  EXPECT_EQ(
+      *early,
+      "answers before its work is done in 2 of 3 bursts: one reported 100.0 ms and worked 310.0 ms more");
 }
 
 TEST(OutstandingWork, ShrinksWithTheStepsAndSpinningDoesNot) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// Contenders that may be ranked with each other: those that compute in the same precision
-// (emit::precision_group). Each group has a race, a leader and verdicts of its own.
+// Contenders can be ranked with each other only if they compute in the same precision
+// (emit::precision_group). Each group has its own race, leader and verdicts.
 
 #include <string>
 #include <vector>
@@ -12,16 +12,16 @@ namespace bakeoff {
 
 std::string group_of(const Contender& contender);
 
-// Contenders of one group that take part.
+// The contenders of one group that take part.
 struct Group {
   std::string name = {};
   std::vector<size_t> members = {};  // indices into the contenders, in their order
-  double alpha = 0;  // its part of the run's: all statements of all groups err with alpha at most
+  double alpha = 0;  // the group's share of the run's alpha; the shares of all groups add up to it
   bool operator==(const Group&) const = default;
 };
 
-// float32 first, the others as they come. `taking_part`: indices of contenders. alpha is shared by the number
-// of pairs that each group compares; a group of one compares nothing.
+// float32 first, then the others in order of appearance. `taking_part`: indices of contenders. alpha is
+// divided in proportion to the number of pairs that each group compares; a group of one compares nothing.
 std::vector<Group> groups_of(const std::vector<Contender>& contenders, const std::vector<size_t>& taking_part,
                              double alpha);
 

@@ -1,6 +1,7 @@
 #pragma once
 
-// What each trial of a race says by itself: its value, and who is out for it. Pure functions of the records.
+// What each trial of a race shows alone: its value, and which contenders are out because of it. Pure
+// functions of the records.
 
 #include <map>
 #include <optional>
@@ -12,24 +13,24 @@
 
 namespace bakeoff {
 
-// One heat's evidence: stats/heat_value.h of the bursts after warm-up. Nothing for a trial that failed, broke
-// a rule, or was dropped.
+// The value of one heat (stats/heat_value.h), from the bursts after warm-up. Nothing for a trial that failed,
+// broke a rule, or was dropped.
 std::optional<double> heat_value(const Trial& trial);
 
-// ms a step of a contender, one for each of its trials that has a value, in their order.
+// Step times of a contender in ms, one for each of its trials that has a value, in their order.
 std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender);
 
-// Contenders that failed, or broke a rule, in some heat: they are out, and none of their heats counts.
+// Contenders that failed or broke a rule in some heat: they are out, and none of their heats counts.
 std::set<std::string> failed_in(const std::vector<Trial>& trials);
 
-// Contenders that looked hopeless (stats/racing.h) in two heats at least, each in a fresh process and while
-// nothing disturbed the host, and were timed in none; with the least that they were seen behind the leader,
-// 40: their fastest step took 40 times as long. One look decides nothing: a process or the machine may have
-// stood still.
+// Contenders that looked hopeless (stats/racing.h) in at least two heats, each time in a fresh process
+// while nothing disturbed the host, and were timed in no heat. The value is the smallest ratio of their
+// fastest step to the leader's: 40 means 40 times as long. A single look decides nothing: the process or
+// the machine may have been stopped for a moment.
 std::map<std::string, double> hopeless(const std::vector<Trial>& trials);
 
-// These, those that never become steady (evidence/warm_up.h), and those that failed: in no further heat, and
-// without an interval. `tolerance`: the recipe's margin.
+// Contenders of hopeless() and failed_in(), and those that never become steady (evidence/warm_up.h): they
+// run in no further heat and get no interval. `tolerance`: the recipe's margin.
 std::set<std::string> out_of_race(const std::vector<Trial>& trials, double tolerance);
 
 }  // namespace bakeoff

@@ -50,7 +50,7 @@ constexpr Rule kRules[] = {
      "the processor's speed changed by {:.0f}% (limit {:g}%)"},
 };
 
-// What a disturbance is about, without its figures: to count alike ones together.
+// The kind of a disturbance, without its figures: disturbances of one kind are counted together.
 std::string kind_of(const std::string& busy) {
   std::string kind;
   for (const char c : busy.substr(0, busy.find(" (limit"))) {
@@ -59,7 +59,7 @@ std::string kind_of(const std::string& busy) {
   return kind;
 }
 
-// One member's trial of every heat stands for it: the one with the most rounds.
+// One trial represents each heat: the one with the most rounds.
 std::map<int, const Trial*> one_a_heat(const std::vector<Trial>& trials) {
   std::map<int, const Trial*> chosen;
   for (const Trial& trial : trials) {
@@ -78,7 +78,7 @@ std::string disturbance(const HostChange& change, const recipe::HostRule& rule) 
   for (const Rule& one : kRules) {
     const Reading& seen = change.*one.reading;
     const double most = rule.*one.most;
-    // Short rounds are not judged by shares of time at all.
+    // Short rounds are not judged by shares of time.
     if (!seen || *seen <= most || change.wall_s < sample::kLeastWall) continue;
     return fmt::format(fmt::runtime(one.words), 100 * *seen, 100 * most);
   }
@@ -157,7 +157,7 @@ std::optional<std::string> HostTally::refusal(const recipe::HostRule& rule) cons
   if (rule.max_busy >= 1) return std::nullopt;
   if (judged < kLeastJudged) {
     return fmt::format(
-        "it cannot be told whether this host was quiet: {} of {} rounds could be judged, and it takes {}{}",
+        "unknown whether this host was quiet: {} of {} rounds could be judged, at least {} are needed{}",
         judged, rounds, kLeastJudged, absent.empty() ? "" : " (" + absent.front() + ")");
   }
   if (!busy_throughout(rule)) return std::nullopt;

@@ -125,13 +125,14 @@ TEST(Refusal, NeedsMostOfFourJudgedRounds) {
 TEST(Refusal, FewerJudgedRoundsThanItTakesTellNothingAndAllowNoVerdict) {
   HostTally seen{.rounds = 3, .judged = 3};
   EXPECT_EQ(*seen.refusal({}),
-            "it cannot be told whether this host was quiet: 3 of 3 rounds could be judged, and it takes 4");
+            "unknown whether this host was quiet: 3 of 3 rounds could be judged, at least 4 are needed");
   EXPECT_TRUE(seen.needs_more({}));
   EXPECT_EQ(seen.refusal({.max_busy = 1}), std::nullopt) << "asked for whatever the host did";
   EXPECT_FALSE(seen.needs_more({.max_busy = 1}));
   seen = {.rounds = 40, .judged = 0, .absent = {"others: there is no readable /proc/stat"}};
-  EXPECT_THAT(*seen.refusal({}), HasSubstr("0 of 40 rounds could be judged, and it takes 4 (others: there is "
-                                           "no readable /proc/stat)"));
+  EXPECT_THAT(*seen.refusal({}),
+              HasSubstr("0 of 40 rounds could be judged, at least 4 are needed (others: there is "
+                        "no readable /proc/stat)"));
   EXPECT_FALSE(seen.needs_more({})) << "no further heat would help";
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How long a contender's training loop waited for its batches, apart from what it computed with them.
+// How long a contender's training loop waited for its batches, separately from what it computed.
 
 #include <cstdint>
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace bakeoff {
 
-// Over all bursts of some trials. Host time: where loop and device run side by side, the device may have been
-// busy meanwhile. Empty where the loop takes its batches inside the step, which shows none of it.
+// Over all bursts of some trials. It is host time: the device may have been busy meanwhile if it runs at
+// the same time as the loop. Empty if the framework takes batches inside its step, where the wait cannot be
+// seen. busy meanwhile. Empty where the loop takes its batches inside the step, which shows none of it.
 struct InputWait {
-  std::optional<double> share = {};     // of the bursts' time
-  std::optional<double> batch_ms = {};  // for a batch that is not the first of its epoch
-  std::optional<double> first_ms = {};  // for the first of an epoch; empty: no epoch began in a burst
-  std::optional<double> epoch_ms =
-      {};  // for all batches of an epoch; without first_ms that counts as another
+  std::optional<double> share = {};     // share of the bursts' time
+  std::optional<double> batch_ms = {};  // wait for a batch that is not the first of its epoch
+  std::optional<double> first_ms = {};  // wait for the first batch of an epoch; empty: none began in a burst
+  // Wait for all batches of an epoch. If first_ms is empty, its first batch is counted like the others.
+  std::optional<double> epoch_ms = {};
   bool operator==(const InputWait&) const = default;
 };
 
-// batches: of an epoch; 0: not known.
+// batches: number of batches of an epoch; 0: unknown.
 InputWait input_wait_of(const std::vector<const Trial*>& trials, int64_t batches);
 
 }  // namespace bakeoff

@@ -48,15 +48,15 @@ std::optional<Broken> check_rate(double samples_per_s, double s, double samples,
 std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended) {
   const double within = contended ? 0.1 : 0.03, slack_s = contended ? 0.1 : 0.005;
   const auto apart = [](const Burst& burst) {
-    return std::abs(seconds(burst.went_by_ns) - seconds(burst.ns)) / seconds(burst.ns);
+    return std::abs(seconds(burst.elapsed_ns) - seconds(burst.ns)) / seconds(burst.ns);
   };
   const Burst* nearest = nullptr;
   for (const Burst& burst : bursts) {
-    if (burst.went_by_ns <= 0 || burst.ns <= 0) continue;
+    if (burst.elapsed_ns <= 0 || burst.ns <= 0) continue;
     if (nearest == nullptr || apart(burst) < apart(*nearest)) nearest = &burst;
   }
   if (nearest == nullptr) return std::nullopt;
-  const double claimed = seconds(nearest->ns), ours = seconds(nearest->went_by_ns);
+  const double claimed = seconds(nearest->ns), ours = seconds(nearest->elapsed_ns);
   if (std::abs(ours - claimed) <= slack_s) return std::nullopt;
   const double samples = static_cast<double>(nearest->steps) * static_cast<double>(batch);
   return check_rate(samples / claimed, ours, samples, within);
@@ -161,7 +161,7 @@ bool had_the_processors(const Trial& trial) {
 
 namespace {
 
-// What a trial's bursts come to.
+// Sums over a trial's bursts.
 struct Bursts {
   double s = 0, steps = 0;
 };
@@ -215,7 +215,7 @@ class Checker {
   }
 
  private:
-  // The fastest step that is known: others on the machine make steps longer, at times all of a burst.
+  // The fastest known step: other work on the machine makes steps longer, sometimes all steps of a burst.
   double fastest_step_s() const {
     double fastest = std::numeric_limits<double>::infinity();
     for (const auto* bursts : {&t_.bursts, &t_.void_bursts}) {
@@ -242,7 +242,7 @@ class Checker {
       if (expected != b_.losses.end()) add(check_loss(steps, loss, expected->second, b_.loss_tolerance));
     }
   }
-  // A script of the user's own says how many steps it makes in a call only once it is built.
+  // A user's own script reports how many steps it makes per call only after it is built.
   int64_t per_call() const {
     const auto at = t_.effective.find("steps_per_call");
     const int64_t own = at == t_.effective.end() ? 1 : std::atoll(at->second.c_str());

@@ -1,8 +1,8 @@
 #pragma once
 
-// What no true result can break. Each rule is a pure function over plain numbers and gives both of them where
-// it is broken; a number that is not finite breaks every rule. check_trial() applies those that a Trial has
-// the numbers for, before it is shown: a contender that breaks one is shown as broken, with the rule and both
+// Rules that no true result can break. Each is a pure function over plain numbers; if it is broken, it
+// returns both numbers. A number that is not finite breaks every rule. check_trial() applies the rules for
+// which a Trial has numbers: a contender that breaks one is shown as broken, with the rule and both
 // numbers, and is not ranked.
 //
 //   if (const auto broken = check_flops(12.5e9, 0.02, 230e9)) broken->text();
@@ -29,76 +29,79 @@ struct Broken {
   bool operator==(const Broken&) const = default;
 };
 
-// samples/s x seconds is the number of samples, within 1%.
+// samples/s x seconds equals the number of samples, within 1%.
 std::optional<Broken> check_rate(double samples_per_s, double seconds, double samples, double within = 0.01);
-// The same of bursts whose rate is by the worker's clock and whose time is by ours, from request to answer:
-// of the burst for which both come nearest, as a neighbour may hold any answer up. Within 3% and 5 ms; beside
-// others (`contended`) within 10% and 100 ms. Bursts without our time are left out.
+// The same for bursts, with the rate from the worker's clock and the time from ours, from request to
+// answer. Only the burst in which both agree best is checked, as another process may delay any answer.
+// Within 3% and 5 ms; on a contended machine (`contended`) within 10% and 100 ms. Bursts without a time of
+// our clock are left out.
 std::optional<Broken> check_clocks(std::span<const Burst> bursts, int64_t batch, bool contended);
-// What a loop waited for batches lies within its burst; none of it is negative.
+// The time that a loop waited for batches is not negative and not longer than its burst.
 std::optional<Broken> check_waits(const Burst& burst);
-// The steps answered are those asked for: at most `per_call` - 1 more, where a framework makes so many a
-// call.
+// The number of steps done is the number requested; a framework that makes `per_call` steps per call may do
+// up to `per_call` - 1 more.
 std::optional<Broken> check_steps(int64_t asked, int64_t answered, int64_t per_call);
-// Within 5%: the clock may be a little higher than it was when the peak was measured.
+// FLOP/s are at most the measured peak, within 5%: the clock may be a little higher than during the
+// measurement.
 std::optional<Broken> check_flops(double flops, double seconds, double peak);
-// A step touches `bytes` at the least. What does not fit in a memory level of `capacity` bytes comes from the
-// next: pairs of capacity and the bandwidth behind it, with (0, bandwidth of the first level) for all of it.
-// Within 5%.
+// A step moves at least `bytes`. What does not fit into a memory level of `capacity` bytes comes from the
+// next one. `levels`: pairs of a capacity and the bandwidth behind it, and (0, bandwidth of the first
+// level) for all bytes. Within 5%.
 std::optional<Broken> check_bytes(double bytes, double seconds,
                                   std::span<const std::pair<double, double>> levels);
-// Processor seconds used are at most cores x wall seconds, with 5% and `slack_s` a core for what the wall
-// leaves out.
+// CPU seconds are at most cores x wall seconds, within 5% and `slack_s` per core for time that the wall clock
+// misses.
 std::optional<Broken> check_cpu(double cpu_s, double cores, double wall_s, double slack_s);
-// Joules are mean power x time, within 20%.
+// Joules equal mean power x time, within 20%.
 std::optional<Broken> check_energy(double joules, double watts, double seconds);
-// The first step, compilation included, takes at least half of a steady one. check_trial() takes the fastest
-// that was seen, and asks only where the bursts had the processors to themselves (kContended): a neighbour
-// who comes after the first step makes every later one longer, which is no lie of the contender.
+// The first step, compilation included, takes at least half as long as a steady step. check_trial() uses the
+// fastest first step, and only if the bursts had the processors to themselves (kContended): other work that
+// begins after the first step makes every later step longer, which is not the contender's fault.
 std::optional<Broken> check_first_step(double first_s, double steady_s);
-// Phases add up to the whole, within 5% and `slack_s`. check_trial(): process start, import, build and first
-// step to what went by outside, within two seconds, of a start-up that had the machine to itself.
+// Phases add up to the whole, within 5% and `slack_s`. check_trial(): process start, import, build and
+// first step add up to the time that elapsed by our clock, within two seconds, if no other worker started
+// at that time.
 std::optional<Broken> check_phases(std::span<const double> parts_s, double whole_s, double slack_s = 1e-3);
-// Parts of a whole are at most the whole, with the same allowance: step marks within their bursts.
+// Parts of a whole are at most the whole, with the same tolerance: step marks lie within their bursts.
 std::optional<Broken> check_within(double parts_s, double whole_s);
-// The same number of steps on the same batches from the same weights gives the same loss, within `tolerance`
-// (relative).
+// The same number of steps on the same batches from the same weights gives the same loss, within a relative
+// `tolerance`.
 std::optional<Broken> check_loss(int64_t steps, double loss, double expected, double tolerance);
-// Latencies ascend with their percentiles, and none is negative.
+// Latencies rise with their percentiles, and none is negative.
 std::optional<Broken> check_percentiles(const std::map<double, double>& latency_by_percentile);
 // Little's law: requests in flight = rate x mean latency, within 5%.
 std::optional<Broken> check_littles_law(double in_flight, double per_s, double latency_s);
 // N ranks are at most N times as fast as one, within 5%.
 std::optional<Broken> check_scaling(double rate_one, double rate_all, double ranks);
 
-// Share of a trial's bursts that its threads waited for a processor, or that other processes used, above
-// which its steps do not show what they take.
+// Limit of the share of a trial's bursts in which its threads waited for a processor, or which other
+// processes used. Above it the measured steps are longer than the contender needs.
 inline constexpr double kContended = 0.1;
-// Whether a trial's bursts are known to have had the processors to themselves, by kContended. False where
-// nothing is known of it.
+// Whether a trial's bursts are known to have had the processors to themselves, by kContended. False if
+// nothing is known.
 bool had_the_processors(const Trial& trial);
 
-// What a contender's trials are held against. Zero or empty: not known, and the rules that need it are left
-// out.
+// The numbers that a contender's trials are compared with. Zero or empty: unknown, and the rules that need
+// the number are not checked.
 struct TrialBounds {
   double cores = 0;
-  int64_t batch = 1;  // samples of a step
+  int64_t batch = 1;  // samples per step
   double flops_per_step = 0;
-  double bytes_per_step = 0;  // at the least: parameters, gradients, state and batch, once each
+  double bytes_per_step = 0;  // at least: parameters, gradients, optimizer state and batch, once each
   double peak_flops = 0;      // of the processors
-  double gpu_peak_flops = 0;  // holds a trial on a GPU (Trial::memory has "on_gpu") in place of that
-  // Of the processors, as check_bytes() takes them: not for a trial on a GPU.
+  double gpu_peak_flops = 0;  // replaces peak_flops for a trial on a GPU (Trial::memory has "on_gpu")
+  // Memory levels of the processors, as check_bytes() takes them; not used for a trial on a GPU.
   std::vector<std::pair<double, double>> levels = {};
   int64_t per_call = 1;                   // steps that the framework makes in one call
-  std::map<int64_t, double> losses = {};  // by steps since the weights were loaded
+  std::map<int64_t, double> losses = {};  // expected losses by steps since the weights were loaded
   double loss_tolerance = 1e-3;
 };
 
-// All rules that a sound trial breaks; none of one that failed.
+// All rules that a trial breaks; none for a trial that failed.
 std::vector<Broken> check_trial(const Trial& trial, const TrialBounds& bounds);
 
-// The trials with `invalid` set where a rule is broken. `bounds` by contender; one that is missing is not
-// checked.
+// The trials, with `invalid` set if a rule is broken. `bounds` by contender; a contender that is missing
+// there is not checked.
 std::vector<Trial> mark_broken(std::vector<Trial> trials, const std::map<std::string, TrialBounds>& bounds);
 
 }  // namespace bakeoff

@@ -105,8 +105,8 @@ TEST(Invariants, PhasesAddUp) {
   EXPECT_TRUE(check_phases(std::vector{-1.0, 2.0}, 1)) << "a negative phase";
 }
 
-Burst burst_of(int64_t claimed_ms, int64_t went_by_ms, int64_t steps = 10) {
-  return {.ns = claimed_ms * 1'000'000, .steps = steps, .went_by_ns = went_by_ms * 1'000'000};
+Burst burst_of(int64_t claimed_ms, int64_t elapsed_ms, int64_t steps = 10) {
+  return {.ns = claimed_ms * 1'000'000, .steps = steps, .elapsed_ns = elapsed_ms * 1'000'000};
 }
 
 TEST(CheckClocks, AWorkersRateTimesOurTimeIsItsSamples) {
@@ -234,7 +234,7 @@ TEST(CheckTrial, PhasesAddUpAndTheFirstStepIsTheLongest) {
 
 TEST(CheckTrial, TimesAndUseAreWhatTheMachineCanGive) {
   Trial t = sound();
-  for (Burst& b : t.bursts) b.went_by_ns = 90'000'000;
+  for (Burst& b : t.bursts) b.elapsed_ns = 90'000'000;
   EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "others may have held the answer up";
   for (Burst& b : t.bursts) b.used = {{"wall_s", 0.09}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "40 ms are claimed, 90 went by";

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kFloat = 4;
 
-// Of `threads` cores: at most that many times one, and at most all.
+// The rate of `threads` cores: at most that many times the rate of one, and at most the rate of all.
 double of_threads(const roofline::Rate& rate, int64_t threads) {
   if (threads <= 0) return std::max(rate.one, rate.all);
   return std::min(std::max(rate.one, rate.all), rate.one * static_cast<double>(threads));
 }
 
-// Bytes that a prediction cannot avoid: parameters but tables, of which it reads some rows, and its inputs.
+// Bytes that a prediction must move: parameters, except tables (of which it reads some rows), and its inputs.
 double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
   double numbers = 0;
   for (const ir::Parameter& parameter : workload.parameters) {
@@ -33,7 +33,7 @@ double least_bytes_to_predict(const ir::Workload& workload, int64_t batch) {
   return kFloat * numbers;
 }
 
-// Bytes that a step cannot avoid: parameters, gradients and optimizer state, and its batch.
+// Bytes that a training step must move: parameters, gradients, optimizer state, and its batch.
 double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   if (training.predicts()) return least_bytes_to_predict(workload, training.batch);
   double bytes = static_cast<double>(ir::optimizer_bytes_per_scalar(training.optimizer)) *
@@ -45,7 +45,7 @@ double least_bytes(const ir::Workload& workload, const ir::Training& training) {
   return bytes;
 }
 
-// Of the caches that so many threads reach, one each at most; 0 threads: all of them.
+// Capacity of the caches that so many threads use, at most one cache each; 0 threads: of all caches.
 double capacity_of(const roofline::Level& level, int64_t threads) {
   const int64_t all = std::max<int64_t>(level.caches, 1);
   return static_cast<double>(level.capacity * (threads > 0 ? std::min(all, threads) : all));
@@ -59,7 +59,8 @@ const roofline::Level* level_for(const roofline::Limits& limits, double bytes, i
   return limits.levels.empty() ? nullptr : &limits.levels.back();
 }
 
-// The peak that bounds a contender: of float32, or of bfloat16 where its settings let products be rounded.
+// The peak that bounds a contender: that of float32, or that of bfloat16 if a setting allows products to be
+// rounded to it.
 double peak_of(const Contender& contender, const roofline::Limits& limits) {
   double peak = 0;
   const auto take = [&](const char* dtype) {
@@ -136,7 +137,7 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
                          const ir::Training& training, int cores, const roofline::Limits* limits) {
   TrialBounds bounds{
       .cores = static_cast<double>(cores), .batch = training.batch, .per_call = steps_per_call(contender)};
-  // The user's script may do other work, unless it is proven that it does the same.
+  // The user's script may do other work, unless it is proven to do the same.
   const bool proven = proof != nullptr && proof->passed() && training.track == ir::Track::kEqualised;
   const bool own = !contender.own_script.empty() && !proven;
   if (const auto cost = ir::step_cost(workload, training); cost && !own) {

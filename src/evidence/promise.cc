@@ -47,7 +47,7 @@ struct Contradiction {
   std::string words = {};
 };
 
-// Of one pair: what its heats, and what the rounds of its heats, say against the ceiling.
+// The evidence of one pair against the ceiling: from its heats, and from the rounds of its heats.
 std::pair<Contradiction, Contradiction> of_pair(double ceiling, const std::vector<const Trial*>& a,
                                                 const std::vector<const Trial*>& b) {
   std::vector<double> heats;

@@ -65,18 +65,18 @@ std::vector<std::string> sign_notes(const stats::PairTable& table, const std::ve
   if (!correlated.empty())
     notes.push_back(
         fmt::format("The difference between two contenders resembles that of the heat before, so "
-                    "these heats are worth fewer than they count: {}.",
+                    "these heats carry less information than their number suggests: {}.",
                     correlated.text()));
   if (!steal.empty())
     notes.push_back(
         fmt::format("The difference between two contenders moves with the processor time that the "
-                    "hypervisor takes, so it holds in the conditions of this race and may be another "
+                    "hypervisor takes, so it holds in the conditions of this race and may be different "
                     "on a quieter machine: {}.",
                     steal.text()));
   if (!notes.empty())
     notes.push_back(
-        "For the pairs just named a verdict also needs the agreement of a test that trusts in the "
-        "symmetry of differences alone (docs/verdicts.md); under such noise verdicts can still be wrong "
+        "For these pairs a verdict also needs the agreement of a test that assumes only symmetric "
+        "differences (docs/verdicts.md); under such noise verdicts can still be wrong "
         "more often than the stated error rate.");
   return notes;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a report says where a race's own data show that its verdicts may be wrong more often than stated
+// Notes of a report on signs in the race's own data that its verdicts may be wrong more often than stated
 // (stats/signs.h).
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace bakeoff {
 
-// One note for each kind of sign that some pair shows, with its figures, and one on what follows from it;
-// nothing where there is no sign. `entrants`: ids, by the table's index.
+// One note for each kind of sign that some pair shows, with its figures, and one on the consequence;
+// nothing if there is no sign. `entrants`: ids, by the table's index.
 std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants);
 
 }  // namespace bakeoff

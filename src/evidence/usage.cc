@@ -12,7 +12,7 @@
 namespace bakeoff {
 namespace {
 
-// The sum of a number, and of what it is set against, over those bursts that have it.
+// The sums of a number and of its denominator, over the bursts that have the number.
 struct Sums {
   double used = 0, steps = 0, wall_s = 0;
 };
@@ -50,7 +50,7 @@ std::optional<double> highest(const std::vector<const Trial*>& trials, const std
   return most;
 }
 
-// Weighted by time.
+// Mean weighted by time.
 std::optional<double> mean(const std::vector<const Trial*>& trials, const std::string& name) {
   double sum = 0, wall = 0;
   each_burst(trials, name, [&](double value, double s) { sum += value * s, wall += s; });

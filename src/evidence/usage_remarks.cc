@@ -11,7 +11,7 @@
 namespace bakeoff {
 namespace {
 
-constexpr double kNoteworthy = 0.01;  // share of the looks
+constexpr double kNoteworthy = 0.01;  // share of the samples
 constexpr double kNearLimit = 0.98;   // of a cgroup's memory
 constexpr const char* kThrottled = "gpu_throttled";
 
@@ -40,11 +40,11 @@ void add_throttling(const std::map<std::string, double>& seen, std::vector<std::
     if (name.starts_with(prefix) && value > 0)
       reasons.push_back(fmt::format("{} {:.0f}%", name.substr(prefix.size()), 100 * value));
   }
-  remarks.push_back(fmt::format("its GPU's clocks were held down for {:.0f}% of the time ({})",
+  remarks.push_back(fmt::format("its GPU's clocks were reduced for {:.0f}% of the time ({})",
                                 100 * share->second, fmt::join(reasons, ", ")));
 }
 
-// Every sensor that went away in mid-run, those with one reason together.
+// Every sensor that was lost during the run; sensors with the same reason together.
 void add_lost(const std::vector<const Trial*>& trials, std::vector<std::string>& remarks) {
   std::map<std::string, std::set<std::string>> by_reason;
   for (const Trial* trial : trials) {
@@ -52,7 +52,7 @@ void add_lost(const std::vector<const Trial*>& trials, std::vector<std::string>&
       by_reason[why].insert(name.starts_with("gpu_") ? "GPU" : name);
   }
   for (const auto& [why, names] : by_reason)
-    remarks.push_back(fmt::format("lost in mid-run: {} ({})", fmt::join(names, ", "), why));
+    remarks.push_back(fmt::format("lost during the run: {} ({})", fmt::join(names, ", "), why));
 }
 
 void add_memory_limit(const std::vector<const Trial*>& trials, std::vector<std::string>& remarks) {

@@ -53,12 +53,12 @@ std::string percent(double fraction) {
   return p >= 10 ? fmt::format("{:.0f}%", p) : p >= 1 ? fmt::format("{:.1f}%", p) : fmt::format("{:.2f}%", p);
 }
 
-// "3.1%"; "at most 2.0%" where nothing was seen of it.
+// "3.1%"; "at most 2.0%" if the estimate is zero.
 std::string percent(double sd, const std::optional<double>& high) {
   return sd < 0.00005 && high ? "at most " + percent(*high) : percent(sd);
 }
 
-// The upper 95% bound of a variance that was seen with so many degrees of freedom.
+// The upper 95% bound of a variance that was estimated with so many degrees of freedom.
 double upper(double seen, double degrees) {
   return seen * degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.05);
 }
@@ -69,8 +69,9 @@ double mean_log(const stats::ProcessRecord& process) {
   return sum / static_cast<double>(process.bursts.size());
 }
 
-// What the machine's state changes: no more than all that heats of one contender differ by, of the one that
-// says most. The heats are the same for all contenders, so that more of them are no more degrees of freedom.
+// Upper bound of the effect of the machine's state: the whole difference between heats of one contender, of
+// the contender with most heats. The heats are the same for all contenders, so more contenders give no more
+// degrees of freedom.
 std::optional<double> heats_high(const std::vector<stats::ProcessRecord>& records) {
   std::map<size_t, std::vector<double>> of;
   for (const auto& record : records) of[record.contender].push_back(mean_log(record));
@@ -83,7 +84,7 @@ std::optional<double> heats_high(const std::vector<stats::ProcessRecord>& record
   return most;
 }
 
-// What bursts of one process differ by, steps and all.
+// Upper bound of the difference between bursts of one process, steps included.
 std::optional<double> bursts_high(const std::vector<stats::ProcessRecord>& records) {
   double squares = 0, degrees = 0;
   for (const auto& record : records) {
@@ -96,8 +97,8 @@ std::optional<double> bursts_high(const std::vector<stats::ProcessRecord>& recor
   return std::sqrt(upper(squares / degrees, degrees));
 }
 
-// Of what starting again changes: the variance of a process's mean at its upper bound, less what bursts and
-// steps account for of it.
+// Upper bound of the effect of restarting: the upper bound of the variance of a process's mean, minus the
+// part that bursts and steps cause.
 std::optional<double> processes_high(const stats::Components& found) {
   const auto pair = found.pair_variance(found.bursts);
   if (!pair || !found.process || found.process_degrees < 1) return std::nullopt;
@@ -106,9 +107,12 @@ std::optional<double> processes_high(const stats::Components& found) {
       std::max(*found.process, upper(*pair / 2, static_cast<double>(found.process_degrees)) - own));
 }
 
-std::string processes(int64_t n) { return fmt::format("{} more process{} each", n, n == 1 ? "" : "es"); }
+std::string processes(int64_t n) {
+  return fmt::format("{} more process{} of each contender", n, n == 1 ? "" : "es");
+}
 
-// Whether more processes or more steps decide, by planning.h's count of pairs for a gap of the margin.
+// Whether more processes or more steps would decide, from the number of pairs for a gap of the margin
+// (stats/planning.h).
 std::string advice(const stats::Components& found, int64_t heats, bool undecided, double margin,
                    double alpha) {
   const auto sd = [&](double bursts) { return std::sqrt(found.pair_variance(bursts).value_or(0)); };
@@ -118,22 +122,23 @@ std::string advice(const stats::Components& found, int64_t heats, bool undecided
   if (!undecided) {
     return static_cast<double>(with_all_steps) > 5 + 0.5 * static_cast<double>(needed - 5)
                ? fmt::format(
-                     "it was the {} processes each that decided; more steps in fewer of them would not",
+                     "the {} processes of each contender decided; fewer processes with more steps would not",
                      heats)
-               : fmt::format("the {} processes each were enough, and longer bursts would have saved some",
-                             heats);
+               : fmt::format(
+                     "the {} processes of each contender were enough; longer bursts would have saved some",
+                     heats);
   }
   if (needed <= heats) {
     return fmt::format(
-        "by this noise {} processes each are enough for a gap of {:g}%; what is undecided lies close to the "
-        "margin",
+        "with this noise {} processes of each contender are enough for a gap of {:g}%; undecided gaps are "
+        "close to the margin",
         needed, 100 * margin);
   }
   if (with_all_steps > heats) {
-    return fmt::format("{} decide a gap of {:g}%, 10,000 more steps do not", processes(needed - heats),
+    return fmt::format("{} decide a gap of {:g}%; 10,000 more steps do not", processes(needed - heats),
                        100 * margin);
   }
-  return fmt::format("{} decide a gap of {:g}%, and so would longer bursts in those there were",
+  return fmt::format("{} decide a gap of {:g}%; longer bursts in the existing processes would too",
                      processes(needed - heats), 100 * margin);
 }
 

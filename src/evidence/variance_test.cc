@@ -66,7 +66,7 @@ TEST(VarianceOf, FindsTheProcessesAndSaysWhatDecides) {
   EXPECT_THAT(found->sentence, HasSubstr("Restarting the process changes the result by"));
   EXPECT_THAT(found->sentence, HasSubstr("repeating a step by 0."));
   EXPECT_THAT(found->sentence,
-              HasSubstr("more processes each decide a gap of 2%, 10,000 more steps do not."));
+              HasSubstr("more processes of each contender decide a gap of 2%; 10,000 more steps do not."));
   EXPECT_EQ(found->cheapest_bursts, 1);
 }
 
@@ -74,7 +74,7 @@ TEST(VarianceOf, SaysSoWhereStepsAreTheNoise) {
   const auto found =
       variance_of(race_of(60, {.process = 0, .burst = 0.1, .step = 0.05}), {"a", "b"}, true, 0.03, 0.01);
   ASSERT_TRUE(found);
-  EXPECT_THAT(found->sentence, HasSubstr("and so would longer bursts"));
+  EXPECT_THAT(found->sentence, HasSubstr("longer bursts in the existing processes would too"));
   const auto unmarked =
       variance_of(race_of(60, {.burst = 0.1, .step = 0.05}, false), {"a", "b"}, true, 0.03, 0.01);
   EXPECT_THAT(unmarked->sentence, HasSubstr("repeating a burst by"));
@@ -85,7 +85,7 @@ TEST(VarianceOf, AfterADecisionSaysWhatMadeIt) {
   const auto found =
       variance_of(race_of(12, {.process = 0.03, .step = 0.004}), {"a", "b"}, false, 0.02, 0.01);
   ASSERT_TRUE(found);
-  EXPECT_THAT(found->sentence, HasSubstr("it was the 12 processes each that decided"));
+  EXPECT_THAT(found->sentence, HasSubstr("the 12 processes of each contender decided"));
   EXPECT_FALSE(variance_of({}, {"a", "b"}, false, 0.02, 0.01));
   EXPECT_FALSE(variance_of(race_of(1, {.process = 0.03}), {"a", "b"}, false, 0.02, 0.01));
 }

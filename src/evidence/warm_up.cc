@@ -58,20 +58,20 @@ bool usable(const Trial& trial) {
                      [](const Burst& b) { return b.ns > 0 && b.steps > 0; });
 }
 
-// Whatever a contender did beside other work, it is no drift of its own.
+// While other work ran on the host, a drift is not the contender's own.
 bool disturbed(const Trial& trial) {
   return std::any_of(trial.rounds.begin(), trial.rounds.end(),
                      [](const HostRound& round) { return !round.rerun && !round.busy.empty(); });
 }
 
-// -1, 0, 1: faster and faster, no drift, slower and slower.
+// -1: it becomes faster; 0: no drift; 1: it becomes slower.
 int direction(const Trial& trial, double tolerance) {
   if (!usable(trial) || trial.steadiness != name(stats::Steadiness::kDrifting)) return 0;
   if (std::abs(trial.drift) <= tolerance) return 0;
   return trial.drift > 0 ? 1 : -1;
 }
 
-// Whether the others in the heat did the same.
+// Whether at least half of the other members of the heat drifted the same way.
 bool machine_drifts(const std::vector<Trial>& trials, const Trial& trial, double tolerance) {
   int others = 0, alike = 0;
   for (const Trial& other : trials) {
@@ -92,18 +92,18 @@ double drift_of_others(const std::vector<Trial>& trials, const Trial& trial) {
   return drifts.empty() ? 0 : stats::median(drifts);
 }
 
-// It drifts beside the others, and by itself: beside one that drifts, its only companion drifts the other
-// way.
+// Whether it drifts relative to the other members and also absolutely: relative to a contender that drifts,
+// its only companion seems to drift the other way.
 bool bursts_drift(const std::vector<Trial>& trials, const std::vector<const Trial*>& mine, double tolerance) {
-  stats::EProcess beside;
+  stats::EProcess relative;
   std::vector<double> own;
   for (const Trial* trial : mine) {
     own.push_back(std::log1p(burst_drift(trial->bursts)));
-    beside.add(own.back() - drift_of_others(trials, *trial));
+    relative.add(own.back() - drift_of_others(trials, *trial));
   }
   const double least = std::log1p(tolerance);
   const double typical = stats::median(own);
-  const stats::Interval drift = beside.interval(kAlpha);
+  const stats::Interval drift = relative.interval(kAlpha);
   return (drift.low > least && typical > least) || (drift.high < -least && typical < -least);
 }
 
@@ -143,7 +143,7 @@ void find_warm_up(Trial& trial, double tolerance) {
 std::string NotSteady::text() const {
   return fmt::format(
       "never became steady: in {} of {} heats its steps drift, typically by {:+.1f}% from the first half of "
-      "a heat to the second ({:.3g} ms a step in the first burst, {:.3g} ms in the last)",
+      "a heat to the second ({:.3g} ms per step in the first burst, {:.3g} ms in the last)",
       drifting, heats, 100 * drift, first_ms, last_ms);
 }
 

@@ -47,16 +47,16 @@ Tensor difference(const Tensor& a, const Tensor& b) {
   return d;
 }
 
-// Collects the comparisons of one group; keeps the worst and remembers the first that diverges anywhere.
-class Group {
+// Collects the comparisons of one check; keeps the worst and remembers the first that diverges anywhere.
+class Comparisons {
  public:
-  Group(Parity& parity, std::string what, double tolerance)
+  Comparisons(Parity& parity, std::string what, double tolerance)
       : parity_(parity), check_{.what = std::move(what), .tolerance = tolerance, .passed = true} {}
-  ~Group() {
+  ~Comparisons() {
     if (!check_.tensor.empty()) parity_.checks.push_back(check_);
   }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Comparisons(const Comparisons&) = delete;
+  Comparisons& operator=(const Comparisons&) = delete;
 
   void compare(const std::string& tensor, double error) { compare(tensor, error, check_.tolerance); }
   // With a tolerance of its own; the worst is the one that uses most of it.
@@ -122,9 +122,9 @@ std::string layer_of(const ir::Workload& workload, const ir::Node& node) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
-// The first layer, in graph order, whose output differs; of those that the contender shows. A layer that is
-// used more than once, or fused with what follows, shows another output than the recipe's node: such a one
-// names no place while a later one agrees.
+// The first layer, in graph order, whose output differs, among those that the contender reports. A layer that
+// is used more than once, or fused with the next one, reports another output than the recipe's node: it is
+// skipped if a later layer agrees.
 std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Reference& reference) {
   std::map<std::string, int> uses;
   for (const ir::Node& node : job.workload.nodes) {
@@ -150,7 +150,7 @@ std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Refere
   return first;
 }
 
-// Asks once more, with the outputs of layers: where a wrong prediction begins. Empty: nobody can tell.
+// Repeats the request with the outputs of layers, to find where a wrong prediction begins. Empty: unknown.
 std::string locate(Worker& worker, const GateJob& job, const Reference& reference,
                    const GateContender& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".layers.safetensors");
@@ -177,19 +177,21 @@ Answer read_answer(const ir::Workload& workload, const Dump& dump) {
   return answer;
 }
 
-void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+void compare_gradients(const GateJob& job, const Reference& reference, const Answer& answer,
+                       Comparisons& comparisons) {
   double largest = 0;
   for (const Tensor& g : reference.at.gradients) largest = std::max(largest, tensor::norm(g));
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at.gradients[id];
     const double scale = std::max({tensor::norm(expected), 1e-6 * largest, kLeast});
-    group.compare("grad/" + job.workload.parameters[id].name,
-                  distance(answer.gradients[id], expected) / scale);
+    comparisons.compare("grad/" + job.workload.parameters[id].name,
+                        distance(answer.gradients[id], expected) / scale);
   }
 }
 
-void compare_updates(const GateJob& job, const Reference& reference, const Answer& answer, Group& group) {
+void compare_updates(const GateJob& job, const Reference& reference, const Answer& answer,
+                     Comparisons& comparisons) {
   double largest = 0;
   for (size_t id = 0; id < reference.updated.size(); ++id) {
     largest = std::max(largest, tensor::norm(difference(reference.updated[id], reference.weights[id])));
@@ -199,23 +201,23 @@ void compare_updates(const GateJob& job, const Reference& reference, const Answe
     const double step = tensor::norm(difference(reference.updated[id], reference.weights[id]));
     // A step is the difference of two parameters: it is known to the parameters' own rounding.
     const double scale = std::max({step, 1e-6 * largest, 1e-7 * tensor::norm(reference.weights[id]), kLeast});
-    group.compare("update/" + job.workload.parameters[id].name,
-                  distance(answer.updated[id], reference.updated[id]) / scale);
+    comparisons.compare("update/" + job.workload.parameters[id].name,
+                        distance(answer.updated[id], reference.updated[id]) / scale);
   }
 }
 
 void compare_buffers(const GateJob& job, const Reference& reference, const Answer& answer, bool unbiased,
-                     Group& group) {
+                     Comparisons& comparisons) {
   const auto& expected = unbiased ? reference.at.running.unbiased : reference.at.running.biased;
   for (size_t id = 0; id < answer.buffers.size(); ++id) {
     if (ir::trainable(job.workload.parameters[id])) continue;
     const double scale = std::max(tensor::norm(expected[id]), 1e-6);
-    group.compare("buffer/" + job.workload.parameters[id].name,
-                  distance(answer.buffers[id], expected[id]) / scale);
+    comparisons.compare("buffer/" + job.workload.parameters[id].name,
+                        distance(answer.buffers[id], expected[id]) / scale);
   }
 }
 
-// What a known mistake would have given: BatchNorm with the statistics of the batch.
+// The result of a known mistake: BatchNorm with the statistics of the batch.
 std::string explain_prediction(const GateJob& job, const Reference& reference, const Answer& answer) {
   const auto training = referee::evaluate(job.workload, reference.weights, reference.batch,
                                           {.train = true, .gradients = false});
@@ -234,8 +236,8 @@ std::string shape_words(const std::string& what, const Tensor& seen, const Tenso
 
 void compare_prediction(const Reference& reference, const Answer& answer, Parity& parity,
                         const Tolerances& t) {
-  Group group(parity, "float64 prediction", t.output64);
-  group.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
+  Comparisons comparisons(parity, "float64 prediction", t.output64);
+  comparisons.compare("prediction", tensor::relative_distance(answer.prediction, reference.at.prediction));
 }
 
 // False where prediction, loss or gradients differ.
@@ -245,28 +247,28 @@ bool compare_one_step(const GateJob& job, const Reference& reference, const Gate
   compare_prediction(reference, answer, parity, t);
   model = parity.checks.back().passed;
   {
-    Group group(parity, "float64 loss", t.loss64);
-    group.compare("loss", relative(answer.loss, reference.at.loss));
-    model = model && group.passed();
+    Comparisons comparisons(parity, "float64 loss", t.loss64);
+    comparisons.compare("loss", relative(answer.loss, reference.at.loss));
+    model = model && comparisons.passed();
   }
   {
-    Group group(parity, "float64 gradients", t.gradient64);
-    compare_gradients(job, reference, answer, group);
-    model = model && group.passed();
+    Comparisons comparisons(parity, "float64 gradients", t.gradient64);
+    compare_gradients(job, reference, answer, comparisons);
+    model = model && comparisons.passed();
   }
   {
-    Group group(parity, "optimizer update", t.update64);
-    compare_updates(job, reference, answer, group);
+    Comparisons comparisons(parity, "optimizer update", t.update64);
+    compare_updates(job, reference, answer, comparisons);
   }
   {
-    Group group(parity, "running statistics", t.buffer64);
-    compare_buffers(job, reference, answer, contender.unbiased_running_var, group);
+    Comparisons comparisons(parity, "running statistics", t.buffer64);
+    compare_buffers(job, reference, answer, contender.unbiased_running_var, comparisons);
   }
   return model;
 }
 
-// The layer that the gradients say: the backward pass comes from the loss, so the last parameter in the
-// graph's order that differs is the first that it met.
+// The layer that the gradients indicate: the backward pass comes from the loss, so the last parameter in
+// graph order that differs is the first one that it reached.
 std::string gradients_say(const GateJob& job, const Reference& reference, const Answer& answer,
                           const Tolerances& t) {
   double largest = 0;
@@ -285,10 +287,11 @@ std::string gradients_say(const GateJob& job, const Reference& reference, const 
     }
   }
   return last.empty() || !agree_after ? ""
-                                      : fmt::format("gradients of all later parameters than {} agree", last);
+                                      : fmt::format("the gradients of all parameters after {} agree", last);
 }
 
-// Parameters after training steps, as a share of how far they should have moved: the sums over elements.
+// Error of the parameters after training steps, divided by how far they should have moved: sums over
+// elements.
 struct Moves {
   const referee::Weights& from;
   const referee::Weights& expected;
@@ -296,7 +299,8 @@ struct Moves {
 };
 
 // Each parameter by itself.
-void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves, double limit,
+                       Comparisons& comparisons) {
   double moved = 0, count = 0;
   for (size_t id = 0; id < moves.expected.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
@@ -308,17 +312,18 @@ void compare_each_move(const GateJob& job, const Dump& dump, const Moves& moves,
     const ir::Parameter& p = job.workload.parameters[id];
     if (!ir::trainable(p)) continue;
     const Tensor& expected = moves.expected[id];
-    // A parameter that should hardly move is held against the others' moves.
+    // The error of a parameter that should hardly move is divided by the mean move of all parameters.
     const double scale = std::max({sum_apart(expected, moves.from[id]),
                                    1e-4 * mean * static_cast<double>(expected.data.size()), kLeast});
-    group.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
-                  limit + kNoiseFactor * moves.noise[id] / scale);
+    comparisons.compare("moved/" + p.name, sum_apart(dump.get(p.name), expected) / scale,
+                        limit + kNoiseFactor * moves.noise[id] / scale);
   }
 }
 
-// All of them together: where a ReLU or a maximum lies on an edge, rounding in float32 throws single
-// parameters far off the path, in honest frameworks too.
-void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit, Group& group) {
+// All parameters together: if a ReLU or a maximum lies on an edge, float32 rounding moves single parameters
+// far away, in honest frameworks too.
+void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves, double limit,
+                       Comparisons& comparisons) {
   double moved = 0, apart = 0, noise = 0;
   for (size_t id = 0; id < moves.expected.size(); ++id) {
     const ir::Parameter& p = job.workload.parameters[id];
@@ -328,10 +333,10 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
     noise += moves.noise[id];
   }
   moved = std::max(moved, kLeast);
-  group.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
+  comparisons.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
 }
 
-// What the worker's parameters have become, under canonical names.
+// The worker's current parameters, under canonical names.
 std::optional<Dump> state_of(Worker& worker, const GateJob& job, const GateContender& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
   if (!worker.state(out)) return std::nullopt;
@@ -372,8 +377,8 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
     return;
   }
   const Tensor prediction = Dump{std::move(*file)}.get("output");
-  Group group(parity, "float32 prediction", tolerances.output32);
-  group.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
+  Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
+  comparisons.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
   std::error_code ignored;
   fs::remove(out, ignored);
 }
@@ -389,7 +394,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .weights = reference.weights_file,
                 .data = job.data,
                 .layout = contender.layout,
-                // Off where the recipe has some; where it has none, or predicts, none may have any effect.
+                // Off if the recipe has dropout. If it has none, or predicts, dropout may have no effect.
                 .dropout = predicts || !has_dropout(job.workload),
                 .predict = predicts},
                effective64);
@@ -415,14 +420,15 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     answer.losses64 = losses->losses;
     for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
     {
-      Group group(parity, "float64 training steps", tolerances.losses64);
+      Comparisons comparisons(parity, "float64 training steps", tolerances.losses64);
       for (size_t k = 0; k < losses->losses.size(); ++k) {
-        group.compare(fmt::format("loss of step {}", k), relative(losses->losses[k], reference.losses64[k]));
+        comparisons.compare(fmt::format("loss of step {}", k),
+                            relative(losses->losses[k], reference.losses64[k]));
       }
     }
-    Group group(parity, "float64 parameters", tolerances.moved64);
+    Comparisons comparisons(parity, "float64 parameters", tolerances.moved64);
     const Moves moves{reference.weights, reference.after64, reference.noise64};
-    compare_each_move(job, *state, moves, tolerances.moved64, group);
+    compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
   }
   if (parity.diverges_at.empty()) return;
   if (parity.diverges_at == "prediction") {
@@ -436,7 +442,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                                 : explain(job, reference, answer, contender.unbiased_running_var);
   if (parity.explanation.empty() && !model && !predicts)
     parity.explanation = gradients_say(job, reference, answer, tolerances);
-  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces all that was seen";
+  if (parity.explanation.empty()) parity.explanation = "no known cause reproduces the contender's results";
 }
 
 Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
@@ -456,7 +462,7 @@ Parity prove_float64(const GateJob& job, const Reference& reference, const GateC
 
 namespace {
 
-// Prediction and gradients of the first batch in float32: who rounds to fewer bits is further away.
+// Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
 void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
                      const GateContender& contender, Parity& parity, const Tolerances& t) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
@@ -466,25 +472,25 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
   if (!dump) return;
   const Answer answer = read_answer(job.workload, *dump);
   {
-    Group group(parity, "float32 prediction", t.output32);
-    group.compare("float32 prediction",
-                  tensor::relative_distance(answer.prediction, reference.at32.prediction),
-                  std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
+    Comparisons comparisons(parity, "float32 prediction", t.output32);
+    comparisons.compare("float32 prediction",
+                        tensor::relative_distance(answer.prediction, reference.at32.prediction),
+                        std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
   }
   double largest = 0;
   for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
-  Group group(parity, kGradients32, t.gradient32);
+  Comparisons comparisons(parity, kGradients32, t.gradient32);
   for (size_t id = 0; id < answer.gradients.size(); ++id) {
     if (!ir::trainable(job.workload.parameters[id])) continue;
     const Tensor& expected = reference.at32.gradients[id];
     const double norm = std::max(tensor::norm(expected), kLeast);
-    // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long sum
-    // of terms as large as others' that cancel.
+    // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long
+    // sum of terms as large as others' that cancel.
     const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
     const double rounding = reference.rounding.gradients[id] * norm / scale;
-    group.compare("float32 grad/" + job.workload.parameters[id].name,
-                  distance(answer.gradients[id], expected) / scale,
-                  std::max(t.gradient32, t.rounding_factor * rounding));
+    comparisons.compare("float32 grad/" + job.workload.parameters[id].name,
+                        distance(answer.gradients[id], expected) / scale,
+                        std::max(t.gradient32, t.rounding_factor * rounding));
   }
 }
 
@@ -496,18 +502,18 @@ void prove_steps32(Worker& worker, const GateJob& job, const Reference& referenc
   parity.first_step_cold_ns = losses->first_ns;
   const auto state = state_of(worker, job, contender);
   {
-    Group group(parity, "float32 losses", t.losses32_first);
+    Comparisons comparisons(parity, "float32 losses", t.losses32_first);
     for (size_t k = 0; k < losses->losses.size(); ++k) {
-      group.compare(fmt::format("float32 loss of step {}", k),
-                    relative(losses->losses[k], reference.losses32[k]),
-                    t.losses32_first + static_cast<double>(k) * t.losses32_growth);
+      comparisons.compare(fmt::format("float32 loss of step {}", k),
+                          relative(losses->losses[k], reference.losses32[k]),
+                          t.losses32_first + static_cast<double>(k) * t.losses32_growth);
     }
   }
   if (state) {
-    Group group(parity, "float32 parameters", t.moved32);
+    Comparisons comparisons(parity, "float32 parameters", t.moved32);
     const Moves moves{reference.initial, reference.after32, reference.noise32};
-    compare_all_moves(job, *state, moves, t.moved32, group);
-    compare_each_move(job, *state, moves, t.moved32_each, group);
+    compare_all_moves(job, *state, moves, t.moved32, comparisons);
+    compare_each_move(job, *state, moves, t.moved32_each, comparisons);
   }
   if (!is_variant(contender)) prove_batches(worker, job, reference, parity);
   if (worker.ok()) prove_precision(worker, job, reference, contender, parity, t);
@@ -536,8 +542,8 @@ void prove_float32(const GateJob& job, const Reference& reference, const GateCon
     prove_steps32(*worker, job, reference, contender, parity, tolerances);
     if (right && !parity.diverges_at.empty() && parity.explanation.empty()) {
       parity.explanation =
-          "in float64 it is the recipe, in float32 it is further away than rounding to float32 explains: lower "
-          "precision (bfloat16, float16, TF32), or another computation in float32 alone";
+          "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
+          "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
     }
   }
   if (!worker->ok()) parity.failure = worker->failure();

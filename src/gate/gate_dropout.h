@@ -6,7 +6,8 @@
 
 namespace bakeoff {
 
-// In a worker that has imported its framework in float32; builds anew. Adds the check "dropout" to `parity`.
+// Proof 4 in a worker that has imported its framework in float32; it builds again. Adds the check "dropout"
+// to `parity`.
 void prove_dropout(Worker& worker, const GateJob& job, const Reference& reference,
                    const GateContender& contender, Parity& parity);
 

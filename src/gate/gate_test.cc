@@ -517,7 +517,7 @@ TEST_F(GateTest, MoreRoundingThanFloat32sIsRefused) {
     if (passes) continue;
     EXPECT_THAT(groups(gradients, false), ElementsAre("float32 gradients"));
     EXPECT_THAT(gradients.explanation,
-                HasSubstr("in float64 it is the recipe, in float32 it is further away"));
+                HasSubstr("it equals the recipe in float64, but differs more in float32"));
     dump32_ = perfect32();
     dump32_->at("output") = coarse(dump32_->at("output"), bits);
     EXPECT_THAT(groups(prove(perfect()), false), ElementsAre("float32 prediction"));

@@ -17,9 +17,9 @@ namespace {
 
 using tensor::Tensor;
 
-// What no rounding explains. Gradients through a ResNet-50's batch norms are 0.48 to 0.58 away in bfloat16,
-// in every framework, with a norm that differs by 3%; those of another batch are about 1.4 away, none at all
-// 1.0, and those of a forgotten scale have another norm.
+// Limits beyond which rounding is no explanation. Gradients through the batch norms of a ResNet-50 differ by
+// 0.48 to 0.58 in bfloat16, in every framework, and their norm by 3%. Gradients of another batch differ by
+// about 1.4, missing gradients by 1.0, and a forgotten scale changes the norm.
 constexpr double kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
 constexpr const char* kNorm = " gradient norm";
 
@@ -32,7 +32,7 @@ double relative(double value, double reference) {
   return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
 }
 
-// Loss and gradients of one batch at the gate's weights. What a worker did not show is missing.
+// Loss and gradients of one batch at the gate's weights. What a worker did not report is missing.
 struct Step {
   std::optional<double> loss = {};
   std::vector<Tensor> gradients = {};  // by ParamId
@@ -49,8 +49,8 @@ Step step_of(const GateJob& job, const tensor::SafetensorsFile& file) {
   return step;
 }
 
-// Of all gradients as one vector, over its norm in float32: the norm of the difference, and the difference of
-// the norms.
+// All gradients as one vector: the norm of the difference, and the difference of the norms, both divided by
+// the norm in float32.
 struct Apart {
   double vector = std::numeric_limits<double>::infinity();
   double norm = std::numeric_limits<double>::infinity();
@@ -108,7 +108,7 @@ std::optional<Step> take_step(Worker& worker, const GateJob& job, const Referenc
   return step;
 }
 
-// `loss` and `gradients`: the twin's.
+// `loss` and `gradients`: those of the float32 counterpart.
 void compare_step(const GateJob& job, const std::string& group, std::optional<double> loss,
                   const std::vector<Tensor>& gradients, const Step& variant, Parity& parity) {
   const bool losses = loss && variant.loss;
@@ -122,7 +122,8 @@ void compare_step(const GateJob& job, const std::string& group, std::optional<do
   add(parity, {.what = group + kNorm, .tensor = kAgainst, .error = apart.norm, .tolerance = kFarNorm});
 }
 
-// What the twin itself makes of the gate's weights: as-is it need not be the model of the recipe.
+// What the float32 counterpart computes from the gate's weights: as-is it need not be the model of the
+// recipe.
 std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
                                  const GateContender& contender, Parity& parity) {
   const GateContender twin = twin_of(contender);
@@ -188,7 +189,7 @@ void prove_batches(Worker& worker, const GateJob& job, const Reference& referenc
   const ParityCheck check = compare_batches(reference.batches, *seen);
   parity.checks.push_back(check);
   if (check.passed) return;
-  // Whatever else differs differs for this reason.
+  // This explains every other difference.
   parity.explanation =
       fmt::format("the input pipeline delivers other rows, or in another order, from {} on", check.tensor);
   if (!parity.diverges_at.empty()) return;
@@ -207,7 +208,7 @@ void prove_variant(const GateJob& job, const Reference& reference, const GateCon
       imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
   parity.failure = no_such_precision(contender.contender, device);
   const bool as_is = job.training.track == ir::Track::kAsIs;
-  std::optional<Step> twin;  // as-is; else it has proven to be the reference
+  std::optional<Step> twin;  // as-is only; otherwise the counterpart has proven to equal the reference
   if (as_is && !parity.failure) twin = step_of_twin(job, reference, contender, parity);
   if (!parity.failure) {
     const auto step = take_step(*worker, job, reference, contender, parity);

@@ -1,13 +1,20 @@
 #pragma once
 
-// Precision variants (emit::precision_group): contenders that round more than float32 does, and so compute
-// something else. Each has a float32 twin, the same contender with that setting off, which passes the gate in
-// its place; the variant itself is then held against the same numbers, and the distances are recorded:
+// Precision variants (emit::precision_group): contenders that round more than float32 does and so compute
+// something else. Each has a float32 counterpart (its twin): the same contender without that setting. The
+// twin passes the gate in its place; the variant is then compared with the same numbers, and the distances
+// are recorded:
 //
-//   "bfloat16 loss"           of one batch, from the gate's weights, relative
-//   "bfloat16 gradients"      all of them as one vector, relative to its norm
-//   "bfloat16 gradient norm"  that norm, relative
-//   "bfloat16 losses"         the worst of the first training steps, relative
+//   "bfloat16 loss"           loss of one batch, from the gate's weights, relative
+//   "bfloat16 gradients"      all gradients as one vector, relative to its norm
+//   "bfloat16 gradient norm"  the norm of that vector, relative
+//   "bfloat16 losses"         the largest error of the losses of the first training steps, relative
+//
+// In the track as-is the first three are measured against what the twin itself computes from the gate's
+// weights, and nothing else is compared: every contender trains from its own weights.
+//
+// The distances are shown; a variant is refused only if rounding cannot explain its distance
+// (docs/precision.md).
 //
 // In the track as-is all but the last are measured against what the twin itself computes from the gate's
 // weights, and nothing else is compared: every contender trains from weights of its own.
@@ -27,22 +34,23 @@ namespace bakeoff {
 
 bool is_variant(const GateContender& contender);
 
-// The contender that stands for it in the proofs: itself where it is in float32.
+// The contender that the proofs run instead: its float32 counterpart, or itself if it computes in float32.
 GateContender twin_of(const GateContender& contender);
 
-// Why a device does not compute in the contender's precision: TF32 on a CPU. `device`: "cpu", "cuda:0".
+// Reports a device that does not compute in the contender's precision: TF32 on a CPU. `device`: "cpu",
+// "cuda:0".
 std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device);
 
-// After the proofs of its twin: the distances, and the hashes of its batches. Effective settings, losses and
-// the first step in `parity` become the variant's own.
+// Runs after the proofs of the twin: measures the distances and checks the batches. The effective settings,
+// losses and first step in `parity` become those of the variant.
 void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
                    Parity& parity);
 
-// Hashes of the batches that a contender's own pipeline delivers, against the recipe's. A worker that cannot
-// tell has only its losses to show.
+// Compares the hashes of the batches that a contender's own pipeline delivers with the recipe's. A worker
+// that cannot report them is checked by its losses alone.
 void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity);
 
-// "batches": all equal, or the first that is not.
+// The check "batches": passed if all are equal, else it names the first that differs.
 ParityCheck compare_batches(const std::vector<std::string>& expected, const std::vector<std::string>& seen);
 
 }  // namespace bakeoff

@@ -82,7 +82,7 @@ std::optional<Parity> ProofStore::find(const std::string& key) const {
   if (folder_.empty()) return std::nullopt;
   const auto text = read_file(folder_ / (key + ".json"));
   if (!text) return std::nullopt;
-  auto parity = parity_from_json(*text, "proof");
+  auto parity = from_json<Parity>(*text, "proof");
   if (!parity || !parity->passed() || parity->checks.empty()) return std::nullopt;
   parity->reused = true;
   parity->first_step_cold_ns = 0;  // of another run's cache

@@ -1,7 +1,7 @@
 #pragma once
 
-// Proofs of earlier runs. A contender whose script, layout, weights, data, recipe, packages, settings and
-// machine are what they were when it passed the gate need not pass it again; anything else is another key.
+// Proofs of earlier runs. A contender need not pass the gate again if its script, layout, weights, data,
+// recipe, packages, settings and machine are the same as when it passed; any change gives another key.
 
 #include <filesystem>
 #include <optional>
@@ -13,25 +13,25 @@
 
 namespace bakeoff {
 
-// SHA-256 over the sources of the gate and of the referee that this program was built from: a proof of another
-// gate proves something else.
+// SHA-256 of the sources of gate and referee that this program was built from: a proof by another gate does
+// not count.
 const std::string& gate_sources();
-// SHA-256 over all that the contenders of a run share; `data_sha256` is that of job.data.
+// SHA-256 of everything that the contenders of a run share; `data_sha256`: SHA-256 of the file job.data.
 std::string job_key(const GateJob& job, const std::string& data_sha256,
                     const std::string& gate = gate_sources());
-// SHA-256 over everything that the proof depends on: the job's key, script and layout, settings; `identity`
+// SHA-256 of everything that a proof depends on: the job's key, script, layout and settings; `identity`
 // stands for environment and machine.
 Result<std::string> proof_key(const std::string& job, const GateContender& contender,
                               const std::string& identity);
 
 class ProofStore {
  public:
-  // An empty folder keeps nothing.
+  // With an empty path nothing is kept or found.
   explicit ProofStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
-  // A passed proof under this key, marked as reused; nothing if there is none or it is damaged.
+  // The passed proof under this key, marked as reused; nothing if there is none or it is damaged.
   std::optional<Parity> find(const std::string& key) const;
-  // Keeps a passed proof; others are not kept.
+  // Keeps the proof if it passed.
   Status keep(const std::string& key, const Parity& parity) const;
 
  private:

@@ -24,7 +24,7 @@ struct GateTask {
   Parity parity = {};
 };
 
-// The proofs of one plan, two contenders side by side: nothing is timed, and most of it is importing and
+// The proofs of one plan, two contenders at a time: nothing is timed, and most of the work is importing and
 // compiling on one core.
 class Proving {
  public:
@@ -32,23 +32,23 @@ class Proving {
       : plan_(plan), reference_(reference), watch_(watch), now_(std::move(now)) {}
 
   void run(std::vector<GateTask>& tasks) {
-    // From both ends, so that those side by side are seldom of one framework: the slowest would be last.
+    // Taken from both ends, so that two of one framework seldom run together: the slowest would be last.
     std::atomic<size_t> taken{0};
     const auto work = [&] {
       for (size_t k = taken++; k < tasks.size(); k = taken++) {
         GateTask& task = tasks[k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2];
         if (task.parity.reused) continue;
         float64(task);
-        // The first step of a process with an empty cache is to be known: that one later, alone.
+        // The first step of a process with an empty cache is measured, so this one runs later, alone.
         if (keeps_compilations(task.entry.contender)) continue;
         float32(task);
         task.parity.first_step_cold_ns = 0;
         finish(task);
       }
     };
-    std::thread beside(work);
+    std::thread second(work);
     work();
-    beside.join();
+    second.join();
     for (GateTask& task : tasks) {
       if (task.parity.reused || !keeps_compilations(task.entry.contender)) continue;
       float32(task);
@@ -58,14 +58,14 @@ class Proving {
 
  private:
   void float64(GateTask& task) {
-    if (!tell(task, "in float64", "gate64")) return;
+    if (!begin_stage(task, "in float64", "gate64")) return;
     task.parity = prove_float64(plan_.gate, reference_, twin_of(task.entry));
     task.parity.referee_losses = reference_.losses32;
   }
   void float32(GateTask& task) {
     const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
     if (task.parity.failure || (!equalised && !is_variant(task.entry))) return;
-    if (!tell(task, "in float32", "gate32")) return;
+    if (!begin_stage(task, "in float32", "gate32")) return;
     if (equalised) prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
     prove_variant(plan_.gate, reference_, task.entry, task.parity);
   }
@@ -75,7 +75,7 @@ class Proving {
   }
 
   // False: interrupted.
-  bool tell(GateTask& task, const std::string& what, const std::string& log) {
+  bool begin_stage(GateTask& task, const std::string& what, const std::string& log) {
     if (proc::interrupted()) return false;
     const std::lock_guard lock(telling_);
     Happening here = now_;
@@ -84,7 +84,7 @@ class Proving {
     if (now_.done < now_.total - 1) ++now_.done;
     const std::string stem = task.entry.script.stem().string();
     task.entry.worker.log_file = plan_.directory.logs() / (stem + "." + log + ".log");
-    // As in the race: a script is not to tell from its process whether it is proven or timed.
+    // As in the race: a script must not see from its process whether it is proven or timed.
     task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return true;
   }
@@ -96,7 +96,7 @@ class Proving {
   std::mutex telling_;
 };
 
-// It stands before any other failure: with another one repaired, this one would be left.
+// It is reported before any other failure: if another one were repaired, this one would remain.
 void refuse_precision(GateTask& task) {
   const auto device = task.parity.effective.find("device");
   if (device == task.parity.effective.end()) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The gate for a whole plan: proofs of earlier runs where they fit, workers for the others.
+// The gate for a whole plan: reuses proofs of earlier runs that match, and proves the other contenders.
 
 #include <vector>
 
@@ -11,8 +11,8 @@
 
 namespace bakeoff {
 
-// The gate for all lanes not in `done` yet; appends to the run directory. The referee computes only when some
-// contender has to be proven anew.
+// Proves every lane that is not in `done`; appends the results to the run directory. The referee computes
+// only if some contender must be proven.
 Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch);
 
 }  // namespace bakeoff

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kPatienceMs = 10'000;
 
-// Locks what can be locked; `locked` are those to be given back.
+// Locks every GPU that can be locked; `locked` lists those to release.
 std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigned>& locked) {
   std::vector<std::string> refused;
   std::string reason;
@@ -40,8 +40,8 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
   return refused.empty() ? words : fmt::format("{}, but not {}", words, fmt::join(refused, "; "));
 }
 
-// The process that keeps them. Ctrl-C in a terminal is for its owner, who closes the leash.
-[[noreturn]] void keep(unsigned mhz, const std::filesystem::path& library, int answer, int leash) {
+// The process that keeps the clocks locked. It ignores Ctrl-C: its owner handles that and closes the pipe.
+[[noreturn]] void keep(unsigned mhz, const std::filesystem::path& library, int answer, int pipe) {
   ::setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   if (const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC); null >= 0) {
@@ -54,14 +54,14 @@ std::string lock_all(const sample::Nvml& nvml, unsigned mhz, std::vector<unsigne
     (void)!::write(answer, words.data(), words.size());
     ::close(answer);
     char byte = 0;
-    while (!locked.empty() && ::read(leash, &byte, 1) < 0 && errno == EINTR) {
+    while (!locked.empty() && ::read(pipe, &byte, 1) < 0 && errno == EINTR) {
     }
     for (const unsigned index : locked) (void)nvml->reset_clock(index).has_value();
   }
   ::_exit(0);
 }
 
-// Until the other end closes.
+// Reads until the other end closes.
 std::string read_all(int fd) {
   std::string text;
   const int64_t deadline = monotonic_clock().now_ns() + int64_t{kPatienceMs} * 1'000'000;
@@ -79,24 +79,24 @@ std::string read_all(int fd) {
 
 ClockKeeper::ClockKeeper(int64_t mhz, const std::filesystem::path& library) {
   Result<proc::Pipe> answer = proc::make_pipe();
-  Result<proc::Pipe> leash = proc::make_pipe();
-  process_ = answer && leash ? ::fork() : -1;
+  Result<proc::Pipe> pipe = proc::make_pipe();
+  process_ = answer && pipe ? ::fork() : -1;
   if (process_ == 0) {
-    leash->write.reset();
+    pipe->write.reset();
     answer->read.reset();
-    keep(static_cast<unsigned>(mhz), library, answer->write.get(), leash->read.get());
+    keep(static_cast<unsigned>(mhz), library, answer->write.get(), pipe->read.get());
   }
   if (process_ < 0) {
-    words_ = "not locked: " + proc::system_error("no process for it", errno).message;
+    status_ = "not locked: " + proc::system_error("no process for it", errno).message;
     return;
   }
   answer->write.reset();
-  leash_ = std::move(leash->write);
-  words_ = read_all(answer->read.get());
+  pipe_ = std::move(pipe->write);
+  status_ = read_all(answer->read.get());
 }
 
 ClockKeeper::~ClockKeeper() {
-  leash_.reset();
+  pipe_.reset();
   for (int waited = 0; process_ > 0 && waited < kPatienceMs; waited += 5) {
     const pid_t ended = ::waitpid(process_, nullptr, WNOHANG);
     if (ended == process_ || (ended < 0 && errno != EINTR)) return;

@@ -47,7 +47,7 @@ class ClockKeeperTest : public ::testing::Test {
 TEST_F(ClockKeeperTest, LocksEveryDeviceAndGivesThemBack) {
   {
     const ClockKeeper keeper(1200, kLibrary);
-    EXPECT_EQ(keeper.words(), "1200 MHz");
+    EXPECT_EQ(keeper.status(), "1200 MHz");
     EXPECT_EQ(written(), kBoth);
   }
   EXPECT_EQ(written(), std::string(kBoth) + kBack);
@@ -69,18 +69,18 @@ TEST_F(ClockKeeperTest, GivesThemBackWhenItsOwnerIsKilled) {
 
 TEST_F(ClockKeeperTest, WithoutTheRightNothingIsLockedNorReset) {
   now("may_lock=4");
-  EXPECT_EQ(ClockKeeper(1200, kLibrary).words(), "not locked: Insufficient Permissions");
+  EXPECT_EQ(ClockKeeper(1200, kLibrary).status(), "not locked: Insufficient Permissions");
   EXPECT_EQ(written(), "");
 }
 
 TEST_F(ClockKeeperTest, ADeviceThatIsLostIsNamedAndTheOtherLocked) {
   now("lost=1");
-  EXPECT_EQ(ClockKeeper(900, kLibrary).words(), "900 MHz, but not GPU 1: GPU is lost");
+  EXPECT_EQ(ClockKeeper(900, kLibrary).status(), "900 MHz, but not GPU 1: GPU is lost");
   EXPECT_EQ(written(), "0: 900 to 900\n0: reset\n");
 }
 
 TEST_F(ClockKeeperTest, WithoutADriverThereIsAReason) {
-  EXPECT_THAT(ClockKeeper(900, "no-such-library.so").words(),
+  EXPECT_THAT(ClockKeeper(900, "no-such-library.so").status(),
               StartsWith("not locked: no-such-library.so: cannot open shared object"));
 }
 

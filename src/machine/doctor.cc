@@ -51,7 +51,7 @@ Finding check_environment(const Environment& e, const fs::path& home, const Doct
   auto result = probe_environment(e, *runner, options.import_seconds);
   if (!result) {
     return {Level::kProblem, topic, result.error().message,
-            e.named_by_user ? "repair it, or take it out of the configuration file"
+            e.named_by_user ? "repair it, or remove it from the configuration file"
                             : fmt::format("remove {} and run 'bakeoff env create {}'",
                                           e.python.parent_path().parent_path().string(), e.name)};
   }
@@ -100,7 +100,7 @@ Finding check_data(const fs::path& home) {
       return {Level::kWarning, "MNIST", sound.error().message, sound.error().remedy};
     }
   }
-  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and unharmed"};
+  return {Level::kOk, "MNIST", (home / "data" / mnist().name).string() + ", complete and undamaged"};
 }
 
 Finding check_disk(const fs::path& home) {
@@ -149,21 +149,22 @@ bool has_problem(const std::vector<Finding>& findings) {
   return std::ranges::any_of(findings, [](const Finding& f) { return f.level == Level::kProblem; });
 }
 
-std::vector<Finding> doctor(const Workshop& shop, const DoctorOptions& options, const Progress& progress) {
+std::vector<Finding> doctor(const EnvironmentStore& store, const DoctorOptions& options,
+                            const Progress& progress) {
   std::vector<Finding> findings = {check_python()};
   std::vector<Finding> compilers;
-  for (const Environment& environment : list_environments(shop)) {
+  for (const Environment& environment : list_environments(store)) {
     if (options.import && environment.ok())
       progress("importing what environment '" + environment.name + "' holds");
     Texts probed;
-    findings.push_back(check_environment(environment, shop.home, options, probed));
+    findings.push_back(check_environment(environment, store.home, options, probed));
     const emit::Framework* framework = emit::find_framework(environment.name);
     if (framework != nullptr && !framework->calls_compiler.empty())
       compilers.push_back(check_compiler(framework->calls_compiler, probed));
   }
   findings.insert(findings.end(), compilers.begin(), compilers.end());
-  findings.push_back(check_data(shop.home));
-  findings.push_back(check_disk(shop.home));
+  findings.push_back(check_data(store.home));
+  findings.push_back(check_disk(store.home));
   for (Finding& finding : check_host(options.root, static_cast<int>(sample::allowed_cpus().size()))) {
     findings.push_back(std::move(finding));
   }

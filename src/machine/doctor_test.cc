@@ -104,7 +104,7 @@ TEST_F(DoctorTest, WaitsForNoPipe) {
     fs::create_directories((root_ / file).parent_path());
     ASSERT_EQ(::mkfifo((root_ / file).c_str(), 0600), 0) << file;
   }
-  EXPECT_EQ(host("load").text, "not visible: loadavg: it is no regular file");
+  EXPECT_EQ(host("load").text, "not visible: loadavg: it is not a regular file");
   EXPECT_EQ(host("turbo").text, "not visible");
   EXPECT_EQ(host("transparent huge pages").text, "not visible");
   EXPECT_EQ(host("memory").text, "not visible");
@@ -146,8 +146,9 @@ TEST_F(DoctorTest, AnInterpreterWithoutKerasIsAWarning) {
     *importlib.metadata*) echo bakeoff:torch==2.9; echo bakeoff:numpy==2; echo bakeoff:safetensors==1 ;;
     *) printf 'bakeoff:missing.keras\tNo module named keras\nbakeoff:done\tyes\n' ;;
   esac)");
-  const Workshop shop{.home = folder_ / "home", .config = {.interpreters = {{"torch", folder_ / "python"}}}};
-  const Finding torch = about(doctor(shop, {.root = root_}, [](const std::string&) {}), "environment torch");
+  const EnvironmentStore store{.home = folder_ / "home",
+                               .config = {.interpreters = {{"torch", folder_ / "python"}}}};
+  const Finding torch = about(doctor(store, {.root = root_}, [](const std::string&) {}), "environment torch");
   EXPECT_EQ(torch.level, Level::kWarning);
   EXPECT_THAT(torch.text,
               HasSubstr("torch 2.9, numpy 2 (" + (folder_ / "python").string() + "); keras cannot be"));
@@ -155,13 +156,13 @@ TEST_F(DoctorTest, AnInterpreterWithoutKerasIsAWarning) {
 }
 
 TEST_F(DoctorTest, TheWholeOfItOnAnEmptyHome) {
-  const Workshop shop{.home = folder_ / "home"};
-  const auto findings = doctor(shop, {.root = root_}, [](const std::string&) {});
+  const EnvironmentStore store{.home = folder_ / "home"};
+  const auto findings = doctor(store, {.root = root_}, [](const std::string&) {});
   const Finding torch = about(findings, "environment torch");
   EXPECT_EQ(torch.level, Level::kProblem);
   EXPECT_EQ(torch.remedy, "run 'bakeoff env create torch'");
   EXPECT_EQ(about(findings, "MNIST").level, Level::kNote);
-  EXPECT_THAT(about(findings, "disk").text, HasSubstr("free for " + shop.home.string()));
+  EXPECT_THAT(about(findings, "disk").text, HasSubstr("free for " + store.home.string()));
   EXPECT_TRUE(has_problem(findings));
   for (const Finding& finding : findings) {
     EXPECT_EQ(finding.remedy.empty(), finding.level == Level::kOk) << finding.topic << ": " << finding.text;

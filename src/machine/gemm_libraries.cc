@@ -39,7 +39,7 @@ void add_library(std::vector<roofline::GemmLibrary>& all, std::set<std::string>&
 
 }  // namespace
 
-std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const Workshop& shop) {
+std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const EnvironmentStore& store) {
   std::vector<roofline::GemmLibrary> all;
   std::set<std::string> seen;
   for (const char* folder : {"usr/lib/x86_64-linux-gnu", "usr/lib64", "usr/lib", "usr/local/lib"}) {
@@ -52,7 +52,7 @@ std::vector<roofline::GemmLibrary> find_gemms(const fs::path& root, const Worksh
   }
   for (const std::string& name : environment_names()) {
     std::vector<fs::path> blas, own;
-    const fs::path packages = environment_folder(shop, name) / "lib";
+    const fs::path packages = environment_folder(store, name) / "lib";
     find_files(packages, 3, {"libscipy_openblas", "libopenblas"}, blas);
     for (const fs::path& path : blas)
       add_library(all, seen, "OpenBLAS of " + path.parent_path().stem().string(), path);

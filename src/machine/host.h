@@ -1,6 +1,6 @@
 #pragma once
 
-// What shapes a number on this machine.
+// The host: name, kernel, processor, memory and settings that can change a result.
 
 #include "records/trial.h"
 

@@ -32,13 +32,14 @@ Finding check_governor(const fs::path& root) {
     if (!governor.empty()) ++counts[governor];
   }
   if (counts.empty())
-    return {Level::kNote, topic, "not visible (a virtual machine?)", "nothing to do from in here"};
+    return {Level::kNote, topic, "not visible (a virtual machine?)",
+            "nothing can be done from inside this machine"};
   if (counts.size() == 1 && counts.contains("performance"))
     return {Level::kOk, topic, "performance on all CPUs"};
   std::string text;
   for (const auto& [governor, n] : counts)
     text += fmt::format("{}{} on {}", text.empty() ? "" : ", ", governor, n);
-  return {Level::kWarning, topic, text + " CPUs: frequencies wander during a race",
+  return {Level::kWarning, topic, text + " CPUs: frequencies change during a race",
           "cpupower frequency-set --governor performance"};
 }
 
@@ -48,7 +49,7 @@ Finding check_boost(const fs::path& root) {
   const std::string no_turbo = kernel_line(root / "sys/devices/system/cpu/intel_pstate/no_turbo");
   if (boost == "0" || no_turbo == "1") return {Level::kOk, topic, "off: steady frequencies"};
   if (boost.empty() && no_turbo.empty())
-    return {Level::kNote, topic, "not visible", "nothing to do from in here"};
+    return {Level::kNote, topic, "not visible", "nothing can be done from inside this machine"};
   return {Level::kNote, topic, "on: frequency depends on temperature and on how many CPUs are busy",
           "for the steadiest numbers: echo 0 > /sys/devices/system/cpu/cpufreq/boost, or 1 > "
           ".../intel_pstate/no_turbo"};
@@ -57,7 +58,8 @@ Finding check_boost(const fs::path& root) {
 Finding check_huge_pages(const fs::path& root) {
   const std::string topic = "transparent huge pages";
   const std::string mode = chosen(kernel_line(root / "sys/kernel/mm/transparent_hugepage/enabled"));
-  if (mode.empty()) return {Level::kNote, topic, "not visible", "nothing to do from in here"};
+  if (mode.empty())
+    return {Level::kNote, topic, "not visible", "nothing can be done from inside this machine"};
   if (mode != "never") return {Level::kOk, topic, mode};
   return {Level::kNote, topic, "never: large tensors take more page faults and TLB misses, the same for all",
           "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"};
@@ -67,7 +69,7 @@ Finding check_load(const fs::path& root, int cpus) {
   const std::string topic = "load";
   const auto line = read_kernel_file_in_time(root / "proc/loadavg");
   if (!line)
-    return {Level::kNote, topic, "not visible: " + line.error().message, "see that nothing else runs"};
+    return {Level::kNote, topic, "not visible: " + line.error().message, "make sure that nothing else runs"};
   const double load = std::strtod(line->c_str(), nullptr);
   const std::string text = fmt::format("{:.2f} over the last minute on {} CPUs", load, cpus);
   if (load < 0.25 * cpus) return {Level::kOk, topic, text};
@@ -81,14 +83,14 @@ Finding check_cpus(const fs::path& root, int cpus) {
     return {Level::kOk, topic, fmt::format("{} to run on, no quota below that", cpus)};
   return {
       Level::kWarning, topic,
-      fmt::format("{} to run on, but a quota of {:.1f}: threads will be stopped in mid-step", cpus, *quota),
+      fmt::format("{} to run on, but a quota of {:.1f}: threads will be stopped during a step", cpus, *quota),
       "raise the container's CPU quota, or pin it to whole CPUs (cpuset)"};
 }
 
 Finding check_memory(const fs::path& root) {
   const std::string topic = "memory";
   const int64_t bytes = sample::available_memory_bytes(root);
-  if (bytes == 0) return {Level::kNote, topic, "not visible", "have 4 GiB free"};
+  if (bytes == 0) return {Level::kNote, topic, "not visible", "make sure that 4 GiB are free"};
   const double gib = static_cast<double>(bytes) / (1 << 30);
   const std::string found = fmt::format("{:.1f} GiB available", gib);
   if (gib >= 4) return {Level::kOk, topic, found};
@@ -119,24 +121,24 @@ std::vector<Finding> check_host(const fs::path& root, int cpus) {
 
 std::vector<Finding> check_variables(const std::function<const char*(const char*)>& variable) {
   std::vector<emit::Variable> watched = {
-      {"LD_PRELOAD", "another library stands before the system's: perhaps another allocator"},
+      {"LD_PRELOAD", "it loads another library before the system's, perhaps another allocator"},
       {"GLIBC_TUNABLES", "glibc's allocator is tuned"},
       {"MALLOC_ARENA_MAX", "glibc's allocator is tuned"},
       {"MALLOC_MMAP_THRESHOLD_", "glibc's allocator is tuned"},
       {"MALLOC_TRIM_THRESHOLD_", "glibc's allocator is tuned"},
       {"MALLOC_TOP_PAD_", "glibc's allocator is tuned"},
-      {"OMP_NUM_THREADS", "a number of threads is asked for"},
-      {"MKL_NUM_THREADS", "a number of threads is asked for"},
+      {"OMP_NUM_THREADS", "it sets the number of threads"},
+      {"MKL_NUM_THREADS", "it sets the number of threads"},
       {"KMP_AFFINITY", "threads are pinned"},
       {"ONEDNN_DEFAULT_FPMATH_MODE", "oneDNN may compute in lower precision"},
       {"NVIDIA_TF32_OVERRIDE", "TF32 is forced on or off"},
-      {"PYTHONPATH", "other Python packages stand before an environment's own"},
+      {"PYTHONPATH", "other Python packages take precedence over an environment's own"},
   };
   for (const emit::Framework* framework : emit::frameworks()) {
     watched.insert(watched.end(), framework->watched_variables.begin(), framework->watched_variables.end());
     for (const emit::Setting& setting : framework->settings) {
       if (setting.variable.empty()) continue;
-      watched.push_back({setting.variable, fmt::format("{} is told its {}; workers set their own",
+      watched.push_back({setting.variable, fmt::format("it sets {}'s {}; workers set their own",
                                                        framework->title, setting.name)});
     }
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What on this machine would distort a race, each with its remedy. Reads /proc, /sys and environment
+// Properties of this machine that could distort a race, each with a remedy. Reads /proc, /sys and environment
 // variables; changes nothing.
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace bakeoff {
 enum class Level {
   kOk,
   kNote,     // worth knowing
-  kWarning,  // numbers will be noisier or other than they could be
+  kWarning,  // measurements will be noisier or different than they could be
   kProblem,  // something will not work
 };
 
@@ -22,17 +22,18 @@ std::string name(Level level);  // "ok", "note", "warning", "problem"
 struct Finding {
   Level level = Level::kOk;
   std::string topic;        // "frequency governor"
-  std::string text;         // one line: what was found
+  std::string text;         // what was found, in one line
   std::string remedy = {};  // what to do; empty for kOk
   bool operator==(const Finding&) const = default;
 };
 
-// The kernel's side, `root` standing for "/": governor and boost, transparent huge pages, load, cgroup quota
-// against `cpus` (those that we may run on), memory. What a virtual machine hides is a note.
+// Checks of the kernel and hardware, with `root` instead of "/": frequency governor and boost, transparent
+// huge pages, load, cgroup quota compared with `cpus` (the CPUs that we may run on), memory. Something that
+// a virtual machine hides is a note.
 std::vector<Finding> check_host(const std::filesystem::path& root, int cpus);
 
-// Variables that change what frameworks do and that every worker would inherit: allocator, threads,
-// precision. `variable` gives the value of a variable, or null.
+// Environment variables that every worker would inherit and that change what frameworks do: allocator,
+// threads, precision. `variable` returns the value of a variable, or null.
 std::vector<Finding> check_variables(const std::function<const char*(const char*)>& variable);
 
 }  // namespace bakeoff

@@ -41,7 +41,7 @@ std::string cpuinfo(const std::string& text, const std::string& key) {
   return "";
 }
 
-// Words in alphabetical order, so that a comparison sees what came and went.
+// The words in alphabetical order, so that a comparison shows what was added and removed.
 std::string sorted_words(const std::string& text) {
   std::istringstream words(text);
   std::vector<std::string> all;
@@ -162,15 +162,15 @@ Texts read_facts(const fs::path& root, const std::function<const char*(const cha
   return facts;
 }
 
-Texts read_framework_facts(const Workshop& shop, const Progress& progress) {
+Texts read_framework_facts(const EnvironmentStore& store, const Progress& progress) {
   Texts facts;
-  for (const Environment& environment : list_environments(shop)) {
+  for (const Environment& environment : list_environments(store)) {
     if (!environment.ok()) {
       facts["environment " + environment.name] = environment.why_not();
       continue;
     }
     progress("importing " + environment.name);
-    const auto runner = unpack_runner(shop.home);
+    const auto runner = unpack_runner(store.home);
     const auto found = runner ? probe_environment(environment, *runner, 60) : runner.error();
     if (!found) {
       facts["environment " + environment.name] = found.error().message;
@@ -181,7 +181,7 @@ Texts read_framework_facts(const Workshop& shop, const Progress& progress) {
       facts[fmt::format("{}: {}", environment.name, key)] = value;
     }
   }
-  for (const roofline::GemmLibrary& library : find_gemms("/", shop))
+  for (const roofline::GemmLibrary& library : find_gemms("/", store))
     facts["BLAS: " + library.name] = library.path.filename().string();
   return facts;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// What shapes a number on this machine, for the machine report (records/machine_report.h).
+// Facts about this machine that can change a result, for the machine report (records/machine_report.h).
 
 #include <filesystem>
 #include <functional>
@@ -13,14 +13,15 @@
 
 namespace bakeoff {
 
-// What shapes a number, from ROOT/proc, ROOT/sys, ROOT/etc and the environment variables that `variable`
-// gives. What cannot be read is absent with its reason: "not visible".
+// Facts from `root`/proc, `root`/sys, `root`/etc and the environment variables that `variable` returns. A
+// fact that cannot be read has the value "not visible".
 Texts read_facts(const std::filesystem::path& root, const std::function<const char*(const char*)>& variable);
-// Version and build flags of what each environment that is ready imports, "build of torch" among them:
-// seconds. Its BLAS libraries by name.
-Texts read_framework_facts(const Workshop& shop, const Progress& progress);
+// Versions and build flags of the packages in each ready environment ("build of torch"), and its BLAS
+// libraries by name. Takes seconds.
+Texts read_framework_facts(const EnvironmentStore& store, const Progress& progress);
 
-// Libraries with a matrix product: the system's BLAS and oneDNN, and those inside the environments.
-std::vector<roofline::GemmLibrary> find_gemms(const std::filesystem::path& root, const Workshop& shop);
+// Libraries with a matrix product: the system's BLAS and oneDNN, and those in the environments.
+std::vector<roofline::GemmLibrary> find_gemms(const std::filesystem::path& root,
+                                              const EnvironmentStore& store);
 
 }  // namespace bakeoff

@@ -169,18 +169,18 @@ TEST(ReadFacts, WaitForNoPipe) {
 
 TEST(FindGemms, InTheSystemAndInEnvironmentsOnceEach) {
   const TestFolder root;
-  const Workshop shop{.home = root / "home"};
+  const EnvironmentStore store{.home = root / "home"};
   ASSERT_TRUE(write_file(root / "usr" / "lib64/libopenblas.so.0", "x"));
   ASSERT_TRUE(write_file(root / "usr" / "lib64/libdnnl.so.3", "x"));
   for (const char* name : {"torch", "jax"}) {
-    ASSERT_TRUE(write_file(environment_folder(shop, name) / "lib/python3.11/site-packages/numpy.libs/"
-                                                            "libscipy_openblas64_-1.so",
+    ASSERT_TRUE(write_file(environment_folder(store, name) / "lib/python3.11/site-packages/numpy.libs/"
+                                                             "libscipy_openblas64_-1.so",
                            "x"));
   }
   ASSERT_TRUE(write_file(
-      environment_folder(shop, "torch") / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "x"));
+      environment_folder(store, "torch") / "lib/python3.11/site-packages/torch/lib/libtorch_cpu.so", "x"));
   std::vector<std::string> names;
-  for (const auto& library : find_gemms(root.path(), shop)) names.push_back(library.name);
+  for (const auto& library : find_gemms(root.path(), store)) names.push_back(library.name);
   EXPECT_THAT(names, ::testing::ElementsAre("oneDNN", "OpenBLAS", "OpenBLAS of numpy", "MKL of torch"));
 }
 
@@ -198,8 +198,8 @@ TEST(Diff, NamesWhatChangedAndWhatOfItMatters) {
     return std::count(changes.begin(), changes.end(), wanted);
   };
   EXPECT_EQ(changes.size(), 5u) << "2% of a rate is noise";
-  EXPECT_TRUE(has({"microcode", "0x1", "0x2", "mitigations and frequencies come with it"}));
-  EXPECT_TRUE(has({"processor flags", "sse2", "avx512f", "libraries choose their kernels by them"}));
+  EXPECT_TRUE(has({"microcode", "0x1", "0x2", "it changes mitigations and frequencies"}));
+  EXPECT_TRUE(has({"processor flags", "sse2", "avx512f", "libraries choose their kernels by these flags"}));
   EXPECT_TRUE(has({"GPU driver", "absent", "550", "kernels and clocks of the device"}));
   EXPECT_TRUE(has({"limit: peak f32 avx2, all cores", "200 Gop/s", "150 Gop/s (-25%)",
                    "measured: the machine is faster or slower"}));

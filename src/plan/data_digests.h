@@ -1,8 +1,8 @@
 #pragma once
 
-// Whether a run that is resumed still has the data that it began with. Recipe, scripts, weights and the rows
-// that are trained on lie in the run directory (the rows perhaps as the same file as the user's own); rows of
-// a text that are held out are cut from its files anew.
+// Checks that a resumed run still has the data that it began with. Recipe, scripts, weights and training
+// rows lie in the run directory (the rows may be a hard link to the user's file); rows of a text that are
+// held out are cut from its files again.
 
 #include <filesystem>
 
@@ -12,11 +12,11 @@
 
 namespace bakeoff {
 
-// SHA-256 of each file of the recipe's text, by absolute path; none where its data is no text.
+// SHA-256 of each file of the recipe's text, by absolute path; empty if its data is no text.
 Result<Texts> text_digests(const recipe::Recipe& recipe);
 
-// `data`: the run's data.safetensors. The error names the file, the recipe's key and the remedy. What was not
-// recorded is not checked, nor are texts of which no rows are held out.
+// `data`: the run's data.safetensors. The error names the file, the recipe's key and the remedy. Files
+// without a recorded digest are not checked; texts are checked only if rows are held out of them.
 Status check_unchanged(const recipe::Recipe& recipe, const Manifest& manifest,
                        const std::filesystem::path& data);
 

@@ -7,7 +7,7 @@
 namespace bakeoff {
 namespace {
 
-// What concerns updates alone.
+// Topics that matter only for updates.
 bool of_training(const std::string& topic) {
   using namespace emit::topic;
   for (const char* name : {kEps, kEpsForm, kRho, kWeightDecay, kBatchNormMomentum, kRunningVar}) {

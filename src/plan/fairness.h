@@ -1,6 +1,6 @@
 #pragma once
 
-// The fairness diff: what the frameworks of a recipe do where the user says nothing, side by side.
+// The fairness diff: a table of what each framework of a recipe does by default.
 
 #include <vector>
 
@@ -10,8 +10,8 @@
 
 namespace bakeoff {
 
-// One column for each framework (and Keras backend) among the contenders; lines that matter for this workload
-// and optimizer. `differs` marks those where the columns do not agree.
+// One column for each framework (and Keras backend) among the contenders, and the lines that matter for this
+// workload and optimizer. `differs` marks lines whose columns are not all equal.
 FairnessDiff fairness_diff(const ir::Workload& workload, const ir::Training& training,
                            const std::vector<Contender>& contenders);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A contender that can be started, and what is to be proven of all of them.
+// A lane: a contender that can be started; and the job of the gate.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,38 +15,40 @@
 
 namespace bakeoff {
 
-// What is to be proven.
+// What the gate is to prove for all contenders of a run.
 struct GateJob {
   ir::Workload workload = {};
   ir::Training training = {};
-  std::filesystem::path data = {};    // safetensors, raw values
-  int64_t rows = 0;                   // in it
-  int64_t steps = 10;                 // in float32
-  std::filesystem::path folder = {};  // for the files below; exists
+  std::filesystem::path data = {};    // safetensors file with raw values
+  int64_t rows = 0;                   // rows of the data
+  int64_t steps = 10;                 // float32 steps
+  std::filesystem::path folder = {};  // existing folder for the gate's files
 };
 
+// A contender as the gate and the race start it.
 struct GateContender {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
-  std::string script_text = {};  // as it was when the run began; empty: it is not looked at
-  WorkerSpec worker = {};        // dtype is set by the gate
+  std::string script_text = {};  // the script when the run began; empty: its text is not checked
+  WorkerSpec worker = {};        // the gate sets dtype
   bool unbiased_running_var = false;
-  // Of a precision variant: the same contender in float32 (gate/gate_variants.h). Empty: it is in float32.
+  // For a precision variant: its float32 counterpart (gate/gate_variants.h). Empty: it computes in float32
+  // itself.
   std::filesystem::path twin_script = {}, twin_layout = {};
   std::map<std::string, std::string> twin_options = {};
 };
 
-// Whether it compiles through a cache on disk: slowly the first time, quickly in later processes.
+// Whether it compiles through a cache on disk (inductor): slow the first time, fast in later processes.
 bool keeps_compilations(const Contender& contender);
 
-// A contender ready to be started, or the reason why it cannot be.
+// A contender that can be started, or the reason why it cannot.
 struct Lane {
   GateContender entry = {};
   std::optional<Failure> failure = {};
-  std::string identity = {};  // of its environment
+  std::string identity = {};  // Interpreter::identity of its environment
 };
 
-// Interpreters by environment name ("torch"); a missing one has its reason.
+// Interpreters by name of the environment ("torch"); one that is missing has a reason.
 struct Interpreter {
   std::filesystem::path python = {};
   std::string why_not = {};

@@ -34,11 +34,10 @@ namespace {
 constexpr const char* kData = "data.safetensors";
 constexpr const char* kWeights = "weights.safetensors";
 
-// How a folder stood before the work in it began, so that a failed attempt leaves nothing behind. Folders
-// that held something are left alone.
-class Before {
+// Removes what a failed attempt has put into a folder. A folder that was not empty before is left alone.
+class FolderRollback {
  public:
-  explicit Before(const fs::path& folder) : top_(fs::absolute(folder)) {
+  explicit FolderRollback(const fs::path& folder) : top_(fs::absolute(folder)) {
     std::error_code code;
     while (!fs::exists(top_.parent_path(), code) && top_.has_relative_path()) top_ = top_.parent_path();
     absent_ = !fs::exists(top_, code);
@@ -137,15 +136,15 @@ void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
       set(found->second.c_str());
   };
   recorded("bursts", [&](const char* text) { recipe.race.bursts = std::atoll(text); });
-  // Older records hold a ceiling that nobody measured; without a profile only the recipe's own counts.
+  // Older records have a ceiling that was not measured; without a profile only the recipe's own counts.
   if (manifest.calibration.contains(kTakenCeiling))
     recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
 }
 
 namespace {
 
-// Workers compiled for the contenders that are programs, by contender; empty for the others. What fails is
-// the contender's failure.
+// Workers compiled for the contenders that are programs, by contender; empty for the others. An error is the
+// contender's failure.
 std::vector<fs::path> compile_programs(Manifest& manifest, const fs::path& scripts,
                                        const Interpreters& interpreters, const Progress& progress) {
   std::vector<fs::path> programs(manifest.contenders.size());
@@ -185,7 +184,7 @@ void add_twin(GateContender& entry) {
   entry.twin_options = emit::float32_twin(entry.contender.settings);
 }
 
-// Everything that follows from recipe, manifest, compiled programs and folder.
+// The plan that follows from recipe, manifest, compiled programs and folder.
 Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest manifest,
                       const std::vector<fs::path>& programs, const Interpreters& interpreters, int64_t rows) {
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
@@ -250,7 +249,7 @@ Texts worker_environment(const recipe::Recipe& recipe) {
 }
 
 Status write_scripts(const recipe::Recipe& recipe, const fs::path& folder, const Progress& progress) {
-  const Before before(folder);
+  const FolderRollback before(folder);
   const auto written = write_all(recipe, folder, progress, /*twins=*/false);
   if (!written) {
     before.restore();
@@ -282,7 +281,7 @@ Result<Controls> shared_controls(const recipe::Recipe& recipe, const Machine& ma
   return given;
 }
 
-// The table is read now: a mistake in it is not to be found after the race.
+// Reads the table before the race, so that a mistake in it is found early.
 Status check_published(const recipe::Recipe& recipe) {
   if (recipe.published.file.empty()) return Done{};
   TRY(const recipe::Published table,
@@ -354,7 +353,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
 
 Result<Plan> make_plan(const recipe::Recipe& recipe, const fs::path& folder, const Interpreters& interpreters,
                        const Progress& progress, const Texts& calibration) {
-  const Before before(folder);
+  const FolderRollback before(folder);
   auto plan = plan_in(recipe, folder, interpreters, progress, calibration);
   if (!plan) before.restore();
   return plan;
@@ -366,8 +365,8 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   TRY(Manifest manifest, directory.manifest());
   for (const Contender& contender : manifest.contenders) {
     if (emit::find_framework(contender.framework) != nullptr) continue;
-    return Error{.message = fmt::format("contender '{}' is of framework '{}', which there is none of",
-                                        contender.id, contender.framework),
+    return Error{.message = fmt::format("contender '{}' has the unknown framework '{}'", contender.id,
+                                        contender.framework),
                  .where = (folder / "run.json").string(),
                  .remedy = "the run directory is damaged: start a new run"};
   }
@@ -384,8 +383,8 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   if (const std::string other = other_machine(manifest.host, read_host());
       !other.empty() && manifest.calibration.erase(kTakenCeiling) > 0) {
     manifest.notes.push_back(
-        "Resumed on another machine, of which the profile's promise of low noise does "
-        "not speak: it is dropped (the profile is " +
+        "Resumed on another machine: the profile's promise of low noise does not apply and is dropped (the "
+        "profile is " +
         other + ").");
   }
   for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since

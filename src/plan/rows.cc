@@ -92,16 +92,17 @@ Status check_target(const recipe::Recipe& recipe, int64_t rows) {
   const recipe::Target& target = recipe.target;
   if (target.accuracy && !has_classes(recipe.workload)) {
     return Error{
-        .message = fmt::format("workload '{}' has no classes to be accurate about", recipe.workload.name),
+        .message = fmt::format("workload '{}' has no classes, so it has no accuracy", recipe.workload.name),
         .where = recipe::where(recipe, "target", "accuracy"),
         .remedy = "state target.loss instead"};
   }
   if (!target.wanted()) return Done{};
   TRY(const int64_t available, rows_to_hold_out(recipe, rows));
   if (target.rows <= available) return Done{};
-  return Error{.message = fmt::format("{} rows are to be held out, {} can be", target.rows, available),
-               .where = recipe::where(recipe, "target", "rows"),
-               .remedy = "set target.rows to fewer, or bring more data"};
+  return Error{
+      .message = fmt::format("{} rows are to be held out, but only {} can be", target.rows, available),
+      .where = recipe::where(recipe, "target", "rows"),
+      .remedy = "set target.rows to fewer, or bring more data"};
 }
 
 std::string target_text(const recipe::Target& target) {
@@ -128,9 +129,10 @@ Status check_fit(const recipe::Recipe& recipe, int64_t rows) {
   if (!recipe.fit.wanted()) return Done{};
   TRY(const int64_t available, rows_to_hold_out(recipe, rows));
   if (held_rows(recipe) <= available) return Done{};
-  return Error{.message = fmt::format("{} rows are to be held out, {} can be", held_rows(recipe), available),
-               .where = recipe::where(recipe, "fit", "rows"),
-               .remedy = "set fit.rows to fewer, or bring more data"};
+  return Error{
+      .message = fmt::format("{} rows are to be held out, but only {} can be", held_rows(recipe), available),
+      .where = recipe::where(recipe, "fit", "rows"),
+      .remedy = "set fit.rows to fewer, or bring more data"};
 }
 
 std::string fit_text(const recipe::Recipe& recipe, int64_t rows) {

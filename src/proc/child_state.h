@@ -1,6 +1,6 @@
 #pragma once
 
-// The inside of Child (internal to this room): what LineChannel holds on to while a Child moves.
+// The inside of Child, which LineChannel refers to while a Child moves. Internal to this room.
 
 #include <sys/types.h>
 
@@ -32,17 +32,17 @@ struct ChildState {
   int64_t address_space_limit_bytes = 0;
   int64_t private_memory_limit_bytes = 0;
 
-  // The guardian's next report, waiting until `deadline_ns`; nullopt at the deadline. A vanished guardian is
-  // a report that the child is lost.
+  // Waits until `deadline_ns` for the guardian's next report; nullopt at the deadline. If the guardian
+  // vanished, the report says that the child is lost.
   std::optional<Report> next_report(int64_t deadline_ns);
 
-  // Notes the end of the child if it has been reported; does not wait.
+  // Records the end of the child if it has been reported; does not wait.
   void look();
 
   // Waits for the end until `deadline_ns`.
   void await_end(int64_t deadline_ns);
 
-  // Freezes (true) or thaws all processes of the child, and waits until that is so.
+  // Freezes (true) or thaws (false) all processes of the child, and waits until that is done.
   Status freeze(bool frozen);
 
   void send(const Command& command) const;

@@ -23,14 +23,14 @@ struct Exit {
   enum class Kind {
     kCode,    // ended by itself with `code`
     kSignal,  // ended by `signal`
-    kLost,    // its guardian vanished or could not kill it: nothing is known
+    kLost,    // its guardian vanished or could not kill it: its end is unknown
   };
   Kind kind = Kind::kLost;
   int code = 0;
   int signal = 0;
-  bool asked = false;                      // we told it to end (kill() or the destructor)
-  bool out_of_memory = false;              // the kernel counted an OOM kill in this cgroup meanwhile
-  int64_t over_limit_bytes = 0;            // > 0: killed by us at this resident size, above the limit
+  bool asked = false;                      // we ended it (kill() or the destructor)
+  bool out_of_memory = false;              // the kernel counted an OOM kill in this cgroup during its life
+  int64_t over_limit_bytes = 0;            // > 0: we killed it at this resident size, above the limit
   int64_t memory_limit_bytes = 0;          // as in ChildOptions; 0 = none
   int64_t address_space_limit_bytes = 0;   // as in ChildOptions; 0 = none
   int64_t private_memory_limit_bytes = 0;  // the same
@@ -54,8 +54,8 @@ std::string bytes_text(int64_t bytes);
 // "30 s", "1.5 s", "20 ms": for messages about deadlines.
 std::string duration_text(int64_t ns);
 
-// The number of OOM kills the kernel has counted for this process's cgroup (v2 or v1), else for the whole
-// machine; 0 where nothing tells.
+// The number of OOM kills that the kernel has counted for this process's cgroup (v2 or v1), else for the
+// whole machine; 0 if neither is known.
 int64_t oom_kill_count();
 
 }  // namespace bakeoff::proc

@@ -1,6 +1,6 @@
 #pragma once
 
-// File descriptors with an owner. Everything made here is close-on-exec.
+// File descriptors with an owner. Every descriptor made here is close-on-exec.
 
 #include <string_view>
 #include <utility>
@@ -9,7 +9,7 @@
 
 namespace bakeoff::proc {
 
-// Owns one descriptor; closes it.
+// Owns one descriptor and closes it.
 class UniqueFd {
  public:
   explicit UniqueFd(int fd = -1) : fd_(fd) {}

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the supervisor, the launcher and the guardians say to each other (internal to this room).
+// The messages between supervisor, launcher and guardians. Internal to this room.
 //
 //   supervisor --LaunchOrder--> launcher --fork--> guardian --fork, exec--> child
 //              <---------------- Report ----------'
@@ -19,7 +19,7 @@ namespace bakeoff::proc {
 struct LaunchOrder {
   std::string program = {};  // absolute path
   std::vector<std::string> argv = {};
-  std::vector<std::string> env = {};  // "NAME=value", all of it
+  std::vector<std::string> env = {};  // "NAME=value": the whole environment
   std::string cwd = {};
   std::vector<int> cpus = {};
   int nice = 0;
@@ -29,12 +29,12 @@ struct LaunchOrder {
   int64_t private_memory_limit_bytes = 0;
   int64_t memory_limit_bytes = 0;
   int64_t log_file_cap = 0;
-  bool has_control = false;   // descriptors kRequest and kAnswer are there
-  bool has_log_file = false;  // descriptor kLogFile is there
-  bool has_output = false;    // descriptor kOutput is there: stdout and stderr go to it, not to the log
+  bool has_control = false;   // descriptors kRequest and kAnswer exist
+  bool has_log_file = false;  // descriptor kLogFile exists
+  bool has_output = false;    // descriptor kOutput exists: stdout and stderr go to it instead of the log
 };
 
-// The descriptors that travel with an order, in this order; absent ones are left out.
+// The descriptors that are sent with an order, in this order; absent ones are left out.
 struct LaunchFds {
   UniqueFd order;    // memory file with the packed order
   UniqueFd control;  // guardian's end: commands in, reports out
@@ -52,7 +52,7 @@ enum class CommandKind : int32_t { kKill, kFreeze, kThaw };
 struct Command {
   CommandKind kind = CommandKind::kKill;
   int32_t padding = 0;
-  int64_t grace_ns = 0;  // kKill: between SIGTERM and SIGKILL; 0 = SIGKILL at once
+  int64_t grace_ns = 0;  // kKill: time between SIGTERM and SIGKILL; 0 = SIGKILL at once
 };
 
 enum class ReportKind : int32_t { kStarted, kNotStarted, kFrozen, kThawed, kExited };
@@ -82,7 +82,7 @@ struct Report {
   struct rusage usage = {};
 };
 
-// The body of a guardian process: starts the child, serves commands, reports the end, never returns.
+// The body of a guardian process: starts the child, executes commands, reports the end. Never returns.
 [[noreturn]] void run_guardian(const LaunchOrder& order, LaunchFds fds);
 
 // The body of the child between fork and exec. Never returns; writes {StartStep, errno} to `error_fd`.

@@ -1,32 +1,31 @@
 #pragma once
 
-// The launcher: a small process forked from this one, early, that forks a guardian for every child.
+// The launcher: a small process that this program forks early, and that forks a guardian for every child.
 //
-// Why not fork from the program itself: it may hold hundreds of MB of data and several threads by the time a
-// worker starts. A child's peak memory as the kernel reports it begins at the size of the process it was
-// forked from, forking a large process takes milliseconds and disturbs what is being measured, and forking
-// while other threads run is fragile.
+// Why the program does not fork itself: when a worker starts, it may hold hundreds of MB of data and
+// several threads. The kernel's peak memory of a child begins at the size of the process that it was forked
+// from; forking a large process takes milliseconds and disturbs the measurement; and forking while other
+// threads run is fragile.
 //
 //   int main() {
-//     proc::start_launcher();   // first thing, before threads and data
+//     proc::start_launcher();   // first, before threads and data
 //
-// When this program dies, even by SIGKILL, every guardian sees its socket close and kills its child with all
-// descendants; the launcher does the same with whatever might be left of them, and ends.
+// If this program dies, even by SIGKILL, every guardian sees its socket close and kills its child with all
+// descendants; the launcher does the same with whatever is left of them, and ends.
 
 #include "base/result.h"
 #include "proc/launch_order.h"
 
 namespace bakeoff::proc {
 
-// Starts the launcher unless it runs already. Child::start() does so itself if need be; calling it first
-// thing in main() is better (see above). The launcher's affinity, limits and umask are what children inherit.
+// Starts the launcher unless it runs already. Child::start() does so too, but calling it first in main() is
+// better (see above). Children inherit the launcher's affinity, limits and umask.
 Status start_launcher();
-
-// Ends the launcher with whatever still runs below it, and waits for that. The end of the program does so
-// too.
+// Ends the launcher and everything that still runs below it, and waits for that. The end of the program
+// does so too.
 void stop_launcher();
-
-// Hands an order over (internal to this room). Guardian's reports come on the other end of `fds.control`.
+// Sends an order to the launcher. The guardian's reports come on the other end of `fds.control`. Internal
+// to this room.
 Status launch(const LaunchOrder& order, LaunchFds fds);
 
 }  // namespace bakeoff::proc

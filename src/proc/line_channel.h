@@ -1,6 +1,6 @@
 #pragma once
 
-// Requests and answers, one line each, with a child (its descriptors 3 and 4).
+// Exchanges requests and answers, one line each, with a child (its descriptors 3 and 4).
 //
 //   LineChannel channel(child);
 //   Result<std::string> hello = channel.receive(deadline, "start");
@@ -10,9 +10,9 @@
 //     if (failure.kind == FailureKind::kDied) use(*failure.exit, failure.log_tail);
 //   }
 //
-// Never blocks beyond the deadline, whatever the child does: writing and reading go on together, output is
-// drained elsewhere (launcher.h). After a failure other than kInterrupted the channel is of no further use:
-// an answer may still be under way. Lines are bytes without newline; nothing is parsed here.
+// It never blocks beyond the deadline, whatever the child does: it writes and reads at the same time, and
+// the guardian drains the output (launcher.h). After a failure other than kInterrupted the channel cannot
+// be used again: an answer may still arrive. Lines are bytes without newline; nothing is parsed here.
 
 #include <cstdint>
 #include <optional>
@@ -25,12 +25,12 @@
 namespace bakeoff::proc {
 
 enum class FailureKind {
-  kTimeout,      // no whole line in time; the child lives
+  kTimeout,      // no complete line in time; the child lives
   kDied,         // the child has ended
-  kClosed,       // it closed its answer descriptor but lives on
-  kTooLong,      // a line above the limit
+  kClosed,       // it closed its answer descriptor but lives
+  kTooLong,      // a line exceeds the limit
   kInterrupted,  // SIGINT or SIGTERM came (interrupt.h)
-  kSystem,       // the operating system refused something
+  kSystem,       // a system call failed
 };
 
 struct ExchangeFailure {
@@ -44,7 +44,7 @@ class LineChannel {
  public:
   static constexpr size_t kMaxLine = size_t{32} << 20;
 
-  // `child` may move afterwards, but has to outlive the channel.
+  // `child` may move afterwards, but must outlive the channel.
   explicit LineChannel(const Child& child, size_t max_line = kMaxLine);
 
   // Sends `line` and a newline, and returns the next line the child writes. `deadline_ns` is a time of the
@@ -58,7 +58,7 @@ class LineChannel {
   const std::optional<ExchangeFailure>& failure() const { return failure_; }
 
  private:
-  struct Exchange;  // what one exchange is about
+  struct Exchange;  // the state of one exchange
   Result<std::string> run(Exchange& exchange);
   bool find_line();
   std::string take_line();

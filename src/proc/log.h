@@ -1,8 +1,8 @@
 #pragma once
 
-// The log of a child: everything it wrote to stdout and stderr, in order. The guardian process drains the
-// pipe without pause (LogDrain) into a capped file and into a ring in shared memory, from which the
-// supervisor reads the tail at any time (LogTail), also after the guardian is gone.
+// The log of a child: everything that it wrote to stdout and stderr, in order. The guardian process drains
+// the pipe continuously (LogDrain) into a file of limited size and into a ring in shared memory. The
+// supervisor reads the tail from the ring at any time (LogTail), even after the guardian has ended.
 
 #include <cstdint>
 #include <string>
@@ -24,8 +24,8 @@ class LogTail {
   ~LogTail();
 
   int fd() const { return fd_.get(); }
-  int64_t total_bytes() const;  // written by the child so far
-  std::string text() const;     // the last bytes of it, valid UTF-8, from the start of a line if cut
+  int64_t total_bytes() const;  // bytes written by the child so far
+  std::string text() const;     // its last bytes, valid UTF-8, from the start of a line if it was cut
 
  private:
   LogTail(UniqueFd fd, void* memory, size_t size) : fd_(std::move(fd)), memory_(memory), size_(size) {}
@@ -38,8 +38,8 @@ class LogTail {
 // The writer's end, in the guardian. Never fails: a full disk only loses the file.
 class LogDrain {
  public:
-  // `tail_fd` is LogTail::fd(). `file_fd` < 0: no file. The file gets the first bytes, up to `file_cap` less
-  // the tail; what is beyond is left out but for the tail, which finish() appends.
+  // `tail_fd` is LogTail::fd(). `file_fd` < 0: no file. The file gets the first bytes, up to `file_cap`
+  // minus the tail; finish() appends the tail; bytes in between are left out.
   LogDrain(int tail_fd, int file_fd, int64_t file_cap);
 
   void add(std::string_view bytes);

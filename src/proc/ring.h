@@ -1,11 +1,13 @@
 #pragma once
 
-// The ring of step marks: a small file that a worker and its supervisor map. The worker stamps
-// CLOCK_MONOTONIC nanoseconds at the end of every training step; nobody waits for anybody.
+// The ring of step marks: a small file that a worker and its supervisor map into memory. The worker writes
+// CLOCK_MONOTONIC nanoseconds at the end of every training step; neither waits for the other.
 //
 // Layout, little-endian (docs/runner_protocol.md):
-//   0 magic "BKOFRING" | 8 u32 version 1 | 12 u32 header size 64 | 16 u64 capacity | 24 u64 count | 64 i64
-//   slots
+//
+//   0 magic "BKOFRING" | 8 u32 version 1 | 12 u32 header size 64 | 16 u64 capacity | 24 u64 count
+//   64 i64 slots
+//
 // Mark number k, from 0, is in slot k % capacity; the slot is written before the count.
 //
 //   TRY(MarkRing ring, MarkRing::create(run_dir / "marks", 1 << 16));
@@ -22,31 +24,31 @@
 namespace bakeoff::proc {
 
 struct Marks {
-  int64_t first = 0;  // number of the first mark in `ns`; above what was asked for if older ones are lost
-  std::vector<int64_t> ns;  // in the order of writing
+  int64_t first = 0;        // number of the first mark in `ns`; larger than requested if older marks are lost
+  std::vector<int64_t> ns;  // in the order in which they were written
 };
 
 class MarkRing {
  public:
-  // Makes the file with room for `capacity` marks (>= 1); it must not exist. A folder in memory such as
-  // /dev/shm spares the disk. The destructor removes it.
+  // Makes the file, which must not exist, with room for `capacity` marks (>= 1). A folder in memory such as
+  // /dev/shm avoids disk writes. The destructor removes the file.
   static Result<MarkRing> create(const std::filesystem::path& path, int64_t capacity);
 
   MarkRing(MarkRing&& other) noexcept;
   MarkRing& operator=(MarkRing&& other) noexcept;
   ~MarkRing();
 
-  // Removes the file already, for whoever has it mapped goes on: once the worker has, a supervisor that is
-  // killed leaves nothing behind.
+  // Removes the file now; processes that have mapped it keep it. After the worker has mapped it, a
+  // supervisor that is killed leaves nothing behind.
   void unlink();
 
   const std::filesystem::path& path() const { return path_; }
   int64_t capacity() const { return capacity_; }
 
-  // Marks written so far.
+  // Number of marks written so far.
   int64_t count() const;
 
-  // Marks number `first` and later, as far as they are still there: the last capacity - 1 are.
+  // Marks number `first` and later that still exist: the last capacity - 1 do.
   Marks since(int64_t first) const;
 
  private:

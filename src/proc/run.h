@@ -18,10 +18,10 @@
 namespace bakeoff::proc {
 
 struct CommandOptions {
-  ChildOptions child = {};  // control and output_to_us are set by run_command; log_file is not written
-  int64_t timeout_ns = 0;   // 0 = none. Then SIGTERM, and SIGKILL 2 s later.
-  // Called for every line of stdout and stderr as it comes, without its end (\n or \r: progress bars rewrite
-  // their line). Valid UTF-8. Lines beyond 64 KiB arrive in pieces. May be empty.
+  ChildOptions child = {};  // run_command sets control and output_to_us; log_file is not written
+  int64_t timeout_ns = 0;   // 0 = none. At the timeout: SIGTERM, and SIGKILL 2 s later.
+  // Called for every line of stdout and stderr when it arrives, without its end (\n, or \r: progress bars
+  // rewrite their line). Valid UTF-8. Lines longer than 64 KiB arrive in pieces. May be empty.
   std::function<void(std::string_view)> on_line = {};
   size_t tail_bytes = size_t{64} << 10;  // of the output kept in output_tail
 };

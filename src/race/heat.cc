@@ -21,7 +21,7 @@
 #include "race/race.h"
 #include "race/sensing.h"
 #include "race/usage_marks.h"
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 #include "stats/racing.h"
 #include "tensor/rng.h"
 
@@ -29,17 +29,17 @@ namespace bakeoff {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kLongestBlock = 4;  // of a member, in blocks of the leader
-constexpr double kLeastBlock = 1;    // seconds of the leader's block that say something about one step
+constexpr double kLongestBlock = 4;  // longest block of a member, in blocks of the leader
+constexpr double kLeastBlock = 1;    // seconds; a shorter block of the leader is not informative
 
-// Nothing runs; Ctrl-C ends it.
+// Waits while nothing runs; Ctrl-C ends it.
 void pause_for(double seconds) {
   if (seconds <= 0) return;
   pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
   ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
 }
 
-// A heat under way.
+// A running heat.
 class Heat {
  public:
   Heat(const Plan& plan, const std::vector<size_t>& lanes, int number, const HeatOptions& options,
@@ -55,8 +55,8 @@ class Heat {
     std::iota(order_.begin(), order_.end(), size_t{0});
     now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
     now_.done = 0;
-    host_ = plan.host ? plan.host
-                      : sample::machine_eye(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
+    host_ =
+        plan.host ? plan.host : sample::host_probe(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
     for (size_t i = 0; i < lanes.size(); ++i) {
       members_[i].trial.contender = plan.lanes[lanes[i]].entry.contender.id;
       members_[i].trial.heat = number;
@@ -74,14 +74,14 @@ class Heat {
       for (size_t k = next++; k < order_.size() && !proc::interrupted(); k = next++) {
         Member& member = members_[order_[k]];
         member.trial.alone = options_.at_once == 1;
-        tell("starting", order_[k]);
+        report("starting", order_[k]);
         start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensing_, member);
       }
     };
-    std::vector<std::thread> beside;
-    for (size_t i = 1; i < options_.at_once; ++i) beside.emplace_back(work);
+    std::vector<std::thread> others;
+    for (size_t i = 1; i < options_.at_once; ++i) others.emplace_back(work);
     work();
-    for (std::thread& thread : beside) thread.join();
+    for (std::thread& thread : others) thread.join();
   }
 
   void time() {
@@ -90,7 +90,7 @@ class Heat {
     each("warming up", [&](Member& member) {
       finish_warm_up(member);
       rehearse(plan_, member);
-      plan_burst(member);  // what others on the machine take makes steps longer, never shorter
+      plan_burst(member);  // other work on the machine makes steps longer, never shorter
     });
     int64_t reruns = plan_.recipe.race.host.max_reruns;
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
@@ -120,7 +120,7 @@ class Heat {
   }
 
  private:
-  // Nobody is timed any more. Those that no heat has audited yet come first; the others in random order.
+  // Timing is over. Members that no heat has audited yet come first; the others in random order.
   void audit_members() {
     constexpr double kShare = 0.2;
     const double heat_s = seconds_since(begin_);
@@ -132,20 +132,20 @@ class Heat {
       Member& member = members_[i];
       if (proc::interrupted() || member.shown.empty()) continue;
       const bool again = options_.audited.contains(lanes_[i]);
-      tell("auditing", i);
+      report("auditing", i);
       audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
             again && seconds_since(begin) > kShare * heat_s);
     }
   }
 
   static constexpr const char* kClockJump = "the clock jumped";
-  // Of a few short steps most is what comes after a pause; a burst planned by them would be as short.
+  // A few short steps after a pause are slower than usual; a burst planned from them would be too short.
   static constexpr double kTellingWarmUp = 0.05;  // seconds
   static constexpr int kWarmUpRuns = 3;
   static constexpr int64_t kWarmUpGrowth = 16;
 
-  // Every lane has a key for each two heats: the order does not depend on who else runs, and an even heat
-  // reverses it.
+  // Every lane has one random key for two heats: the order does not depend on the other members, and an even
+  // heat reverses it.
   void draw_start_order(int number) {
     tensor::Rng rng(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>((number + 1) / 2));
     std::vector<uint64_t> keys(plan_.lanes.size());
@@ -155,14 +155,14 @@ class Heat {
     if (number % 2 == 0) std::reverse(order_.begin(), order_.end());
   }
 
-  // Seconds of what a burst of so long steps takes, all of them.
+  // Seconds that all bursts take if a step takes this long.
   double block_s(double step_s) const {
     const recipe::Race& race = plan_.recipe.race;
     return static_cast<double>(race.bursts * stats::burst_steps(step_s, race.burst_seconds, race.bursts, 0)) *
            step_s;
   }
 
-  // A step that is not known is no fast one.
+  // An unknown step counts as slow.
   static double fastest_step_s(const Member& member) {
     const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
     if (member.step_s <= 0 || first_s <= 0) return std::max(member.step_s, first_s);
@@ -196,7 +196,7 @@ class Heat {
         stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, kLongestBlock * leader_block_s_);
   }
 
-  // A third step, with the host watched. The first one may have compiled, so that the fastest counts.
+  // Makes a third step while the host is watched. The first step may have compiled, so the fastest counts.
   void look_again(Member& member, double leader_step_s) {
     const double before_s = fastest_step_s(member);
     const double used_s = tree_cpu_s(member.sensors.pid) + own_cpu_s();
@@ -213,7 +213,7 @@ class Heat {
         fastest_s, member.trial.behind_leader, leader_step_s);
     member.trial.look_disturbed = seen.busy;
     if (!was_judged(seen) && plan_.recipe.race.host.max_busy < 1)
-      member.trial.look_disturbed = "it could not be told whether the host was quiet";
+      member.trial.look_disturbed = "unknown whether the host was quiet";
     end_member(member);
     member.worker.reset();
   }
@@ -229,20 +229,20 @@ class Heat {
       warm_up(member, sensing_, steps);
       member.step_s = std::min(member.step_s, before_s);
       plan_burst(member);
-      const bool tells = static_cast<double>(steps) * member.step_s >= kTellingWarmUp ||
-                         member.burst_steps < std::max(kWarmUpGrowth, 4 * steps);
-      if (tells || steps <= 0 || !member.worker->ok() || proc::interrupted()) return;
+      const bool enough = static_cast<double>(steps) * member.step_s >= kTellingWarmUp ||
+                          member.burst_steps < std::max(kWarmUpGrowth, 4 * steps);
+      if (enough || steps <= 0 || !member.worker->ok() || proc::interrupted()) return;
       steps *= kWarmUpGrowth;
     }
   }
 
-  // Rounds that are judged together: one, or as many short ones as the host's counters need. All of them
-  // have the same numbers but for their own time.
+  // Rounds that are judged together: one, or as many short ones as the host's counters need. Apart from their
+  // duration all of them have the same numbers.
   struct Stretch {
     std::vector<HostRound> rounds;
   };
 
-  // Rounds, `most` of them at most, with the host looked at before and after each.
+  // Runs at most `most` rounds, and reads the host before and after each.
   Stretch run_stretch(int64_t most) {
     for (Member& member : members_) {
       member.marks = member.trial.step_ns.size();
@@ -283,14 +283,14 @@ class Heat {
     return static_cast<double>(after.ns - before.ns) / kNsPerSecond;
   }
 
-  // Of this process: its threads look at the host and at the workers' sensors.
+  // CPU time of this process: its threads read the host and the workers' sensors.
   static double own_cpu_s() {
     timespec used{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kNsPerSecond;
   }
 
-  // One burst of everybody; adds their processor time. In words a clock that jumped.
+  // Runs one burst of every member and adds their CPU time. Returns in words a clock that jumped.
   std::string run_round(double& cpu_s) {
     tensor::shuffle(order_, rng_);
     for (Member& member : members_) member.cpu_ns = member.jump_ns = 0;
@@ -302,13 +302,13 @@ class Heat {
     for (const Member& member : members_) {
       cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
       if (member.jump_ns == 0) continue;
-      jump = fmt::format("{}: a burst claims {:.3f} s more than went by", kClockJump,
+      jump = fmt::format("{}: a burst reported {:.3f} s more than elapsed", kClockJump,
                          static_cast<double>(member.jump_ns) / kNsPerSecond);
     }
     return jump;
   }
 
-  // Records a stretch; all its bursts together are void, or count.
+  // Records a stretch; either all its bursts count or none does.
   void settle(const Stretch& stretch, bool again, bool is_void) {
     for (Member& member : members_) {
       Trial& trial = member.trial;
@@ -328,12 +328,12 @@ class Heat {
   void each(const std::string& what, Act act) {
     for (const size_t i : order_) {
       if (proc::interrupted() || !members_[i].worker || !members_[i].worker->ok()) continue;
-      tell(what, i);
+      report(what, i);
       act(members_[i]);
     }
   }
 
-  void tell(const std::string& what, size_t member) {
+  void report(const std::string& what, size_t member) {
     const std::lock_guard lock(telling_);
     Happening here = now_;
     here.elapsed_s += seconds_since(begin_);
@@ -356,7 +356,7 @@ class Heat {
   std::vector<Member> members_;
   std::vector<size_t> order_;
   int64_t stretches_ = 0;  // judged so far
-  sample::HostEye host_;
+  sample::HostProbe host_;
   int64_t begin_ = monotonic_clock().now_ns();
 };
 

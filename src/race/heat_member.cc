@@ -22,7 +22,7 @@
 namespace bakeoff {
 namespace {
 
-// A worker that hangs would go on beside the others' bursts: it ends here.
+// Ends a worker that hangs; otherwise it would run during the bursts of other members.
 void take_failure(Member& member) {
   if (member.trial.failure || member.worker->ok()) return;
   member.trial.failure = member.worker->failure();
@@ -35,13 +35,13 @@ void note_loss(Trial& trial, const std::optional<double>& loss) {
   if (!std::isfinite(*loss) && !trial.invalid) trial.invalid = fmt::format("the loss became {}", *loss);
 }
 
-// From the system's source of randomness: a seed of the recipe would tell.
+// From the system's source of randomness: a seed of the recipe would make it predictable.
 bool chance(double probability) {
   std::random_device source;
   return static_cast<double>(source()) < probability * 4294967296.0;
 }
 
-// Steps after a pause that do not count: one, or 10 ms of them.
+// Number of steps after a pause that do not count: one, or as many as fill 10 ms.
 constexpr double kLeadIn = 0.01;  // seconds
 int64_t lead_steps(const Member& member) {
   if (!(member.step_s > 0)) return 1;
@@ -49,7 +49,7 @@ int64_t lead_steps(const Member& member) {
                              std::max<int64_t>(1, member.burst_steps));
 }
 
-// A file of changes while it lives; removed with it.
+// The file of a nudge; removed with this object.
 class NudgeFile {
  public:
   NudgeFile(const Plan& plan, const AuditGround& ground, const Nudge& changes)
@@ -70,7 +70,7 @@ class NudgeFile {
   Status written_ = Done{};
 };
 
-// What comes before the clock starts: back to the initial weights, and the lead-in. False: it failed.
+// Before the clock starts: restores the initial weights and runs the lead-in. False: it failed.
 bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   Worker& worker = *member.worker;
   if (member.audit) {
@@ -88,11 +88,11 @@ bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   if (!lead) return false;
   member.step_s = std::min(member.step_s, lead->burst.ms_per_step() / 1e3);
   shown.lead = burst.lead_steps = lead->burst.steps;
-  burst.lead_ns = lead->burst.went_by_ns;
+  burst.lead_ns = lead->burst.elapsed_ns;
   return true;
 }
 
-// The burst itself. The changes are in memory for the time of the request only.
+// Runs the burst. The nudge is in memory only during the request.
 std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBurst& shown, bool counts) {
   Worker& worker = *member.worker;
   std::optional<NudgeFile> file;
@@ -107,8 +107,8 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
   return counts ? worker.run(member.burst_steps, "run", nudge) : worker.lead_in(1, nudge);
 }
 
-// Whether a burst is to be audited, drawn when it is over: it cannot be another burst for that. One of each
-// trial is, at the latest its last.
+// Whether a burst is to be audited. It is drawn when the burst is over, so the burst cannot depend on it. At
+// least one burst of each trial is drawn, at the latest its last.
 bool is_drawn(const Plan& plan, const Member& member) {
   const auto bursts = static_cast<double>(plan.recipe.race.bursts);
   const bool any = std::any_of(member.shown.begin(), member.shown.end(),
@@ -116,7 +116,7 @@ bool is_drawn(const Plan& plan, const Member& member) {
   return chance(1 / bursts) || (!any && static_cast<double>(member.shown.size() + 1) >= bursts);
 }
 
-// Takes over what an audit needs; asks for the parameters where the burst is drawn.
+// Keeps what an audit needs; requests the parameters if the burst is drawn.
 void keep_evidence(const Plan& plan, Member& member, const Ran& ran, bool drawn, ShownBurst shown) {
   shown.burst = member.trial.bursts.size() + member.trial.void_bursts.size();
   shown.steps = ran.burst.steps;
@@ -141,8 +141,8 @@ double mean_loss(const ShownBurst& shown) {
          static_cast<double>(shown.losses.size());
 }
 
-// The bursts to audit: those that were drawn, and the one whose losses lie furthest from the others', if they
-// lie apart; or that one alone.
+// The bursts to audit: those that were drawn, and the burst whose losses differ most from the others', if
+// they differ too much; or only that one.
 std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alone) {
   std::vector<size_t> chosen;
   std::vector<double> means;
@@ -155,7 +155,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
   double most = 0.05 * std::abs(middle);  // batches differ
   for (size_t i = 0; i < all.size(); ++i) {
     const double off = std::abs(means[i] - middle);
-    if (off <= most) continue;  // no number is further than any
+    if (off <= most) continue;  // false for NaN, which counts as the furthest
     furthest = i;
     most = off;
     if (!std::isfinite(off)) break;
@@ -164,7 +164,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
   return chosen;
 }
 
-// What is started is what was proven: whether its file had become another one.
+// Puts a changed script back, so that what is started is what was proven. Returns whether it had changed.
 bool put_back(const GateContender& entry) {
   if (entry.script_text.empty()) return false;
   const auto now = read_file(entry.script);
@@ -227,7 +227,7 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps) {
     trial.warmup_ns += warm->burst.ns;
     trial.warmup_step_ns.insert(trial.warmup_step_ns.end(), warm->step_ns.begin(), warm->step_ns.end());
     note_loss(trial, warm->loss);
-    // What comes after the claimed end counts, too: else a worker that does not wait gets huge bursts.
+    // Time after the reported end counts too: otherwise a worker that does not wait would get huge bursts.
     member.step_s = Burst{warm->burst.ns + warm->burst.late_ns, warm->burst.steps}.ms_per_step() / 1e3;
   }
   member.worker->freeze();
@@ -296,7 +296,7 @@ void audit(const std::string& group, Member& member, bool apart_alone) {
 void judge_barrier(Member& member) {
   const auto early = answers_early(member.trial);
   if (!early || member.trial.invalid) return;
-  // The longest of a few: where others take the processor, spinning is seen for too short a time.
+  // The longest of a few: while other processes use the processor, spinning seems too short.
   constexpr int kLooks = 5;
   int64_t longest = 0;
   member.worker->thaw();
@@ -310,7 +310,8 @@ void judge_barrier(Member& member) {
 
 void end_member(Member& member) {
   const std::string more = taken(member.worker->pid(), member.granted);
-  if (!more.empty() && !member.trial.invalid) member.trial.invalid = "took what it was not granted: " + more;
+  if (!more.empty() && !member.trial.invalid)
+    member.trial.invalid = "used resources that it was not granted: " + more;
   const proc::ResourceUsage usage = member.worker->close();
   member.trial.user_s = usage.user_s;
   member.trial.system_s = usage.system_s;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What one member of a heat does: it starts, warms up, runs a burst whenever it is its turn, and ends.
-// Between its turns it is frozen. Whatever fails is in its trial.
+// What one member of a heat does: it starts, warms up, runs its bursts and ends; between its bursts it is
+// frozen. Every failure goes into its trial.
 
 #include <cstdint>
 #include <memory>
@@ -15,37 +15,39 @@
 
 namespace bakeoff {
 
-// While it lives.
+// A contender's worker in a heat, while it lives.
 struct Member {
   std::unique_ptr<Worker> worker;
   Trial trial;
   WorkerSensors sensors;
-  WorkerSpec granted = {};  // as it was started
+  WorkerSpec granted = {};  // what it was started from
   int64_t burst_steps = 2;
-  double step_s = 0;                   // the last one known of the warm-up
-  const AuditGround* audit = nullptr;  // none: its bursts go on from each other, and nobody audits them
+  double step_s = 0;                   // last known step time of the warm-up
+  const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited
   bool nudges = true;                  // its parameters can be changed between steps
-  std::vector<ShownBurst> shown = {};  // what it showed of its bursts
-  // Of the round under way.
+  std::vector<ShownBurst> shown = {};  // what it reported of its bursts
+  // State of the current round.
   int64_t cpu_ns = 0;
   int64_t jump_ns = 0;
-  size_t bursts = 0, marks = 0;  // when it began
+  size_t bursts = 0, marks = 0;  // counts when the round began
 };
 
-// Import, build, first step; ends frozen.
+// Imports, builds and makes the first step; then freezes the worker.
 void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member);
-// Steps before the bursts, with the machine to itself; they also tell how long a burst is.
+// Runs steps before the bursts while no other worker runs; their time also decides how many steps a burst
+// has.
 void warm_up(Member& member, Sensing& sensing, int64_t steps);
-// Once before the bursts: back to the initial weights, a lead-in, a nudge. What a framework compiles for
-// these is compiled afterwards.
+// Once before the bursts: restores the initial weights, runs a lead-in and a nudge. What a framework
+// compiles for these is compiled then.
 void rehearse(const Plan& plan, Member& member);
-// Back to the initial weights, lead-in, nudge, and the burst itself.
+// Restores the initial weights, runs the lead-in, the nudge and the burst.
 void run_burst(const Plan& plan, Member& member, Sensing& sensing);
-// Has the referee compute the drawn bursts, and one whose losses lie apart, or that alone; a trial that shows anything else is invalid.
+// Lets the referee compute the drawn bursts, and one whose losses differ from the others; with
+// `apart_alone` only that one. A trial that reported anything else becomes invalid.
 void audit(const std::string& group, Member& member, bool apart_alone);
-// Single steps more tell outstanding work from threads that only spin (evidence/barrier.h).
+// Runs single steps to distinguish outstanding work from threads that only spin (evidence/barrier.h).
 void judge_barrier(Member& member);
-// Takes over what its process used.
+// Ends the worker and records what its process used.
 void end_member(Member& member);
 
 }  // namespace bakeoff

@@ -47,7 +47,7 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
     plan.lanes.push_back(std::move(lane));
   }
   ASSERT_TRUE(race(plan, parities, {}, [](const Happening&) {}));
-  const auto stored = plan.directory.trials();
+  const auto stored = plan.directory.read<Trial>();
   ASSERT_TRUE(stored) << stored.error().text();
   std::map<std::string, std::vector<Trial>> by_id;
   for (const Trial& trial : *stored) {

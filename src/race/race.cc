@@ -24,8 +24,8 @@ namespace {
 
 constexpr size_t kLoneHeats = 3;
 constexpr int kMostLooks =
-    4;  // at one that looks hopeless beside a noisy host; then it is timed like anybody
-constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB: what a worker of these frameworks may need
+    4;  // at a contender that looks hopeless on a noisy host; then it is timed like the others
+constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB, which a worker may need
 
 // Whether no process of this run had compiled the contender's step before: neither the gate's nor a heat's.
 bool first_of_its_kind(const Trial& trial, const std::vector<Trial>& before,
@@ -70,7 +70,7 @@ Status check_budget(const recipe::Recipe& recipe) {
                  .where = recipe::where(recipe, "budget", "heats"),
                  .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
   }
-  // The bursts alone; starting the workers comes on top.
+  // Only the bursts; starting the workers takes more time.
   const double minutes = static_cast<double>(least) * static_cast<double>(recipe.race.bursts) *
                          recipe.race.burst_seconds * static_cast<double>(k) / 60;
   if (recipe.budget.minutes < minutes) {
@@ -88,17 +88,17 @@ Status check_budget(const recipe::Recipe& recipe) {
 
 namespace {
 
-// What no trial of this run can break: one that does is stored as invalid, and its contender is out.
+// The bounds of this run's trials: a trial that breaks one is stored as invalid, and its contender is out.
 std::map<std::string, TrialBounds> bounds_in(const Plan& plan, const std::vector<Parity>& parities) {
-  std::string ignored;  // why limits are not used: the report says it
+  std::string ignored;  // why limits are not used; the report shows that
   const auto machine = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
   const auto peak = run_peak(plan.directory.path(), plan.manifest.host);
   return bounds_of(plan.manifest, parities, plan.recipe.workload, plan.recipe.training,
                    machine ? &*machine : nullptr, peak ? &*peak : nullptr);
 }
 
-// A limit of FLOP/s is always in force: a run without a machine report that can serve measures the peak of
-// the CPUs that it races on.
+// FLOP/s always have a limit: a run without a usable machine report measures the peak of the CPUs that it
+// races on.
 Status measure_peak_of_run(const Plan& plan) {
   std::string ignored;
   const std::filesystem::path& run = plan.directory.path();
@@ -120,12 +120,12 @@ Status measure_peak_of_run(const Plan& plan) {
 }
 
 // The race of one group of contenders (evidence/groups.h), between two heats.
-class Course {
+class GroupRace {
  public:
-  // `trials`: of the whole run, whose heats have numbers of their own. `seconds`: the group's time;
-  // `later_s`: that of the groups after it.
-  Course(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-         double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
+  // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `later_s`:
+  // time of the groups after it.
+  GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
+            double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
       : plan_(plan),
         audit_(audit),
         parities_(parities),
@@ -152,7 +152,7 @@ class Course {
   Status run(const Watch& watch) {
     while (!proc::interrupted() && heat_ < plan_.recipe.budget.heats) {
       TRY(const stats::Heat next, decide());
-      // Out of time when most of another heat would lie beyond the budget.
+      // The time is over if most of another heat would exceed the budget.
       const bool late = seconds_since(begin_) + last_heat_s_ / 2 > seconds_;
       if (next.members.empty() || (heat_ > 0 && late)) break;
       CHECK_OK(run_one(next, watch));
@@ -161,7 +161,7 @@ class Course {
   }
 
  private:
-  // The policy's word on the records as they are.
+  // The policy's decision from the current records.
   Result<stats::Heat> decide() {
     TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
     stats::RacingOptions options = racing_options(plan_.recipe, trials_, entrants_);
@@ -172,7 +172,7 @@ class Course {
     known_ = entrants_of(trials_, parities_, entrants_, plan_.recipe.margin);
     stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
     if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
-      // Everything is decided, but too few rounds tell whether the host was quiet.
+      // Everything is decided, but too few rounds were judged to know whether the host was quiet.
       options.confirm_heats = confirmed_heats(trials_) + 1;
       next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
     }
@@ -180,7 +180,7 @@ class Course {
     return next;
   }
 
-  // Nobody to compare with: one contender is left, and has not run often enough to have a time of its own.
+  // One contender is left without a rival, and has not run often enough to have a reported time.
   std::vector<size_t> lone_member() const {
     std::vector<size_t> left;
     for (size_t i = 0; i < known_.size(); ++i) {
@@ -214,8 +214,8 @@ class Course {
     }));
   }
 
-  // Starting is mostly importing and compiling on one core: members start two at a time, except where some
-  // contender runs for the first time, whose start-up is to be known.
+  // Starting is mostly importing and compiling on one core, so members start two at a time; but one at a
+  // time if a contender runs for the first time, as its start-up is measured.
   size_t starts_at_once(const std::vector<size_t>& members) const {
     const auto ran = [&](size_t m) {
       return std::any_of(trials_.begin(), trials_.end(),
@@ -224,8 +224,8 @@ class Course {
     return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
   }
 
-  // Seconds until the last group's race ends at the latest. Nothing where only heats are limited and none has
-  // run yet.
+  // Latest end of the last group's race, in seconds from now. Nothing if only heats are limited and none
+  // has run yet.
   std::optional<double> time_left() const {
     const recipe::Budget& budget = plan_.recipe.budget;
     if (!budget.unlimited_time()) return std::max(0.0, seconds_ + later_s_ - seconds_since(begin_));
@@ -317,14 +317,14 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
                                  plan.directory.scripts() / "weights.safetensors"));
   }
   for (const Group& group : groups) {
-    // Time by heads; what a group leaves over is the later ones'.
+    // Time is divided by the number of contenders; later groups get what a group leaves.
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    Course course(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
-    CHECK_OK(course.run(watch));
+    GroupRace group_race(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
+    CHECK_OK(group_race.run(watch));
     if (proc::interrupted()) break;
-    for (Trial& trial : course.take_fresh()) trials.push_back(std::move(trial));
+    for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
     left_s = std::max(0.0, left_s - seconds_since(begin));
     left -= group.members.size();
   }

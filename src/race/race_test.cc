@@ -425,7 +425,7 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   EXPECT_FALSE(trials[0].invalid) << *trials[0].invalid;
   for (const size_t i : {1u, 2u}) {
     ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
-    EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done: "));
+    EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done in "));
     EXPECT_EQ(heat_value(trials[i]), std::nullopt);
     EXPECT_LT(trials[i].bursts[0].steps, 50) << "bursts are sized by the work, not by the claim";
   }
@@ -487,7 +487,7 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   plan.recipe.race.confirm_heats = 2;
   std::vector<Happening> seen;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, [&](const Happening& h) { seen.push_back(h); }));
-  const auto trials = plan.directory.trials().value();
+  const auto trials = plan.directory.read<Trial>().value();
   const std::vector<std::string> heats = heats_of(trials);
   ASSERT_GE(heats.size(), 2u + static_cast<size_t>(least_heats(0.05, 2)));
   EXPECT_LT(static_cast<int64_t>(heats.size()), plan.recipe.budget.heats) << "a gap of five times is obvious";
@@ -504,9 +504,9 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(seen.back().heat, static_cast<int>(heats.size()));
   // Going on with a decided race does nothing; a kill before the last confirmation leaves one to do.
   ASSERT_TRUE(race(plan, all_pass(plan), trials, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), trials.size());
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), trials.size());
   ASSERT_TRUE(race(plan, all_pass(plan), {trials.begin(), trials.end() - 2}, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), trials.size() + 2);
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), trials.size() + 2);
 }
 
 TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
@@ -515,7 +515,7 @@ TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
   plan.recipe.race.noise_ceiling = 0.15;
   plan.recipe.race.burst_seconds = 0.15;  // rounds of 0.3 s: each is judged
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), 4u);
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), 4u);
 }
 
 TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
@@ -523,7 +523,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
   plan.recipe.race.confirm_heats = 0;
   plan.recipe.race.noise_ceiling = 0.15;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  const auto trials = plan.directory.trials().value();
+  const auto trials = plan.directory.read<Trial>().value();
   EXPECT_EQ(trials.size(), 8u) << "heats of less than a quarter of a second are judged once each";
   EXPECT_EQ(tally(trials).judged, 4);
   for (const Trial& trial : trials) {
@@ -540,7 +540,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
     return snapshot;
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  const auto blind = plan.directory.trials().value();
+  const auto blind = plan.directory.read<Trial>().value();
   EXPECT_EQ(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2))) << "no heat more would tell";
   EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
 }
@@ -555,7 +555,7 @@ TEST_F(RaceTest, ABusyHostIsSeenHoweverShortTheRace) {
     return snapshot;
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  const HostTally seen = tally(plan.directory.trials().value());
+  const HostTally seen = tally(plan.directory.read<Trial>().value());
   EXPECT_GE(seen.judged, HostTally::kLeastJudged);
   EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("busy throughout"));
 }
@@ -574,7 +574,7 @@ TEST_F(RaceTest, TheEliminatedAndTheFailedLeaveAndTheBudgetEndsIt) {
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   std::map<std::string, int64_t> heats;
   int last = 0;
-  const auto trials = plan.directory.trials().value();
+  const auto trials = plan.directory.read<Trial>().value();
   for (const Trial& trial : trials) {
     ++heats[trial.contender];
     last = std::max(last, trial.heat);
@@ -620,7 +620,7 @@ TEST_F(RaceTest, WhoeverLooksHopelessIsLookedAtAgainInAFreshProcess) {
       {{"fast", {{"step_ms", "2"}}}, {"slow", {{"step_ms", "20"}}}, {"hopeless", {{"step_ms", "1200"}}}});
   plan.recipe.race.confirm_heats = 0;
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  auto trials = plan.directory.trials().value();
+  auto trials = plan.directory.read<Trial>().value();
   const auto looks = [&] {
     return std::count_if(trials.begin(), trials.end(), [](const Trial& t) { return !t.dropped.empty(); });
   };
@@ -638,7 +638,7 @@ TEST_F(RaceTest, WhoeverLooksHopelessIsLookedAtAgainInAFreshProcess) {
     return snapshot;
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  trials = plan.directory.trials().value();
+  trials = plan.directory.read<Trial>().value();
   EXPECT_EQ(looks(), 4);
   EXPECT_THAT(trials[1].look_disturbed, HasSubstr("other processes used 40%"));
   EXPECT_THAT(hopeless(trials), IsEmpty());
@@ -679,7 +679,7 @@ TEST_F(RaceTest, ALoneContenderIsTimedThoughNothingIsToBeDecided) {
   std::vector<Parity> parities = all_pass(plan);
   parities[1].diverges_at = "loss";
   ASSERT_TRUE(race(plan, parities, {}, kNobody));
-  const auto trials = plan.directory.trials().value();
+  const auto trials = plan.directory.read<Trial>().value();
   ASSERT_EQ(trials.size(), 3u);
   for (const Trial& trial : trials) {
     EXPECT_EQ(trial.contender, "alone");
@@ -699,7 +699,7 @@ TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybody
     return roofline::Limits{.peaks = {{.dtype = "f32", .isa = "avx2", .ops = {peak, peak}}}};
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_FALSE(plan.directory.trials()->front().invalid);
+  EXPECT_FALSE(plan.directory.read<Trial>()->front().invalid);
   EXPECT_EQ(run_peak(plan.directory.path(), plan.manifest.host)->limits.peak("f32")->ops.one, 1e12);
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(measured, 1) << "a run that goes on keeps its own";
@@ -707,7 +707,7 @@ TEST_F(RaceTest, ARunWithoutAMachineReportMeasuresThePeakItselfAndHoldsEverybody
   peak = 1e6;  // a step of mlp_small is some 20 million operations
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(measured, 2);
-  EXPECT_THAT(plan.directory.trials()->back().invalid.value_or(""), HasSubstr("FLOP/s <= measured peak"));
+  EXPECT_THAT(plan.directory.read<Trial>()->back().invalid.value_or(""), HasSubstr("FLOP/s <= measured peak"));
 }
 
 TEST_F(RaceTest, TimeIsABudgetToo) {
@@ -715,7 +715,7 @@ TEST_F(RaceTest, TimeIsABudgetToo) {
   plan.recipe.margin = 1e-6;
   plan.recipe.budget.minutes = 1.0 / 600;  // 0.1 s: less than a heat
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-  EXPECT_EQ(plan.directory.trials()->size(), 2u) << "the heat under way is finished, and it is the last";
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u) << "the heat under way is finished, and it is the last";
 }
 
 TEST_F(RaceTest, CtrlCEndsItWithinTwoSecondsAndVoidsTheHeat) {
@@ -742,7 +742,7 @@ TEST_F(RaceTest, CtrlCEndsItWithinTwoSecondsAndVoidsTheHeat) {
   EXPECT_TRUE(proc::interrupted());
   EXPECT_LT(ended - raised, 2);
   EXPECT_TRUE(testing::workers_alive().empty());
-  EXPECT_THAT(plan.directory.trials().value(), IsEmpty()) << "a heat cut short is void";
+  EXPECT_THAT(plan.directory.read<Trial>().value(), IsEmpty()) << "a heat cut short is void";
 }
 
 TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
@@ -760,12 +760,12 @@ TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
   EXPECT_EQ((*all)[1].contender, "crash");
   ASSERT_TRUE((*all)[1].failure);
   EXPECT_EQ((*all)[1].failure->stage, "import");
-  EXPECT_EQ(plan.directory.parities().value(), std::vector<Parity>{(*all)[1]});
+  EXPECT_EQ(plan.directory.read<Parity>().value(), std::vector<Parity>{(*all)[1]});
   EXPECT_EQ(plan.manifest.referee_losses.size(), 5u);
   EXPECT_EQ(plan.directory.manifest()->referee_losses, plan.manifest.referee_losses);
   // Nothing left to do: the referee is not asked, nothing is written.
   EXPECT_EQ(gate_all(plan, *all, kNobody).value(), *all);
-  EXPECT_EQ(plan.directory.parities()->size(), 1u);
+  EXPECT_EQ(plan.directory.read<Parity>()->size(), 1u);
 }
 
 TEST_F(RaceTest, Tf32OnACpuIsARowWithItsReasonAsIsToo) {

@@ -34,14 +34,14 @@ std::map<std::string, double> used_of(const std::map<std::string, sample::Series
       used[name] = of_highest(name) ? series.high : series.mean();
       continue;
     }
-    // Its first and last look lie within the burst: what they saw stands for all of it.
+    // Its first and last samples lie within the burst; their difference is scaled to the whole burst.
     const double joules = series.last - series.first;
     const auto seconds = static_cast<double>(series.last_ns - series.first_ns) / 1e9;
     if (joules >= 0 && seconds > 0)
       used[name] = joules / seconds * wall_s;
     else
-      absent[name] = joules < 0 ? "the energy counter went backwards: the driver was loaded anew"
-                                : "the burst was too short for two looks";
+      absent[name] = joules < 0 ? "the energy counter went backwards: the driver was loaded again"
+                                : "the burst was too short for two samples";
   }
   return used;
 }
@@ -97,7 +97,7 @@ std::map<std::string, double> Sensing::end(const WorkerSensors& sensors, const U
   Texts absent;
   auto used = usage_between(before, after, absent);
   used.merge(used_of(series, used.at("wall_s"), absent));
-  // A burst may be over before the sampler has had a processor; what stays resident is there afterwards, too.
+  // A burst may end before the sampler gets a processor; resident memory can still be read afterwards.
   if (const auto still = sample::sample_memory(sensors.pid, options_.root, false).rss_bytes) {
     double& most = used.try_emplace("rss_bytes", *still).first->second;
     most = std::max(most, *still);

@@ -163,7 +163,7 @@ TEST_F(GpuHeatTest, AGpuThatIsHeldBackIsStated) {
   now(std::string("power=250000 processes=2 throttle=") + std::to_string(0x4 | 0x20));
   const Trial trial = heat([](int) {});
   EXPECT_THAT(remarks_on({&trial}),
-              ElementsAre("its GPU's clocks were held down for 100% of the time (heat 100%, power cap 100%)",
+              ElementsAre("its GPU's clocks were reduced for 100% of the time (heat 100%, power cap 100%)",
                           "2 processes computed on its GPU"));
 }
 
@@ -176,7 +176,7 @@ TEST_F(GpuHeatTest, AGpuThatDisappearsInMidRunIsStatedAndTheTimesStay) {
   ASSERT_EQ(trial.bursts.size(), 2u);
   EXPECT_TRUE(trial.bursts[0].used.contains("gpu_power_w"));
   EXPECT_FALSE(trial.bursts[1].used.contains("gpu_power_w"));
-  EXPECT_THAT(remarks_on({&trial}), ElementsAre("lost in mid-run: GPU (GPU is lost)"));
+  EXPECT_THAT(remarks_on({&trial}), ElementsAre("lost during the run: GPU (GPU is lost)"));
 }
 
 TEST_F(GpuHeatTest, ADriverThatHangsInMidRunCostsTheGpusNumbersOnly) {

@@ -4,13 +4,13 @@
 
 #include "evidence/host_rounds.h"
 #include "race/usage_marks.h"
-#include "sample/host_eye.h"
+#include "sample/host_probe.h"
 
 namespace bakeoff {
 
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
                   const std::function<void()>& act) {
-  const sample::HostEye look = plan.host ? plan.host : sample::machine_eye(cpus, plan.sensors);
+  const sample::HostProbe look = plan.host ? plan.host : sample::host_probe(cpus, plan.sensors);
   const sample::HostSnapshot before = look();
   const double used = tree_cpu_s(pid);
   act();

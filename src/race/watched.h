@@ -10,8 +10,8 @@
 
 namespace bakeoff {
 
-// What the host did while `act` kept a contender's process busy, by the recipe's rule. What the processes use
-// that it started is its own.
+// Runs `act`, which keeps a contender's process busy, and returns what the host did meanwhile, by the
+// recipe's rule. Processes that this process started count as part of it.
 HostRound watched(const Plan& plan, const std::vector<int>& cpus, pid_t pid,
                   const std::function<void()>& act);
 

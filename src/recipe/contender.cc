@@ -14,7 +14,7 @@ namespace bakeoff::recipe {
 Result<std::vector<int>> parse_cpus(std::string_view text) {
   constexpr int kMostCpus = 4096;
   std::set<int> cpus;
-  const auto bad = [&] { return Error{.message = fmt::format("'{}' is no list of CPUs", text)}; };
+  const auto bad = [&] { return Error{.message = fmt::format("'{}' is not a list of CPUs", text)}; };
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const char* last = text.data() + end;

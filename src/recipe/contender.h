@@ -1,6 +1,6 @@
 #pragma once
 
-// A contender of a recipe, its name, and the processors that it may be pinned to.
+// A contender of a recipe, its id, and the processors that it may be pinned to.
 
 #include <filesystem>
 #include <map>
@@ -16,19 +16,19 @@ namespace bakeoff::recipe {
 struct Contender {
   std::string framework = {};
   std::map<std::string, std::string> settings = {};  // every setting of the framework
-  std::map<std::string, std::string> controls = {};  // of common_settings() (schema.h), those stated
+  std::map<std::string, std::string> controls = {};  // of common_settings() (schema.h), only those stated
   std::filesystem::path script = {};                 // the user's own file, absolute; empty: emitted
   std::string id = {};                               // "torch[compile=default]", unique
-  std::string file = {};                             // script's name in the run directory, unique
+  std::string file = {};                             // name of its script in the run directory, unique
   bool operator==(const Contender&) const = default;
 };
 
 // "torch[compile=default,channels_last,allocator=tuned]": settings that differ from the framework's own
-// default, and all controls that the contender states; a Keras backend always shows.
+// default, and all controls that the contender states; a Keras backend is always shown.
 std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
                          const std::map<std::string, std::string>& controls = {});
 
-// The CPUs of "0,2-3", ascending. Error: no such list.
+// The CPUs of "0,2-3", ascending. Error: the text is no such list.
 Result<std::vector<int>> parse_cpus(std::string_view text);
 
 }  // namespace bakeoff::recipe

@@ -186,7 +186,7 @@ Status check_scenario(const Reader& reader, const toml::table& table, const emit
     if (node == nullptr || !setting.training_only || scenario == ir::Scenario::kTrain) continue;
     return reader.error(
         node->source(),
-        fmt::format("setting '{}' of {} means nothing in scenario 'predict'", setting.name, framework.name),
+        fmt::format("setting '{}' of {} has no effect in scenario 'predict'", setting.name, framework.name),
         "remove it");
   }
   return Done{};

@@ -1,6 +1,7 @@
 #pragma once
 
-// `contenders` of a recipe: every table's lists crossed, every setting checked against its framework.
+// Reads `contenders` of a recipe: all combinations of every table's lists, every setting checked against
+// its framework.
 
 #include <vector>
 
@@ -10,16 +11,17 @@
 
 namespace bakeoff::recipe {
 
-// Errors name the line of the contender, and the nearest valid name; or what the framework does not do in
-// this scenario.
+// Errors name the line of the contender and the nearest valid name, or what the framework cannot do in this
+// scenario.
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
                                                ir::Scenario scenario);
 
-// The setting of the contender with this id, its table where that does not state it; null: there is none.
+// The setting of the contender with this id; its table if that does not state it; null: no contender has
+// this id.
 const toml::node* find_setting(const Reader& reader, const toml::table& root, ir::Scenario scenario,
                                const std::string& id, const std::string& setting);
 
-// Whether `pin` is auto, none or a list of CPUs; the error names the line of `node`.
+// Checks that `pin` is auto, none or a list of CPUs; the error names the line of `node`.
 Status check_pin(const Reader& reader, const toml::node& node, const std::string& pin);
 
 }  // namespace bakeoff::recipe

@@ -14,8 +14,8 @@ struct Key {
   std::string section = {};  // "" for the top level
   std::string name = {};
   Kind kind = Kind::kWord;
-  std::string fallback = {};            // as shown to people; empty: none
-  bool required = false;                // in [optimizer]: where the scenario is "train"
+  std::string fallback = {};            // the default, as shown to people; empty: none
+  bool required = false;                // in [optimizer]: only if the scenario is "train"
   std::vector<std::string> words = {};  // kWord: the allowed ones; empty: any
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();

@@ -26,7 +26,7 @@ Result<int64_t> parse_size(std::string_view text) {
     if (error == std::errc() && unit == name && std::isfinite(size) && size >= 1 && size < 9e18)
       return static_cast<int64_t>(size);
   }
-  return Error{.message = fmt::format("'{}' is no amount of memory", text),
+  return Error{.message = fmt::format("'{}' is not an amount of memory", text),
                .remedy = "write a number and a unit, for example \"4 GiB\" or \"800 MB\""};
 }
 

@@ -66,7 +66,7 @@ class Parser {
   Error error(const std::string& message) const {
     return {.message = message,
             .where = fmt::format("{}:{}", file_, number_),
-            .remedy = "the format stands in docs/pipelines.md"};
+            .remedy = "docs/pipelines.md describes the format"};
   }
 
   Status row(std::string_view line) {
@@ -89,7 +89,7 @@ class Parser {
 
   Status add(const std::string& id, double seconds) {
     for (const PublishedRow& other : table_.rows) {
-      if (other.contender == id) return error(fmt::format("contender '{}' stands in two rows", id));
+      if (other.contender == id) return error(fmt::format("contender '{}' is in two rows", id));
     }
     if (!id.empty()) table_.rows.push_back({.contender = id, .seconds = seconds});
     return Done{};

@@ -1,11 +1,11 @@
 #pragma once
 
-// A published table beside the measured one: its order and ratios, row by row.
+// A published table that is compared with the measured one: its order and ratios, row by row.
 //
-// The CSV file has a line of names and then one line a row; "#" begins a comment line, the first of which
-// names the source. Column `contender` holds the id of a contender (empty: none), or several with spaces
-// between them, each of which the row stands beside; column `seconds` what was published. Other columns are
-// for people.
+// The CSV file has a line of column names and then one line for each row. A line that begins with "#" is a
+// comment; the first one names the source. Column `contender` holds the id of a contender (empty: none), or
+// several ids separated by spaces; the row is compared with each. Column `seconds` holds the published
+// time. Other columns are for people.
 
 #include <filesystem>
 #include <optional>
@@ -18,12 +18,12 @@ namespace bakeoff::recipe {
 
 struct PublishedRow {
   std::string contender = {};
-  double seconds = 0;                      // published
-  double ratio = 0;                        // to the fastest of the rows that are measured here too
-  int place = 0;                           // among them, from 1
-  std::optional<double> measured_ms = {};  // a step; empty: it was not ranked here
-  std::optional<double> measured_s = {};   // of a whole training; empty: there was none
-  // Of what Published::epochs says; a row without it is in no ratio.
+  double seconds = 0;                      // published time
+  double ratio = 0;                        // to the fastest published row that is measured here too
+  int place = 0;                           // among those rows, from 1
+  std::optional<double> measured_ms = {};  // measured time of a step; empty: it was not ranked here
+  std::optional<double> measured_s = {};   // measured time of a whole training; empty: there was none
+  // Ratio and place of the measured time that Published::epochs names; a row without it has neither.
   std::optional<double> measured_ratio = {};
   std::optional<int> measured_place = {};
   bool operator==(const PublishedRow&) const = default;
@@ -33,8 +33,8 @@ struct Published {
   std::string source = {};  // the first comment of the file
   std::vector<PublishedRow> rows = {};
   double agreement = 0;  // Kendall's tau of the two orders: 1 the same, -1 reversed
-  int compared = 0;      // rows with both
-  int64_t epochs = 0;    // above 0: what is measured here are seconds of so many epochs; 0: steps
+  int compared = 0;      // number of rows with a published and a measured time
+  int64_t epochs = 0;    // above 0: the measured time is that of a training of so many epochs; 0: of a step
   bool operator==(const Published&) const = default;
 };
 

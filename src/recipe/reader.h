@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads a TOML table through the schema (recipe/schema.h) and remembers where things stand. Internal to this
-// room: nothing outside src/recipe sees TOML.
+// Reads a TOML table through the schema (recipe/schema.h) and remembers the line of each value. Internal to
+// this room: code outside src/recipe does not see TOML.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ namespace bakeoff::recipe {
 
 class Reader {
  public:
-  // `recorded`: no file named by the recipe is read.
+  // `recorded`: the recipe comes from a run's record; no file that it names is read.
   Reader(const toml::table& root, std::filesystem::path file, bool recorded)
       : root_(root), file_(std::move(file)), recorded_(recorded) {}
 
@@ -28,7 +28,7 @@ class Reader {
     return {std::move(message), fmt::format("{}:{}", file_.string(), at.begin.line), std::move(remedy)};
   }
 
-  // Unknown sections and keys, wrong types, values out of range.
+  // Errors: unknown sections and keys, wrong types, values out of range.
   Status check() const;
 
   const toml::node* find(std::string_view section, std::string_view name) const {
@@ -37,7 +37,7 @@ class Reader {
     return home == nullptr ? nullptr : home->get(name);
   }
 
-  // Values of keys that `check` has accepted, or `fallback`.
+  // The value of a key that check() has accepted, or `fallback`.
   std::string word(std::string_view section, std::string_view name, std::string fallback) const {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<std::string>().value();
@@ -50,7 +50,7 @@ class Reader {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<double>().value();
   }
-  // Of a key that may be a list; one number is a list of one.
+  // The values of a key that may be a list; one number is a list of one.
   std::vector<double> reals(std::string_view section, std::string_view name,
                             std::vector<double> fallback) const;
   bool flag(std::string_view section, std::string_view name, bool fallback) const {
@@ -66,7 +66,7 @@ class Reader {
  private:
   Status check_names(const toml::table& table, const std::string& section) const;
   Status check_key(const Key& key) const;
-  bool predicts() const;  // the scenario
+  bool predicts() const;  // whether the scenario is "predict"
   Status check_kind(const Key& key, const toml::node& node) const;
   Status check_range(const Key& key, const toml::node& node) const;
 

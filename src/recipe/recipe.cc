@@ -25,7 +25,7 @@ Result<ir::Workload> read_workload(const Reader& reader) {
   if (name.ends_with(".ir")) {
     auto text = read_file(reader.path(name));
     if (!text)
-      return reader.error(node.source(), text.error().message, "name an IR file or a workload that ships");
+      return reader.error(node.source(), text.error().message, "name an IR file or a shipped workload");
     TRY(workload, ir::parse(*text, reader.path(name).string()));
   } else {
     auto built = zoo::build(name);
@@ -64,7 +64,7 @@ Status check_optimizer_keys(const Reader& reader, const ir::Optimizer& optimizer
         std::find(rule.kinds.begin(), rule.kinds.end(), optimizer.kind) == rule.kinds.end()) {
       return reader.error(
           node->source(),
-          fmt::format("'optimizer.{}' means nothing to {}", rule.key, ir::name(optimizer.kind)), "remove it");
+          fmt::format("'optimizer.{}' has no effect on {}", rule.key, ir::name(optimizer.kind)), "remove it");
     }
   }
   if (optimizer.kind == K::kRmsprop && optimizer.eps_form == ir::EpsForm::kHat) {
@@ -143,7 +143,7 @@ Result<Latency> read_latency(const Reader& reader, bool predicts) {
   if (slowest * latency.seconds < static_cast<double>(Latency::kFewest)) {
     return reader.error(
         rates->source(),
-        fmt::format("{:g} arrivals a second are {:.0f} requests in {:g} s, too few to say anything", slowest,
+        fmt::format("{:g} arrivals a second are {:.0f} requests in {:g} s, too few for a percentile", slowest,
                     std::floor(slowest * latency.seconds), latency.seconds),
         fmt::format("set latency.seconds to {:.0f} or more",
                     std::ceil(static_cast<double>(Latency::kFewest) / slowest)));
@@ -164,7 +164,8 @@ Result<Search> read_search(const Reader& reader, bool wanted) {
     const toml::node* node = reader.find("search", key);
     if (node == nullptr) continue;
     if (!search.doubles()) {
-      return reader.error(node->source(), fmt::format("search.{} means nothing beside search.batches", key),
+      return reader.error(node->source(),
+                          fmt::format("search.{} has no effect together with search.batches", key),
                           "remove one of them");
     }
     if (search.least > search.most) {
@@ -188,7 +189,7 @@ Result<Target> read_target(const Reader& reader, const toml::table& root, bool p
   if (reader.find("target", "accuracy") != nullptr) target.accuracy = reader.real("target", "accuracy", 0);
   if (reader.find("target", "loss") != nullptr) target.loss = reader.real("target", "loss", 0);
   if (target.accuracy.has_value() == target.loss.has_value()) {
-    return reader.error(section->source(), "[target] wants either an accuracy or a loss",
+    return reader.error(section->source(), "[target] needs either an accuracy or a loss",
                         "write one of them, for example accuracy = 0.97");
   }
   target.seeds = reader.integer("target", "seeds", target.seeds);

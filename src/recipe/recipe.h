@@ -1,6 +1,6 @@
 #pragma once
 
-// A recipe: what to race, validated once, here, at the edge. Everything behind this can rely on it.
+// A recipe: what to race. It is validated once, here; all other rooms rely on it.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,14 +12,14 @@
 #include "base/result.h"
 #include "ir/training.h"
 #include "ir/workload.h"
-#include "recipe/beside.h"
 #include "recipe/contender.h"
+#include "recipe/studies.h"
 
 namespace bakeoff::recipe {
 
 struct Data {
   std::string kind = "synthetic";   // mnist | digits | text | synthetic | file
-  std::filesystem::path path = {};  // kind = file, absolute
+  std::filesystem::path path = {};  // kind = file or text; absolute
   int64_t samples = 1000;
   bool shuffle = false;
   bool operator==(const Data&) const = default;
@@ -28,24 +28,25 @@ struct Data {
 struct Budget {
   double minutes = 10;
   int64_t heats = 40;
-  static constexpr double kNoLimit = 1e7;  // minutes, where only heats are counted
+  static constexpr double kNoLimit = 1e7;  // minutes, if only heats are limited
   bool unlimited_time() const { return minutes >= kNoLimit; }
   bool operator==(const Budget&) const = default;
 };
 
-// When a round of bursts was disturbed, and what follows (evidence/host_rounds.h). Shares, 0.05 = 5%.
+// When a round of bursts counts as disturbed, and the consequences (evidence/host_rounds.h). Shares: 0.05 =
+// 5%.
 struct HostRule {
-  double max_steal = 0.05;         // of the processors' time, taken by the hypervisor or a quota
-  double max_others = 0.10;        // of the processors' time, used by other processes
-  double max_pressure = 0.10;      // of wall time in which a task waited for memory or a disk
-  double max_clock_change = 0.10;  // of the processor's speed from the round's start to its end
+  double max_steal = 0.05;         // share of the processors' time that the hypervisor or a quota takes
+  double max_others = 0.10;        // share of the processors' time that other processes use
+  double max_pressure = 0.10;      // share of the wall time in which a task waits for memory or a disk
+  double max_clock_change = 0.10;  // change of the processor's speed from the round's start to its end
   int64_t max_reruns = 2;          // rounds of a heat that may be run again
   double max_busy = 0.5;           // share of disturbed rounds above which the verdict is refused
   bool operator==(const HostRule&) const = default;
 };
 
 struct Race {
-  int64_t threads = 0;  // 0: the CPUs allowed
+  int64_t threads = 0;  // 0: as many as allowed CPUs
   int64_t live = 8;
   int64_t warmup_steps = 5;
   int64_t bursts = 4;
@@ -54,13 +55,13 @@ struct Race {
   std::string pin = "auto";            // auto | none | CPUs as in parse_cpus()
   std::string huge_pages = "default";  // default | off | malloc
   bool randomise_addresses = true;
-  double cooldown_seconds = 0;        // before every burst
+  double cooldown_seconds = 0;        // pause before every burst
   std::string device = "auto";        // auto | cpu | cuda
-  int64_t gpu_clock_mhz = 0;          // that GPUs are held at; 0: as they are
-  int64_t sample_ms = 100;            // pace of the sampling thread, 10 to 1000; 0: none
-  bool nvtx = false;                  // ranges for NVIDIA's profilers
-  std::set<std::string> stated = {};  // keys that the recipe sets; the others a machine's profile may set
-  int64_t confirm_heats = 3;          // that measure the winner again once it stands
+  int64_t gpu_clock_mhz = 0;          // clock at which GPUs are locked; 0: not locked
+  int64_t sample_ms = 100;            // interval of the sampling thread, 10 to 1000; 0: no sampling
+  bool nvtx = false;                  // mark steps and bursts for NVIDIA's profilers
+  std::set<std::string> stated = {};  // keys that the recipe sets; a machine's profile may set the others
+  int64_t confirm_heats = 3;          // heats that measure the winner again after the decision
   double noise_ceiling = 0;           // promise about the noise of a heat (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
@@ -68,15 +69,15 @@ struct Race {
   bool operator==(const Race&) const = default;
 };
 
-// What a machine costs; 0: not stated.
+// What a machine costs. 0: not stated.
 struct Cost {
-  double per_hour = 0;        // in `currency`
+  double per_hour = 0;        // price of one hour, in `currency`
   std::string currency = {};  // as shown: "USD"
-  double grams_per_kwh = 0;   // of CO2, for the power it runs on
+  double grams_per_kwh = 0;   // CO2 of its electricity
   bool operator==(const Cost&) const = default;
 };
 
-// A published table to stand beside the measured one (summary/published.h).
+// A published table to compare with the measured one (summary/published.h).
 struct PublishedTable {
   std::filesystem::path file = {};  // absolute; empty: none
   std::string text = {};
@@ -106,17 +107,17 @@ struct Recipe {
 
 // Reads and checks a recipe. Errors name file, line, key and the remedy.
 Result<Recipe> load(const std::filesystem::path& file);
-// The same from text; relative paths are taken from `file`'s folder.
+// Reads a recipe from text; relative paths are relative to the folder of `file`.
 Result<Recipe> parse(std::string_view text, const std::filesystem::path& file);
 
-// The same from a run's record: reads no file at all, neither workload nor published table nor scripts. What
-// they held, the record says (take_recorded in plan/plan.h).
+// Reads a recipe from a run's record. It opens no file: neither workload nor published table nor scripts.
+// The record has their contents (take_recorded in plan/plan.h).
 Result<Recipe> parse_recorded(std::string_view text, const std::filesystem::path& file);
 
-// "race.toml:7", where the recipe sets `section`.`key`; the file alone where it does not.
+// "race.toml:7", the line where the recipe sets `section`.`key`; only the file if it does not.
 std::string where(const Recipe& recipe, const std::string& section, const std::string& key);
 
-// "race.toml:9": the line of a contender's setting, of its table where that does not state it.
+// "race.toml:9": the line of a contender's setting, or of its table if that does not state it.
 std::string where(const Recipe& recipe, const Contender& contender, const std::string& setting);
 
 }  // namespace bakeoff::recipe

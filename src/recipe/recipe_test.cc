@@ -90,7 +90,7 @@ TEST(Recipe, RefusesWhatAScenarioLacks) {
   holds(refused(with(4, "  { framework = \"onnxruntime\" },")), "r.toml:4");
   const std::string head = "scenario = \"predict\"\nworkload = \"mlp_small\"\ncontenders = [";
   holds(refused(head + "{ framework = \"jax\", donate = false }]\n"),
-        "setting 'donate' of jax means nothing in scenario 'predict'");
+        "setting 'donate' of jax has no effect in scenario 'predict'");
   holds(refused("scenario = \"fit\"\nworkload = \"mlp_small\"\n"), "'scenario' cannot be 'fit'");
 }
 
@@ -241,7 +241,7 @@ const Bad kBad[] = {
     {"missing script", with(4, "{ script = \"mine.py\" }"), "r.toml:4", "there is no script", "relative to"},
     {"wrong loss", with(2, "loss = \"mse\""), "r.toml:2", "loss 'mse' does not fit", "remove `loss`"},
     {"key of another optimizer", with(8, "lr = 1\nrho = 0.9"), "r.toml:9",
-     "'optimizer.rho' means nothing to adam", "remove it"},
+     "'optimizer.rho' has no effect on adam", "remove it"},
     {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing", "add `lr = ...` under [optimizer]"},
     {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
     {"no target", std::string(kGood) + "[target]\nseeds = 3\n", "r.toml:9", "either an accuracy or a loss",
@@ -261,11 +261,11 @@ const Bad kBad[] = {
     {"a batch that is none", std::string(kGood) + "[search]\nbatches = [8, 1.5]\n", "r.toml:10",
      "'search.batches' must be an integer or a list of integers", "for example batches = [10, 20]"},
     {"both kinds of search", std::string(kGood) + "[search]\nbatches = 8\nmost = 64\n", "r.toml:11",
-     "search.most means nothing beside search.batches", "remove one"},
+     "search.most has no effect together with search.batches", "remove one"},
     {"no amount of memory", std::string(kGood) + "[largest_batch]\nmemory = \"4 gigs\"\n", "r.toml:10",
-     "'4 gigs' is no amount of memory", "for example \"4 GiB\""},
+     "'4 gigs' is not an amount of memory", "for example \"4 GiB\""},
     {"no memory at all", std::string(kGood) + "[largest_batch]\nmemory = \"0 MiB\"\n", "r.toml:10",
-     "is no amount of memory", "available"},
+     "is not an amount of memory", "available"},
     {"search without room", std::string(kGood) + "[search]\nleast = 8\nmost = 4\n", "r.toml:10",
      "search.least = 8 is above search.most = 4", "set search.most"},
     {"latency of training", std::string(kGood) + "[latency]\narrivals_per_second = 50\n", "r.toml:10",

@@ -19,25 +19,27 @@ std::vector<Key> keys_of_the_top_level() {
   return in(
       "",
       {
-          word_key("name", "the file's name", {}, "how the run is called in reports"),
+          word_key("name", "the file's name", {}, "name of the run in reports"),
           required(path_key("workload",
-                            "a workload that ships (`bakeoff ops --workloads`) or the path of an IR text, "
-                            "relative to the recipe")),
+                            "name of a shipped workload (`bakeoff ops --workloads`), or path of an IR text "
+                            "file, relative to the recipe")),
           word_key("scenario", "train", {"train", "predict"},
-                   "train: a step is forward, backward and one update. predict: a step is one batch "
-                   "forward, in inference mode; [optimizer] is not needed"),
+                   "train: a step is one forward pass, one backward pass and one update. predict: a step is "
+                   "the forward pass of one batch in inference mode; [optimizer] is not needed"),
           word_key("track", "equalised", {"equalised", "as-is"},
-                   "equalised: the same mathematics everywhere, proven. as-is: each framework's defaults, "
-                   "differences listed"),
+                   "equalised: all contenders compute the same mathematics, which is proven. as-is: each "
+                   "framework uses its own defaults, and the report lists the differences"),
           word_key("loss", "the workload's", loss_names(),
-                   "if given, must be the loss that ends the workload"),
-          integer_key("batch", "32", from(1, 1e6), "rows a step"),
-          word_key("precision", "float32", {"float32"}, "of weights, activations, gradients"),
-          integer_key("seed", "1", from(0, 9e15), "of initial weights, orders and synthetic data"),
+                   "loss of the training; if given, it must be the loss that ends the workload"),
+          integer_key("batch", "32", from(1, 1e6), "number of rows in one step"),
+          word_key("precision", "float32", {"float32"},
+                   "number format of weights, activations and gradients"),
+          integer_key("seed", "1", from(0, 9e15),
+                      "seed of the initial weights, of random orders and of synthetic data"),
           real_key("margin", "0.03", above(0, 1),
-                   "differences smaller than this are of no interest (0.03 = 3%)"),
+                   "largest difference of step times that does not matter to you (0.03 = 3%)"),
           real_key("alpha", "0.01", above(0, 0.5),
-                   "probability, at most, that any statement of the run is wrong"),
+                   "upper limit of the probability that any statement of the run is wrong"),
       });
 }
 
@@ -46,17 +48,20 @@ std::vector<Key> keys_of_the_data() {
       "data",
       {
           word_key("kind", "synthetic", {"mnist", "digits", "text", "synthetic", "file"},
-                   "mnist: 60,000 train pictures. digits: 1,797 of scikit-learn. text: words, for a "
-                   "language model. synthetic: normal numbers, uniform labels. file: a safetensors file"),
+                   "mnist: the 60,000 training pictures of MNIST. digits: the 1,797 pictures of "
+                   "scikit-learn. text: the words of a text, for a language model. synthetic: normally "
+                   "distributed numbers and uniformly distributed labels. file: a safetensors file"),
           path_key("path",
-                   "kind = file: one tensor for each input of the workload, rows first. text: a text, or a "
-                   "folder of them; default: the licences in Debian's base-files"),
-          integer_key("samples", "1000", from(1, 1e8), "rows of synthetic data"),
-          real_key("divisor", "1", above(0), "float inputs are divided by this on loading (255 for bytes)"),
-          flag_key(
-              "shuffle", "false",
-              "true: one order drawn from the seed, the same for every contender and in every epoch; "
-              "false: the order of the file. In the as-is track every framework shuffles in its own way"),
+                   "for kind = file: a safetensors file with one tensor for each input of the workload, "
+                   "rows along the first axis. For kind = text: a text file or a folder of text files; "
+                   "default: the licences of Debian's package base-files"),
+          integer_key("samples", "1000", from(1, 1e8), "number of rows of synthetic data"),
+          real_key("divisor", "1", above(0),
+                   "number by which float inputs are divided when they are loaded (255 for bytes)"),
+          flag_key("shuffle", "false",
+                   "true: the rows are read in one order that is drawn from the seed, the same for every "
+                   "contender and in every epoch. false: they are read in the order of the file. In the "
+                   "as-is track every framework shuffles in its own way"),
       });
 }
 
@@ -64,20 +69,23 @@ std::vector<Key> keys_of_the_optimizer() {
   return in(
       "optimizer",
       {
-          required(
-              word_key("kind", "", {"sgd", "rmsprop", "adam", "adamw"}, "formulas in src/ir/training.h")),
+          required(word_key("kind", "", {"sgd", "rmsprop", "adam", "adamw"},
+                            "the optimizer; src/ir/training.h states the formulas")),
           required(real_key("lr", "", from(0), "learning rate")),
-          real_key("momentum", "0", from(0, 1), "sgd, rmsprop"),
-          flag_key("nesterov", "false", "sgd"),
-          real_key("rho", "0.9", from(0, 1), "rmsprop: decay of the squared gradient"),
-          real_key("beta1", "0.9", from(0, 1), "adam, adamw"),
-          real_key("beta2", "0.999", from(0, 1), "adam, adamw"),
-          real_key("eps", "1e-7", from(0), "rmsprop, adam, adamw"),
+          real_key("momentum", "0", from(0, 1), "sgd and rmsprop: momentum"),
+          flag_key("nesterov", "false", "sgd: true uses Nesterov's momentum"),
+          real_key("rho", "0.9", from(0, 1), "rmsprop: decay rate of the mean squared gradient"),
+          real_key("beta1", "0.9", from(0, 1), "adam and adamw: decay rate of the mean gradient"),
+          real_key("beta2", "0.999", from(0, 1), "adam and adamw: decay rate of the mean squared gradient"),
+          real_key("eps", "1e-7", from(0),
+                   "rmsprop, adam and adamw: epsilon in the denominator of the update"),
           word_key("eps_form", "outside", {"outside", "inside", "hat"},
-                   "outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam without bias correction of eps"),
-          real_key("weight_decay", "0", from(0), ""),
-          word_key("decay_form", "l2 (adamw: decoupled)", {"l2", "decoupled"},
-                   "l2: added to the gradient. decoupled: p -= lr decay p"),
+                   "where epsilon is added. outside: sqrt(v) + eps. inside: sqrt(v + eps). hat: adam "
+                   "without bias correction of eps"),
+          real_key("weight_decay", "0", from(0), "factor of the weight decay"),
+          word_key(
+              "decay_form", "l2 (adamw: decoupled)", {"l2", "decoupled"},
+              "how weights decay. l2: the decay is added to the gradient. decoupled: p -= lr * decay * p"),
       });
 }
 
@@ -86,9 +94,10 @@ std::vector<Key> keys_of_the_budget() {
       "budget",
       {
           real_key("minutes", "10", above(0),
-                   "the race ends after this long even if undecided; the heat under way is finished. What "
-                   "is left of it is for trainings to a target; whole trainings come on top"),
-          integer_key("heats", "40", from(1, 10000), "at most this many heats"),
+                   "time limit of the race in minutes. The race then finishes its current heat and ends, "
+                   "even if it is undecided. Trainings to a target ([target]) use the time that the race "
+                   "leaves; whole trainings ([fit]) are not limited"),
+          integer_key("heats", "40", from(1, 10000), "maximum number of heats"),
       });
 }
 
@@ -97,8 +106,8 @@ std::vector<Key> keys_of_the_published() {
       "published",
       {
           path_key("file",
-                   "CSV file of a published table with columns contender and seconds; the report puts its "
-                   "order and ratios beside the measured ones"),
+                   "CSV file of a published table with the columns `contender` and `seconds`; the report "
+                   "compares its order and ratios with the measured ones"),
       });
 }
 
@@ -107,12 +116,12 @@ std::vector<Key> keys_of_the_cost() {
       "cost",
       {
           real_key("per_hour", "", above(0),
-                   "price of an hour of this machine; the report then shows that of an epoch, at the steady "
-                   "rate"),
-          word_key("currency", "", {}, "of that price, as shown: \"USD\""),
+                   "price of one hour of this machine; the report then shows the price of one epoch at the "
+                   "steady step time"),
+          word_key("currency", "", {}, "currency of per_hour, as the report shows it: \"USD\""),
           real_key("grams_per_kwh", "", above(0),
-                   "CO2 of the power that the machine runs on; shown of an epoch where energy can be "
-                   "measured"),
+                   "grams of CO2 for one kWh of this machine's electricity; the report then shows the CO2 of "
+                   "one epoch, if energy can be measured"),
       });
 }
 
@@ -121,7 +130,7 @@ std::vector<Key> keys_of_the_cost() {
 const std::vector<Key>& keys() {
   static const std::vector<Key> all =
       joined({keys_of_the_top_level(), keys_of_the_data(), keys_of_the_optimizer(), keys_of_the_budget(),
-              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_beside_the_race()});
+              keys_of_the_race(), keys_of_the_published(), keys_of_the_cost(), keys_of_studies()});
   return all;
 }
 

@@ -7,15 +7,15 @@ namespace bakeoff::recipe {
 namespace {
 
 constexpr const char* kAllocatorDoc =
-    "tuned: glibc's malloc keeps freed pages. jemalloc, mimalloc, tcmalloc: preloaded, where the system has "
-    "the library";
+    "memory allocator of the worker process. default: the system's. tuned: glibc malloc keeps freed pages. "
+    "jemalloc, mimalloc, tcmalloc: that library is preloaded; the system must have it";
 constexpr const char* kPinDoc =
-    "CPUs to run on. auto: as many as there are threads, the first of those allowed. none: any. Or a list "
-    "such as 0,2-3";
+    "CPUs that the worker process may use. auto: the first allowed CPUs, one for each thread. none: all "
+    "CPUs. Or a list such as 0,2-3";
 
 constexpr const char* kDeviceDoc =
-    "cpu, cuda: a contender that computes elsewhere is a row that says so. auto: where its framework "
-    "computes";
+    "device that must compute. cpu, cuda: a contender that computes on another device fails, and its row "
+    "says so. auto: the device that its framework chooses";
 
 std::vector<std::string> devices() { return {"auto", "cpu", "cuda"}; }
 
@@ -23,61 +23,70 @@ std::vector<std::string> allocators() { return {"default", "tuned", "jemalloc", 
 
 std::vector<Key> keys_of_a_heat() {
   return {
-      integer_key("threads", "the CPUs allowed", from(1, 4096), "threads of every contender"),
-      integer_key("live", "8", from(2, 64), "workers alive at once in a heat"),
+      integer_key("threads", "the number of allowed CPUs", from(1, 4096),
+                  "number of threads of every contender"),
+      integer_key("live", "8", from(2, 64), "maximum number of workers that are alive at the same time"),
       integer_key("warmup_steps", "5", from(1, 100000),
-                  "steps after the first one that are not counted; more where they are too short to "
-                  "tell how long a burst is"),
-      integer_key("bursts", "4", from(2, 1000), "bursts of each contender in a heat"),
+                  "number of steps after the first one that are run but not counted; more are run if the "
+                  "steps are too short to choose the number of steps of a burst"),
+      integer_key("bursts", "4", from(2, 1000), "number of bursts of each contender in one heat"),
       real_key("burst_seconds", "0.5", from(0.001, 600),
-               "a burst has as many steps as fit into this time, at least two"),
+               "duration of a burst in seconds; a burst has at least two steps"),
       word_key("allocator", "default", allocators(), kAllocatorDoc),
       word_key("pin", "auto", {}, kPinDoc),
       word_key("huge_pages", "default", {"default", "off", "malloc"},
-               "transparent huge pages. default: as the system has it. off: none for the workers. "
-               "malloc: glibc's malloc asks for them"),
-      flag_key("randomise_addresses", "true", "false: every worker has the same memory layout"),
-      real_key("cooldown_seconds", "0", from(0, 60), "pause before every burst"),
+               "transparent huge pages. default: the system's setting. off: workers use none. malloc: glibc "
+               "malloc requests them"),
+      flag_key("randomise_addresses", "true",
+               "true: the system randomises the memory layout of each worker. false: every worker has the "
+               "same memory layout"),
+      real_key("cooldown_seconds", "0", from(0, 60), "pause before every burst, in seconds"),
       word_key("device", "auto", devices(), kDeviceDoc),
       integer_key("gpu_clock_mhz", "0", from(0, 10000),
-                  "NVIDIA's GPUs are held at this clock for the run (root only), and given back however "
-                  "it ends; 0: they are left alone"),
+                  "clock in MHz at which NVIDIA GPUs are locked during the run (root only); the lock is "
+                  "released however the run ends. 0: clocks are not changed"),
       integer_key("sample_ms", "100", from(0, 1000),
-                  "pace of the thread that reads sensors during bursts, 10 to 1000 milliseconds; 0: none"),
+                  "interval at which sensors are read during bursts, 10 to 1000 milliseconds; 0: sensors are "
+                  "not read"),
       flag_key("nvtx", "false",
-               "Python workers name every burst and step as a range for NVIDIA's profilers "
+               "true: Python workers mark every burst and step as a range for NVIDIA's profilers "
                "(libnvToolsExt.so.1)"),
       integer_key("confirm_heats", "3", from(0, 1000),
-                  "heats after the decision, that measure the winner and those tied with it again; 0: "
-                  "none"),
+                  "number of heats after the decision that measure the winner, and the contenders tied with "
+                  "it, again"),
       real_key("noise_ceiling", "0", from(0, 10),
-               "your own promise that the noise of one heat in a ratio is no wider (standard deviation; "
-               "identical workers differ by 0.01 to 0.08 on a quiet machine): contenders many ceilings "
-               "behind are out after two heats. The report says that verdicts rest on it, and the "
-               "race's own data may withdraw it. 0: no promise, except what a profile of this machine "
-               "measured"),
-      integer_key("parity_steps", "10", from(1, 1000), "float32 losses that must agree"),
+               "your promise: the standard deviation of the noise that one heat adds to a ratio is at most "
+               "this (identical workers differ by 0.01 to 0.08 on a quiet machine). Contenders that are "
+               "many ceilings slower then leave after two heats. The report says that verdicts rest on the "
+               "promise, and the data of the race may withdraw it. 0: no promise, except the one that a "
+               "profile of this machine has measured"),
+      integer_key("parity_steps", "10", from(1, 1000),
+                  "number of training steps whose float32 losses must agree with the reference"),
       real_key("stage_seconds", "300", from(0.05, 86400),
-               "a worker that takes longer for one stage is ended; its row says so"),
+               "time limit of one stage of a worker (start, import, build, ...), in seconds. A worker that "
+               "exceeds it is ended, and its row says so"),
   };
 }
 
 std::vector<Key> keys_of_the_host_rule() {
   return {
       real_key("max_steal", "0.05", from(0, 1),
-               "a round of bursts is disturbed when the hypervisor or a CPU quota takes more of the "
-               "processors' time"),
-      real_key("max_others", "0.1", from(0, 1), "or when other processes use more of the processors' time"),
+               "a round of bursts counts as disturbed if the hypervisor or a CPU quota takes more than this "
+               "share of the processors' time"),
+      real_key("max_others", "0.1", from(0, 1),
+               "a round counts as disturbed if other processes use more than this share of the processors' "
+               "time"),
       real_key("max_pressure", "0.1", from(0, 1),
-               "or when tasks wait for memory or a disk for more of the time"),
+               "a round counts as disturbed if tasks wait for memory or a disk for more than this share of "
+               "the time"),
       real_key("max_clock_change", "0.1", from(0, 10),
-               "or when the processor's speed changes by more from start to end"),
+               "a round counts as disturbed if the processor's speed changes by more than this share from "
+               "its start to its end"),
       integer_key("max_reruns", "2", from(0, 1000),
-                  "disturbed rounds of a heat that are run again, whole, by that rule alone"),
+                  "maximum number of disturbed rounds of one heat that are run again"),
       real_key("max_busy", "0.5", from(0, 1),
-               "with more than this share of the rounds disturbed, or with fewer than 4 rounds of which "
-               "it can be told, the verdict is refused (exit code 3). 1: a verdict is given whatever "
-               "the host did"),
+               "the verdict is refused (exit code 3) if more than this share of the rounds was disturbed, "
+               "or if fewer than 4 rounds could be judged. 1: a verdict is given even on a busy host"),
   };
 }
 
@@ -90,7 +99,7 @@ std::vector<Key> keys_of_the_race() {
 const std::vector<emit::Setting>& common_settings() {
   static const std::vector<emit::Setting> all = {
       {"allocator", allocators(), "race.allocator", kAllocatorDoc},
-      {"threads", {}, "race.threads", "threads of this contender"},
+      {"threads", {}, "race.threads", "number of threads of this contender"},
       {"pin", {}, "race.pin", kPinDoc},
       {"device", devices(), "race.device", kDeviceDoc},
   };

@@ -1,10 +1,10 @@
 #pragma once
 
-// A row of the schema's table: one call a key. Internal to this room.
+// Builders for the rows of the schema's table: one call for each key. Internal to this room.
 //
 //   std::vector<Key> keys = in("latency", {
 //       required(real_key("arrivals_per_second", "", above(0, 1e6), "requests arrive at this rate")),
-//       integer_key("requests", "1000", from(20, 1e6), "requests of a process"),
+//       integer_key("requests", "1000", from(20, 1e6), "number of requests to each process"),
 //   });
 
 #include <initializer_list>
@@ -35,7 +35,7 @@ inline Key number_key(Kind kind, std::string name, std::string fallback, const R
   return key;
 }
 
-// `words`: the allowed ones; empty: any.
+// `words`: the allowed words; empty: any.
 inline Key word_key(std::string name, std::string fallback, std::vector<std::string> words, std::string doc) {
   Key key = key_of(Kind::kWord, std::move(name), std::move(fallback), std::move(doc));
   key.words = std::move(words);
@@ -58,13 +58,13 @@ inline Key required(Key key) {
   key.required = true;
   return key;
 }
-// A number, or a list of one or more.
+// The key takes a number, or a list of one or more.
 inline Key listed(Key key) {
   key.list = true;
   return key;
 }
 
-// The same keys, of this section.
+// The same keys, in this section.
 inline std::vector<Key> in(const std::string& section, std::vector<Key> keys) {
   for (Key& key : keys) key.section = section;
   return keys;

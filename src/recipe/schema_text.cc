@@ -46,7 +46,7 @@ nlohmann::ordered_json schema_of(const emit::Setting& setting) {
              setting.values == std::vector<std::string>{"true", "false"}) {
     one = {{"type", "boolean"}};
   } else {
-    // "true" and "false" may stand beside words; TOML writes them without quotes.
+    // "true" and "false" may occur together with words; TOML writes them without quotes.
     one["enum"] = nlohmann::ordered_json::array();
     for (const std::string& value : setting.values) {
       if (value == "true" || value == "false")
@@ -64,7 +64,7 @@ nlohmann::ordered_json contender_schema() {
     nlohmann::ordered_json properties;
     properties["framework"] = {{"const", framework->name}};
     properties["script"] = {{"type", "string"},
-                            {"description", "a script of your own in the emitted one's idiom"}};
+                            {"description", "your own script, written like the emitted one"}};
     for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
     for (const emit::Setting& setting : common_settings()) properties[setting.name] = schema_of(setting);
     alternatives.push_back({{"type", "object"},
@@ -131,9 +131,8 @@ std::string json_schema() {
 
 std::string markdown() {
   std::string text =
-      "# Recipes\n\nA recipe is a TOML file. Made from the schema that the parser uses (`bakeoff recipe "
-      "--markdown`; "
-      "`--schema` gives it as JSON Schema).\n";
+      "# Recipes\n\nA recipe is a TOML file. This page is generated from the schema that the parser uses "
+      "(`bakeoff recipe --markdown`; `--schema` prints it as JSON Schema).\n";
   for (const std::string& section : sections()) {
     text += section.empty() ? "\n## Top level\n" : fmt::format("\n## [{}]\n", section);
     text += "\n| key | values | default | meaning |\n|---|---|---|---|\n";
@@ -152,9 +151,8 @@ std::string markdown() {
       "`[[contenders]]`. ",
       emit::frameworks().front()->name);
   text +=
-      "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races a file of your own in "
-      "the "
-      "idiom of the emitted one; its framework is read from its imports where it is not given.\n";
+      "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races your own file, which is "
+      "written like the emitted one; if `framework` is not given, it is read from the imports.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
     if (framework->scenarios.size() == 1)
@@ -162,9 +160,9 @@ std::string markdown() {
     text += settings_table(framework->settings);
   }
   text +=
-      "\n### Any framework\n\nWhat the contender's process runs under; the source is the same. A contender "
-      "that states "
-      "none has those of [race]. They may be crossed, in either track.\n" +
+      "\n### Any framework\n\nThese settings change the process of a contender, not its source. A contender "
+      "that does not state one has the value of [race]. A list of values races each of them, in either "
+      "track.\n" +
       settings_table(common_settings());
   return text;
 }

@@ -44,12 +44,12 @@ Controls controls_from(const Texts& texts, const Controls& otherwise) {
 std::string describe(const Controls& c) {
   std::vector<std::string> parts;
   if (c.allocator == "tuned")
-    parts.emplace_back("glibc's malloc keeps freed pages");
+    parts.emplace_back("glibc malloc keeps freed pages");
   else if (c.allocator != "default")
     parts.push_back(c.allocator);
   if (c.pin != "auto") parts.push_back(c.pin == "none" ? "not pinned" : "pinned to CPU " + c.pin);
   if (c.huge_pages == "off") parts.emplace_back("no transparent huge pages");
-  if (c.huge_pages == "malloc") parts.emplace_back("malloc asks for huge pages");
+  if (c.huge_pages == "malloc") parts.emplace_back("malloc requests huge pages");
   if (!c.randomise_addresses) parts.emplace_back("no address randomisation");
   if (c.cooldown_s > 0) parts.push_back(fmt::format("{:g} s of cooldown before a burst", c.cooldown_s));
   if (c.device != "auto") parts.push_back("device " + c.device);

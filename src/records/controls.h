@@ -1,23 +1,23 @@
 #pragma once
 
-// Controls: what a contender's process runs under besides its own settings, to take noise away before it is
-// averaged. In the equalised track all contenders have the same ones unless the recipe crosses them; in the
-// as-is track only those that the recipe states.
+// Controls: settings of a contender's process that reduce noise (allocator, threads, CPUs, ...); they are not
+// settings of its framework. In the equalised track all contenders have the same controls unless the recipe
+// crosses them; in the as-is track a contender has only those that the recipe states.
 //
 //   TRY(Controls controls, control_set(recipe, contender.controls, allowed_cpus().size()));
-//   CHECK_OK(apply(controls, machine, spec));   // what a worker needs to be started so
-//   trial.effective.merge(observe(pid));        // what its process has in fact
+//   CHECK_OK(apply(controls, machine, spec));   // changes the WorkerSpec that the worker is started from
+//   trial.effective.merge(observe(pid));        // reads what the process really has
 //
 // | control              | how                                                                       |
 // |----------------------|---------------------------------------------------------------------------|
-// | allocator tuned      | MALLOC_* variables: glibc gives no page back and maps nothing              |
+// | allocator tuned      | MALLOC_* variables: glibc keeps freed pages and uses no mmap               |
 // | jemalloc, ...        | LD_PRELOAD of the system's library                                         |
-// | threads              | the framework's own pools, and the usual variables                         |
+// | threads              | thread pools of the framework, and the usual variables (OMP_NUM_THREADS)   |
 // | pin                  | sched_setaffinity(2)                                                       |
 // | huge_pages off       | PR_SET_THP_DISABLE; malloc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1          |
 // | randomise_addresses  | personality(2), ADDR_NO_RANDOMIZE                                          |
 // | cooldown             | a pause before every burst (race.cc)                                       |
-// | device cpu           | no GPU is visible to it; cuda: it fails where its framework computes elsewhere |
+// | device cpu           | the process sees no GPU; cuda: it fails if its framework uses another device |
 
 #include <string>
 
@@ -36,12 +36,12 @@ struct Controls {
   bool operator==(const Controls&) const = default;
 };
 
-// "allocator" -> "tuned", ...: every control, as recorded and shown. The reverse takes what is missing or
-// cannot be read from `otherwise`.
+// All controls as texts, as they are recorded and shown: {"allocator", "tuned"}, ... controls_from reads them
+// back; a control that is missing or unreadable is taken from `otherwise`.
 Texts to_texts(const Controls& controls);
 Controls controls_from(const Texts& texts, const Controls& otherwise = {});
-// Those that differ from a Controls{} of the same thread count: "tuned allocator, no address randomisation";
-// "none".
+// The controls that differ from Controls{} with the same number of threads, in words: "tuned allocator, no
+// address randomisation"; "none" if none differs.
 std::string describe(const Controls& controls);
 
 }  // namespace bakeoff

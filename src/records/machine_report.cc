@@ -103,10 +103,9 @@ std::string other_machine(const Host& then, const Host& here) {
     return fmt::format("of another machine: its processor is '{}', this one's '{}'", then.cpu, here.cpu);
   if (then.name != here.name)
     return fmt::format("of another machine: '{}', this one is '{}'", then.name, here.name);
-  if (then.cpus != here.cpus)
-    return fmt::format("of {} CPUs, now there are {} to run on", then.cpus, here.cpus);
+  if (then.cpus != here.cpus) return fmt::format("of {} CPUs, but now {} may be used", then.cpus, here.cpus);
   if (then.kernel != here.kernel)
-    return fmt::format("of another kernel: {}, now it is {}", then.kernel, here.kernel);
+    return fmt::format("of another kernel: {}, but now it is {}", then.kernel, here.kernel);
   return "";
 }
 

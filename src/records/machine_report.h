@@ -1,8 +1,8 @@
 #pragma once
 
-// The machine as one record: its measured limits (roofline/limits.h), and everything else that shapes a
-// number. Kept in $BAKEOFF_HOME/machine/<host>.json; a run directory gets a copy as machine.json, so that a
-// report is recomputed from what was known when the race was run.
+// One record of the machine: its measured limits (roofline/limits.h), and every fact that can change a
+// result. It is kept in $BAKEOFF_HOME/machine/<host>.json; a run directory gets a copy as machine.json, so
+// that a report can be computed again from what was known when the race was run.
 //
 //   TRY(const MachineReport machine, read_machine(file));
 //   if (const std::string why = stale(machine, read_host()); !why.empty()) ...      // measure again
@@ -25,7 +25,7 @@ struct MachineReport {
   std::string bakeoff_version = {};
   std::string measured = {};  // UTC
   Host host = {};
-  std::string disturbed = {};  // what went on beside the measurement; empty: it had the machine to itself
+  std::string disturbed = {};  // other work during the measurement, in words; empty: there was none
   Texts facts = {};            // by topic: "microcode", "mitigations: spectre v2", "BLAS of torch", ...
   roofline::Limits limits = {};
   bool operator==(const MachineReport&) const = default;
@@ -38,38 +38,38 @@ Result<MachineReport> read_machine(const std::filesystem::path& file);
 
 std::filesystem::path machine_file(const std::filesystem::path& home, const Host& host);
 
-// Why a report does not speak for `host`: "it is of another processor: ..."; empty if it does.
+// Why a report does not apply to `host`: "it is of another processor: ..."; empty if it applies.
 std::string stale(const MachineReport& report, const Host& host);
 
-// The record kept in `file`, where it is worth more than `fresh`, which other work disturbed: one that speaks
-// for the same machine and was not disturbed.
+// The record kept in `file`, if it is better than `fresh`: `fresh` was disturbed by other work, and the kept
+// record is of the same machine and was not disturbed.
 std::optional<MachineReport> better_kept(const std::filesystem::path& file, const MachineReport& fresh);
 
-// Puts the report of this machine, where there is one that speaks for it, beside a run's records.
+// Copies the report of this machine, if there is a valid one, into the run directory.
 Status keep_machine(const std::filesystem::path& home, const Host& host, const std::filesystem::path& run);
-// A run's: nothing where there is none, or where it is of another machine than `host`, which `note` then
-// says.
+// The machine report of a run. Nothing if there is none, or if it is of another machine than `host`; `note`
+// then says so.
 std::optional<MachineReport> machine_of_run(const std::filesystem::path& run, const Host& host,
                                             std::string& note);
 
-// What a run holds its contenders' FLOP/s against where it has no machine report that was undisturbed: peaks
-// measured at its own start, on the CPUs of its race (roofline::measure_bounds). Kept in RUN/peak.json, so
-// that a report is recomputed from it.
+// Peaks that a run measures itself if it has no undisturbed machine report: at its start, on the CPUs of its
+// race (roofline::measure_bounds). The FLOP/s of its contenders are compared with them. They are kept in
+// RUN/peak.json, so that a report can be computed again.
 Status keep_run_peak(const std::filesystem::path& run, const Host& host, const roofline::Limits& limits);
 std::optional<MachineReport> run_peak(const std::filesystem::path& run, const Host& host);
 
 // One line of a comparison.
 struct MachineChange {
   std::string what = {};
-  std::string before = {}, after = {};  // "absent" where there is none
-  std::string matters = {};             // why it is known to change step times; empty: not known to
+  std::string before = {}, after = {};  // "absent" if it has no value
+  std::string matters = {};             // why it changes step times; empty: it is not known to change them
   bool operator==(const MachineChange&) const = default;
 };
-// What is known to matter comes first. Measured rates count as changed from 5% on.
+// Changes that are known to matter come first. A measured rate counts as changed from 5% on.
 std::vector<MachineChange> diff(const MachineReport& before, const MachineReport& after);
 
-// In what the machine that a record is of differs from `here`, in words that follow "the profile is"; empty:
-// it is this machine, with the same processors and the same kernel.
+// How the machine of a record differs from `here`, as words that follow "the profile is"; empty: it is the
+// same machine, with the same processors and the same kernel.
 std::string other_machine(const Host& then, const Host& here);
 
 }  // namespace bakeoff

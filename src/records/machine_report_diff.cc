@@ -19,18 +19,18 @@ struct Known {
   const char* why;
 };
 constexpr Known kKnown[] = {
-    {"processor flags", "libraries choose their kernels by them"},
+    {"processor flags", "libraries choose their kernels by these flags"},
     {"processor", "another processor"},
-    {"microcode", "mitigations and frequencies come with it"},
+    {"microcode", "it changes mitigations and frequencies"},
     {"hypervisor", "virtual CPUs share the processor with others"},
     {"frequency", "frequencies follow it"},
-    {"highest frequency", "the clock's upper end"},
-    {"turbo", "frequencies above the base one"},
+    {"highest frequency", "it limits the clock"},
+    {"turbo", "it allows frequencies above the base frequency"},
     {"transparent huge pages", "page faults and address translation of large tensors"},
     {"simultaneous multithreading", "two threads share a core's units"},
-    {"CPUs", "how many threads there are to run, and who shares them"},
+    {"CPUs", "the CPUs that threads run on"},
     {"NUMA", "memory may lie far from the thread that uses it"},
-    {"cgroup", "a quota or limit stops threads in mid-step"},
+    {"cgroup", "a quota or limit stops threads during a step"},
     {"mitigations", "they cost system calls, page faults and indirect jumps"},
     {"kernel", "scheduler and memory management"},
     {"C library", "malloc, memcpy and the mathematical functions"},
@@ -68,7 +68,7 @@ std::string without(const std::string& text, const std::string& other) {
   for (const std::string& word : words_of(text)) {
     if (!known.contains(word)) left += (left.empty() ? "" : " ") + word;
   }
-  return left.empty() ? "(nothing the other lacks)" : left;
+  return left.empty() ? "(nothing that the other lacks)" : left;
 }
 
 class Differ {

@@ -6,13 +6,13 @@
 
 namespace bakeoff {
 
-// What is going on, for whoever shows it.
+// What a run is doing now, for its display.
 struct Happening {
   std::string stage = {};   // "referee", "parity", "race"
-  std::string detail = {};  // contender or step under way
-  int done = 0, total = 0;  // parts of the stage; total 0: not known
+  std::string detail = {};  // the contender or step being worked on
+  int done = 0, total = 0;  // finished and all parts of the stage; total 0: unknown
   int heat = 0;
-  double elapsed_s = 0;  // of the race
+  double elapsed_s = 0;  // since the race began
   std::optional<double> left_s = {};
   std::string leader = {};
   double leader_ms = 0;

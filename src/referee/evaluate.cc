@@ -155,12 +155,12 @@ void Sweep::backward() {
     if (trained) result_.gradients[p] = tensor::zeros(weights_[p].shape);
     to.params.push_back(trained ? &result_.gradients[p] : nullptr);
   }
-  std::vector<Tensor> of_values(static_cast<size_t>(workload_.value_count()));  // empty until somebody adds
+  std::vector<Tensor> of_values(static_cast<size_t>(workload_.value_count()));  // empty until something adds
   of_values[static_cast<size_t>(workload_.loss())] = tensor::full({}, 1.0);
   for (size_t n = workload_.nodes.size(); n-- > 0;) {
     const ir::Node& node = workload_.nodes[n];
     Tensor& grad = of_values[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))];
-    if (grad.data.empty()) continue;  // nothing trained above, or nobody reads it
+    if (grad.data.empty()) continue;  // nothing above is trained, or nothing reads it
     if (options_.round_to_float32) round_to_float32(grad);
     to.inputs.clear();
     for (const ir::ValueId input : node.inputs) {

@@ -48,7 +48,7 @@ struct NodeContext {
   double edge() const;
 };
 
-// Where backward adds its results; null where nobody wants one.
+// Where backward adds its results; null if none is needed.
 struct Gradients {
   std::vector<Tensor*> inputs;
   std::vector<Tensor*> params;  // by ParamId

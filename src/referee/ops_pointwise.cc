@@ -48,7 +48,7 @@ void relu_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, co
   const double edge = c.edge();
   const bool open = c.options.edges == Edges::kOpen;
   mapped_backward(c, y, grad, to, [edge, open](double x, double, double g) {
-    if (x != 0 && std::abs(x) < edge) return open ? g : 0.0;  // zero itself is no edge: nobody rounds it
+    if (x != 0 && std::abs(x) < edge) return open ? g : 0.0;  // zero itself is no edge: it needs no rounding
     return x <= 0 ? 0.0 : g;
   });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Threads without any influence on the result: work is cut into pieces that do not depend on the number of
-// threads, pieces write to places of their own, and whoever sums over pieces does so in their order.
+// Threads that do not change the result: the pieces of work do not depend on the number of threads, each
+// piece writes to its own place, and sums over pieces are computed in their order.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// What the gate holds everybody against: the referee's own numbers, and the files that contenders start from.
+// What the gate compares every contender with: the referee's own numbers, and the files that contenders start
+// from.
 
 #include "reference/reference.h"
 
@@ -47,8 +48,8 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
   return path;
 }
 
-// How far rounding every value on the way to float32 moves prediction and gradients, with every ReLU that lies
-// on an edge open, and closed: an honest framework is on some of their sides.
+// How far rounding every value on the way to float32 moves prediction and gradients, with every ReLU that
+// lies on an edge open, and closed: an honest framework is on some of their sides.
 Status note_rounding(const GateJob& job, const referee::Weights& initial, Reference& r) {
   r.rounding.gradients.assign(initial.size(), 0);
   for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed}) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the referee says about a recipe, computed once: its own numbers, and the files that contenders start
-// from.
+// What the referee computes for a recipe, once for all contenders: its own numbers, and the files that
+// contenders start from.
 
 #include <cstdint>
 #include <filesystem>
@@ -15,38 +15,40 @@
 
 namespace bakeoff {
 
-// How far rounding every value to float32 moves what the referee computes: relative distances, the larger of
+// How far rounding every value to float32 changes the referee's results: relative distances, the larger of
 // those with edges open and closed (referee::Edges).
 struct RoundingDistance {
   double prediction = 0;
   std::vector<double> gradients = {};  // by ParamId
 };
 
-// What the referee says, computed once for all contenders.
+// What the referee computes for a recipe.
 struct Reference {
-  referee::Weights weights = {};      // perturbed, rounded to float32: step 1 and 2 start here
-  referee::Weights initial = {};      // the recipe's, rounded to float32: step 3 starts here
+  referee::Weights weights = {};      // perturbed, rounded to float32: proofs 1 and 2 start here
+  referee::Weights initial = {};      // the recipe's, rounded to float32: proof 3 starts here
   referee::Inputs batch = {};         // rows [0, training.batch)
-  referee::Evaluation at = {};        // at `weights`; to predict without gradients, in inference mode
+  referee::Evaluation at = {};        // at `weights`; scenario predict: in inference mode, without gradients
   referee::Evaluation at32 = {};      // at `initial`
-  RoundingDistance rounding = {};     // of at32
-  tensor::Tensor prediction32 = {};   // to predict: in float64 from the initial weights
+  RoundingDistance rounding = {};     // rounding distance of at32
+  tensor::Tensor prediction32 = {};   // scenario predict: computed in float64 from the initial weights
   referee::Weights updated = {};      // after one update from at.gradients
-  std::vector<double> losses64 = {};  // step 2
-  std::vector<double> losses32 = {};  // step 3, in float64 from the initial weights
-  // Parameters after those steps. By ParamId beside them: the sum over elements of how far rounding of the
-  // gradients alone moves a parameter (reference/rounding.h).
+  std::vector<double> losses64 = {};  // losses of proof 2
+  std::vector<double> losses32 = {};  // losses of proof 3, computed in float64 from the initial weights
+  // Parameters after those steps. The noise, by ParamId: the sum over elements of how far rounding of the
+  // gradients alone moves a parameter (reference/rounding.h). gradients alone moves a parameter
+  // (reference/rounding.h).
   referee::Weights after64 = {}, after32 = {};
   std::vector<double> noise64 = {}, noise32 = {};
-  std::vector<std::string> batches = {};  // step 3: hashes
-  DropoutReference dropout = {};          // step 4, from `weights`
+  std::vector<std::string> batches = {};  // batch hashes of proof 3
+  DropoutReference dropout = {};          // for proof 4, from `weights`
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};
 };
 
-// Steps in float64: what an optimizer keeps (momentum, second moments, a maximum of them) shows from the
-// second update on. Of a small network as many as in float32: a schedule shows later.
+// Number of float64 steps: what an optimizer keeps (momentum, second moments, their maximum) shows from the
+// second update on. A small network takes as many as in float32, as a learning rate schedule may show
+// later.
 inline constexpr int64_t kSteps64 = 4;
-inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // that all steps may take then
+inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // limit for all steps of a small network
 
 Result<Reference> make_reference(const GateJob& job);
 

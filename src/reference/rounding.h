@@ -1,8 +1,8 @@
 #pragma once
 
 // How far rounding alone moves parameters. Optimizers that divide by a root of squares (RMSprop, Adam) turn
-// the rounding of a gradient near zero into a whole step, so no single number limits all of them: the
-// optimizer is run a second time on gradients that are off by a rounding error, and what comes out sets the
+// the rounding error of a gradient near zero into a whole step, so no fixed number limits all of them.
+// Instead the optimizer is run a second time on gradients with rounding errors, and its result sets the
 // limit.
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace bakeoff {
 
-// The rounding error of a gradient's element g, as a random sign times
+// The rounding error of a gradient's element g: a random sign times
 // of_element |g| + of_tensor (root mean square of its tensor) + of_model (norm of the largest gradient / root
 // of the tensor's elements).
 struct GradientNoise {
@@ -23,7 +23,7 @@ struct GradientNoise {
 inline constexpr GradientNoise kNoise64 = {1e-13, 4e-16, 4e-16};
 inline constexpr GradientNoise kNoise32 = {3e-7, 1e-6, 3e-8};
 
-// Follows a training with gradients that carry this noise.
+// Repeats a training with gradients that carry this noise.
 class NoisyTwin {
  public:
   // `single`: parameters are rounded to float32 after each update.
@@ -46,8 +46,7 @@ class NoisyTwin {
   uint64_t steps_ = 0;
 };
 
-// Sum of absolute differences, and of the absolute values of b - from; infinite where shapes differ or an
-// element is no number.
+// Sum of the absolute differences of a and b; infinite if shapes differ or an element is not finite.
 double sum_apart(const tensor::Tensor& a, const tensor::Tensor& b);
 
 }  // namespace bakeoff

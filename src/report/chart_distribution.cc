@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/cells.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
 #include "report/density.h"
-#include "report/numbers.h"
+#include "report/phrases.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr int kPlaces = 90;     // of a violin's outline
@@ -94,7 +97,7 @@ std::string distribution_chart(const Summary& s, double width) {
   std::vector<Cloud> clouds;
   for (const Row& row : s.ranked) {
     clouds.push_back(cloud_of(row));
-    labels.push_back(cells(s, row).name);
+    labels.push_back(one_line(row.contender.id));
     values.push_back(clouds.back().steps.empty() ? ""
                                                  : milliseconds(quantile(clouds.back().steps, 0.5)) + " ms");
   }

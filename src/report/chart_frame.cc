@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr double kAxisHeight = 44;

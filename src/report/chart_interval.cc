@@ -4,12 +4,16 @@
 #include <cmath>
 #include <map>
 
-#include "report/cells.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
+#include "report/phrases.h"
+#include "report/ranking.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 // The colour of a tie group: the leader's stands out, a contender alone is plain.
@@ -67,9 +71,11 @@ void draw_interval(Svg& svg, const Axis& axis, const Estimate& e, double y, cons
   draw_end(svg, x2, y, open_high, true, cls);
 }
 
-std::string title_of(const Cells& c) {
-  return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}", c.name, c.ratio,
-                     c.ratio_interval, c.ms, c.ms_interval, c.rank, c.verdict);
+std::string title_of(const Summary& s, const Row& row) {
+  const Cell ratio = ratio_cell(s, row), ms = step_time_cell(row);
+  return fmt::format("{}\nratio to the leader {} {}\n{} ms per step {}\nrank {}, {}",
+                     one_line(row.contender.id), ratio.text, ratio.range, ms.text, ms.range, rank_range(row),
+                     verdict_text(row));
 }
 
 }  // namespace
@@ -78,10 +84,10 @@ std::string interval_chart(const Summary& s, double width) {
   if (s.ranked.size() < 2) return "";
   std::vector<std::string> labels, values;
   for (const Row& row : s.ranked) {
-    const Cells c = cells(s, row);
-    labels.push_back(c.name);
+    const Cell ratio = ratio_cell(s, row);
+    labels.push_back(one_line(row.contender.id));
     values.push_back(&row == &leader_of(s, row) ? "leader"
-                                                : c.ratio + (row.at_least ? "" : "  " + c.ratio_interval));
+                                                : ratio.text + (row.at_least ? "" : "  " + ratio.range));
   }
   const RowFrame f = row_frame(width, labels, values, 34);
   const Axis axis = ratio_axis(s, f.left, f.right);
@@ -97,7 +103,7 @@ std::string interval_chart(const Summary& s, double width) {
   const std::vector<std::string> classes = group_classes(s);
   for (size_t i = 0; i < s.ranked.size(); ++i) {
     const Row& row = s.ranked[i];
-    svg.begin("row", title_of(cells(s, row)), static_cast<int>(i));
+    svg.begin("row", title_of(s, row), static_cast<int>(i));
     svg.rect(0, f.centre(i) - 16, f.width, 32, "hit");
     draw_row_text(svg, f, i, labels[i], values[i]);
     if (&row != &leader_of(s, row)) draw_interval(svg, axis, row.ratio, f.centre(i), classes[i]);

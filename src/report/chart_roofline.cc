@@ -6,10 +6,12 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr double kLeft = 66, kRight = 30, kTop = 14, kFoot = 44;  // margins

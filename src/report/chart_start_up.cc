@@ -4,12 +4,15 @@
 #include <array>
 #include <cmath>
 
-#include "report/cells.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
+#include "report/phrases.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 struct Bar {
@@ -63,7 +66,7 @@ std::string start_up_chart(const Summary& s, double width) {
   std::vector<Bar> bars;
   for (const Row& row : s.ranked) {
     bars.push_back(bar_of(row.start_up));
-    labels.push_back(cells(s, row).name);
+    labels.push_back(one_line(row.contender.id));
     const bool cold = bars.back().cold > 0.1 * bars.back().warm();
     values.push_back(row.at_least
                          ? ""

@@ -5,9 +5,11 @@
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
-#include "report/numbers.h"
+#include "table/numbers.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr int kPlaces = 64;

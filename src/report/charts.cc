@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 
 std::vector<Series> all_series(const Summary& summary) {
   std::vector<Series> out;

@@ -46,6 +46,9 @@ std::string total_time_chart(const Summary& summary, double width, bool relative
 std::string loss_chart(const Summary& summary, double width);
 std::string loss_error_chart(const Summary& summary, double width);
 
+// A section's picture: y against a logarithmic x, a curve for each contender; y logarithmic where it spans much.
+std::string curve_chart(const Summary& summary, const table::Picture& picture, double width);
+
 // Both axes logarithmic: model FLOP/s against FLOPs per byte. The measured peak and the memory levels'
 // bandwidths as roofs, each contender as a dot at the workload's intensity, and the kinds of layers as marks
 // at their own.

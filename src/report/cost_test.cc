@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "report/cells.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
+#include "report/phrases.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
 
@@ -45,23 +45,26 @@ TEST(Cost, StandsInEveryFormat) {
   const Summary s = with_cost();
   const std::string terminal = render_terminal(s, {.width = 500});
   for (const char* part : {"samples/J", "28.4", "samples/EUR", "2.56 M", "CO2/epoch", "0.234 g",
-                           "price/epoch", "0.0234 EUR", "a sample", "1.50 MiB", "J/sample"})
+                           "price/epoch", "0.0234 EUR", "memory/sample", "1.50 MiB", "J/sample"})
     EXPECT_THAT(terminal, HasSubstr(part));
   const std::string markdown = render_markdown(s);
   EXPECT_THAT(
       markdown,
-      AllOf(HasSubstr("| contender | memory a sample | samples/J | samples/EUR | an epoch | its price |"),
-            HasSubstr(" | 1.50 MiB | 28.4 | 2.56 M | 23.4 s | 0.0234 EUR | 0.234 g |"),
-            HasSubstr(" | – | – | 2.00 M | 30.0 s | 0.03 EUR | – |"),
-            HasSubstr("Not measured: energy: there is no /sys/class/powercap")));
+      AllOf(
+          HasSubstr(
+              "| contender | memory/sample | J/sample | samples/J | samples/EUR | epoch | price/epoch | CO2/epoch |"),
+          HasSubstr(" | 1.50 MiB | 0.0352 J | 28.4 | 2.56 M | 23.4 s | 0.0234 EUR | 0.234 g |"),
+          HasSubstr(" | – | – | – | 2.00 M | 30.0 s | 0.03 EUR | – |"),
+          HasSubstr("Not measured: energy: there is no /sys/class/powercap")));
   const std::string html = render_html(s);
-  for (const char* part : {"Samples a joule", "Samples a unit of currency", "CO2 of an epoch",
-                           "Memory a sample", "Price of an epoch", "there is no /sys/class/powercap"})
+  for (const char* part : {"samples/J", "samples/EUR", "CO2/epoch", "memory/sample", "price/epoch",
+                           "there is no /sys/class/powercap"})
     EXPECT_THAT(html, HasSubstr(part));
   const std::string csv = render_csv(s);
-  EXPECT_THAT(csv, AllOf(HasSubstr(",price_per_epoch,joules_per_epoch,grams_co2_per_epoch,samples_per_joule,"
-                                   "samples_per_currency_unit,"),
-                         HasSubstr(",0.0234,2109,0.2343,28.44,2560000,"), HasSubstr(",0.03,,,,2000000,")));
+  EXPECT_THAT(csv,
+              AllOf(HasSubstr(",samples_per_joule,samples_per_currency_unit,epoch_seconds,price_per_epoch,"
+                              "joules_per_epoch,grams_co2_per_epoch,"),
+                    HasSubstr(",28.44,2560000,23.4,0.0234,2109,0.2343,"), HasSubstr(",,2000000,30,0.03,,,")));
   const auto json = nlohmann::json::parse(render_json(s));
   EXPECT_EQ(json["ranked"][0]["samples_per_joule"], 28.44);
   EXPECT_EQ(json["ranked"][0]["samples_per_currency_unit"], 2.56e6);
@@ -77,7 +80,7 @@ TEST(Cost, LeavesNoColumnWhereNobodyHasANumber) {
   for (Row& row : s.ranked) row.epoch = {}, row.memory.per_sample.reset(), row.usage.joules.reset();
   EXPECT_THAT(render_terminal(s, {.width = 500}), AllOf(Not(HasSubstr("samples/J")), Not(HasSubstr("CO2"))));
   EXPECT_THAT(render_markdown(s), Not(HasSubstr("**Cost**")));
-  EXPECT_THAT(render_html(s), AllOf(Not(HasSubstr("Samples a joule")), Not(HasSubstr("Memory a sample"))));
+  EXPECT_THAT(render_html(s), AllOf(Not(HasSubstr("samples/J")), Not(HasSubstr("memory/sample"))));
 }
 
 }  // namespace

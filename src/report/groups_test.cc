@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "recipe/published_table.h"
-#include "report/beside.h"
-#include "report/cells.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
+#include "report/phrases.h"
+#include "report/published_section.h"
+#include "report/ranking.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
 
@@ -36,7 +37,7 @@ Summary grouped_summary() {
   return s;
 }
 
-Summary beside_summary() {
+Summary published_summary() {
   Summary s = sample_summary(10);
   s.manifest.contenders = {s.ranked[0].contender, s.ranked[1].contender, s.unranked[0].contender};
   recipe::Published table{.source = "A study", .agreement = 1, .compared = 2};
@@ -57,11 +58,9 @@ Summary beside_summary() {
 TEST(Groups, HaveLeadersOfTheirOwn) {
   const Summary s = grouped_summary();
   const Row& second = s.ranked[s.ranked.size() - 2];
-  EXPECT_EQ(cells(s, s.ranked.front()).ratio_interval, "–");
-  EXPECT_EQ(cells(s, second).ratio_interval, "–");
-  EXPECT_NE(cells(s, s.ranked[1]).ratio_interval, "–");
-  EXPECT_EQ(cells(s, second).group, "bfloat16");
-  EXPECT_EQ(cells(s, second).distance, "0.0021 · 0.034");
+  EXPECT_EQ(ratio_cell(s, s.ranked.front()).range, "");
+  EXPECT_EQ(ratio_cell(s, second).range, "");
+  EXPECT_NE(ratio_cell(s, s.ranked[1]).range, "");
 }
 
 TEST(Groups, AreNamedInEveryTable) {
@@ -129,32 +128,40 @@ TEST(Transfers, StandInEveryFormWhereAnybodyCopies) {
   EXPECT_THAT(render_csv(s), AllOf(HasSubstr(",batch,0.812,802816,"), HasSubstr(",data,35,188160000,")));
 }
 
-TEST(Beside, ShowsBothOrdersAndWhatWasNotRanked) {
-  const Summary s = beside_summary();
-  const auto rows = beside_rows(s);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[1].ratio, "1.250");
-  EXPECT_EQ(rows[1].measured_ratio, "1.500");
-  EXPECT_EQ(rows[2].measured_place, "–");
-  EXPECT_THAT(beside_statement(*s.published), AllOf(HasSubstr("100%"), HasSubstr("A study")));
+std::vector<table::Cell> column(const table::Section& section, const std::string& title) {
+  for (const auto& [column, cells] : section.columns) {
+    if (column.title == title) return cells;
+  }
+  ADD_FAILURE() << "no column '" << title << "'";
+  return {};
+}
+
+TEST(Published, ShowsBothOrdersAndWhatWasNotRanked) {
+  const Summary s = published_summary();
+  const table::Section section = *published_section(s);
+  ASSERT_EQ(section.rows(), 3u);
+  EXPECT_EQ(column(section, "ratio")[1].text, "1.250");
+  EXPECT_EQ(column(section, "ratio here")[1].text, "1.500");
+  EXPECT_EQ(column(section, "place here")[2].text, "–");
+  EXPECT_THAT(section.legend, AllOf(HasSubstr("100%"), HasSubstr("A study")));
   for (const std::string& text :
        {render_terminal(s, {.width = 120}), render_markdown(s, {}), render_html(s, {})})
-    EXPECT_THAT(text, AllOf(HasSubstr("eside the published table"), HasSubstr("1.250"),
+    EXPECT_THAT(text, AllOf(HasSubstr("gainst the published table"), HasSubstr("1.250"),
                             Not(HasSubstr("not_in_the_recipe"))));
   EXPECT_EQ(nlohmann::json::parse(render_json(s, {}))["published"]["compared"], 2);
   EXPECT_TRUE(nlohmann::json::parse(render_json(sample_summary(1), {}))["published"].is_null());
 }
 
-TEST(Beside, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
-  Summary s = beside_summary();
-  EXPECT_EQ(beside_title(*s.published), "ms/step here");
-  EXPECT_THAT(beside_statement(*s.published), HasSubstr("steps were timed, no whole trainings"));
+TEST(Published, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
+  Summary s = published_summary();
+  EXPECT_EQ(column(*published_section(s), "ms/step here")[0].text, "100.0");
+  EXPECT_THAT(published_section(s)->legend, HasSubstr("steps were timed, no whole trainings"));
   s.published->epochs = 41;
   s.published->rows[0].measured_s = 38.06;
-  EXPECT_EQ(beside_title(*s.published), "41 epochs here");
-  EXPECT_EQ(beside_rows(s)[0].here, "38.1 s");
-  EXPECT_EQ(beside_rows(s)[1].here, "–") << "its steps were timed, but nobody trained it";
-  EXPECT_THAT(beside_statement(*s.published), HasSubstr("those of whole trainings"));
+  EXPECT_EQ(column(*published_section(s), "41 epochs here")[0].text, "38.1 s");
+  EXPECT_EQ(column(*published_section(s), "41 epochs here")[1].text, "–")
+      << "its steps were timed, but it was not trained";
+  EXPECT_THAT(published_section(s)->legend, HasSubstr("those of whole trainings"));
   for (const std::string& text :
        {render_terminal(s, {.width = 140}), render_markdown(s, {}), render_html(s, {})})
     EXPECT_THAT(text,
@@ -194,11 +201,9 @@ Summary bounded_summary() {
 
 TEST(Bounds, AContenderThatWasNotTimedIsShownByItsBoundAlone) {
   const Summary s = bounded_summary();
-  const Cells c = cells(s, s.ranked.back());
-  EXPECT_EQ(c.ratio, "≥ 10.0");
-  EXPECT_THAT(c.ms, ::testing::StartsWith("≥ "));
-  EXPECT_EQ(c.ratio_interval, "–");
-  EXPECT_EQ(c.verdict, "at least 10 times slower");
+  EXPECT_EQ(ratio_cell(s, s.ranked.back()), (table::Cell{"≥ 10.0"}));
+  EXPECT_THAT(step_time_cell(s.ranked.back()).text, ::testing::StartsWith("≥ "));
+  EXPECT_EQ(verdict_text(s.ranked.back()), "at least 10 times slower");
   EXPECT_THAT(render_terminal(s, {.width = 200}), AllOf(HasSubstr("≥ 10.0"), HasSubstr("at least 10 times")));
   EXPECT_THAT(render_markdown(s), HasSubstr("≥ 10.0"));
   EXPECT_THAT(render_html(s), HasSubstr("≥ 10.0"));
@@ -213,7 +218,7 @@ TEST(Bounds, AContenderThatWasNotTimedIsShownByItsBoundAlone) {
 
 TEST(Bounds, WhoeverIsOutByAThirdIsNotCalledSlowerThanTheLeader) {
   const Summary s = bounded_summary();
-  EXPECT_EQ(cells(s, s.ranked[3]).verdict, "behind third by at least 12%");
+  EXPECT_EQ(verdict_text(s.ranked[3]), "behind third by at least 12%");
   EXPECT_EQ(nlohmann::json::parse(render_json(s))["ranked"][3]["behind"]["contender"], "third");
   EXPECT_THAT(render_csv(s), HasSubstr("behind third"));
 }

@@ -45,9 +45,12 @@ std::string render_html(const Summary& summary, const HtmlOptions& options) {
   View view = page_view(summary, options.sources);
   view.texts["style"] = embedded_file("style.css");
   view.texts["script"] = embedded_file("script.js");
+  mustache::data data = to_data(view);
+  for (const char* part : {"section", "row"})
+    data.set(part, mustache::partial([part] { return embedded_file(std::string(part) + ".html"); }));
   mustache::mustache page(embedded_file("page.html"));
   assert(page.is_valid());
-  return page.render(to_data(view));
+  return page.render(data);
 }
 
 }  // namespace bakeoff::report

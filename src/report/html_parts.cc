@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/beside.h"
-#include "report/cells.h"
 #include "report/charts.h"
-#include "report/numbers.h"
-#include "report/text.h"
+#include "report/phrases.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::vector<std::string> check_names(const Summary& s) {
@@ -202,23 +203,6 @@ void add_texts(const Summary& s, bool sources, View& page) {
   }
   if (!m.workload_text.empty()) page.lists["texts"].push_back(text_block("workload", m.workload_text));
   page.flags["has_texts"] = !page.lists["texts"].empty();
-}
-
-void add_published(const Summary& s, View& page) {
-  for (const BesideRow& row : beside_rows(s)) {
-    page.lists["published"].push_back({{{"published_name", row.contender},
-                                        {"published_seconds", row.seconds},
-                                        {"published_place", row.place},
-                                        {"published_ratio", row.ratio},
-                                        {"here", row.here},
-                                        {"here_place", row.measured_place},
-                                        {"here_ratio", row.measured_ratio}},
-                                       {},
-                                       {}});
-  }
-  page.flags["has_published"] = !page.lists["published"].empty();
-  page.texts["published_statement"] = s.published ? beside_statement(*s.published) : "";
-  page.texts["here_title"] = s.published ? beside_title(*s.published) : "";
 }
 
 }  // namespace bakeoff::report

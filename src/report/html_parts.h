@@ -14,8 +14,6 @@ void add_fairness(const Summary& summary, View& page);
 // What every contender shares, once; then what is a contender's own.
 void add_settings(const Summary& summary, View& page);
 void add_host(const Summary& summary, View& page);
-// A published table beside ours.
-void add_published(const Summary& summary, View& page);
 // Emitted scripts, recipe and workload, to copy.
 void add_texts(const Summary& summary, bool sources, View& page);
 

@@ -5,33 +5,23 @@
 
 #include <algorithm>
 
-#include "report/cells.h"
 #include "report/charts.h"
-#include "report/fit_view.h"
 #include "report/html_parts.h"
-#include "report/largest_view.h"
-#include "report/latency_view.h"
-#include "report/numbers.h"
-#include "report/search_view.h"
+#include "report/phrases.h"
+#include "report/published_section.h"
+#include "report/ranking.h"
 #include "report/svg.h"
-#include "report/target_view.h"
-#include "report/text.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
-std::string parity_class(ParityState state) {
-  switch (state) {
-    case ParityState::kPassed:
-      return "good";
-    case ParityState::kReported:
-      return "warn";
-    case ParityState::kFailed:
-      return "bad";
-    case ParityState::kNotRun:
-      break;
-  }
-  return "none";
+const char* ink_class(Ink ink) {
+  constexpr const char* kClasses[] = {"", "", "", "parity good", "parity bad", "parity warn"};
+  return kClasses[static_cast<int>(ink)];
 }
 
 // A name that may break after "[" and ",". Escaped.
@@ -74,10 +64,12 @@ View tile(const std::string& value, const std::string& unit, const std::string& 
 std::vector<View> tiles(const Summary& s) {
   std::vector<View> out;
   if (!s.ranked.empty()) {
-    const Cells c = cells(s, s.ranked.front());
-    out.push_back(tile(c.ms, "ms", "a step of the leader"));
-    if (c.rate != kNone) out.push_back(tile(c.rate, "", "samples per second"));
-    if (c.gflops != kNone) out.push_back(tile(c.gflops, "GFLOP/s", "of the model's arithmetic"));
+    const Row& leader = s.ranked.front();
+    out.push_back(tile(milliseconds(leader.ms_per_step.value), "ms", "a step of the leader"));
+    if (leader.samples_per_second > 0)
+      out.push_back(tile(count(leader.samples_per_second), "", "samples per second"));
+    if (leader.gflops > 0)
+      out.push_back(tile(significant(leader.gflops, 3), "GFLOP/s", "of the model's arithmetic"));
   }
   size_t proven = 0;
   for (const auto* rows : {&s.ranked, &s.unranked}) {
@@ -92,101 +84,110 @@ std::vector<View> tiles(const Summary& s) {
   return out;
 }
 
-View ranked_row(const Series& series, const Summary& s) {
-  const Row& row = *series.row;
-  const Cells c = cells(s, row);
+std::vector<View> heads(const std::vector<FilledColumn>& columns) {
+  std::vector<View> out;
+  for (const auto& [column, cells] : columns) {
+    out.push_back({{{"head_title", column.title}, {"head_meaning", column.meaning}},
+                   {{"head_number", !column.left && !column.name}},
+                   {}});
+  }
+  return out;
+}
+
+View cell_view(const FilledColumn& column, size_t row) {
+  const Cell& cell = column.cells[row];
+  const bool numeric = !column.column.left && !column.column.name;
   View v;
-  v.texts = {{"rank", c.rank},
-             {"row_markup", breakable(c.name)},
-             {"row_class", series.cls},
-             {"series", std::to_string(series.index)},
-             {"row_ties", c.ties},
-             {"row_group", c.group},
-             {"row_distance", c.distance},
-             {"ms", c.ms},
-             {"ms_interval", c.ms_interval},
-             {"ratio", c.ratio},
-             {"ratio_interval", c.ratio_interval == kNone ? "" : c.ratio_interval},
-             {"verdict", c.verdict},
-             {"rate", c.rate},
-             {"flop_use", c.flop_use},
-             {"first_step", c.first_step},
-             {"break_even", c.break_even},
-             {"memory", c.memory},
-             {"parity_mark", parity_mark(row.parity)},
-             {"parity_word", parity_word(row.parity)},
-             {"parity_class", parity_class(row.parity)},
-             {"cold", c.first_step_cold == kNone ? "" : "cold " + c.first_step_cold}};
-  v.flags = {{"leads", &row == &leader_of(s, row)}};
+  v.texts = {{"cell_title", column.column.title},
+             {"cell_markup", column.column.name ? breakable(cell.text) : escape_markup(cell.text)},
+             {"cell_range", cell.range},
+             {"cell_class", ink_class(cell.ink)},
+             {"cell_hint", cell.hint}};
+  v.flags = {{"is_name", column.column.name},
+             {"is_number", numeric},
+             {"is_strong", numeric && (column.column.priority == 0 || cell.ink == Ink::kBold)},
+             {"has_hint", !cell.hint.empty()}};
   return v;
 }
 
-// What a step used and an epoch costs.
-struct UsageColumn {
-  const char* title;
-  const char* meaning;
-  std::string Cells::*text;
-};
-constexpr UsageColumn kUsageColumns[] = {
-    {"Threads", "That it computes with, at most its processors", &Cells::threads},
-    {"Of peak", "The model's arithmetic over the measured peak of so many threads", &Cells::flop_use},
-    {"Of bandwidth", "What its ops move, nothing fused, over the measured bandwidth", &Cells::byte_use},
-    {"Processors busy", "Processor time over wall time of the bursts", &Cells::cores},
-    {"Waiting", "Of the time in which a thread wanted a processor: none was free", &Cells::waiting},
-    {"Page faults a step", "Pages of memory that were set up", &Cells::faults},
-    {"Switches a step", "Context switches of all its threads", &Cells::switches},
-    {"Waiting for batches", "Share of its time in which the training loop had no batch", &Cells::wait},
-    {"Wait for a batch", "Those within an epoch", &Cells::wait_batch},
-    {"First of an epoch", "Wait for the first batch of an epoch", &Cells::wait_first},
-    {"Wait an epoch", "For all batches of an epoch", &Cells::wait_epoch},
-    {"To the device", "A copy from the host, by itself: of a batch, or once of the data that stay there",
-     &Cells::transfer},
-    {"Instructions a step", "Outside the kernel", &Cells::instructions},
-    {"Cache misses a step", "Of the last level, outside the kernel", &Cells::misses},
-    {"Memory a sample", "Beyond the model as built, over the rows of a batch", &Cells::sample_memory},
-    {"Shared memory divided", "Resident after the last burst, shared pages divided by those who share them",
-     &Cells::pss},
-    {"Allocator's peak", "By the framework's own count", &Cells::allocator},
-    {"Temperature", "Of the processors, the highest", &Cells::temperature},
-    {"GPU busy", "Share of the time in which some kernel ran", &Cells::gpu_busy},
-    {"GPU power", "Of the board, mean", &Cells::gpu_power},
-    {"GPU energy a step", "Of the board", &Cells::gpu_energy},
-    {"GPU memory", "In use by anybody, the most", &Cells::gpu_memory},
-    {"GPU clock", "Of its multiprocessors, mean", &Cells::gpu_clock},
-    {"GPU throttled", "Share of the time in which its clocks were held down", &Cells::gpu_throttled},
-    {"Energy a sample", "Of the processors' packages and memory, idle parts included", &Cells::energy},
-    {"Samples a joule", "Of the same energy, and of its GPU's board", &Cells::per_joule},
-    {"Samples a unit of currency", "At the recipe's price of an hour", &Cells::per_unit},
-    {"An epoch", "At the steady rate, start-up left out", &Cells::epoch},
-    {"Price of an epoch", "At the recipe's price of an hour", &Cells::price},
-    {"CO2 of an epoch", "At the recipe's intensity", &Cells::co2}};
+// One view a row: list "cells", text "note".
+std::vector<View> row_views(const std::vector<FilledColumn>& columns, const std::vector<std::string>& notes) {
+  std::vector<View> out(columns.empty() ? 0 : columns.front().cells.size());
+  for (size_t row = 0; row < out.size(); ++row) {
+    for (const FilledColumn& column : columns) out[row].lists["cells"].push_back(cell_view(column, row));
+    const std::string note = row < notes.size() ? notes[row] : "";
+    out[row].texts["note"] = one_line(note);
+    out[row].flags["has_note"] = !note.empty();
+  }
+  return out;
+}
 
-// Columns that nobody has are left out.
-void add_usage(const Summary& s, View& page) {
-  std::vector<Cells> rows;
-  for (const Row& row : s.ranked) {
-    rows.push_back(cells(s, row));
-    fill_usage(s, row, rows.back());
+std::vector<FilledColumn> part_of(const std::vector<FilledColumn>& columns, bool main) {
+  std::vector<FilledColumn> out;
+  for (const FilledColumn& column : columns) {
+    if (column.column.name || ((column.column.part == Part::kMain) == main && !column.column.below_name))
+      out.push_back(column);
   }
-  std::vector<const UsageColumn*> shown;
-  for (const UsageColumn& column : kUsageColumns) {
-    const auto has = [&](const Cells& c) { return c.*column.text != kNone; };
-    if (std::any_of(rows.begin(), rows.end(), has)) shown.push_back(&column);
+  return out;
+}
+
+// The ranking, and the table of what a step used and cost.
+void add_ranking(const Summary& s, View& page) {
+  const std::vector<FilledColumn> all = ranking_columns(s);
+  const std::vector<FilledColumn> main = part_of(all, true), used = part_of(all, false);
+  page.lists["heads"] = heads(main);
+  page.lists["ranked"] = row_views(main, {});
+  for (const Series& series : all_series(s)) {
+    if (!series.ranked) continue;
+    View& row = page.lists["ranked"][static_cast<size_t>(series.index)];
+    row.texts["series"] = std::to_string(series.index);
+    row.texts["row_class"] = series.cls;
+    row.texts["verdict"] = verdict_text(*series.row);
+    row.flags["leads"] = series.row == &leader_of(s, *series.row);
   }
-  for (const UsageColumn* column : shown)
-    page.lists["usage_columns"].push_back(
-        {{{"usage_title", column->title}, {"usage_meaning", column->meaning}}, {}, {}});
-  for (const Cells& c : rows) {
-    View v;
-    v.texts["usage_name"] = c.name;
-    for (const UsageColumn* column : shown)
-      v.lists["usage_cells"].push_back(
-          {{{"usage_of", column->title}, {"usage_value", c.*column->text}}, {}, {}});
-    page.lists["usage"].push_back(std::move(v));
+  for (const auto& [column, cells] : all) {
+    if (column.in_legend) page.lists["ranking_legend"].push_back({{{"legend_line", titled(column)}}, {}, {}});
   }
-  page.flags["has_usage"] = shown.size() > 1;
+  page.lists["usage_heads"] = heads(used);
+  page.lists["usage"] = row_views(used, {});
+  page.flags["has_usage"] = used.size() > 2;
   page.flags["has_not_sampled"] = !s.not_sampled.empty();
   page.texts["not_sampled"] = one_line(fmt::format("{}", fmt::join(s.not_sampled, "; ")));
+}
+
+View section_view(const Summary& s, const Section& section) {
+  std::vector<FilledColumn> columns = section.columns;
+  std::erase_if(columns, [](const FilledColumn& column) { return !column.column.name && blank(column); });
+  View v;
+  v.texts = {{"section_id", section.key},
+             {"section_title", one_line(section.title)},
+             {"section_legend", section.legend},
+             {"picture_wide", curve_chart(s, section.picture, kWide)},
+             {"picture_narrow", curve_chart(s, section.picture, kNarrow)}};
+  v.flags["has_picture"] = !v.texts["picture_wide"].empty();
+  v.lists["section_heads"] = heads(columns);
+  v.lists["section_rows"] = row_views(columns, section.notes);
+  for (const Series& series : all_series(s)) {
+    for (const Curve& curve : section.picture.curves) {
+      if (curve.contender != series.row->contender.id) continue;
+      v.lists["picture_legend"].push_back({{{"series", std::to_string(series.index)},
+                                            {"legend_class", series.cls},
+                                            {"legend_name", series.name}},
+                                           {},
+                                           {}});
+    }
+  }
+  return v;
+}
+
+// Lists "sections" (the studies) and "published" (at most one), and what the navigation calls them.
+void add_sections(const Summary& s, View& page) {
+  for (const Section& section : sections_of(s)) {
+    if (section.rows() == 0) continue;
+    page.lists[section.key == "published" ? "published" : "sections"].push_back(section_view(s, section));
+    if (section.key != "published")
+      page.lists["section_nav"].push_back({{{"nav_id", section.key}, {"nav_label", section.label}}, {}, {}});
+  }
 }
 
 View unranked_row(const Row& row) {
@@ -222,10 +223,8 @@ const std::vector<Picture>& pictures() {
   static const std::vector<Picture> all = {
       {"intervals", "How far behind the leader",
        "Step time over the leader's, with intervals that hold for all contenders together. The band is the "
-       "margin: "
-       "inside it a gap does not matter. Contenders of one colour are not told apart; an open arrow means "
-       "that the "
-       "evidence sets no bound on that side yet.",
+       "margin: inside it a gap does not matter. Contenders of one colour cannot be distinguished; an open "
+       "arrow means that the evidence sets no bound on that side yet.",
        interval_chart, "margin_key"},
       {"steps", "Step times",
        "Every timed step, pooled over the heats, with its median and middle half. Dots are the means of the "
@@ -308,11 +307,7 @@ void navigation(View& page) {
   for (const View& v : page.lists["charts"]) {
     page.lists["nav"].push_back({{{"nav_id", v.texts.at("chart_id")}, {"nav_label", nav_label(v)}}, {}, {}});
   }
-  add("fit", "Whole training", page.flags["has_fit"]);
-  add("target", "Target", page.flags["has_target"]);
-  add("latency", "Latency", page.flags["has_latency"]);
-  add("batches", "Batch size", page.flags["has_search"]);
-  add("largest", "Largest batch", page.flags["has_largest"]);
+  for (const View& v : page.lists["section_nav"]) page.lists["nav"].push_back(v);
   add("total", "Total time", page.flags["has_total_tabs"]);
   add("losses", "Losses", page.flags["has_loss_tabs"]);
   add("usage", "Resources", page.flags["has_usage"]);
@@ -343,11 +338,9 @@ View page_view(const Summary& s, bool sources) {
                 {"alpha", percent(s.alpha)},
                 {"started", one_line(s.manifest.started)},
                 {"facts", fmt::format("{}", fmt::join(facts(s), " · "))},
-                {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""},
-                {"tie_legend", kTieLegend}};
+                {"roofline_statement", s.roofline ? roofline_statement(*s.roofline) : ""}};
   page.lists["tiles"] = tiles(s);
   for (const Series& series : all_series(s)) {
-    if (series.ranked) page.lists["ranked"].push_back(ranked_row(series, s));
     if (!series.ranked) page.lists["unranked"].push_back(unranked_row(*series.row));
   }
   for (const std::string& note : s.notes) page.lists["notes"].push_back({{{"note", one_line(note)}}, {}, {}});
@@ -355,9 +348,9 @@ View page_view(const Summary& s, bool sources) {
                 {"has_unranked", !s.unranked.empty()},
                 {"has_notes", !s.notes.empty()},
                 {"has_roofline", s.roofline.has_value()},
-                {"has_ties", has_ties(s)},
-                {"has_groups", !s.ranked.empty() && !cells(s, s.ranked.front()).group.empty()}};
-  add_published(s, page);
+                {"has_ties", has_ties(s)}};
+  add_ranking(s, page);
+  add_sections(s, page);
   page.flags["has_variance"] = s.variance.has_value();
   if (s.variance) {
     page.texts["variance_sentence"] = one_line(s.variance->sentence);
@@ -368,12 +361,6 @@ View page_view(const Summary& s, bool sources) {
   }
   page.lists["charts"] = charts(s);
   tabbed_charts(s, page);
-  add_usage(s, page);
-  add_fit(s, page);
-  add_target(s, page);
-  add_latency(s, page);
-  add_search(s, page);
-  add_largest(s, page);
   page.lists["total_legend"] = legend(s, false);
   page.lists["loss_legend"] = legend(s, true);
   add_parity(s, page);

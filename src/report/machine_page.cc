@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
-#include "report/numbers.h"
-#include "report/table.h"
-#include "report/text.h"
+#include "report/layout.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 std::string rate(double value, double scale) { return value > 0 ? significant(value / scale, 4) : kNone; }
@@ -19,8 +21,10 @@ double better(double a, double b) { return std::max(a, b); }
 class Grid {
  public:
   explicit Grid(const std::vector<std::string>& titles) {
-    for (const std::string& title : titles)
-      columns_.push_back({title, 0, columns_.empty(), {}, columns_.empty()});
+    for (const std::string& title : titles) {
+      const bool first = columns_.empty();
+      columns_.push_back({{.title = title, .left = first, .name = first}, {}});
+    }
   }
   void row(const std::vector<std::string>& cells) {
     for (size_t i = 0; i < columns_.size(); ++i) columns_[i].cells.push_back({cells[i]});
@@ -32,7 +36,7 @@ class Grid {
   }
 
  private:
-  std::vector<Column> columns_;
+  std::vector<FilledColumn> columns_;
 };
 
 std::string peaks(const roofline::Limits& limits, int width) {
@@ -111,11 +115,11 @@ std::string render_machine(const MachineReport& report, int width) {
                                 one_line(report.host.kernel), one_line(report.measured),
                                 report.limits.seconds, one_line(report.bakeoff_version));
   if (!report.disturbed.empty()) {
-    out += paragraph(
-               fmt::format("Measured beside other work, so that the limits are too low and are held against "
-                           "nobody: {}. `bakeoff machine --again` measures anew.",
-                           one_line(report.disturbed)),
-               width) +
+    out += paragraph(fmt::format(
+                         "Other work ran during the measurement, so the limits are too low and no contender "
+                         "is compared with them: {}. `bakeoff machine --again` measures again.",
+                         one_line(report.disturbed)),
+                     width) +
            "\n\n";
   }
   out += peaks(report.limits, width) + levels(report.limits, width) + gpus(report.limits, width) +

@@ -4,16 +4,18 @@
 #include <gtest/gtest.h>
 
 #include "records/machine_report.h"
-#include "report/cells.h"
 #include "report/charts.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
+#include "report/phrases.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 using ::testing::HasSubstr;
@@ -51,14 +53,13 @@ TEST(RenderMachine, ShowsEveryLimitAndWhatIsAbsent) {
 
 TEST(RenderMachine, SaysThatItWasDisturbed) {
   MachineReport m = report();
-  EXPECT_THAT(render_machine(m, 80), Not(HasSubstr("beside other work")));
+  EXPECT_THAT(render_machine(m, 80), Not(HasSubstr("ther work ran")));
   m.disturbed = "other processes used 22% of the processors' time";
   EXPECT_THAT(render_machine(m, 200),
-              HasSubstr("the limits are too low and are held against nobody: other processes"));
+              HasSubstr("the limits are too low and no contender is compared with them: other processes"));
   Summary s = sample_summary(5);
   s.roofline->disturbed = m.disturbed;
-  EXPECT_THAT(roofline_statement(*s.roofline),
-              HasSubstr("beside other work, so that they are too low: other"));
+  EXPECT_THAT(roofline_statement(*s.roofline), HasSubstr("while other work ran, so they are too low: other"));
 }
 
 TEST(RenderMachineDiff, WhatMattersComesFirst) {

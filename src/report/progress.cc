@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "report/numbers.h"
-#include "report/table.h"
-#include "report/text.h"
+#include "report/layout.h"
+#include "table/numbers.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr int kBarWidth = 12;

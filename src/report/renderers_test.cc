@@ -10,16 +10,18 @@
 
 #include "base/files.h"
 #include "base/version.h"
-#include "report/cells.h"
 #include "report/csv.h"
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
+#include "report/phrases.h"
 #include "report/sample_summary.h"
 #include "report/terminal.h"
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 using ::testing::HasSubstr;

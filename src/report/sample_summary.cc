@@ -234,8 +234,8 @@ Summary sample_summary(int steps) {
                         .cheapest_bursts = 2,
                         .sentence =
                             "Restarting the process changes the result by 3.1%, repeating a step by "
-                            "0.40%: 9 more processes each decide a gap of 3%, 10,000 more steps do "
-                            "not."};
+                            "0.40%: 9 more processes of each contender decide a gap of 3%; 10,000 more "
+                            "steps do not."};
   s.notes = {
       "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
       "on.",

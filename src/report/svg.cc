@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/text.h"
+#include "table/text.h"
 
 namespace bakeoff::report {
+
+using namespace table;
 namespace {
 
 constexpr double kCharacter = 7.1;    // mean width of a character at 12 px, generously

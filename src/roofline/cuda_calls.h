@@ -1,8 +1,8 @@
 #pragma once
 
-// The few calls of the CUDA driver and of cuBLASLt that the measurement needs, found at run time: nothing of
-// CUDA is needed to build. Types and numbers follow cuda.h and cublasLt.h, whose interfaces keep them over
-// versions.
+// The few calls of the CUDA driver and of cuBLASLt that the measurement needs. They are loaded at run time;
+// the build needs nothing of CUDA. Types and numbers follow cuda.h and cublasLt.h, whose interfaces are
+// stable over versions.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace bakeoff::roofline {
 
 using DevicePointer = unsigned long long;
 
-// libcuda.so.1. Every call gives 0 for success.
+// libcuda.so.1. Every call returns 0 for success.
 struct CudaDriver {
   int (*init)(unsigned flags) = nullptr;
   int (*device_count)(int*) = nullptr;
@@ -32,7 +32,7 @@ struct CudaDriver {
   int (*event_wait)(void* event) = nullptr;
   int (*event_elapsed)(float* ms, void* begin, void* end) = nullptr;
 
-  // Empty, or why it cannot be used.
+  // Loads it. Returns an empty text, or why it cannot be used.
   std::string load(const std::string& path);
 };
 
@@ -44,7 +44,7 @@ struct LtHeuristic {
   int reserved[4];
 };
 
-// libcublasLt. Every call gives 0 for success; handles are opaque.
+// libcublasLt. Every call returns 0 for success; handles are opaque.
 struct CublasLt {
   int (*create)(void** handle) = nullptr;
   int (*desc_create)(void** desc, int compute_type, int scale_type) = nullptr;
@@ -58,7 +58,7 @@ struct CublasLt {
                 void* d_layout, const uint64_t* algorithm, DevicePointer workspace, size_t bytes,
                 void* stream) = nullptr;
 
-  // Tries `path`, or where it is empty the names of the versions in use, newest first.
+  // Loads `path` or, if it is empty, the newest version that is found. Returns as above.
   std::string load(const std::string& path);
 };
 

@@ -1,14 +1,14 @@
 #pragma once
 
-// The loop of instructions that multiply narrow numbers and add up products in wider lanes. Internal linkage
-// (see kernels.h).
+// The loop of instructions that multiply narrow numbers and add the products in wider lanes. Internal
+// linkage (see kernels.h).
 
 #include <cstdint>
 
 namespace bakeoff::roofline {
 namespace {
 
-// `Dot` names Sum, Factor, factor(byte) and step(Sum, Factor, Factor).
+// `Dot` defines Sum, Factor, factor(byte) and step(Sum, Factor, Factor).
 template <typename Dot, int kChains>
 void dot_loop(int64_t times) {
   auto left = Dot::factor(0x3c), right = Dot::factor(0x11);

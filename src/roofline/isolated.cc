@@ -35,7 +35,7 @@ std::string drain(int fd, double deadline, const Stop& stop, std::string& text) 
   char buffer[4096];
   while (text.size() < kMost) {
     if (stop && stop()) return "stopped";
-    if (now_s() > deadline) return "it did not come to an end";
+    if (now_s() > deadline) return "it did not end in time";
     pollfd ready{fd, POLLIN, 0};
     if (::poll(&ready, 1, 50) <= 0) continue;
     const ssize_t got = ::read(fd, buffer, sizeof buffer);

@@ -1,7 +1,6 @@
 #pragma once
 
-// Work with libraries that nobody vouches for: in a forked child, which may crash, hang or print what it
-// likes.
+// Runs work with foreign libraries in a forked child, which may crash, hang or print anything.
 
 #include <functional>
 #include <string>
@@ -12,9 +11,9 @@
 
 namespace bakeoff::roofline {
 
-// Gives the text that `work` returns in the child. Fails where the child crashes, ends without answering, or
-// is not done within `seconds`; it is killed then, and when `stop` says so. To be called without other
-// threads.
+// Returns the text that `work` returns in the child. Error: the child crashes, ends without an answer, or
+// is not done within `seconds`; it is then killed, as it is if `stop` returns true. Call it while this
+// process has no other threads.
 Result<std::string> in_child(const std::function<std::string()>& work, double seconds, const Stop& stop);
 
 // Fields separated by tabs.

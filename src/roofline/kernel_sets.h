@@ -1,6 +1,6 @@
 #pragma once
 
-// Which kernels this processor runs, and what its data sheet says of them.
+// Which kernels this processor can run, and what its data sheet says about them.
 
 #include <string>
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace bakeoff::roofline {
 
-// Those that processor and operating system support, the scalar one first, then ascending.
+// The sets that processor and operating system support, the scalar one first, then ascending.
 const std::vector<const KernelSet*>& supported_kernels();
 
-// The widest one that moves memory.
+// The widest one that has memory loops.
 const StreamKernels& best_streams();
 
 struct Processor {
@@ -22,9 +22,9 @@ struct Processor {
 };
 Processor this_processor();
 
-// Instructions of multiply-accumulate that a core starts in one cycle, for vectors of 256 or 512 bits in
-// "f32" and "f64", by its family and model; 0 where that is not known. Sources: the vendors' optimisation
-// manuals, and Agner Fog, Instruction tables.
+// Number of multiply-accumulate instructions on 256 or 512 bits of "f32" or "f64" that a core starts per
+// cycle, by family and model; 0 if unknown. Sources: the vendors' optimisation manuals, and Agner Fog,
+// Instruction tables.
 int fma_units(const Processor& processor, int bits);
 
 }  // namespace bakeoff::roofline

@@ -1,7 +1,7 @@
 #pragma once
 
-// What this machine can do, measured: the most arithmetic and the most memory traffic that hand-made loops
-// get out of it, and what the libraries at hand reach. Rates are per second, the best of many short windows.
+// The measured limits of this machine: the most arithmetic and memory traffic that hand-made loops reach,
+// and what the installed libraries reach. Rates are per second, the best of many short windows.
 
 #include <cstdint>
 #include <string>
@@ -9,24 +9,25 @@
 
 namespace bakeoff::roofline {
 
-// On one core, and on all allowed CPUs at the same time.
+// A rate on one core, and on all allowed CPUs at the same time.
 struct Rate {
   double one = 0;
   double all = 0;
   bool operator==(const Rate&) const = default;
 };
 
-// Multiply-accumulates in registers; two operations each.
+// The peak of multiply-accumulates in registers; each is two operations.
 struct Peak {
-  std::string dtype = {};  // of the factors: "f64", "f32", "bf16", "int8"
+  std::string dtype = {};  // type of the factors: "f64", "f32", "bf16", "int8"
   std::string isa = {};    // "scalar", "avx2", "avx512", "avx512-bf16", "avx512-vnni", "avx-vnni", "amx"
   Rate ops = {};           // operations per second
-  int64_t lanes = 0;       // multiply-accumulates of an instruction
-  int units = 0;           // such instructions that a core starts in a cycle
-  std::string units_from =
-      {};               // "model": by processor model; "inferred": the nearest whole number; "": not known
-  double clock_hz = 0;  // right after the same loop, on one core
-  // ops.one over 2 x lanes x units x clock_hz; 0 where units are not known.
+  int64_t lanes = 0;       // multiply-accumulates per instruction
+  int units = 0;           // instructions that a core starts per cycle
+  // Where `units` comes from: "model": the processor model; "inferred": the nearest whole number; "":
+  // unknown.
+  std::string units_from = {};
+  double clock_hz = 0;  // measured right after the loop, on one core
+  // ops.one divided by 2 x lanes x units x clock_hz; 0 if units are unknown.
   double of_width() const;
   bool operator==(const Peak&) const = default;
 };
@@ -34,22 +35,22 @@ struct Peak {
 // Bytes per second, counted as STREAM does (see kernels.h).
 struct Level {
   std::string name = {};  // "L1", "L2", "L3", "DRAM"
-  int64_t capacity = 0;   // of one such cache; 0 for DRAM
-  int64_t caches = 0;     // how many of them the CPUs have together; 0: not known
+  int64_t capacity = 0;   // size of one such cache; 0 for DRAM
+  int64_t caches = 0;     // how many of them the CPUs have together; 0: unknown
   Rate touched = {};      // bytes that the loops went over, on each core
   Rate read = {}, write = {}, copy = {}, triad = {};
-  Rate triad_nt = {};  // DRAM only: stores past the caches
+  Rate triad_nt = {};  // DRAM only: triad whose stores bypass the caches
   Rate best() const;
   bool operator==(const Level&) const = default;
 };
 
-// The best matrix product of a library.
+// The fastest matrix product of one library.
 struct Gemm {
   std::string library = {};  // "OpenBLAS", "oneDNN", "MKL"
   std::string path = {};
   std::string dtype = {};  // "f32", "f64"
   Rate ops = {};
-  int64_t size = 0;  // of the square matrices that gave the best
+  int64_t size = 0;  // rows of the square matrices that were fastest
   bool operator==(const Gemm&) const = default;
 };
 
@@ -60,13 +61,13 @@ struct Gpu {
     double ops = 0;
     bool operator==(const Tensor&) const = default;
   };
-  std::vector<Tensor> gemm = {};  // cuBLASLt
-  double memory = 0;              // bytes per second, read and written, within the device
-  double to_device = 0, from_device = 0;
+  std::vector<Tensor> gemm = {};          // matrix products by cuBLASLt
+  double memory = 0;                      // bytes per second, read and written, within the device
+  double to_device = 0, from_device = 0;  // bytes per second
   bool operator==(const Gpu&) const = default;
 };
 
-// What could not be measured, and why. Never a zero instead.
+// A number that could not be measured, and why. It is never recorded as zero.
 struct Absent {
   std::string what = {};
   std::string reason = {};
@@ -79,15 +80,15 @@ struct Limits {
   std::vector<Level> levels = {};  // nearest first
   std::vector<Gemm> gemms = {};
   std::vector<Gpu> gpus = {};
-  double plain_triad = 0;  // one core, DRAM: the compiler's own loop over plain arrays, as STREAM's is
-  Rate scalar_hz = {},
-       vector_hz = {};         // frequency under scalar, and right after vector load; all: the slowest core
+  double plain_triad = 0;  // one core, DRAM: the compiler's own loop over plain arrays, as in STREAM
+  // Frequency under scalar load, and right after vector load; all: that of the slowest core.
+  Rate scalar_hz = {}, vector_hz = {};
   double page_fault_s = 0;     // first touch of a 4 KiB page
   double process_start_s = 0;  // posix_spawn of a program that does nothing, until it is reaped
-  double seconds = 0;          // that the measurement took
+  double seconds = 0;          // duration of the measurement
   std::vector<Absent> absent = {};
 
-  // The highest peak for a dtype; null where it was not measured.
+  // The highest peak for a dtype; null if it was not measured.
   const Peak* peak(const std::string& dtype) const;
   const Level* level(const std::string& name) const;
   bool operator==(const Limits&) const = default;

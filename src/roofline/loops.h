@@ -7,8 +7,8 @@
 namespace bakeoff::roofline {
 namespace {
 
-// `kChains` sums that do not depend on each other: enough to fill the latency of every unit. They converge to
-// addend / (1 - factor), so that no step is a special case of the arithmetic.
+// `kChains` independent sums: enough to fill the latency of every unit. They converge to addend / (1 -
+// factor), so no step is a special case of the arithmetic.
 template <typename Vector, typename Scalar, int kChains>
 void fma_loop(int64_t times) {
   Vector factor = Vector{} + static_cast<Scalar>(0.9990234375);
@@ -25,7 +25,7 @@ void fma_loop(int64_t times) {
   for (int c = 0; c < kChains; ++c) asm volatile("" : : "x"(sums[c]));
 }
 
-// `Machine` names Vector (of doubles), Bits (the same of int64_t) and stream(double*, Vector).
+// `Machine` defines Vector (of doubles), Bits (the same of int64_t) and stream(double*, Vector).
 template <typename Machine>
 struct Streams {
   using Vector = typename Machine::Vector;
@@ -38,7 +38,7 @@ struct Streams {
   static Vector load(const double* from) { return *reinterpret_cast<const Vector*>(from); }
   static void store(double* to, Vector value) { *reinterpret_cast<Vector*>(to) = value; }
 
-  // Two halves at once: a prefetcher follows each.
+  // Reads two halves at the same time: a prefetcher follows each.
   static void read(const double* a, int64_t n, int64_t times) {
     Bits sums[kUnroll] = {};
     const int64_t half = n / 2;

@@ -6,7 +6,7 @@ Limits measure(const MeasureOptions& options) {
   Limits limits;
   limits.cpus = static_cast<int>(options.cpus.size());
   const double begin = now_s();
-  // Whoever needs children comes first: there are no threads yet.
+  // Measurements in child processes come first, while there are no threads yet.
   for (const auto part : {measure_gemms, measure_gpus, measure_costs, measure_peaks, measure_levels}) {
     if (!stopped(options)) part(options, limits);
   }

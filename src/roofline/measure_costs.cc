@@ -62,7 +62,7 @@ double process_start(std::string& why) {
 }  // namespace
 
 void measure_costs(const MeasureOptions& options, Limits& limits) {
-  tell(options, "page faults and process start");
+  report_progress(options, "page faults and process start");
   limits.page_fault_s = page_fault();
   if (limits.page_fault_s <= 0) limits.absent.push_back({"page fault", "no memory"});
   std::string why;

@@ -146,7 +146,7 @@ std::string measure_library(const MeasureOptions& options, const GemmLibrary& li
 void measure_gemms(const MeasureOptions& options, Limits& limits) {
   for (const GemmLibrary& library : options.gemms) {
     if (stopped(options)) return;
-    tell(options, "matrix product: " + library.name);
+    report_progress(options, "matrix product: " + library.name);
     if (const std::string why = measure_library(options, library, limits); !why.empty())
       limits.absent.push_back({library.name + " matrix product", library.path.string() + ": " + why});
   }

@@ -158,7 +158,7 @@ void take_line(const std::vector<std::string>& fields, Limits& limits) {
 }  // namespace
 
 void measure_gpus(const MeasureOptions& options, Limits& limits) {
-  tell(options, "GPU");
+  report_progress(options, "GPU");
   const auto answer =
       in_child([&] { return try_devices(options.cuda, options.cublas); }, kSeconds, options.stop);
   if (!answer) {

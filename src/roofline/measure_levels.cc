@@ -85,7 +85,7 @@ Spot cache_spot(const MeasureOptions& options, const Cache& cache, int64_t inner
   spot.all = std::max(spot.one / sharers, first ? 0 : 2 * inner);
   spot.one = std::max(spot.one, spot.all);
   if (!first && spot.all * sharers > cache.bytes * 3 / 4)
-    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be told from the level before",
+    spot.why_not = fmt::format("{} KiB for {} CPUs are too small to be distinguished from the level before",
                                cache.bytes >> 10, sharers);
   return spot;
 }
@@ -106,7 +106,7 @@ std::vector<Spot> spots(const MeasureOptions& options, Limits& limits) {
   for (const Cache& cache : read_caches(options.root, options.cpus[0]))
     all.push_back(cache_spot(options, cache, all.empty() ? 0 : all.back().capacity));
   if (all.empty())
-    limits.absent.push_back({"cache bandwidth", "neither /sys nor sysconf tells the sizes of the caches"});
+    limits.absent.push_back({"cache bandwidth", "neither /sys nor sysconf reports the sizes of the caches"});
   all.push_back(memory_spot(options, all.empty() ? nullptr : &all.back()));
   return all;
 }
@@ -157,7 +157,7 @@ void measure_level(const MeasureOptions& options, const Spot& spot, Limits& limi
     limits.absent.push_back({spot.name + " bandwidth", spot.why_not});
     return;
   }
-  tell(options, "memory bandwidth: " + spot.name);
+  report_progress(options, "memory bandwidth: " + spot.name);
   Level level{.name = spot.name, .capacity = spot.capacity, .caches = spot.caches};
   level.touched = {static_cast<double>(spot.one), static_cast<double>(spot.all)};
   const bool memory = spot.capacity == 0;

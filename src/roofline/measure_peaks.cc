@@ -145,11 +145,11 @@ Limits measure_bounds(const MeasureOptions& options) {
 }
 
 void measure_peaks(const MeasureOptions& options, Limits& limits) {
-  tell(options, "clock");
+  report_progress(options, "clock");
   measure_scalar_clock(options, limits);
   for (const KernelSet* set : supported_kernels()) {
     for (const FmaKernel* kernel = set->fma; kernel->dtype != nullptr && !stopped(options); ++kernel) {
-      tell(options, fmt::format("arithmetic: {} {}", set->isa, kernel->dtype));
+      report_progress(options, fmt::format("arithmetic: {} {}", set->isa, kernel->dtype));
       Peak peak = measure_peak(options, *set, *kernel);
       if (peak.ops.one > 0)
         limits.peaks.push_back(std::move(peak));

@@ -1,9 +1,10 @@
 #pragma once
 
-// How fast a processor runs at this moment, where nothing tells (a virtual machine has no cpufreq): a fixed
-// chain of integer multiplications and additions, each waiting for the one before, timed against the
-// monotonic clock. 3 + 1 cycles an iteration on every x86-64 and AArch64 core of the last ten years, so that
-// the result is close to GHz; what matters is that it is the same work each time.
+// The speed of a processor at this moment, if the system does not report it (a virtual machine has no
+// cpufreq). It times a fixed chain of integer multiplications and additions, each of which waits for the
+// one before, against the monotonic clock. An iteration takes 3 + 1 cycles on every x86-64 and AArch64 core
+// of the last ten years, so the result is close to GHz; what matters is that the work is the same each
+// time.
 
 #include <cstdint>
 
@@ -12,11 +13,11 @@
 
 namespace bakeoff::sample {
 
-// The fastest of `rounds` (>= 1) of `iterations` (>= 1) each: an interruption makes one round slow, not all.
-// 2 ms with the defaults. Absent where the clock does not advance.
+// Runs `rounds` (>= 1) of `iterations` (>= 1) each and returns the fastest: an interruption slows one
+// round, not all. Takes 2 ms with the defaults. Absent if the clock does not advance.
 Reading clock_probe(const Clock& clock = monotonic_clock(), int rounds = 6, int64_t iterations = 250'000);
 
-// The chain itself: what it ends with, so that it cannot be left out.
+// The chain itself. It returns its last value, so that the compiler cannot remove it.
 uint64_t dependent_chain(int64_t iterations);
 
 }  // namespace bakeoff::sample

@@ -1,6 +1,6 @@
 #pragma once
 
-// The kernel's text files, parsed. Pure; errors name what is wrong with the text. Formats: proc(5),
+// Parsers of the kernel's text files. Pure; errors name what is wrong with the text. Formats: proc(5),
 // Documentation/accounting/psi.rst and Documentation/admin-guide/cgroup-v2.rst of Linux.
 
 #include <cstdint>
@@ -12,27 +12,27 @@
 
 namespace bakeoff::sample {
 
-// Seconds since the start of the machine.
+// Seconds since the machine started.
 struct CpuSeconds {
   double busy = 0;   // user + nice + system + irq + softirq
-  double steal = 0;  // wanted to run, but the hypervisor ran somebody else
+  double steal = 0;  // it wanted to run, but the hypervisor ran another machine
   bool operator==(const CpuSeconds&) const = default;
 };
 
 // /proc/stat.
 struct Stat {
-  std::map<int, CpuSeconds> cpus = {};  // by number; those that are online
-  int64_t running = 0;                  // runnable now, those on a processor included
+  std::map<int, CpuSeconds> cpus = {};  // online CPUs, by number
+  int64_t running = 0;                  // runnable tasks now, those on a processor included
   bool operator==(const Stat&) const = default;
 };
 // ticks_per_s: sysconf(_SC_CLK_TCK).
 Result<Stat> parse_stat(std::string_view text, double ticks_per_s);
 
-// /proc/pressure/<resource>, or a cgroup's <resource>.pressure: seconds in which some task was held up.
+// /proc/pressure/<resource>, or a cgroup's <resource>.pressure: seconds in which some task was delayed.
 Result<double> parse_pressure_some_s(std::string_view text);
 
-// cpu.stat of a cgroup, v2 (throttled_usec) or v1 (throttled_time, ns): seconds for which its CPU quota held
-// it back.
+// cpu.stat of a cgroup, v2 (throttled_usec) or v1 (throttled_time, ns): seconds in which its CPU quota
+// stopped it.
 Result<double> parse_throttled_s(std::string_view text);
 
 // /proc/loadavg: the mean of the last minute.
@@ -44,13 +44,13 @@ Result<double> parse_uptime_s(std::string_view text);
 // "nonvoluntary_ctxt_switches" of /proc/<pid>/task/<tid>/status.
 Result<int64_t> parse_involuntary_switches(std::string_view text);
 
-// "voluntary_ctxt_switches" of the same: it waited for something.
+// "voluntary_ctxt_switches" of the same file: the thread waited for something.
 Result<int64_t> parse_voluntary_switches(std::string_view text);
 
-// /proc/<pid>/stat: page faults of a process since it began, those of children it waited for excluded.
+// /proc/<pid>/stat: page faults of a process since it began, without those of children that it waited for.
 struct PageFaults {
-  int64_t minor = 0;  // a page of memory was set up
-  int64_t major = 0;  // and had to come from a disk
+  int64_t minor = 0;  // page faults that needed no disk
+  int64_t major = 0;  // page faults that waited for a disk
   bool operator==(const PageFaults&) const = default;
 };
 Result<PageFaults> parse_page_faults(std::string_view text);
@@ -58,12 +58,12 @@ Result<PageFaults> parse_page_faults(std::string_view text);
 // /proc/<pid>/stat: the kernel's ticks of processor time, user and system together.
 struct CpuTicks {
   int64_t own = 0;
-  int64_t of_ended_children = 0;  // that it waited for
+  int64_t of_ended_children = 0;  // of children that ended and that it waited for
   bool operator==(const CpuTicks&) const = default;
 };
 Result<CpuTicks> parse_cpu_ticks(std::string_view text);
 
-// /proc/<pid>/task/<tid>/schedstat: nanoseconds on a processor, and runnable but waiting for one.
+// /proc/<pid>/task/<tid>/schedstat: nanoseconds on a processor, and nanoseconds runnable without a processor.
 struct SchedStat {
   int64_t run_ns = 0;
   int64_t wait_ns = 0;
@@ -71,7 +71,7 @@ struct SchedStat {
 };
 Result<SchedStat> parse_schedstat(std::string_view text);
 
-// Where /proc/self/cgroup puts this process: hierarchy ("" for v2, "cpu" for v1's controller) -> path.
+// /proc/self/cgroup: the group of this process, by hierarchy ("" for v2, "cpu" for v1's controller).
 std::map<std::string, std::string> parse_cgroups(std::string_view text);
 
 }  // namespace bakeoff::sample

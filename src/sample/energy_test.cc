@@ -90,7 +90,7 @@ TEST_F(EnergyTest, APipeInACountersPlaceIsNotWaitedFor) {
   zone("intel-rapl:0", "package-0", "");
   ASSERT_EQ(::mkfifo((root_ / "sys/class/powercap/intel-rapl:0/energy_uj").c_str(), 0600), 0);
   EXPECT_EQ(sample_energy(root_).absent,
-            "the energy counter cannot be read: energy_uj: it is no regular file");
+            "the energy counter cannot be read: energy_uj: it is not a regular file");
   fs::remove(root_ / "sys/class/powercap/intel-rapl:0/name");
   ASSERT_EQ(::mkfifo((root_ / "sys/class/powercap/intel-rapl:0/name").c_str(), 0600), 0);
   EXPECT_THAT(sample_energy(root_).absent, HasSubstr("has no energy counter"));

@@ -52,7 +52,7 @@ Result<unsigned> gpu_of(const std::vector<GpuSnapshot>& gpus, pid_t pid, const s
   const bool number = code == std::errc() && (end == visible.data() + visible.size() || *end == ',');
   if (number && first < gpus.size()) return first;
   return Error{.message =
-                   fmt::format("which of {} GPUs it computes on cannot be told: set CUDA_VISIBLE_DEVICES "
+                   fmt::format("cannot determine which of {} GPUs it computes on: set CUDA_VISIBLE_DEVICES "
                                "to a number",
                                gpus.size())};
 }

@@ -113,7 +113,7 @@ TEST_F(HostSamplerTest, PipesInTheKernelsPlaceAreNotWaitedFor) {
     ASSERT_EQ(::mkfifo((root_ / file).c_str(), 0600), 0) << file;
   }
   const HostSnapshot snapshot = take();
-  EXPECT_THAT(snapshot.busy_s.reason(), HasSubstr("no readable /proc/stat (stat: it is no regular file)"));
+  EXPECT_THAT(snapshot.busy_s.reason(), HasSubstr("no readable /proc/stat (stat: it is not a regular file)"));
   EXPECT_THAT(snapshot.cpu_pressure_s.reason(), HasSubstr("no readable /proc/pressure/cpu"));
   EXPECT_FALSE(snapshot.throttled_s);
   EXPECT_FALSE(snapshot.cgroup_memory.limit_bytes);

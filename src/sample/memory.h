@@ -1,12 +1,12 @@
 #pragma once
 
-// The memory of one process, in bytes, seen from outside.
+// The memory of one process in bytes, read from outside.
 //
 // | number    | from                          | what                                                        |
 // |-----------|-------------------------------|-------------------------------------------------------------|
-// | rss       | status: VmRSS                 | pages in memory, those it shares with others in full        |
-// | peak_rss  | status: VmHWM                 | the most that was ever, compilation included                |
-// | pss       | smaps_rollup: Pss             | the same as rss, shared pages divided by those who share    |
+// | rss       | status: VmRSS                 | pages in memory; shared pages count in full                 |
+// | peak_rss  | status: VmHWM                 | highest rss since the process began, compilation included   |
+// | pss       | smaps_rollup: Pss             | like rss, but shared pages divided by the number of sharers |
 
 #include <sys/types.h>
 
@@ -18,11 +18,11 @@ namespace bakeoff::sample {
 
 struct ProcessMemory {
   Reading rss_bytes, peak_rss_bytes;
-  Reading pss_bytes;  // the kernel walks all pages for it: milliseconds a GB, during which the process waits
+  Reading pss_bytes;  // the kernel walks all pages: milliseconds per GB, during which the process waits
   bool operator==(const ProcessMemory&) const = default;
 };
 
-// From <root>/proc/<pid>/. with_pss: false leaves that out, "not asked for".
+// Reads `root`/proc/<pid>/. with_pss: false leaves pss_bytes out, with the reason "not asked for".
 ProcessMemory sample_memory(pid_t pid, const std::filesystem::path& root = "/", bool with_pss = true);
 
 }  // namespace bakeoff::sample

@@ -73,7 +73,8 @@ namespace {
 // The value that `call` writes through its last argument, or why there is none.
 template <typename Value, typename Calls, typename Function, typename... Args>
 Result<Value> ask(const Calls& calls, const char* what, Function function, Args... args) {
-  if (function == nullptr) return Error{.message = fmt::format("the driver is too old to tell its {}", what)};
+  if (function == nullptr)
+    return Error{.message = fmt::format("the driver is too old to report its {}", what)};
   Value value{};
   const int code = function(args..., &value);
   if (code != kSuccess) return Error{.message = fmt::format("{}: {}", what, calls.reason(code))};
@@ -92,7 +93,7 @@ Reading scaled(const Result<unsigned>& value, double scale) {
 // A list that has no room gives the number of those there are all the same.
 template <typename Calls>
 Reading processes_on(const Calls& c, Device device, std::vector<unsigned>& pids) {
-  if (c.processes == nullptr) return Reading::absent("the driver is too old to tell its processes");
+  if (c.processes == nullptr) return Reading::absent("the driver is too old to report its processes");
   std::array<Process, 64> list{};
   unsigned count = list.size();
   const int code = c.processes(device, &count, list.data());
@@ -228,7 +229,7 @@ Reading gpu_energy_between(const GpuSnapshot& before, const GpuSnapshot& after) 
   }
   const double used = *after.energy_j - *before.energy_j;
   return used >= 0 ? Reading(used)
-                   : Reading::absent("the energy counter went backwards: the driver was loaded anew");
+                   : Reading::absent("the energy counter went backwards: the driver was loaded again");
 }
 
 }  // namespace bakeoff::sample

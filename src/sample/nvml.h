@@ -1,11 +1,10 @@
 #pragma once
 
-// What NVIDIA's GPUs are doing, by the management library of their driver, which is found at run time:
-// nothing of it is needed to build. Types and numbers follow nvml.h, whose interface keeps them over
-// versions.
+// The state of NVIDIA GPUs, from the management library of their driver. The library is loaded at run time;
+// the build needs nothing of it. Types and numbers follow nvml.h, whose interface is stable over versions.
 //
 //   TRY(const Nvml nvml, Nvml::load());        // error: why there is none
-//   for (const GpuSnapshot& gpu : nvml.take()) // of every device, each number there or with its reason
+//   for (const GpuSnapshot& gpu : nvml.take()) // every device; each number has a value or a reason
 //     if (gpu.power_w) ...
 
 #include <cstdint>
@@ -22,21 +21,22 @@ namespace bakeoff::sample {
 struct GpuSnapshot {
   int64_t ns = 0;  // monotonic
   std::string name = {};
-  Reading busy;          // share of the last moment in which some kernel ran
-  Reading memory_bytes;  // in use, by anybody
+  Reading busy;          // share of the driver's last sampling period in which a kernel ran
+  Reading memory_bytes;  // in use by all processes
   Reading memory_total_bytes;
   Reading power_w;
   Reading energy_j;  // since the driver was loaded; Volta and later
   Reading sm_clock_hz, memory_clock_hz;
   Reading temperature_c;
-  Reading processes;                // that compute on it, ours included
-  std::vector<unsigned> pids = {};  // theirs, at most 64; within a container perhaps none, or the host's
-  Reading throttled;                // 1: its clocks are held down, see why_throttled; 0: not
-  std::string why_throttled = {};   // "power cap, heat": those that slow work down; idling is none
-  uint64_t throttle_bits = 0;       // of kThrottleReasons
+  Reading processes;                // number of processes that compute on it, ours included
+  std::vector<unsigned> pids = {};  // their ids, at most 64; in a container perhaps none, or the host's
+  Reading throttled;                // 1: its clocks are reduced (why_throttled); 0: not
+  std::string why_throttled = {};   // "power cap, heat": reasons that slow work down; idling is none
+  uint64_t throttle_bits = 0;       // bits of kThrottleReasons
 };
 
-// What slows work down, by nvml.h's bits; not: idle (1), clocks set by an application (2), display (0x100).
+// Reasons that slow work down, by nvml.h's bits; not: idle (1), clocks set by an application (2), display
+// (0x100).
 struct ThrottleReason {
   uint64_t bit;
   const char* name;
@@ -47,21 +47,20 @@ inline constexpr ThrottleReason kThrottleReasons[] = {{0x4, "power cap"},       
 
 class Nvml {
  public:
-  // Initialises the library. Error with the loader's or the library's own reason.
+  // Loads and initialises the library. Errors quote the loader or the library.
   static Result<Nvml> load(const std::filesystem::path& library = "libnvidia-ml.so.1");
   Nvml(Nvml&&) noexcept;
   Nvml& operator=(Nvml&&) noexcept;
   ~Nvml();  // shuts it down
 
-  // One for each device. A device that has fallen off the bus has its reason in every reading. A call may
-  // take as long as the driver likes: not for a thread that must not wait.
+  // Snapshots of all devices. A device that has fallen off the bus has that reason in every reading. The
+  // call takes as long as the driver needs, so it is not for a thread that must not wait.
   std::vector<GpuSnapshot> take() const;
-  // Of one device, counted from 0.
+  // Snapshot of one device, counted from 0.
   GpuSnapshot take(unsigned index) const;
-  unsigned count() const;  // of devices
-
-  // Holds the clock of a device's processors at `mhz` until it is reset, beyond the life of this process. For
-  // root only; Volta and later. Error: the driver's reason.
+  unsigned count() const;  // number of devices
+  // Locks the clock of a device's processors at `mhz` until it is reset, even after this process ends. Root
+  // only; Volta and later. Error: the driver's reason.
   Status lock_clock(unsigned index, unsigned mhz) const;
   Status reset_clock(unsigned index) const;
 
@@ -71,7 +70,7 @@ class Nvml {
   std::unique_ptr<Calls> calls_;
 };
 
-// Joules between two snapshots of the same device; absent where either has none, or the counter went back.
+// Joules between two snapshots of one device; absent if either has none, or if the counter went backwards.
 Reading gpu_energy_between(const GpuSnapshot& before, const GpuSnapshot& after);
 
 }  // namespace bakeoff::sample

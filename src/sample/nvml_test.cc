@@ -76,7 +76,7 @@ TEST_F(NvmlTest, AnOlderDriverLacksWhatItLacks) {
   ASSERT_TRUE(nvml) << nvml.error().text();
   const auto gpus = nvml->take();
   EXPECT_EQ(*gpus[0].power_w, 1);
-  EXPECT_EQ(gpus[0].processes.reason(), "the driver is too old to tell its processes");
+  EXPECT_EQ(gpus[0].processes.reason(), "the driver is too old to report its processes");
 }
 
 TEST_F(NvmlTest, WithoutTheLibraryOrTheDriverThereIsAReason) {

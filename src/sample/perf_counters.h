@@ -1,6 +1,6 @@
 #pragma once
 
-// What a process makes its processors count, by perf_event_open(2): instructions, cycles, cache misses and
+// Hardware counters of a process, by perf_event_open(2): instructions, cycles, cache misses and
 // mispredicted branches of all its threads, those that it starts later included.
 //
 //   const PerfCounters counters = PerfCounters::attach(pid);
@@ -9,10 +9,10 @@
 //   const auto used = perf_between(before, counters.take());
 //   if (!used[0]) ...  // used[0].reason(): "not permitted: kernel.perf_event_paranoid is 3, ..."
 //
-// A counter is trusted only after it has counted a known piece of work of this program's own: one that reads
-// zero then is missing, as in many virtual machines. Where more counters are wanted than the processor has,
-// the kernel takes turns, and what was counted is scaled up to the whole time. Only work outside the kernel
-// counts.
+// A counter is used only after it has counted a known piece of this program's own work: one that reads zero
+// then is absent, as in many virtual machines. If more counters are wanted than the processor has, the
+// kernel alternates them, and the counts are scaled up to the whole time. Only work outside the kernel is
+// counted.
 
 #include <sys/types.h>
 
@@ -31,32 +31,32 @@ namespace bakeoff::sample {
 inline constexpr std::array<const char*, 4> kPerfNames = {"instructions", "cycles", "cache_misses",
                                                           "branch_misses"};
 
-// What the kernel keeps of one counter: how often, and for how long it was wanted and had.
+// The kernel's data of one counter: its value, and how long it was requested and really counted.
 struct PerfCount {
   uint64_t value = 0, enabled_ns = 0, running_ns = 0;
   bool operator==(const PerfCount&) const = default;
 };
 
-// The calls behind it, which tests replace.
+// The system calls, which tests replace.
 struct PerfSystem {
-  // A counter of kPerfNames (by index) on thread `tid` (0: the caller's) and threads it starts; gives a
-  // handle, or minus the error number.
+  // Opens a counter of kPerfNames (by index) on thread `tid` (0: the caller's) and the threads that it
+  // starts. Returns a handle, or the negative error number.
   std::function<int(size_t name, pid_t tid)> open = {};
   std::function<bool(int handle, PerfCount&)> read = {};
   std::function<void(int handle)> close = {};
-  std::function<std::vector<pid_t>(pid_t)> threads = {};  // of a process
-  std::filesystem::path root = "/";                       // where kernel.perf_event_paranoid is read
+  std::function<std::vector<pid_t>(pid_t)> threads = {};  // threads of a process
+  std::filesystem::path root = "/";                       // folder of proc/, for kernel.perf_event_paranoid
 };
 PerfSystem kernel_perf();
 
 struct PerfSnapshot {
-  std::array<std::vector<PerfCount>, kPerfNames.size()> counts = {};  // one a thread that was attached to
+  std::array<std::vector<PerfCount>, kPerfNames.size()> counts = {};  // one for each thread attached to
   std::array<std::string, kPerfNames.size()> absent = {};             // why there are none
 };
 
 class PerfCounters {
  public:
-  // Nothing is attached to: every reading is absent, "not read".
+  // Attached to nothing: every reading is absent, "not read".
   PerfCounters() = default;
   static PerfCounters attach(pid_t pid, const PerfSystem& system = kernel_perf());
   PerfSnapshot take() const;
@@ -66,10 +66,10 @@ class PerfCounters {
   std::shared_ptr<const Open> open_;
 };
 
-// Parallel to kPerfNames.
+// Differences, parallel to kPerfNames.
 std::array<Reading, kPerfNames.size()> perf_between(const PerfSnapshot& before, const PerfSnapshot& after);
 
-// What the error number of perf_event_open says, with the remedy where there is one.
+// The meaning of an error number of perf_event_open, with the remedy if there is one.
 std::string perf_reason(int error, const std::filesystem::path& root);
 
 }  // namespace bakeoff::sample

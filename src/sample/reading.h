@@ -1,6 +1,6 @@
 #pragma once
 
-// A number read from the machine, or the reason why there is none. What is absent never becomes a zero.
+// A number read from the machine, or the reason why there is none. An absent number never becomes zero.
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ class Reading {
 
   explicit operator bool() const { return value_.has_value(); }
   double operator*() const { return *value_; }
-  const std::string& reason() const { return reason_; }  // of its absence; empty where there is a value
+  const std::string& reason() const { return reason_; }  // why it is absent; empty if there is a value
   bool operator==(const Reading&) const = default;
 
  private:

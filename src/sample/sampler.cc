@@ -109,7 +109,7 @@ struct Sampler::State {
   }
 
   void look_at_all(uint64_t number, std::unique_lock<std::mutex>& lock) {
-    // Nobody changes `wanted` while `round` stays: after a look that began before it did, this returns.
+    // `wanted` does not change while `round` stays the same. A sample that began before that returns here.
     for (size_t at = 0; at < wanted.size(); ++at) {
       const size_t i = wanted[at];
       const Source& source = *sources[i];

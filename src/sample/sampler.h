@@ -1,19 +1,18 @@
 #pragma once
 
-// One thread that reads cheap sensors at a steady pace while somebody else works, and sleeps otherwise.
+// A thread that reads cheap sensors at a steady interval while other work runs, and sleeps otherwise.
 //
 //   Sampler sampler({.period_ns = 100'000'000});
 //   const std::vector<size_t> wanted = {sampler.add(rss_sensor(pid)), sampler.add(run_queue_sensor())};
 //   sampler.begin(wanted);
 //   ... a burst ...
-//   for (const auto& [name, series] : sampler.end()) ...   // "rss_bytes": its mean, its highest, ...
+//   for (const auto& [name, series] : sampler.end()) ...   // "rss_bytes": mean, highest value, ...
 //
-// A sensor may hang for ever: the thread that is in it is then left behind, a fresh one goes on without that
-// sensor, and neither begin() nor end() waits longer than `patience_ns`. What the other sensors would have
-// told between the hang and the next end() is lost. A sensor must own what it reads: it may outlive the
-// sampler.
+// A sensor that does not answer within `patience_ns` is abandoned; a new thread samples the rest. Neither
+// begin() nor end() waits longer than that. Samples of the other sensors between the hang and the next
+// end() are lost. A sensor must own what it reads: it may outlive the sampler.
 //
-// Cost: bench/sampler. The time stamps come from `clock`, the pace from the system.
+// bench/sampler measures the cost. Time stamps come from `clock`, the interval from the system.
 
 #include <cstdint>
 #include <functional>
@@ -29,19 +28,19 @@
 namespace bakeoff::sample {
 
 struct Sensor {
-  std::vector<std::string> names = {};  // of the numbers that one look at it gives
-  // Fills as many readings as there are names.
+  std::vector<std::string> names = {};  // names of the numbers that one sample gives
+  // Fills one reading for each name.
   std::function<void(std::span<Reading>)> read = {};
-  int64_t least_ns = 0;  // it is looked at no more often than this
+  int64_t least_ns = 0;  // shortest interval between two samples
 };
 
-// What one number did from begin() to end(). Only readings that were there count.
+// One number from begin() to end(). Only readings that are not absent count.
 struct Series {
   size_t count = 0;
   double sum = 0, low = 0, high = 0;
   double first = 0, last = 0;
   int64_t first_ns = 0, last_ns = 0;
-  std::string absent = {};  // why the last look gave nothing, also where that came earlier; empty: it did
+  std::string absent = {};  // why the last sample had no value, even if earlier ones had; empty: it had one
   double mean() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
   void add(const Reading& reading, int64_t ns);
   bool operator==(const Series&) const = default;
@@ -49,7 +48,7 @@ struct Series {
 
 struct SamplerOptions {
   int64_t period_ns = 100'000'000;
-  int64_t patience_ns = 500'000'000;  // after which a sensor that does not answer is given up
+  int64_t patience_ns = 500'000'000;  // a sensor that does not answer within this time is abandoned
   const Clock* clock = nullptr;       // null: CLOCK_MONOTONIC
 };
 
@@ -60,11 +59,11 @@ class Sampler {
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
 
-  // Gives the number it goes by from now on. From any thread, but not between begin() and end().
+  // Returns the sensor's number. May be called from any thread, but not between begin() and end().
   size_t add(Sensor sensor);
-  // The first look at `wanted` comes at once, the next ones a period apart.
+  // Takes the first sample of `wanted` at once, then one in every period.
   void begin(std::vector<size_t> wanted);
-  // Every number of the wanted sensors, by name; those of one that was given up say so for good.
+  // The numbers of the wanted sensors, by name. Those of an abandoned sensor stay absent.
   std::map<std::string, Series> end();
 
  private:
@@ -73,10 +72,10 @@ class Sampler {
   std::unique_ptr<Thread> thread_;
 };
 
-// The sensors that need nothing but files. What they cannot read is absent with its reason.
+// Sensors that need nothing but files. A number that cannot be read is absent with its reason.
 // "rss_bytes" of a process.
 Sensor rss_sensor(int pid, const std::string& root = "/");
-// "run_queue": runnable tasks besides the sampler's own.
+// "run_queue": runnable tasks, without the sampler's own.
 Sensor run_queue_sensor(const std::string& root = "/");
 
 }  // namespace bakeoff::sample

@@ -1,6 +1,6 @@
 #pragma once
 
-// A small file of the kernel's that is read again and again through one descriptor.
+// A small file of the kernel that is read again and again through one descriptor.
 
 #include <array>
 #include <cstdint>
@@ -13,21 +13,19 @@
 
 namespace bakeoff::sample {
 
-// Kept open from one read() to the next, a second long: one system call a look, and a file that was put in
-// another one's place (a sensor that was plugged in again, a group that was made anew) is seen a second
-// later.
+// The file stays open for one second, so a read costs one system call. If the file was replaced (a sensor
+// that was plugged in again, a group that was created again), the new one is read a second later.
 class SensorFile {
  public:
-  // Opened at the first read(). Nothing is said about it until then. `clock` must outlive it.
+  // The first read() opens the file and reports errors. `clock` must outlive this object.
   explicit SensorFile(std::filesystem::path path, const Clock& clock = monotonic_clock())
       : path_(std::move(path)), clock_(&clock) {}
   ~SensorFile();
   SensorFile(const SensorFile&) = delete;
   SensorFile& operator=(const SensorFile&) = delete;
 
-  // Its first line, at most 255 bytes, valid until the next call. Error with the system's reason; the file is
-  // opened anew at the next call then. A file that is no file of numbers but a pipe is not waited for when it
-  // is opened.
+  // The file's first line, at most 255 bytes, valid until the next call. Errors quote the system; the next
+  // call then opens the file again. Opening does not wait, even if the file is a pipe.
   Result<std::string_view> read();
 
  private:

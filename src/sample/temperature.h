@@ -1,8 +1,8 @@
 #pragma once
 
 // The temperature of the processors, from the kernel's hardware monitoring
-// (Documentation/hwmon/sysfs-interface of Linux): one number a package, and of these the hottest. Where there
-// is none, from its thermal zones.
+// (Documentation/hwmon/sysfs-interface of Linux): one number for each package; the highest is used. If
+// there is none, the kernel's thermal zones are used.
 
 #include <filesystem>
 #include <vector>
@@ -12,11 +12,11 @@
 
 namespace bakeoff::sample {
 
-// The files that tell it, in thousandths of a degree: ROOT/sys/class/hwmon/hwmon3/temp1_input, ... Error:
-// there is none, and what there is instead.
+// The files that hold it, in thousandths of a degree: `root`/sys/class/hwmon/hwmon3/temp1_input, ... Error:
+// there is none, and what the system has instead.
 Result<std::vector<std::filesystem::path>> find_temperatures(const std::filesystem::path& root);
 
-// "temperature_c", looked at once a second at most: some processors have to be woken to tell it.
+// "temperature_c", sampled at most once a second: some processors must be woken to read it.
 Sensor temperature_sensor(const std::filesystem::path& root = "/");
 
 }  // namespace bakeoff::sample

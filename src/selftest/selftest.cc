@@ -54,7 +54,7 @@ Result<recipe::Recipe> load_recipe(const fs::path& folder, const std::string& fi
   return recipe::load(folder / file);
 }
 
-// The script as it is emitted for everybody, and its layout, empty where it has none.
+// The script as it is emitted for every contender, and its layout; empty if it has none.
 struct Emitted {
   std::string source;
   std::string layout;
@@ -154,11 +154,11 @@ Result<const SelfTestContender*> choose(const std::string& wanted, const Interpr
                .remedy = "create one: bakeoff env create " + selftest_contenders().front().environment};
 }
 
-// Member 0 is the reference, member 1 its twin, the others are planted.
-class Duel {
+// Blocks of the self-test: member 0 is the reference, member 1 is identical, the others are planted.
+class SelfTestRace {
  public:
-  Duel(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
-       SelfTestEvidence& evidence)
+  SelfTestRace(const Plan& plan, const SelfTestOptions& options, int64_t begin, const Watch& watch,
+               SelfTestEvidence& evidence)
       : plan_(plan), options_(options), begin_(begin), watch_(watch), evidence_(evidence) {}
 
   // Blocks until time is up.
@@ -266,7 +266,7 @@ Result<SelfTestEvidence> selftest(const SelfTestOptions& options, const Interpre
   }
   TRY(const Plan plan, plan_of(options.folder, "duel", *contender, variants, emitted.layout, interpreters,
                                progress, options.identical_only ? kShortBursts : kBursts));
-  CHECK_OK(Duel(plan, options, begin, watch, evidence).run(trials));
+  CHECK_OK(SelfTestRace(plan, options, begin, watch, evidence).run(trials));
   evidence.host = tally(trials);
   return evidence;
 }

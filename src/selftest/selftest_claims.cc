@@ -37,7 +37,7 @@ double sd_of(const std::vector<double>& d) { return d.size() < 2 ? 0 : std::sqrt
 
 Claim judge_identical(const SelfTestEvidence& evidence) {
   const Races races = cut_into_races(evidence.identical);
-  Claim claim{.claim = fmt::format("identical contenders ({}) are not told apart", evidence.framework),
+  Claim claim{.claim = fmt::format("identical contenders ({}) are not distinguished", evidence.framework),
               .bar = "0 false verdicts"};
   claim.seen = fmt::format(
       "{} false in {} races of up to {} pairs ({} same, {} undecided), {} pairs, sd(d) {:.2f}%", races.wrong,

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `bakeoff selftest` races: contenders at their defaults, and their emitted scripts with a fault put in.
-// A fault is appended to the source (emit::Faults), so that everything above it is what every contender runs.
+// What `bakeoff selftest` races: contenders at their defaults, and their emitted scripts with a planted fault.
+// A fault is appended to the source (emit::Faults), so the rest is what every contender runs.
 
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ struct SelfTestContender {
 // All that train, first those that work can be planted in.
 const std::vector<SelfTestContender>& selftest_contenders();
 
-// The small network that is raced: a step of it takes a millisecond or two on one core.
+// The small network that is raced: its step takes one or two milliseconds on one core.
 std::string selftest_workload();
 
 }  // namespace bakeoff

@@ -33,7 +33,7 @@ SelfTestEvidence sound() {
   for (const int every : {50, 20, 10})
     evidence.planted.push_back({every, normal(40, std::log1p(1.0 / every), 0.01, 2)});
   evidence.barriers = {{"jax as emitted", false, ""},
-                       {"jax, never waited for", true, "answers before its work is done: 4 of 4 bursts"}};
+                       {"jax, never waited for", true, "answers before its work is done in 4 of 4 bursts"}};
   evidence.host = {.rounds = 100, .judged = 100, .busy = 3};
   return evidence;
 }

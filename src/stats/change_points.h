@@ -18,7 +18,7 @@ namespace bakeoff::stats {
 // O(n) when the number of changes grows with n, O(n^2) when there are none.
 std::vector<size_t> pelt(std::span<const double> values, double penalty, size_t shortest = 5);
 
-// An AR(1) model of the noise about a level that may change now and then.
+// An AR(1) model of noise around a level that may change a few times.
 struct Noise {
   double variance = 0;
   double phi = 0;  // in [0, .95]

@@ -19,20 +19,20 @@
 // however often one looks and for whatever reason one stops; so the set {mu0 : E_n(mu0) < 1/alpha} covers mu
 // at all n together with probability >= 1 - alpha.
 //
-// Bound. E_n(g) < (1+ng)^((n-1)/2) however wide the gap: with g <= 4 nothing decides alpha = 1% before five
-// pairs. Hence the wide part of the mixture, g = 16 and 64:
+// Limit. E_n(g) < (1+ng)^((n-1)/2) however large the gap is: with g <= 4 no data decide alpha = 1% before
+// five pairs. Hence the wide part of the mixture, g = 16 and 64:
 //
 //   n                                   2     3     4      5        6
 //   sup E_n, g in {.25,1,4} alone       2.0   6.3   28     161      1,090
 //   sup E_n, kMixture                   3.6   35    602    13,800   376,000
 //
-// so an obvious gap ends after 3 pairs at alpha = 5%, 4 at 1%, 5 at .01%; the wide part costs the others
-// log(4/3) = .29 of the log(100) = 4.6 that alpha = 1% asks for.
+// so an obvious gap is decided after 3 pairs at alpha = 5%, 4 at 1%, 5 at 0.01%. The wide part costs the
+// other gaps log(4/3) = 0.29 of the log(100) = 4.6 that alpha = 1% needs.
 //
-// Assumptions: blocks independent of each other, d normal about its mean. Symmetric noise of another shape
-// (spikes, process effects, AR(1) inside a block) is covered by the simulations beside this file. Coarse
-// noise is not by itself: when d can only be -q, 0 or q, four equal values look like no noise at all. Then
-// pass the step of the clock as `resolution`.
+// Assumptions: blocks are independent, and d is normal about its mean. Simulations in this room's tests
+// cover symmetric noise of other shapes (spikes, process effects, AR(1) inside a block). Coarse noise is
+// not covered by default: if d can only be -q, 0 or q, four equal values look like no noise at all. In that
+// case pass the step of the clock as `resolution`.
 
 #include <array>
 #include <cstddef>
@@ -45,24 +45,25 @@ struct MixturePart {
   double g;       // variance of the standardised effect under the alternative
   double weight;  // the weights sum to 1
 };
-// g = .25, 1, 4: effects of about .5, 1 and 2 sd(d), which are what a race spends its time on; 1/4 each.
-// The last quarter goes to gaps of many sd(d).
+// g = 0.25, 1, 4: effects of about 0.5, 1 and 2 sd(d), on which a race spends most of its time; 1/4 each.
+// The last quarter is for gaps of many sd(d).
 inline constexpr std::array<MixturePart, 5> kMixture = {
     {{0.25, 0.25}, {1, 0.25}, {4, 0.25}, {16, 0.125}, {64, 0.125}}};
 
-// log of the mixture for n observations at ratio = n (mean - mu0)^2 / M2 = t^2/nu, M2 the sum of squared
-// deviations from the mean. Rises with ratio; ratio may be infinite. 0 for n < 2: one pair is no evidence.
+// log of the mixture for n observations at ratio = n (mean - mu0)^2 / M2 = t^2/nu, where M2 is the sum of
+// squared deviations from the mean. It rises with the ratio, which may be infinite. 0 for n < 2: one pair
+// is no evidence.
 double log_mixture(size_t n, double ratio);
 
 // The ratio at which the mixture equals 1/alpha, 0 < alpha < 1; infinite when no ratio reaches it at this n.
 // Depends on n and alpha alone, so many intervals of equal n need it once.
 double critical_ratio(size_t n, double alpha);
 
-// Half-width of the confidence sequence for the mean of d when its noise is known to be sub-Gaussian with
-// parameter at most `ceiling` (normal with sd <= ceiling; anything within +-ceiling of its centre): Robbins'
-// normal mixture with prior variance 25 ceiling^2,
-// ceiling sqrt((n + r)/n^2 (2 log(1/alpha) + log((n + r)/r))), r = 1/25. Holds at all n >= 1 together, at two
-// sides alpha in all. One pair is enough for a gap of 3.6 ceilings at alpha = 1%. Infinite for n = 0.
+// Half-width of the confidence sequence for the mean of d if its noise is known to be sub-Gaussian with
+// parameter at most `ceiling` (normal with sd <= ceiling; anything within +-ceiling of its centre):
+// Robbins' normal mixture with prior variance 25 ceiling^2, ceiling sqrt((n + r)/n^2 (2 log(1/alpha) +
+// log((n + r)/r))), r = 1/25. It holds at all n >= 1 together, with error alpha for both sides together.
+// One pair suffices for a gap of 3.6 ceilings at alpha = 1%. Infinite for n = 0.
 double ceiling_half_width(size_t n, double ceiling, double alpha);
 
 // Streaming state: O(1) per observation and per look.
@@ -75,8 +76,8 @@ class EProcess {
   double mean() const { return mean_; }  // 0 before the first observation
   double sd() const;                     // divisor n - 1; NaN below two observations
 
-  // log E_n against mean = mu0. `resolution` >= 0 is a floor under the standard deviation (divisor n): it
-  // can only lower the evidence and widen the interval.
+  // log E_n against mean = mu0. `resolution` >= 0 is a lower bound of the standard deviation (divisor n):
+  // it can only lower the evidence and widen the interval.
   double log_e(double mu0, double resolution = 0) const;
 
   // {mu0 : E_n(mu0) < 1/alpha}, with its bounds; symmetric about the mean, unbounded while no mu0 can be

@@ -1,8 +1,8 @@
 #pragma once
 
-// How much a series of steps of *one* process is worth, and the interval of its mean: for display ("98.2 ms
-// +- 0.3") and for scheduling. Never for a verdict: processes differ by far more than steps do, and verdicts
-// rest on pair-blocks (stats/e_process.h).
+// How much information a series of steps of *one* process has, and the interval of its mean: for display
+// ("98.2 ms +- 0.3") and for scheduling. Never for a verdict: processes differ by far more than steps do,
+// and verdicts rest on pair-blocks (stats/e_process.h).
 
 #include <cstddef>
 #include <span>
@@ -23,10 +23,10 @@ struct EffectiveSize {
 // Autocorrelation at lag 1 about the mean; 0 for a constant series.
 double lag_one_correlation(std::span<const double> values);
 
-// Effective sample size of an AR(1) series: phi' = phi + (1 + 3 phi)/n (the bias of the sample
-// autocorrelation, Kendall 1954 / Marriott & Pope 1954, put back), n_eff = n (1 - phi')/(1 + phi').
-// A negative phi' counts as 0: alternation is not taken as more evidence than independence.
-// Error when n_eff < `smallest`: a series that short, or that correlated, says nothing about its own mean.
+// Effective sample size of an AR(1) series: phi' = phi + (1 + 3 phi)/n, which corrects the bias of the
+// sample autocorrelation (Kendall 1954; Marriott & Pope 1954), and n_eff = n (1 - phi')/(1 + phi'). A
+// negative phi' counts as 0: alternation is not counted as more evidence than independence. Error if n_eff
+// < `smallest`: a series so short, or so correlated, says nothing about its own mean.
 Result<EffectiveSize> effective_size(std::span<const double> values,
                                      double smallest = kSmallestEffectiveSize);
 
@@ -42,9 +42,9 @@ struct MeanEstimate {
 // At phi = .8, n = 200 a nominal 95% covers 94%; the same formula with n for n_eff covers 48%.
 Result<MeanEstimate> mean_estimate(std::span<const double> values, double level = 0.95);
 
-// The same by non-overlapping batch means, free of the AR(1) model: the cross-check. Values that do not fill
-// a batch are left out at the front. n_eff = variance / (variance of batch means / batch length).
-// Error when there are fewer than two values a batch.
+// The same by non-overlapping batch means, without the AR(1) model: a cross-check. Values at the front that
+// do not fill a batch are left out. n_eff = variance / (variance of batch means / batch length). Error if
+// there are fewer than two values per batch.
 Result<MeanEstimate> batch_means_estimate(std::span<const double> values, double level = 0.95,
                                           size_t batches = 10);
 

@@ -1,16 +1,16 @@
 #pragma once
 
-// What one heat says of one contender, as a number: the estimator on which every verdict rests. Races
-// (evidence/heats.h) and the proof (prove/) call this same function.
+// The value of one contender in one heat: the estimator on which every verdict rests. Races
+// (evidence/heats.h) and the proof by simulation (prove/) call this same function.
 
 #include <optional>
 #include <span>
 
 namespace bakeoff::stats {
 
-// log of the top-trimmed mean (stats/trimmed.h) of the ms per step of a process's bursts, one value a burst.
-// The bursts are those after warm-up, without the steps that do not count. With fewer than 10 bursts none is
-// trimmed. Nothing where there is no burst, or a time is not a positive finite number.
+// log of the top-trimmed mean (stats/trimmed.h) of the ms per step of a process's bursts, one value for
+// each burst. Only bursts after warm-up are passed, without steps that do not count. With fewer than 10
+// bursts none is trimmed. Nothing if there is no burst, or a time is not a positive finite number.
 std::optional<double> heat_value(std::span<const double> burst_ms);
 
 }  // namespace bakeoff::stats

@@ -1,17 +1,18 @@
 #pragma once
 
-// A history of one contender's values (one a day, a commit, a run): where it may have changed. A nomination
-// only: yesterday's machine is not today's, so a nominated change is a verdict only after both versions ran
-// again as pairs (stats/e_process.h).
+// A history of one contender's values (one per day, commit or run), and where it may have changed. The
+// result is only a nomination: the machine may have changed too, so a nominated change is a verdict only
+// after both versions ran again as pairs (stats/e_process.h).
 //
 //   const CusumTable table(values.size());
 //   if (const auto change = nominate(values, table)) rerun(before(change->at), from(change->at));
 //
-// Max-CUSUM: max over k of |S_k - (k/n) S_n| / sqrt(n v), S_k the sum of the first k values and v the
-// long-run variance of an AR(1) about a level that may change (difference_noise() of stats/change_points.h).
-// For large n this is the largest value of a Brownian bridge, but for n = 200 and phi = .6, with v estimated,
-// its 99% point is far above: so critical values are simulated, for AR(1) series of the same n and phi, with
-// the same estimator, and a phi that is put up by one standard error, 1/sqrt(n).
+// Max-CUSUM: max over k of |S_k - (k/n) S_n| / sqrt(n v), where S_k is the sum of the first k values and v
+// the long-run variance of an AR(1) about a level that may change (difference_noise() of
+// stats/change_points.h). For large n this is the largest value of a Brownian bridge. For n = 200 and phi =
+// 0.6, with v estimated, its 99% point is much higher. Critical values are therefore simulated, for AR(1)
+// series of the same n and phi with the same estimator, and with phi raised by one standard error,
+// 1/sqrt(n).
 
 #include <cstddef>
 #include <cstdint>
@@ -21,12 +22,12 @@
 
 namespace bakeoff::stats {
 
-// Critical values for series of one length. Some 40,000 simulated series: a second or two for n = 200.
+// Critical values for series of one length. Simulates some 40,000 series: one or two seconds for n = 200.
 class CusumTable {
  public:
-  // n >= 8; alpha: of a false nomination in one series. Seeded: the same arguments, the same values.
+  // n >= 8; alpha: probability of a false nomination in one series. The same arguments give the same values.
   explicit CusumTable(size_t n, double alpha = 0.01, uint64_t seed = 1);
-  double critical(double phi) const;  // linear between simulated phi = 0, .1 ... .9
+  double critical(double phi) const;  // linear between the simulated phi = 0, 0.1 ... 0.9
   size_t length() const { return n_; }
 
  private:
@@ -45,11 +46,11 @@ CusumPeak max_cusum(std::span<const double> values);
 
 struct Nomination {
   size_t at = 0;
-  double change = 0;  // mean from `at` on less mean before it
+  double change = 0;  // mean from `at` on, minus the mean before it
   CusumPeak peak;
   bool operator==(const Nomination&) const = default;
 };
-// values.size() must be table.length(). Nothing: no change stands out.
+// values.size() must equal table.length(). Nothing: no change is significant.
 std::optional<Nomination> nominate(std::span<const double> values, const CusumTable& table);
 
 }  // namespace bakeoff::stats

@@ -1,6 +1,6 @@
 #pragma once
 
-// A closed interval of the real line; unbounded until there is evidence enough to bound it.
+// A closed interval of the real line; unbounded until there is enough evidence to bound it.
 
 #include <limits>
 
@@ -17,7 +17,7 @@ struct Interval {
   // Every point of this interval lies in [-limit, limit].
   bool within(double limit) const { return -limit <= low && high <= limit; }
   double width() const { return high - low; }
-  // The same interval seen from the other side: of j against i when this one is of i against j.
+  // The interval of j against i if this one is of i against j.
   Interval mirrored() const { return {-high, -low}; }
 
   bool operator==(const Interval&) const = default;

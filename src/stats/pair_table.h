@@ -3,12 +3,12 @@
 // The paired evidence of a race, accumulated heat by heat.
 //
 //   PairTable table(contenders);
-//   CHECK_OK(table.add({{4.31, std::nullopt, 4.36}}));   // contender 1 sat this heat out
+//   CHECK_OK(table.add({{4.31, std::nullopt, 4.36}}));   // contender 1 was not in this heat
 //   Race race = race_state(table, options);             // stats/ranking.h
 //
-// A heat is one block of fresh processes on one CPU set, bursts alternating. What the heat itself did to all
-// its members (clock speed, a neighbour) cancels in every difference, so two contenders have one paired d in
-// each heat in which both took part, and contenders that never met are compared by no interval at all.
+// A heat is one block of fresh processes on one CPU set, with alternating bursts. An effect of the heat on
+// all its members (clock speed, other processes) cancels in every difference. So two contenders have one
+// paired d for each heat in which both took part, and contenders that never met have no interval.
 
 #include <cstddef>
 #include <optional>
@@ -23,64 +23,66 @@
 namespace bakeoff::stats {
 
 // One heat: log of each contender's top-trimmed mean step time in ms (log_trimmed_mean of stats/trimmed.h);
-// index = contender. Empty where a contender did not take part or its worker died: that pair is void.
+// index = contender. Empty if a contender did not take part or its worker died: then its pairs get no
+// value.
 struct HeatResult {
   std::vector<std::optional<double>> log_ms;
-  // Share of processor time, 0 to 1, that the hypervisor took while the heat's bursts ran; empty: not read.
+  // Share of processor time, 0 to 1, that the hypervisor took during the heat's bursts; empty: unknown.
   std::optional<double> steal = {};
-  bool promised = true;  // whether RankingOptions::ceiling speaks of this heat (stats/ranking.h)
+  bool promised = true;  // whether RankingOptions::ceiling applies to this heat (stats/ranking.h)
   bool operator==(const HeatResult&) const = default;
 };
 
-// When the sign-flip backup (stats/sign_flip.h) has to agree.
+// When the sign-flip backup (stats/sign_flip.h) must agree with a verdict.
 enum class Backup {
-  kAlways,   // dearer, but sound for any symmetric noise
-  kOnSigns,  // of a pair from the first heat on whose data show a sign (stats/signs.h): what races use
+  kAlways,   // more expensive, but valid for any symmetric noise
+  kOnSigns,  // for a pair, from the first heat on whose data show a sign (stats/signs.h): races use this
 };
 
 class PairTable {
  public:
-  // With `epsilon` (log1p of the margin of the verdicts) the intervals that are derived from this table need
-  // the backup's consent, by `backup`. Without it they rest on the t e-process alone.
+  // With `epsilon` (log1p of the margin of the verdicts), intervals derived from this table need the
+  // agreement of the backup, as `backup` says. Without it they rest on the t e-process alone.
   explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt,
                      Backup backup = Backup::kAlways);
 
-  // A heat that is no evidence (it measures the winner again, stats/racing.h), but may show a sign: then the
-  // verdict that it was to confirm needs the backup's consent after all. Errors as in add().
+  // Adds a heat that is no evidence (a confirmation heat, stats/racing.h) but may show a sign: then the
+  // verdict that it was to confirm needs the agreement of the backup. Errors as in add().
   Status watch(const HeatResult& heat);
 
-  // The contender never took part and never will (it was dropped before its first heat had a value): no
-  // statement about it was or will be made, so no share of alpha is kept for its pairs (stats/ranking.h).
+  // Says that the contender never took part and never will (it was dropped before its first heat had a
+  // value). There is no statement about it, so its pairs get no share of alpha (stats/ranking.h).
   void leave_out(size_t contender) { left_out_[contender] = true; }
   bool left_out(size_t contender) const { return left_out_[contender]; }
 
-  // O(members^2). Error, and nothing added, when the heat has another number of contenders or a time that is
+  // O(members^2). Error, and nothing is added: the heat has another number of contenders, or a time that is
   // not finite. A heat with fewer than two members is accepted and changes nothing.
   Status add(const HeatResult& heat);
 
   size_t contenders() const { return heats_.size(); }
-  // Heats in which the contender met at least one other.
+  // Number of heats in which the contender met at least one other.
   size_t heats(size_t contender) const { return heats_[contender]; }
 
-  // For a != b, d = log(a / b): the number of heats both took part in, the mean of d, and its confidence
-  // interval with ratio = critical_ratio(met(a, b), alpha).
+  // For a != b and d = log(a / b): the number of heats in which both took part, the mean of d, and its
+  // confidence interval with ratio = critical_ratio(met(a, b), alpha).
   size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
   double gap(size_t a, size_t b) const;
-  // The same of the heats alone that a promised ceiling speaks of.
+  // The same, only for heats to which a promised ceiling applies.
   size_t promised(size_t a, size_t b) const { return promised_[a < b ? slot(a, b) : slot(b, a)].count(); }
   double promised_gap(size_t a, size_t b) const;
   Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
-  // `d` of a against b as far as the backup confirms it at level alpha; `d` itself where it need not.
+  // The part of the interval `d` of a against b that the backup confirms at level alpha; `d` itself if none
+  // is needed.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
 
-  // What the heats of this pair have shown so far, of d = log(low / high) by index; always empty unless the
-  // backup waits for it.
+  // Signs that the heats of this pair have shown so far, of d = log(low / high) by index; always empty
+  // unless the backup waits for signs.
   Signs signs(size_t a, size_t b) const;
 
-  // Least-squares estimates of the contenders in log_ms = heat + contender + noise, summing to 0: one scale
-  // for contenders that ran in different heats. For choosing a leader and an order, not for deciding. Empty
-  // outside the largest set of contenders that are linked by common heats (of equal ones, the one with the
-  // lowest index). O(contenders^2) a step of conjugate gradients, of which few are needed.
+  // Least-squares estimates of the contenders in log_ms = heat + contender + noise, with sum 0: one scale
+  // for contenders that ran in different heats. It chooses a leader and an order and decides nothing. Empty
+  // for contenders outside the largest set that is linked by common heats (of equally large sets, the one
+  // with the lowest index). O(contenders^2) per step of conjugate gradients; few steps are needed.
   std::vector<std::optional<double>> effects() const;
 
   bool operator==(const PairTable&) const = default;
@@ -93,7 +95,7 @@ class PairTable {
   void look_for_signs(const HeatResult& heat, size_t a, size_t b);
   std::vector<bool> largest_linked_set() const;
 
-  // One pair's heats, and what they have shown.
+  // The heats of one pair, and the signs in them.
   struct Watched {
     std::vector<double> d;
     std::vector<std::optional<double>> steal;
@@ -111,7 +113,7 @@ class PairTable {
   std::vector<double> right_;
 };
 
-// All heats at once. Error as in add(), naming the heat.
+// Adds all heats. Errors as in add(), with the number of the heat.
 Result<PairTable> tabulate(std::span<const HeatResult> heats, size_t contenders);
 
 }  // namespace bakeoff::stats

@@ -16,33 +16,34 @@ namespace bakeoff::stats {
 // A count that does not fit is the largest int64_t.
 std::optional<int64_t> pairs_needed(double sd, double delta, double alpha = 0.01, double power = 0.95);
 
-// Steps of one process in one block that cost least for the precision they buy (the optimal allocation of
-// two-stage sampling, Cochran 1977): sqrt((start_cost/step_cost) (within_variance/between_variance)), at
-// least 1. between_variance: of process means about each other, tau^2; within_variance: n_eff-corrected
-// variance of a step about its process's mean, sigma_w^2 (a long-run variance). Costs in any one unit, > 0.
-// Nothing when between_variance is 0: then one process with all the steps is best.
+// The number of steps of one process in one block that gives the most precision for its cost (the optimal
+// allocation of two-stage sampling, Cochran 1977): sqrt((start_cost/step_cost)
+// (within_variance/between_variance)), at least 1. between_variance: variance of process means, tau^2;
+// within_variance: n_eff-corrected variance of a step about its process's mean, sigma_w^2 (a long-run
+// variance). Costs in one unit, > 0. Nothing if between_variance is 0: then one process with all the steps
+// is best.
 std::optional<int64_t> steps_per_block(double start_cost, double step_cost, double within_variance,
                                        double between_variance);
 
-// What N steps of a contender cost from nothing: startup + N * step. One unit of time for both.
+// The cost of N steps of a contender from its start: startup + N * step, in one unit of time.
 struct RunCost {
-  double startup = 0;  // import, build, compile, and what the first steps take beyond `step` each
+  double startup = 0;  // import, build, compilation, and the time of the first steps beyond `step` each
   double step = 0;     // steady
   double after(double steps) const { return startup + steps * step; }
   bool operator==(const RunCost&) const = default;
 };
 
-// The least N >= 0 such that `chaser` is strictly cheaper than `rival` after N steps and ever after.
-// 0: cheaper from the start. Nothing: never (a step is no cheaper, and so no head start lasts; with equal
-// steps the startup decides), or after more steps than int64_t holds.
+// The smallest N >= 0 from which on `chaser` is strictly cheaper than `rival`. 0: cheaper from the start.
+// Nothing: never (its step is not cheaper, so an advantage does not last; with equal steps the startup
+// decides), or after more steps than int64_t holds.
 std::optional<int64_t> cheaper_from(const RunCost& chaser, const RunCost& rival);
 
-// A contender beside the leader of the race (the one with the cheaper step).
+// A contender compared with the leader of the race, whose step is cheaper.
 struct BreakEven {
-  // Below this many steps the contender's whole run is no dearer than the leader's; 0: never so. Empty: the
-  // leader never becomes cheaper.
+  // Below this number of steps the contender's whole run costs at most as much as the leader's; 0: never.
+  // Empty: the leader never becomes cheaper.
   std::optional<int64_t> leader_cheaper_from;
-  // From this many steps on the contender's whole run is the cheaper one. Empty: never.
+  // From this number of steps on, the contender's whole run is cheaper. Empty: never.
   std::optional<int64_t> contender_cheaper_from;
   bool operator==(const BreakEven&) const = default;
 };

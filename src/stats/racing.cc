@@ -19,8 +19,8 @@ void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
   });
 }
 
-// Who may still be the leader's equal, nearest first; the nearest of all where there is nobody: the gap is
-// measured again, too, and a lone process cannot tell its own drift from the machine's.
+// The contenders that may still equal the leader, nearest first; if there are none, the nearest of all: its
+// gap is then measured again too, and a single process could not separate its own drift from the machine's.
 std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
   std::vector<size_t> rivals;
   for (size_t i = 0; i < race.standings.size(); ++i) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// The policy of a race of up to 256 contenders: who runs in the next heat, who is not worth another one, how
-// long a block may be, when to stop. Pure: state in, decision out; the lab runs what it says, after a kill
-// too, because all of it follows from the records.
+// The policy of a race of up to 256 contenders: which contenders run in the next heat, which leave the
+// race, how long a block may be, when to stop. Pure: it decides from the state; room `race` carries out the
+// decisions. They follow from the records alone, so a race that was killed continues in the same way.
 //
 //   for (;;) {
 //     const Race race = race_state(table, options.ranking);
@@ -11,17 +11,18 @@
 //     run heat.members;  add the heat to `table`, or in Phase::kConfirm to a table of its own (++confirmed);
 //   }
 //
-// - The leader meets everyone who is not yet decided against it, fewest heats first, of equal ones the
-//   cheapest first; so a heat of `live` costs one start of the leader for live - 1 differences. Those who are
-//   surely slower than anyone (eliminated) or tied with the leader (SAME) cost nothing more.
-// - Everybody's first heat: cheapest first, so that a fast leader stands early.
-// - Then the winner's curse is taken off: the leader, and those tied with it (or the next, where nobody is),
-// run
-//   `confirm_heats` heats more, from which alone their times are reported. The verdicts stay those of the
-//   race.
+// - The leader meets every contender that is not yet decided against it: fewest heats first, among equals
+//   the cheapest first. So a heat of `live` members costs one start of the leader for live - 1 differences.
+//   Contenders that are surely slower than some other (eliminated) or tied with the leader (SAME) cost
+//   nothing more.
+// - In the first heats the cheapest contenders run first, so that a fast leader is known early.
+// - Then the winner's curse is removed: the leader, and the contenders tied with it (or the second, if none
+//   is), run `confirm_heats` more heats, and only these give their reported times. The verdicts remain
+//   those of the race.
 //
-// A contender that looks hopeless at its first steps (looks_hopeless) ends its heat there. It is looked at
-// again, in another heat and a fresh process; looking so twice it is out, and ranked last with a bound.
+// A contender that looks hopeless in its first steps (looks_hopeless) ends its heat there. It is tried
+// again in another heat with a fresh process. If it looks hopeless again it is out, and is ranked last with
+// a bound.
 
 #include <cstddef>
 #include <cstdint>
@@ -37,14 +38,14 @@ namespace bakeoff::stats {
 struct RacingOptions {
   RankingOptions ranking = {.leader_band = 0.005};
   size_t live = 8;           // members of a heat, at least 2
-  size_t confirm_heats = 3;  // 0: no confirmation
+  size_t confirm_heats = 3;  // heats that confirm the winner; 0: none
   bool operator==(const RacingOptions&) const = default;
 };
 
-// What the policy knows of a contender beyond the table; index = contender.
+// The state of a contender that the table does not have; index = contender.
 struct Entrant {
-  bool out = false;  // failed, broke a rule, or dropped
-  // Seconds of a heat of this contender alone, start included, measured or estimated; 0: unknown, last.
+  bool out = false;  // it failed, broke a rule, or was dropped
+  // Duration of a heat of this contender alone in seconds, start included, measured or estimated; 0: unknown.
   double heat_s = 0;
   bool operator==(const Entrant&) const = default;
 };
@@ -53,23 +54,23 @@ enum class Phase { kRace, kConfirm, kDone };
 
 struct Heat {
   Phase phase = Phase::kDone;
-  std::vector<size_t> members;  // the leader first; empty when done
+  std::vector<size_t> members;  // the leader first; empty if the race is done
   bool operator==(const Heat&) const = default;
 };
 
-// `confirmed`: heats of the confirmation that are done. O(K log K).
+// The next heat. `confirmed`: number of confirmation heats that are done. O(K log K).
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
                size_t confirmed, const RacingOptions& options);
 
-// What is said of a contender that looked hopeless twice: it is at least so many times slower.
+// A contender that looked hopeless twice is reported as at least this many times slower.
 inline constexpr double kBoundOfHopeless = 10;
-// Whether a contender is too slow for its times to be worth what they cost: the fastest of its first steps
-// takes a second or more, and twice kBoundOfHopeless times the leader's step or more, so that noise may
-// double one of the two and the bound still holds. leader_step_s 0: not known.
+// Whether a contender is too slow to be worth timing: the fastest of its first steps takes at least 1 s,
+// and at least twice kBoundOfHopeless times the leader's step, so that the bound still holds if noise
+// doubles one of the two. leader_step_s 0: unknown.
 bool looks_hopeless(double fastest_step_s, double leader_step_s);
 
-// Steps of a burst: what fills `burst_s`, at least 2, but not so many that `bursts` of them pass `cap_s` (the
-// block's cap in seconds, 0: none); 1 when even two steps each would.
+// Number of steps of a burst: as many as fill `burst_s`, at least 2, but not so many that `bursts` of them
+// exceed `cap_s` (limit of the block in seconds, 0: none); 1 if even two steps each would.
 int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s);
 
 }  // namespace bakeoff::stats

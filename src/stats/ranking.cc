@@ -130,7 +130,8 @@ std::optional<size_t> lead(const PairTable& table, const std::vector<size_t>& or
     if (!leader || (band > 0 && table.heats(i) > table.heats(*leader))) leader = i;
   }
   if (leader) return leader;
-  // Everyone beaten by someone: evidence in a circle, of probability below alpha. The best estimate leads.
+  // Every contender is beaten by another: circular evidence, with probability below alpha. The best estimate
+  // leads.
   if (!order.empty()) return order.front();
   return std::nullopt;
 }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Who leads, who is out, who must run again, and in the end who is tied with whom. Pure functions of the
-// paired evidence (stats/pair_table.h); the race loop of the lab calls the first after every heat, the
-// reports the second.
+// Which contender leads, which are out, which must run again, and finally which are tied. Pure functions of
+// the paired evidence (stats/pair_table.h). The race calls race_state after every heat, the report calls
+// rank.
 //
 //   Race race = race_state(table, {.alpha = 0.01, .margin = 0.02});
 //   while (!race.still_undecided.empty() && budget.left()) {
@@ -11,29 +11,31 @@
 //   }
 //   Ranking ranking = rank(table, options);
 //
-// Error rates: at every look together, whatever made the loop stop, everything that is said of any pair holds
-// with probability >= 1 - alpha: eliminations, verdicts, separations, rank ranges, tie groups, the winner. An
-// interval covers its own truth at the level of its pair. K = table.contenders() less those left out.
+// Error rates. At all looks together, whatever made the loop stop, everything that is stated about any pair
+// holds with probability >= 1 - alpha: eliminations, verdicts, separations, rank ranges, tie groups, the
+// winner. An interval covers its own truth at the level of its pair. K = table.contenders() minus those
+// left out.
 //
-// How alpha is shared. A contender is open until it is eliminated. All pairs of the n open ones have their
-// intervals at alpha/(n(n-1)/2); those eliminated at this level leave, n falls, and so on until nobody leaves
-// (stepping down: Holm 1979; with looks after every heat: Bartroff & Song 2014, "Sequential tests of multiple
-// hypotheses controlling type I and II familywise error rates"). A pair with an eliminated member keeps the
-// level at which the first of the two left. A pair that is found SAME stays in the count: only being slower
-// gives alpha back. All of it is computed anew at every look, from the table alone.
+// How alpha is shared. A contender is open until it is eliminated. All pairs of the n open ones have
+// intervals at alpha/(n(n-1)/2). Those eliminated at this level leave, n falls, and so on until none leaves
+// (stepping down: Holm 1979; with looks after every heat: Bartroff & Song 2014, "Sequential tests of
+// multiple hypotheses controlling type I and II familywise error rates"). A pair with an eliminated member
+// keeps the level at which the first of the two left. A pair that is found SAME stays in the count: only
+// elimination releases alpha. All of it is computed again at every look, from the table alone.
 //
 // Why it holds. Let T be the truly fastest contenders, exact equals. Until the first false statement about
 // them none has been eliminated, so all of T are open, and each pair of T is judged at alpha/(|T|(|T|-1)/2)
-// at most. An interval at a level covers its truth at all looks together but with that probability
-// (stats/e_process.h), and one at a smaller level contains it. So the pairs of T err with probability alpha
-// at most (union bound), whatever the dependence between them and however many heats run. Three things lie
-// beyond this proof:
-// - Equals behind the fastest are judged while they are open, and leave without giving back what they have
-//   used: alpha/(n(n-1)/2) a pair at most, n being the number then open.
-// - A contender a hair's breadth behind leaves rightly, but might have been called faster before (directional
-//   errors of step-down tests; Shaffer 1980 and Guo & Romano 2015 prove them covered under independence).
-// - One that lies just beyond the margin might have been called SAME before it was found slower.
-// They are tried by simulation (docs/verdicts.md, T15: tiers of equals, ladders at and below the margin).
+// at most. An interval at a level fails to cover its truth at some look with at most that probability
+// (stats/e_process.h), and one at a smaller level contains it. So the pairs of T err with probability at
+// most alpha (union bound), whatever the dependence between them and however many heats run. Three things
+// are outside this proof:
+// - Equals behind the fastest are judged while they are open, and leave without releasing what they have
+//   used: at most alpha/(n(n-1)/2) for each pair, n being the number open at that time.
+// - A contender that is slightly slower is eliminated rightly, but might have been called faster before
+//   (directional errors of step-down tests; Shaffer 1980 and Guo & Romano 2015 prove them covered under
+//   independence).
+// - A contender just beyond the margin might have been called SAME before it was found slower.
+// Simulations try them (docs/verdicts.md, T15: tiers of equals, ladders at and below the margin).
 
 #include <cstddef>
 #include <optional>
@@ -49,54 +51,56 @@ namespace bakeoff::stats {
 struct RankingOptions {
   double alpha = 0.01;         // total, 0 < alpha < 1
   double margin = 0.02;        // relative, of the verdicts (stats/verdict.h)
-  double eliminate_above = 0;  // relative: out when surely slower than somebody by more than this
+  double eliminate_above = 0;  // relative: out when surely slower than another by more than this
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
-  // A promise that the noise of d is no wider than this (log scale; ceiling_half_width of stats/e_process.h),
-  // 0: none. Then every interval is cut by the one that the promise gives (ceiling_half_width), at a tenth of
-  // alpha that is set aside for it, and a contender many ceilings behind is eliminated after one heat instead
-  // of the 4 to 8 that an unknown variance asks for.
-  // Promise several times what A/A blocks show: .1 where the worst of them differ by .075.
+  // A promise that the noise of d is at most this (log scale; ceiling_half_width of stats/e_process.h); 0:
+  // none. Every interval is then intersected with the one that the promise gives, at a tenth of alpha that
+  // is reserved for it, and a contender many ceilings behind is eliminated after one heat instead of the 4
+  // to 8 that an unknown variance needs. Promise several times what A/A blocks show: 0.1 if the worst of
+  // them differ by 0.075.
   double ceiling = 0;
-  size_t ceiling_from = 1;  // heats of a pair that the promise speaks of, before it decides anything
-  // Relative. The leader is whoever ran in most heats among those not eliminated whose effect lies within
-  // this of the least, and not simply the least: so the lead among equals does not change from heat to heat,
-  // and evidence against one leader adds up. 0: the least.
+  size_t ceiling_from = 1;  // number of a pair's promised heats from which on the promise decides anything
+  // Relative. The leader is the contender with the most heats among those not eliminated whose effect lies
+  // within this of the smallest, and not simply the smallest. So the lead among equals does not change from
+  // heat to heat, and evidence against one leader adds up. 0: the smallest effect leads.
   double leader_band = 0;
   bool operator==(const RankingOptions&) const = default;
 };
 
-// One contender against the leader; d = log(contender / leader), > 0 = slower.
+// One contender compared with the leader; d = log(contender / leader), > 0 = slower.
 struct Standing {
   std::optional<double> effect;  // least-squares log time relative to the leader; empty: never compared
   size_t pairs = 0;              // heats shared with the leader
   double gap = 0;                // mean of d over them
   Interval interval;             // of d, at the pair's level
-  // The leader against itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide
-  // (it met this leader too seldom) is SLOWER: were the leader the fastest, it would be slower than that.
+  // The leader itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide (it
+  // met this leader too seldom) is SLOWER: it is surely slower than some contender, so also than the leader
+  // if that is the fastest.
   Verdict verdict = Verdict::kUndecided;
-  bool within_margin = false;           // the whole interval
-  std::optional<size_t> eliminated_by;  // the contender it is most surely slower than
-  double behind = 0;                    // lower bound of d against that one
+  bool within_margin = false;           // the whole interval lies inside the margin
+  std::optional<size_t> eliminated_by;  // the contender that it is most surely slower than
+  double behind = 0;                    // lower bound of d against that contender
   bool operator==(const Standing&) const = default;
 };
 
 struct Race {
-  // Least effect among those not eliminated (but see leader_band); empty until two contenders have met.
-  // Equal effects: lowest index.
+  // The smallest effect among those not eliminated (but see leader_band); empty until two contenders have
+  // met. Among equal effects: the lowest index.
   std::optional<size_t> leader;
-  std::vector<Standing> standings;      // index = contender
-  std::vector<size_t> still_undecided;  // fastest first: alive, verdict UNDECIDED; run them with the leader
-  std::vector<size_t> eliminated;       // ascending
+  std::vector<Standing> standings;  // index = contender
+  std::vector<size_t>
+      still_undecided;             // fastest first: not eliminated and UNDECIDED; run them with the leader
+  std::vector<size_t> eliminated;  // ascending
   // The leader, when every other compared contender is eliminated.
   std::optional<size_t> winner;
   bool operator==(const Race&) const = default;
 };
 
-// Among how many pairs alpha is shared while so many contenders are open: n(n-1)/2, at least 1.
+// The number of pairs among which alpha is shared while so many contenders are open: n(n-1)/2, at least 1.
 size_t comparisons(size_t open);
 
-// O(K^2), and once more for the open ones each time that somebody leaves. Contenders not linked to the leader
-// by common heats (failed, or not yet started) have no effect, are UNDECIDED, and stand in neither list.
+// O(K^2), and again for the open ones each time that one leaves. Contenders not linked to the leader by
+// common heats (failed, or not yet started) have no effect, are UNDECIDED, and are in neither list.
 Race race_state(const PairTable& table, const RankingOptions& options);
 
 struct PairGap {  // d = log(a / b), a < b
@@ -109,8 +113,8 @@ struct PairGap {  // d = log(a / b), a < b
 };
 
 struct Place {
-  // Best and worst rank (from 1) that the separations allow; ties share: all tied of five are 1-5. 0: never
-  // compared.
+  // Best and worst rank (from 1) that the separations allow; ties share ranks: five tied contenders are all
+  // 1-5. 0: never compared.
   size_t best = 0;
   size_t worst = 0;
   std::string letters;  // tie groups, "ab"
@@ -120,10 +124,10 @@ struct Place {
 struct Ranking {
   Race race;
   std::vector<size_t> order;   // compared contenders by effect, fastest first
-  std::vector<PairGap> pairs;  // all that met, a ascending, then b
+  std::vector<PairGap> pairs;  // all pairs that met, by a ascending, then b
   std::vector<Place> places;   // index = contender
-  // Two contenders are separated when their interval excludes 0, or a chain of such intervals leads from one
-  // to the other. Two share a group exactly when they are not separated (stats/ties.h).
+  // Two contenders are separated if their interval excludes 0, or if a chain of such intervals leads from
+  // one to the other. Two share a group exactly if they are not separated (stats/ties.h).
   std::vector<std::vector<size_t>> tie_groups;
   bool operator==(const Ranking&) const = default;
 };

@@ -2,7 +2,7 @@
 
 // Tie groups: sets of contenders of which no two are separated.
 //
-// Overlap is not transitive (a ~ b and b ~ c do not give a ~ c), so a contender may stand in several groups:
+// Overlap is not transitive (a ~ b and b ~ c do not imply a ~ c), so a contender may be in several groups:
 // the compact letter display (Piepho 2004), "torch a | keras ab | jax b".
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace bakeoff::stats {
 
-// Groups such that two contenders share one exactly if they are tied; a contender tied with nobody is a group
-// of its own. Not the fewest possible (that is NP-hard), but none that could be left out, and none that could
-// take in one more; for intervals of equal width these are the fewest.
+// Groups such that two contenders share one exactly if they are tied; a contender that is tied with no
+// other is a group of its own. They are not the fewest possible (that is NP-hard), but none is superfluous,
+// and none could include one more; for intervals of equal width they are the fewest.
 //   order: the contenders to group, fastest first; indices into `tied`.
 //   tied:  symmetric; tied[i][j] = i and j are not separated.
-// Members stand in the order given; groups in that of their first members, then of their second ...
+// Members are in the order given; groups in the order of their first members, then of their second ...
 // O(K^2) for each group.
 std::vector<std::vector<size_t>> tie_groups(const std::vector<size_t>& order,
                                             const std::vector<std::vector<bool>>& tied);

@@ -5,8 +5,9 @@
 //   TRY(double d, stats::log_ratio(steps_of_a, steps_of_b));   // d > 0: a is slower
 //   double percent = 100 * std::expm1(d);                      // "a takes 3.1% longer"
 //
-// Step times have a heavy upper tail (interrupts, page faults, a neighbour) and a hard floor, so only the
-// top is trimmed. Trimming is per block and by rank alone: it cannot prefer a contender by outcome.
+// Step times have a heavy upper tail (interrupts, page faults, other processes) and a hard lower limit, so
+// only the top is trimmed. Trimming is per block and by rank alone: it cannot favour a contender by its
+// result.
 
 #include <span>
 
@@ -16,9 +17,9 @@ namespace bakeoff::stats {
 
 inline constexpr double kTopTrim = 0.10;
 
-// Mean of what is left after the floor(fraction * n) largest values are dropped; at least one value stays.
-// 0 <= fraction < 1. With fewer than 10 values the default drops none: pool the bursts of a block first.
-// Of nothing: NaN (so for every function below that returns a plain double).
+// Mean of the values that remain after the floor(fraction * n) largest are dropped; at least one value
+// remains. 0 <= fraction < 1. With fewer than 10 values the default drops none: pool the bursts of a block
+// first. NaN for an empty series, as in every function below that returns a plain double.
 double top_trimmed_mean(std::span<const double> values, double fraction = kTopTrim);
 
 double mean(std::span<const double> values);
@@ -30,8 +31,8 @@ double median(std::span<const double> values);
 // (Hyndman & Fan 1996, type 7; the default of R and numpy).
 double quantile(std::span<const double> values, double p);
 
-// Median absolute deviation from the median times 1.4826: estimates sigma for normal data, and ignores up to
-// half of the values however wild. 0 when more than half of the values are equal.
+// Median absolute deviation from the median times 1.4826: estimates sigma for normal data, and ignores up
+// to half of the values however extreme. 0 if more than half of the values are equal.
 double robust_sd(std::span<const double> values);
 
 // Sample variance with divisor n - 1; NaN below two values.

@@ -1,6 +1,6 @@
 #pragma once
 
-// What an interval of d = log(contender / leader) says; d > 0 means that the contender is slower.
+// The meaning of an interval of d = log(contender / leader); d > 0 means that the contender is slower.
 //
 //   Verdict verdict = judge(evidence.interval(alpha), /*margin=*/0.02);
 //   fmt::print("{}", name(verdict));   // "MATERIALLY SLOWER"
@@ -14,9 +14,9 @@
 //   UNDECIDED          otherwise                          --[-|----e--]--------
 //
 // tried in this order. An interval that excludes 0 *and* lies inside the margin is therefore SLOWER (or
-// FASTER), not SAME: the direction is known, and SAME would throw it away and contradict the tie groups,
-// which separate wherever 0 is excluded. Whoever holds that a gap inside the margin does not matter asks
-// within_margin(). Both questions are answered by the same interval, so asking both costs no error rate.
+// FASTER), not SAME: the direction is known. SAME would discard it and contradict the tie groups, which
+// separate whenever 0 is excluded. A user for whom a gap inside the margin does not matter asks
+// within_margin(). The same interval answers both questions, so asking both costs no error rate.
 
 #include <optional>
 #include <string_view>
@@ -36,7 +36,7 @@ std::optional<Verdict> verdict_of(std::string_view name);
 // is wrong (a wrong sign or order; SAME for a gap beyond the margin) with probability at most alpha.
 Verdict judge(const Interval& d, double margin);
 
-// The whole interval lies inside the margin, whatever the verdict.
+// Whether the whole interval lies inside the margin, whatever the verdict.
 bool within_margin(const Interval& d, double margin);
 
 }  // namespace bakeoff::stats

@@ -30,7 +30,7 @@
 #include "stats/trimmed.h"
 #include "summary/published.h"
 #include "summary/row_checks.h"
-#include "summary/summarise_beside.h"
+#include "summary/summarise_studies.h"
 #include "summary/summary_notes.h"
 #include "summary/summary_parts.h"
 
@@ -283,8 +283,10 @@ class Summariser {
     const size_t timed = s.ranked.size() - first;
     if (timed == 0) {
       for (Row& row : rows) {
-        row.failure =
-            Failure{"run", "looked too slow to be timed twice, and nobody is left to rank it behind", {}};
+        row.failure = Failure{
+            "run",
+            "looked too slow to be timed in two heats, and no ranked contender is left to compare it with",
+            {}};
         s.unranked.push_back(std::move(row));
       }
       return;
@@ -465,8 +467,8 @@ Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& p
 
 Result<Summary> summarise(const RunDirectory& directory) {
   TRY(const Manifest manifest, directory.manifest());
-  TRY(const auto parities, directory.parities());
-  TRY(const auto trials, directory.trials());
+  TRY(const auto parities, directory.read<Parity>());
+  TRY(const auto trials, directory.read<Trial>());
   std::vector<Source> sources;
   for (const Contender& contender : manifest.contenders) {
     const auto known = std::any_of(sources.begin(), sources.end(),
@@ -479,7 +481,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto peak = run_peak(directory.path(), manifest.host);
   TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
-  CHECK_OK(add_beside(directory, summary));
+  CHECK_OK(add_studies(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;
 }

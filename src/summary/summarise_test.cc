@@ -12,6 +12,7 @@
 #include "ir/text.h"
 #include "plan/testing.h"
 #include "records/machine_report.h"
+#include "study/training/fit_trial.h"
 #include "worker/grants.h"
 #include "zoo/zoo.h"
 
@@ -164,7 +165,7 @@ TEST(Summarise, AHostThatWasBusyThroughoutAllowsNoVerdict) {
     EXPECT_EQ(row.rank_worst, 2);
   }
   EXPECT_THAT(s.notes,
-              ::testing::Contains(HasSubstr("10 of 20 rounds of bursts were disturbed and run again")));
+              ::testing::Contains(HasSubstr("10 of 20 rounds of bursts were disturbed and run again by")));
   EXPECT_EQ(s.host.reruns, 10);
 }
 
@@ -179,7 +180,7 @@ TEST(Summarise, AFewDisturbedRoundsAreNotedAndTheVerdictStands) {
   EXPECT_EQ(s.refusal, "");
   EXPECT_TRUE(s.decided);
   EXPECT_THAT(s.notes, ElementsAre(HasSubstr("The host disturbed 1 of 10 rounds that count"),
-                                   "Not watched here: cpu pressure: no such file."));
+                                   "Not measured on this host: cpu pressure: no such file."));
 }
 
 TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
@@ -226,7 +227,8 @@ TEST(Summarise, TimesOfAConfirmedWinnerAreThoseOfItsFreshHeats) {
   EXPECT_NEAR(s.ranked[1].ratio.value, 2, 0.01) << "the verdict is that of the race";
   EXPECT_THAT(
       s.notes,
-      ElementsAre(HasSubstr("in 3 fresh heats that had no part in choosing it: the time of fast. Every")));
+      ElementsAre(HasSubstr(
+          "The time of fast comes from 3 confirmation heats that did not influence the ranking. Every")));
 }
 
 TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
@@ -238,7 +240,7 @@ TEST(Summarise, OneFreshHeatAloneReplacesNothing) {
   EXPECT_EQ(s.ranked[0].heat_ms.size(), 11u);
   EXPECT_EQ(s.ranked[0].confirmed, 0);
   EXPECT_LT(s.ranked[0].ms_per_step.value, 5);
-  EXPECT_THAT(s.notes, Not(Contains(HasSubstr("fresh heats"))));
+  EXPECT_THAT(s.notes, Not(Contains(HasSubstr("confirmation heats"))));
 }
 
 TEST(Summarise, WhatRacingSparedIsCounted) {
@@ -255,9 +257,9 @@ TEST(Summarise, WhatRacingSparedIsCounted) {
   EXPECT_TRUE(s.rests_on_promise);
   EXPECT_THAT(s.sentence, HasSubstr("This rests on the recipe's own promise of at most 15% of noise"));
   ASSERT_EQ(s.notes.size(), 2u);
-  EXPECT_THAT(s.notes[0], HasSubstr("Some verdicts rest on the promise of the recipe's own"));
+  EXPECT_THAT(s.notes[0], HasSubstr("Some verdicts rest on the recipe's own promise"));
   // A heat takes slow 1.47 + 8 s, the others 1.47 + .08 and .09 s: 22 of both and two of slow, of 22 of all.
-  EXPECT_THAT(s.notes[1], HasSubstr("everybody in all 22 heats"));
+  EXPECT_THAT(s.notes[1], HasSubstr("timing every contender in all 22 heats"));
   EXPECT_THAT(s.notes[1], HasSubstr("(31% of that were needed)"));
 }
 
@@ -496,7 +498,7 @@ TEST(Summarise, ALeaderThatFailedIsNoLongerTheMeasure) {
 TEST(Summarise, AVerdictNamesAFewAndCountsTheRest) {
   HandMade run({"a", "b", "c", "d", "e", "f"});
   run.race({{"a", 4}, {"b", 4.1}, {"c", 4.1}, {"d", 4.1}, {"e", 4.1}, {"f", 4.1}}, 3, 0.05);
-  EXPECT_THAT(run.summary().sentence, ContainsRegex("not told apart from ., ., . and 2 others yet"));
+  EXPECT_THAT(run.summary().sentence, ContainsRegex("cannot be distinguished from ., ., . and 2 others yet"));
 }
 
 TEST(Summarise, TooLittleEvidenceIsUndecided) {
@@ -511,7 +513,7 @@ TEST(Summarise, TooLittleEvidenceIsUndecided) {
   EXPECT_EQ(s.ranked[0].ties, s.ranked[1].ties);
   EXPECT_EQ(s.ranked[1].rank_best, 1);
   EXPECT_EQ(s.ranked[0].rank_worst, 2);
-  EXPECT_THAT(s.sentence, HasSubstr("is not told apart from"));
+  EXPECT_THAT(s.sentence, HasSubstr("cannot be distinguished from"));
   ASSERT_EQ(s.notes.size(), 1u);
   EXPECT_THAT(s.notes[0], HasSubstr("Undecided after 3 heats"));
   EXPECT_THAT(s.notes[0], HasSubstr("--resume"));
@@ -535,7 +537,7 @@ TEST(Summarise, WithoutTrialsNobodyIsRanked) {
   EXPECT_EQ(proven.unranked.size(), 2u);
   EXPECT_FALSE(proven.decided);
   EXPECT_EQ(proven.heats, 0);
-  EXPECT_EQ(proven.sentence, "No contender could be ranked; the reasons stand below.");
+  EXPECT_EQ(proven.sentence, "No contender could be ranked; the reasons are below.");
   run.parities.clear();
   const Summary nothing = run.summary();
   EXPECT_EQ(nothing.unranked[0].failure->stage, "environment");
@@ -560,7 +562,7 @@ TEST(Summarise, ATunedAllocatorIsStated) {
   run.race({{"a", 4}, {"b", 8}}, 12);
   run.manifest.controls = {{"allocator", "tuned"}, {"pin", "auto"}};
   ASSERT_EQ(run.summary().notes.size(), 1u);
-  EXPECT_THAT(run.summary().notes[0], HasSubstr("glibc's malloc keeps freed pages"));
+  EXPECT_THAT(run.summary().notes[0], HasSubstr("glibc malloc keeps freed pages"));
   run.manifest.calibration = {{"measured", "2026-11-21"}, {"with", "torch"}, {"prediction", "Nine heats."}};
   run.manifest.notes = {"Pinning to CPUs is refused here."};
   ASSERT_EQ(run.summary().notes.size(), 3u);
@@ -774,12 +776,21 @@ TEST(Summarise, AnEpochOfATextIsAllOfItsTrainingRows) {
     ASSERT_TRUE(directory.append(TargetTrial{.contender = name, .seed = 1, .looks = {end}, .reached = true}));
   const auto s = summarise(directory);
   ASSERT_TRUE(s) << s.error().text();
-  EXPECT_EQ(s->fit_facts.text, "2 epochs of 1,000 rows");
-  ASSERT_EQ(s->fit.size(), 1u);
-  EXPECT_DOUBLE_EQ(s->fit[0].seconds.median, 2.0) << "200 steps are exactly the two epochs asked for";
-  EXPECT_EQ(s->fit[0].note, "");
-  ASSERT_EQ(s->target.size(), 2u);
-  EXPECT_NEAR(s->target[1].epochs.value().value, 2.0, 1e-9);
+  ASSERT_EQ(s->studies.size(), 2u);
+  const table::Section &target = s->studies[0], &fit = s->studies[1];
+  EXPECT_EQ(fit.key, "fit");
+  EXPECT_EQ(fit.json["what"], "2 epochs of 1,000 rows");
+  ASSERT_EQ(fit.rows(), 1u);
+  EXPECT_DOUBLE_EQ(fit.json["rows"][0]["seconds"]["value"].get<double>(), 2.0)
+      << "200 steps are exactly the two epochs asked for";
+  EXPECT_EQ(fit.notes[0], "");
+  EXPECT_EQ(target.key, "target");
+  ASSERT_EQ(target.rows(), 2u);
+  EXPECT_NEAR(target.json["rows"][1]["epochs"]["value"].get<double>(), 2.0, 1e-9);
+  const auto seeds = "target: 1 of 5 seeds were trained";
+  EXPECT_TRUE(std::any_of(s->notes.begin(), s->notes.end(), [&](const std::string& note) {
+    return note.starts_with(seeds);
+  })) << "what a study remarks stands among the notes";
 }
 
 TEST(Summarise, RecordsThatMakeNoSenseAreAnError) {

@@ -14,22 +14,10 @@
 #include "evidence/variance.h"
 #include "recipe/published_table.h"
 #include "records/trial.h"
-#include "study/batches/batch_rows.h"
-#include "study/batches/largest_rows.h"
-#include "study/latency/latency_summary.h"
-#include "study/training/fit_rows.h"
-#include "study/training/target_rows.h"
-#include "summary/published.h"
+#include "table/numbers.h"
+#include "table/section.h"
 
 namespace bakeoff {
-
-// A value with its confidence interval; the interval is infinite on a side that is not bounded yet.
-struct Estimate {
-  double value = 0;
-  double low = 0;
-  double high = 0;
-  bool operator==(const Estimate&) const = default;
-};
 
 enum class ParityState { kPassed, kReported, kFailed, kNotRun };  // kReported: as-is track, differs
 
@@ -60,7 +48,7 @@ struct Row {
   // Ranked rows.
   int rank_best = 0;  // rank range: places that the evidence allows, from 1
   int rank_worst = 0;
-  std::string ties = {};  // letters; contenders sharing one are not told apart
+  std::string ties = {};  // letters; contenders sharing one cannot be distinguished
   // Against the leader: "leader", "slower", "same", "undecided", ... "behind another": surely slower than
   // `behind`, hence not the fastest, while its own interval does not tell it from the leader.
   std::string verdict = {};
@@ -113,10 +101,10 @@ struct Summary {
   std::string track = {};     // "equalised" | "as-is"
   bool predicts = false;      // the scenario "predict": a step is one batch forward
   std::string sentence = {};  // the verdict in one or two plain sentences
-  bool decided = false;       // every contender told apart from the leader or within the margin
+  bool decided = false;       // every contender is distinguished from the leader or within the margin
   bool interrupted = false;
-  std::string refusal = {};       // why no verdict is given at all: the host was busy, or nobody can tell
-  Promise promise = {};           // of low noise
+  std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
+  Promise promise = {};      // of low noise
   bool rests_on_promise = false;  // without it some verdict would be another
   HostTally host = {};            // how often it disturbed the race, and what was run again
   double margin = 0;              // 0.03
@@ -126,16 +114,9 @@ struct Summary {
   double elapsed_s = 0;
   double gflop_per_step = 0;
   int64_t parameters = 0;
-  std::vector<Row> ranked = {};          // group by group, float32 first; best first in each
-  std::vector<Row> unranked = {};        // parity failed, crashed, not installed ...
-  std::vector<TargetRow> target = {};    // trainings to it, where the recipe states one
-  std::string target_text = {};          // "accuracy 97% on 2,000 rows that are not trained on"
-  std::vector<FitRow> fit = {};          // whole trainings, where the recipe asks for them
-  FitFacts fit_facts = {};               // what they were
-  std::vector<SearchRow> search = {};    // for the best batch, where the recipe asks for it
-  std::vector<LargestRow> largest = {};  // batch that fits into memory, where the recipe asks for it
-  std::vector<LatencyRow> latency = {};  // of requests, where the recipe asks for them
-  double latency_level = 0;              // of each of their bounds, 0.99
+  std::vector<Row> ranked = {};              // group by group, float32 first; best first in each
+  std::vector<Row> unranked = {};            // parity failed, crashed, not installed ...
+  std::vector<table::Section> studies = {};  // what each study found, in the order of study/all
   std::optional<Variance> variance = {};
   std::string currency = {};                  // of EpochCost::price
   std::vector<std::string> not_sampled = {};  // "energy_j: there is no ...": what no trial could tell

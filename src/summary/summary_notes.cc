@@ -28,8 +28,7 @@ void add_controls(const Summary& s, const recipe::Recipe& recipe, std::vector<st
       s.manifest.controls.empty()
           ? (recipe.race.allocator == "default" ? "none" : describe({.allocator = recipe.race.allocator}))
           : describe(controls_from(s.manifest.controls));
-  if (controls != "none")
-    notes.push_back(fmt::format("Every contender that states nothing else: {}.", controls));
+  if (controls != "none") notes.push_back(fmt::format("Unless a contender overrides it: {}.", controls));
   if (const std::string measured = calibration("measured"); !measured.empty()) {
     notes.push_back(fmt::format("Machine profile of {} ({}).{}{}", measured, calibration("with"),
                                 calibration("prediction").empty() ? "" : " ", calibration("prediction")));
@@ -52,23 +51,21 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
   const RaceCost cost = race_cost(trials);
   if (cost.raced_s < 0.99 * cost.uniform_s) {
     notes.push_back(fmt::format(
-        "The decision took {} of the machine; everybody in all {} heats, for the same guarantee, takes {} "
-        "({:.0f}% of that were needed).",
-        duration(cost.raced_s), cost.heats, duration(cost.uniform_s), 100 * cost.raced_s / cost.uniform_s));
+        "Racing took {}; timing every contender in all {} heats for the same guarantee would have taken {}.",
+        duration(cost.raced_s), cost.heats, duration(cost.uniform_s)));
   }
   std::vector<std::string> again;
   for (const Row& row : s.ranked) {
     if (row.confirmed > 0 && &row == &leader_of(s, row)) again.push_back(row.contender.id);
   }
   if (again.empty()) return;
-  notes.push_back(
-      fmt::format("Measured again once the winner stood, in {} fresh heats that had no part in choosing it: "
-                  "the time of {}. Every other time is the leader's times the ratio of the race.",
-                  confirmed_heats(trials), fmt::join(again, ", ")));
+  notes.push_back(fmt::format(
+      "The time of {1} comes from {0} confirmation heats that did not influence the ranking. Every "
+      "other time is the leader's time multiplied by the ratio of the race.",
+      confirmed_heats(trials), fmt::join(again, ", ")));
 }
 
-// A framework whose loop does something between epochs: where epochs are short, that is a large part of every
-// step.
+// Some frameworks do work between epochs; if epochs are short, that is a large part of every step.
 void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& notes) {
   constexpr int64_t kLongEpoch = 100;  // steps
   const int64_t steps = s.manifest.data_rows / std::max<int64_t>(1, batch);
@@ -80,10 +77,10 @@ void add_epoch_note(const Summary& s, int64_t batch, std::vector<std::string>& n
   }
   loops.erase("");
   if (loops.empty()) return;
-  notes.push_back(
-      fmt::format("An epoch of this data is {} step{}: what {} does between epochs counts in every step, and "
-                  "more than in longer ones.",
-                  steps, steps == 1 ? "" : "s", fmt::join(loops, " or ")));
+  notes.push_back(fmt::format(
+      "An epoch of this data is {} step{}: the work of {} between epochs is part of every step, a "
+      "larger part than with longer epochs.",
+      steps, steps == 1 ? "" : "s", fmt::join(loops, " or ")));
 }
 
 // What stands apart from float32, how far, and whether the machine computes in it at all.
@@ -101,10 +98,9 @@ void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
   }
   if (!variants) return;
   notes.push_back(
-      "Precisions are groups of their own: every ratio is to the leader of its group. A variant's distance "
-      "is "
-      "that of its loss and of its gradients on one batch from the float32 twin, which was proven in its "
-      "place.");
+      "Each precision is a group: every ratio is to the leader of its group. The distance of a variant is "
+      "that of its loss and of its gradients on one batch from its float32 counterpart, which was proven in "
+      "its place.");
   notes.insert(notes.end(), said.begin(), said.end());
 }
 
@@ -113,17 +109,17 @@ void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
   if (s.promise.stated <= 0) return;
   const std::string promise =
       fmt::format("{} that one heat's noise in a ratio is at most {:.2g}% (standard deviation)",
-                  s.promise.by_recipe ? "the promise of the recipe's own (race.noise_ceiling)"
+                  s.promise.by_recipe ? "the recipe's own promise (race.noise_ceiling)"
                                       : "the promise taken from this machine's profile",
                   100 * s.promise.stated);
   if (!s.promise.withdrawn.empty()) {
     notes.push_back(fmt::format("The race's own data contradict {}: {}. No verdict rests on it.", promise,
                                 s.promise.withdrawn));
   } else if (s.rests_on_promise) {
-    notes.push_back(
-        fmt::format("Some verdicts rest on {}; without it they would need more heats. It is "
-                    "used in heats alone that nothing disturbed, and from the second on.",
-                    promise));
+    notes.push_back(fmt::format(
+        "Some verdicts rest on {}; without it they would need more heats. It is used only in heats "
+        "that nothing disturbed, from the second on.",
+        promise));
   }
 }
 
@@ -131,11 +127,11 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
   const HostTally& host = s.host;
   if (!s.refusal.empty() && host.judged < HostTally::kLeastJudged) {
     notes.push_back(
-        "Nothing tells whether other work ran beside the race, so no verdict is given. Race for longer, or "
-        "where /proc/stat counts; race.max_busy = 1 in the recipe asks for a verdict all the same.");
+        "It is unknown whether other work ran during the race, so no verdict is given. Race for longer, or on "
+        "a machine whose /proc/stat counts; race.max_busy = 1 in the recipe gives a verdict anyway.");
   } else if (!s.refusal.empty()) {
     notes.push_back(
-        "The times are those measured beside other work. Run again on a quiet machine (`bakeoff run "
+        "The times were measured while other work ran. Run again on a quiet machine (`bakeoff run "
         "--resume` adds heats), or allow more in the recipe: race.max_others, max_steal, max_pressure, "
         "max_busy.");
   } else if (host.busy > 0) {
@@ -143,12 +139,12 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
                                 host.judged, host.worst));
   }
   if (host.reruns > 0) {
-    notes.push_back(fmt::format(
-        "{} of {} rounds of bursts were disturbed and run again, whole, by the recipe's rule: {}.",
-        host.reruns, host.rounds + host.reruns, host.worst));
+    notes.push_back(
+        fmt::format("{} of {} rounds of bursts were disturbed and run again by the recipe's rule: {}.",
+                    host.reruns, host.rounds + host.reruns, host.worst));
   }
   if (!host.absent.empty())
-    notes.push_back(fmt::format("Not watched here: {}.", fmt::join(host.absent, "; ")));
+    notes.push_back(fmt::format("Not measured on this host: {}.", fmt::join(host.absent, "; ")));
 }
 
 }  // namespace
@@ -167,7 +163,7 @@ std::string named(const std::vector<std::string>& names) {
 std::string group_sentence(const std::vector<const Row*>& rows, const std::string& words, double margin) {
   const Row& leader = *rows.front();
   const std::string name = words + leader.contender.id;
-  if (rows.size() == 1) return fmt::format("{}{} alone could be ranked.", words, leader.contender.id);
+  if (rows.size() == 1) return fmt::format("{}only {} could be ranked.", words, leader.contender.id);
   std::vector<std::string> tied, open;
   for (const Row* row : rows) {
     if (row->verdict == "same") tied.push_back(row->contender.id);
@@ -184,14 +180,14 @@ std::string group_sentence(const std::vector<const Row*>& rows, const std::strin
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);
-  return fmt::format("{} leads, but is not told apart from {} yet: undecided at a margin of {:g}%.", name,
-                     named(open), 100 * margin);
+  return fmt::format("{} leads, but cannot be distinguished from {} yet: undecided at a margin of {:g}%.",
+                     name, named(open), 100 * margin);
 }
 
 }  // namespace
 
 std::string verdict_sentence(const Summary& s) {
-  if (s.ranked.empty()) return "No contender could be ranked; the reasons stand below.";
+  if (s.ranked.empty()) return "No contender could be ranked; the reasons are below.";
   if (s.ranked.size() == 1) return fmt::format("Only {} could be ranked.", s.ranked.front().contender.id);
   const std::vector<std::string> groups = groups_of(s);
   std::string text;
@@ -223,12 +219,12 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
   add_remarks(s, notes);
   add_race_notes(s, trials, notes);
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
-    notes.push_back(
-        fmt::format("Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-                    "machine would decide; `bakeoff run --resume` goes on. The leader was not measured "
-                    "again: its time is of the heats that also made it the leader, and its luck in them is "
-                    "part of it.",
-                    s.heats));
+    notes.push_back(fmt::format(
+        "Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
+        "machine would decide; `bakeoff run --resume` continues. The leader was not measured "
+        "again: its time comes from the heats that made it the leader, so it includes its luck in "
+        "them.",
+        s.heats));
   }
   if (const auto reused =
           std::count_if(parities.begin(), parities.end(), [](const Parity& p) { return p.reused; });

@@ -12,7 +12,8 @@
 
 namespace bakeoff {
 
-// Who leads, who is tied with it or not told apart from it, and the error rate of it all.
+// Which contender leads, which are tied with it or not distinguished from it yet, and the error rate of all
+// that.
 std::string verdict_sentence(const Summary& s);
 
 // What disturbed the race, what it spared, what was reused, and what every contender ran under.

@@ -13,7 +13,7 @@
 #include "base/sha256.h"
 #include "emit/code_writer.h"
 #include "proc/run.h"
-#include "worker/worker_words.h"
+#include "worker/worker_messages.h"
 
 namespace bakeoff::embedded {
 const std::vector<File>& libtorch_runner();

@@ -1,18 +1,19 @@
 #pragma once
 
-// Contenders that are programs: C++ sources compiled, with the runner of runners/libtorch, into a worker that
-// speaks the runner protocol. CMake and the C++ compiler of this machine build them against the libtorch
-// inside the torch package of an environment.
+// Contenders that are C++ programs: their sources are compiled, with the runner of runners/libtorch, into a
+// worker that speaks the runner protocol. CMake and the C++ compiler of this machine build it against the
+// libtorch inside the torch package of an environment.
 //
 //   const Compiled worker = compile_contender({.sources = {run / "scripts/train_libtorch.cc"},
 //                                              .python = home / "envs/torch/bin/python", .home = home},
 //                                              progress);
-//   if (worker.failure) ...                 // stage "compile": no compiler, or its errors
+//   if (worker.failure) ...                 // stage "compile": there is no compiler, or it reported errors
 //   spec.command = {worker.program};
 //
-// Below `home`/compiled/ a worker is kept under the SHA-256 of sources, runner, torch and compiler, and used
-// again as long as none of them changes. What all workers share is compiled once for each runner, torch and
-// compiler, in `home`/compiled/runner-<hash>/. Two processes may do this at once: the second waits.
+// A worker is kept in `home`/compiled/ under the SHA-256 of sources, runner, torch and compiler, and used
+// again until one of them changes. The part that all workers share is compiled once for each runner, torch
+// and compiler, in `home`/compiled/runner-<hash>/. Two processes may do this at the same time: the second
+// waits.
 
 #include <filesystem>
 #include <optional>
@@ -26,25 +27,25 @@
 namespace bakeoff {
 
 struct CompileJob {
-  // C++ programs with the idiom of runners/libtorch/script.h; the worker knows each by its file's stem.
+  // C++ programs written for runners/libtorch/script.h; the worker names each by the stem of its file.
   std::vector<std::filesystem::path> sources = {};
-  std::filesystem::path python = {};  // of the environment that holds torch
+  std::filesystem::path python = {};  // interpreter of the environment that holds torch
   std::filesystem::path home = {};    // bakeoff_home()
-  double seconds = 900;               // for each of CMake's two runs
+  double seconds = 900;               // time limit of each of CMake's two runs
 };
 
 struct Compiled {
   std::filesystem::path program = {};
   std::string compiler = {};  // "g++ (Debian 12.2.0-14+deb12u1) 12.2.0"
-  int64_t ns = 0;             // of compiling the sources, without what all workers share; also where kept
-  bool kept = false;          // from an earlier run
+  int64_t ns = 0;             // time to compile the sources, without the shared part; kept with the worker
+  bool kept = false;          // true: compiled by an earlier run
   std::optional<Failure> failure = {};
 };
 
 Compiled compile_contender(const CompileJob& job, const Progress& progress);
 
-// The main file of a worker: includes each source in a namespace of its own, after all headers that they
-// name. Errors: a source that cannot be read; two of one stem.
+// The main file of a worker. It includes all headers that the sources name, then each source in its own
+// namespace. Errors: a source that cannot be read; two sources with the same stem.
 Result<std::string> worker_main(const std::vector<std::filesystem::path>& sources);
 
 }  // namespace bakeoff

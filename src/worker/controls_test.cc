@@ -131,7 +131,7 @@ TEST(Granted, WhatTheRecipeStatesIsNotDroppedInSilence) {
   std::vector<std::string> notes;
   const auto pinned = granted({.threads = 2, .pin = "0"}, {"pin"}, forbidding(), notes);
   ASSERT_FALSE(pinned);
-  EXPECT_THAT(pinned.error().message, HasSubstr("race.pin cannot be had here"));
+  EXPECT_THAT(pinned.error().message, HasSubstr("race.pin is not possible here"));
   EXPECT_THAT(pinned.error().remedy, HasSubstr("remove 'pin'"));
   EXPECT_FALSE(granted({.randomise_addresses = false}, {"randomise_addresses"}, forbidding(), notes));
 }

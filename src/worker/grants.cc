@@ -30,7 +30,7 @@ const std::vector<Preloaded>& preloaded() {
   return all;
 }
 
-// glibc: no page goes back to the system, and no large block gets a mapping of its own.
+// glibc: no page is returned to the system, and no large block gets its own mapping.
 const Texts& tuned_malloc() {
   static const Texts all = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
                             {"MALLOC_TRIM_THRESHOLD_", "4294967296"},
@@ -38,7 +38,7 @@ const Texts& tuned_malloc() {
   return all;
 }
 
-// A process like the worker that does nothing.
+// A process with the worker's controls that does nothing.
 std::optional<std::string> start_true(const WorkerSpec& spec) {
   const auto ran = proc::run_command({.child = {.argv = {"/bin/true"},
                                                 .env = spec.environment,
@@ -149,11 +149,11 @@ Result<Controls> granted(const Controls& wanted, const std::set<std::string>& st
     const auto why = machine.refusal ? machine.refusal(spec) : std::nullopt;
     if (!why) return Done{};
     if (stated.contains(key)) {
-      return Error{.message = fmt::format("race.{} cannot be had here: {}", key, *why),
+      return Error{.message = fmt::format("race.{} is not possible here: {}", key, *why),
                    .remedy = fmt::format("remove '{}' from the recipe, or allow it to the container", key)};
     }
     give_up();
-    notes.push_back(fmt::format("{} is refused here ({}): done without.", what, *why));
+    notes.push_back(fmt::format("{} is refused here ({}); the run does without it.", what, *why));
     return Done{};
   };
   TRY(const std::vector<int> cpus, cpus_of(wanted, machine.cpus));

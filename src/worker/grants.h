@@ -1,6 +1,6 @@
 #pragma once
 
-// The controls of a worker's process as this machine grants them.
+// The controls of a worker's process, as far as this machine permits them.
 
 #include <sys/types.h>
 
@@ -18,36 +18,36 @@
 
 namespace bakeoff {
 
-// The recipe's [race] with what a contender states on top; `allowed`: how many CPUs we may run on (>= 1).
+// The recipe's [race], changed by what a contender states; `allowed`: number of CPUs that we may use (>= 1).
 Controls control_set(const recipe::Recipe& recipe, const Texts& stated, size_t allowed);
 
-// What the machine offers.
+// What the machine permits.
 struct Machine {
-  std::vector<int> cpus = {};        // that we may run on
-  std::filesystem::path root = "/";  // where libraries are looked for
-  // Why a process cannot be started so, as the system says it; nullopt: it can. Starts /bin/true.
+  std::vector<int> cpus = {};        // CPUs that we may run on
+  std::filesystem::path root = "/";  // root folder below which libraries are searched
+  // Starts /bin/true with these controls. Returns the system's error if that fails; nullopt: it works.
   std::function<std::optional<std::string>(const WorkerSpec&)> refusal = {};
 };
 Machine this_machine();
 
-// The library to preload. Error with the package to install where there is none.
+// The library to preload. If there is none, the error names the package to install.
 Result<std::filesystem::path> allocator_library(const std::string& allocator,
                                                 const std::filesystem::path& root = "/");
 
-// Fills in the parts of `spec` that controls decide. Errors: no such library, CPUs that we may not run on.
+// Sets the parts of `spec` that controls decide. Errors: the library is missing; we may not run on a CPU.
 Status apply(const Controls& controls, const Machine& machine, WorkerSpec& spec);
 
-// Controls that this machine grants: one that was not stated and that a container refuses (pinning, address
-// randomisation, huge pages) falls back to the default, and `notes` says so. A stated one is an error.
+// The controls that this machine permits. A control that a container refuses (pinning, address randomisation,
+// huge pages) falls back to its default, and `notes` reports it; if it was stated, that is an error.
 Result<Controls> granted(const Controls& wanted, const std::set<std::string>& stated, const Machine& machine,
                          std::vector<std::string>& notes);
 
-// What a living process runs under, from `proc`/<pid>: allocator, cpus, huge pages, address randomisation.
-// What cannot be read is left out.
+// The controls that a living process really has, read from `proc`/<pid>: allocator, cpus, huge pages, address
+// randomisation. What cannot be read is left out.
 Texts observe(pid_t pid, const std::filesystem::path& proc = "/proc");
 
-// What a process took that it was not granted: a thread that may run on other CPUs than `spec.cpus` (where
-// these are stated), or that has a better priority than this process. In words; empty: nothing.
+// Whether a process evaded its controls: one of its threads may run on CPUs outside `spec.cpus` (if
+// stated), or has a better priority than this process. In words; empty: no.
 std::string taken(pid_t pid, const WorkerSpec& spec, const std::filesystem::path& proc = "/proc");
 
 }  // namespace bakeoff

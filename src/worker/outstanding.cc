@@ -10,8 +10,8 @@
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kWindow = 4'000'000;  // long enough that a neighbour does not hide a worker
-constexpr int64_t kPatience = 5;        // in limits: others may have the processors meanwhile
+constexpr int64_t kWindow = 4'000'000;  // ns; long enough that another process does not hide a worker
+constexpr int64_t kPatience = 5;        // in limits: other processes may use the processors meanwhile
 
 void sleep_ns(int64_t ns) {
   const timespec time{ns / 1'000'000'000, ns % 1'000'000'000};

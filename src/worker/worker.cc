@@ -18,7 +18,7 @@
 #include "proc/interrupt.h"
 #include "proc/line_channel.h"
 #include "worker/outstanding.h"
-#include "worker/worker_words.h"
+#include "worker/worker_messages.h"
 
 namespace bakeoff {
 namespace {
@@ -29,7 +29,7 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
 constexpr int64_t kLongestWatch = kSecond;
-constexpr double kMost = 1e15;        // of steps, nanoseconds or bytes that any worker can truly claim
+constexpr double kMost = 1e15;        // steps, nanoseconds or bytes; no true number is larger
 constexpr int64_t kJump = 1'000'000;  // clocks of one machine do not differ by this much
 
 // Losses that are not finite travel as text.
@@ -55,7 +55,7 @@ void add_texts(const Json& answer, const char* key, Texts& into) {
   for (const auto& [name, value] : found->items()) into[name] = plain(value);
 }
 
-// A count or nanoseconds; 0 where it is missing, -1 where no true one is so large.
+// A count or nanoseconds; 0 if it is missing, -1 if it is impossibly large.
 int64_t integer(const Json& answer, const char* key) {
   const auto found = answer.find(key);
   if (found == answer.end() || !found->is_number()) return 0;
@@ -82,29 +82,29 @@ struct Worker::Impl {
   std::optional<proc::MarkRing> ring;
   int64_t next_id = 1;
   int64_t steps_done = 0;                 // since the build
-  bool restored = false;                  // the weights are not those that so many steps have made
-  std::map<int64_t, double> losses = {};  // answered since the last burst
+  bool restored = false;                  // the initial weights were loaded again since the build
+  std::map<int64_t, double> losses = {};  // reported since the last burst
 
   int64_t deadline() const {
     return monotonic_clock().now_ns() +
            static_cast<int64_t>(spec.stage_seconds * static_cast<double>(kSecond));
   }
 
-  // The channel's own failure, in the words of a table row.
+  // The channel's own failure, in words for a table row.
   Failure broken(const std::string& stage, const Error& error) const {
     const auto& failure = channel->failure();
     std::string tail = failure ? failure->log_tail : child->log_tail();
     return {stage, error.message, last_lines(tail, kTailLines)};
   }
 
-  // What is held against other numbers later (evidence/invariants.h).
+  // Numbers that are compared with others later (evidence/invariants.h).
   void note(int64_t asked, Ran& ran) {
     steps_done += ran.burst.steps;
     if (ran.loss && std::isfinite(*ran.loss) && !restored) losses[steps_done] = *ran.loss;
     ran.burst.asked = asked;
   }
 
-  // Parses one answer; nullopt with `failure` set where it is garbage or a refusal.
+  // Parses one answer; nullopt, with `failure` set, if it is invalid or a refusal.
   std::optional<Json> read(const std::string& line, int64_t id, const std::string& stage,
                            std::optional<Failure>& failure) const {
     Json answer = Json::parse(line, nullptr, false);
@@ -145,7 +145,7 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::
   return impl.read(*answer, id, stage, failure);
 }
 
-// A question beside the stages, with a patience of its own.
+// A request outside the stages, with its own time limit.
 template <typename Impl>
 std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, const char* op, double seconds) {
   const double patience = std::exchange(impl.spec.stage_seconds, seconds);
@@ -242,13 +242,14 @@ WorkerMemory Worker::memory() {
   std::optional<Failure> why;
   const auto answer = ask_within(*impl_, why, "memory", 5);
   if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
-  WorkerMemory memory{.allocator_absent = text_of(*answer, "allocator_absent", "its worker does not tell")};
+  WorkerMemory memory{.allocator_absent =
+                          text_of(*answer, "allocator_absent", "its worker does not report it")};
   const auto peak = answer->find("allocator_peak_bytes");
   if (peak == answer->end() || !peak->is_number()) return memory;
   if (const auto bytes = peak->get<double>(); bytes >= 0 && bytes <= kMost)
     memory.allocator_peak_bytes = bytes;
   else
-    memory.allocator_absent = fmt::format("it claims {:g} bytes, which cannot be", bytes);
+    memory.allocator_absent = fmt::format("it reports {:g} bytes, which is impossible", bytes);
   return memory;
 }
 
@@ -342,7 +343,7 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const Nu
   if (ran && stage == "run") ran->burst.losses = std::exchange(impl_->losses, {});
   if (ran)
     ran->burst.late_ns =
-        std::max<int64_t>(0, ran->burst.went_by_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
+        std::max<int64_t>(0, ran->burst.elapsed_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
   return ran;
 }
 
@@ -352,17 +353,17 @@ std::optional<Ran> Worker::lead_in(int64_t steps, const NudgeRequest& nudge) {
 
 namespace {
 
-// Time that telling one output may take: it is told after the work, and is none of it.
+// Time that reporting one output may take: it is reported after the work and does not count as work.
 constexpr int64_t kTelling = 50'000;  // ns
 
-std::vector<ToldOutput> told_outputs(const Json& answer) {
-  std::vector<ToldOutput> told;
+std::vector<ReportedOutput> told_outputs(const Json& answer) {
+  std::vector<ReportedOutput> told;
   const auto outputs = answer.find("outputs");
   if (outputs == answer.end() || !outputs->is_array()) return told;
   for (const Json& one : *outputs) {
     const bool whole = one.is_array() && one.size() == 3 && one[0].is_number_integer();
-    told.push_back(whole ? ToldOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
-                         : ToldOutput{-1, 0, 0});
+    told.push_back(whole ? ReportedOutput{one[0].get<int64_t>(), number(one[1]), number(one[2])}
+                         : ReportedOutput{-1, 0, 0});
   }
   return told;
 }
@@ -376,22 +377,22 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage, const 
   const int64_t marks_before = impl_->ring ? impl_->ring->count() : 0;
   const int64_t asked = monotonic_clock().now_ns();
   const auto answer = ask(*impl_, failure_, stage, std::move(request));
-  int64_t went_by = monotonic_clock().now_ns() - asked;
+  int64_t elapsed = monotonic_clock().now_ns() - asked;
   if (!answer) return std::nullopt;
   Ran ran;
   ran.outputs = told_outputs(*answer);
   if (!ran.outputs.empty()) {
     const int64_t telling = kTelling * static_cast<int64_t>(ran.outputs.size());
-    went_by = std::max(went_by - telling, std::min(went_by, integer(*answer, "ns")));
+    elapsed = std::max(elapsed - telling, std::min(elapsed, integer(*answer, "ns")));
   }
-  ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .went_by_ns = went_by};
+  ran.burst = {.ns = integer(*answer, "ns"), .steps = integer(*answer, "steps"), .elapsed_ns = elapsed};
   if (ran.burst.ns <= 0 || ran.burst.steps <= 0) {
     const auto claim = [&](const char* key) { return answer->contains(key) ? plain((*answer)[key]) : "no"; };
     failure_ =
         Failure{stage, fmt::format("impossible burst: {} steps in {} ns", claim("steps"), claim("ns")), {}};
     return std::nullopt;
   }
-  if (ran.burst.ns > went_by + kJump) ran.jump_ns = ran.burst.ns - went_by;
+  if (ran.burst.ns > elapsed + kJump) ran.jump_ns = ran.burst.ns - elapsed;
   if (const auto losses = answer->find("losses"); losses != answer->end() && losses->is_array()) {
     for (const Json& loss : *losses) ran.losses.push_back(number(loss));
   }
@@ -431,7 +432,7 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
                            {"out", out.string()}});
   impl_->spec.stage_seconds = patience;
   if (!answer) return std::nullopt;
-  Served served{.ns = integer(*answer, "ns"), .went_by_ns = monotonic_clock().now_ns() - asked};
+  Served served{.ns = integer(*answer, "ns"), .elapsed_ns = monotonic_clock().now_ns() - asked};
   const int64_t count = integer(*answer, "requests");
   const auto bytes = read_file(out);
   if (!bytes || count < 1 || count > requests ||

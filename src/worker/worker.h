@@ -1,8 +1,8 @@
 #pragma once
 
-// One contender's process, spoken to through the runner protocol (docs/runner_protocol.md). Every method
-// blocks until the answer is there, the stage's deadline passes, the worker dies or Ctrl-C comes; after a
-// failure the worker is of no further use and failure() says why.
+// The process of one contender, controlled through the runner protocol (docs/runner_protocol.md). Every
+// method blocks until the worker answers, the stage's time limit is over, the worker dies, or Ctrl-C comes.
+// After a failure the worker cannot be used again, and failure() says why.
 
 #include <sys/types.h>
 
@@ -21,9 +21,9 @@
 namespace bakeoff {
 
 struct WorkerSpec {
-  std::vector<std::string> command = {};  // instead of python -m bakeoff_runner: program and first arguments
+  std::vector<std::string> command = {};  // program and first arguments; empty: python -m bakeoff_runner
   std::filesystem::path python = {};
-  std::filesystem::path runner = {};  // folder that holds the package bakeoff_runner
+  std::filesystem::path runner = {};  // folder that contains the package bakeoff_runner
   std::string framework = {};
   std::map<std::string, std::string> options = {};
   std::string dtype = "float32";
@@ -31,21 +31,22 @@ struct WorkerSpec {
   std::vector<int> cpus = {};  // affinity; empty: inherited
   bool huge_pages = true;
   bool randomise_addresses = true;
-  Texts environment = {};          // variables, on top of ours
-  std::string device = "auto";     // auto | cpu | cuda: import() fails where the framework computes elsewhere
-  int64_t memory_limit_bytes = 0;  // of it and its descendants; 0: none. Its allocator fails, or it is killed
+  Texts environment = {};       // variables, added to our own
+  std::string device = "auto";  // auto | cpu | cuda: import() fails if the framework uses another device
+  // Memory of it and its descendants: beyond it allocation fails, or they are killed. 0: no limit.
+  int64_t memory_limit_bytes = 0;
   std::filesystem::path log_file = {};
-  std::filesystem::path ring_file = {};  // step marks; empty: none
-  double stage_seconds = 300;
+  std::filesystem::path ring_file = {};  // file of the step marks; empty: no marks
+  double stage_seconds = 300;            // time limit of each stage
 };
 
 struct Build {
   std::filesystem::path script = {};
-  std::filesystem::path weights = {};  // empty: the framework's own initialisers
+  std::filesystem::path weights = {};  // empty: the framework initialises the weights itself
   std::filesystem::path data = {};
   std::filesystem::path layout = {};
   bool dropout = true;
-  bool predict = false;  // the scenario "predict": no optimizer, a step is one forward pass
+  bool predict = false;  // scenario "predict": no optimizer; a step is one forward pass
 };
 
 struct Imported {
@@ -54,38 +55,39 @@ struct Imported {
   Texts effective = {};
 };
 
-// Of the worker's process, by itself.
+// Memory of the worker's process, as its framework reports it.
 struct WorkerMemory {
   std::optional<double> allocator_peak_bytes = {};
-  std::string allocator_absent = {};  // why there is none
+  std::string allocator_absent = {};  // why there is no allocator peak
 };
 
 struct Losses {
-  std::vector<double> losses = {};  // NaN and infinities possible
+  std::vector<double> losses = {};  // one for each step; may be NaN or infinite
   int64_t first_ns = 0;
 };
 
-// Changes that a burst begins with: the tensors of this safetensors file are added to its parameters.
+// A nudge: a change that a burst begins with. The tensors of a safetensors file are added to the parameters.
 struct NudgeRequest {
-  std::filesystem::path file = {};  // empty: nothing changes
-  int64_t every = 0;                // again after each so many steps; 0: never again
+  std::filesystem::path file = {};  // empty: no nudge
+  int64_t every = 0;                // repeat after this number of steps; 0: never
 };
 
+// The worker's answer to one burst.
 struct Ran {
   Burst burst = {};
   std::optional<double> loss = {};
-  std::vector<double> losses = {};          // of each step, before its update; empty: its loop shows none
-  std::optional<double> mean_loss = {};     // of all its steps
-  std::map<std::string, double> sums = {};  // of every trained parameter after the last update
-  std::vector<ToldOutput> outputs = {};     // of predictions: of each step, or of the last ones
-  std::vector<int64_t> step_ns = {};        // from the marks: one fewer than steps
-  int64_t jump_ns = 0;                      // more than went by here: a clock jumped
+  std::vector<double> losses = {};           // one for each step, before its update; empty: not reported
+  std::optional<double> mean_loss = {};      // mean of the losses of all its steps
+  std::map<std::string, double> sums = {};   // sum of every trained parameter after the last update
+  std::vector<ReportedOutput> outputs = {};  // predictions: outputs of all steps, or of the last ones
+  std::vector<int64_t> step_ns = {};         // step times from the marks: one fewer than steps
+  int64_t jump_ns = 0;  // how much more the worker's clock counted than ours: a clock jumped
 };
 
 struct Served {
-  std::vector<int64_t> start_ns = {}, end_ns = {};  // since the beginning, one a request
-  int64_t ns = 0;                                   // of all, by the worker's clock
-  int64_t went_by_ns = 0;                           // from asking to the answer, by ours
+  std::vector<int64_t> start_ns = {}, end_ns = {};  // since serving began, one for each request
+  int64_t ns = 0;                                   // duration of all requests by the worker's clock
+  int64_t elapsed_ns = 0;                           // duration from request to answer by our clock
 };
 
 class Worker {
@@ -97,46 +99,47 @@ class Worker {
   bool ok() const { return !failure_; }
   const std::optional<Failure>& failure() const { return failure_; }
   int64_t start_ns() const { return start_ns_; }
-  pid_t pid() const;  // -1: it was never started
+  pid_t pid() const;  // -1: it never started
 
   std::optional<Imported> import();
-  // Gives the nanoseconds; effective settings are added to `effective`.
+  // Returns the build time in ns; adds the effective settings to `effective`.
   std::optional<int64_t> build(const Build& build, Texts& effective);
-  // Writes canonical tensors to `out`. `grads_in` may be empty. `activations`: outputs of layers too, where
-  // they can be had.
+  // Writes canonical tensors to `out`. `grads_in` may be empty. `activations`: also write the outputs of
+  // layers, if the framework can report them.
   bool parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
               const std::filesystem::path& out, bool activations = false);
   std::optional<Losses> losses(int64_t steps);
-  // SHA-256 of the first batches that training reads, by whatever pipeline it has (data/batch_hashes.h).
-  // Afterwards training stands at its beginning. nullopt with ok(): the worker cannot tell.
+  // Batch hashes (data/batch_hashes.h) of the first batches that its own pipeline delivers. Afterwards
+  // training is at its beginning again. nullopt with ok(): the worker cannot report them.
   std::optional<std::vector<std::string>> batches(int64_t count,
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
-  // A burst, watched for a moment after its answer (evidence/barrier.h).
+  // Runs a burst, and watches the process for a moment after the answer (evidence/barrier.h).
   std::optional<Ran> run(int64_t steps, const std::string& stage = "run", const NudgeRequest& nudge = {});
-  // Steps right before a burst: nothing is looked at in between.
+  // Runs steps right before a burst; nothing is watched after them.
   std::optional<Ran> lead_in(int64_t steps, const NudgeRequest& nudge = {});
-  // Steps of its loop since the build: its place in the data.
+  // Number of steps since the build: its position in the data.
   int64_t steps_done() const;
 
-  // Initial weights and fresh optimizer; the data goes on where it stands.
+  // Loads the initial weights and a fresh optimizer; the position in the data is kept.
   bool restore();
 
-  // Writes the parameters as training has left them, canonical, to `out`; training goes on from there.
+  // Writes the current parameters, canonical, to `out`; training continues from there.
   bool state(const std::filesystem::path& out);
-  // Answers `requests` requests that come at the times in file `arrivals` (empty: each when the last one is
-  // answered); fewer after `limit_s`. The times travel through file `out`.
+  // Answers `requests` requests. They arrive at the times in the file `arrivals`; if that is empty, each
+  // arrives when the previous one is answered. Fewer are answered after `limit_s` seconds. The worker
+  // writes its times to the file `out`.
   std::optional<Served> serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
                               const std::filesystem::path& out);
-  // How long a copy to its device takes, by itself; training goes on afterwards where it stood. Absent:
-  // nothing is copied, or it does not tell.
+  // How long a copy to its device takes while nothing else runs; training continues where it was. Absent:
+  // nothing is copied, or the worker cannot report it.
   std::optional<Transfer> transfer();
-  // What its framework's allocator says. A worker that cannot tell has its reason, and fails for nothing
-  // else.
+  // Memory that its framework's allocator reports. If the worker cannot report it, the result has the
+  // reason; that is no failure.
   WorkerMemory memory();
 
-  void freeze();  // no thread of it runs
+  void freeze();  // stops all its threads
   void thaw();
-  // Asks it to leave, kills it if it does not; gives what it used.
+  // Asks the process to end and kills it if it does not; returns the resources that it used.
   proc::ResourceUsage close();
 
  private:
@@ -148,12 +151,12 @@ class Worker {
   int64_t start_ns_ = 0;
 };
 
-// Where the next file shared with a worker may lie: in shared memory, else in folder `otherwise`. No file has
-// this name: one that a killed process with our process number left behind is passed over.
+// Path of the next file to share with a worker: in shared memory, else in the folder `otherwise`. No file
+// has this name yet: names left by a killed process with our process id are skipped.
 std::filesystem::path new_shared_file(const std::filesystem::path& otherwise);
 
-// Removes such files of processes that ended an hour ago without doing so themselves (killed by SIGKILL). A
-// younger one may belong to a process that is alive in another container.
+// Removes such files of processes that were killed at least an hour ago. A younger file may belong to a
+// process that is alive in another container.
 void remove_shared_files_of_the_dead(const std::filesystem::path& folder);
 
 }  // namespace bakeoff

@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "proc/process_tree.h"
 #include "worker/testing.h"
-#include "worker/worker_words.h"
+#include "worker/worker_messages.h"
 
 namespace bakeoff {
 namespace {

@@ -69,7 +69,7 @@ class LargestBatch(unittest.TestCase):
         self.assertIn("Largest batch that fits", shown)
         self.assertIn(f"{largest:,}", shown)
         html = (self.place.path / "r" / "report.html").read_text()
-        self.assertIn('<section id="largest">', html)
+        self.assertIn('<section id="largest_batch">', html)
         markdown = self.place.run("report", "r", "--format", "markdown").out
         self.assertIn(f"| `torch` | {largest:,} |", markdown)
         table = self.place.run("report", "r", "--format", "csv").out
@@ -100,7 +100,7 @@ class LargestBatch(unittest.TestCase):
 
     def test_bad_input(self) -> None:
         for section, message in (
-            ('memory = "lots"\n', "'lots' is no amount of memory"),
+            ('memory = "lots"\n', "'lots' is not an amount of memory"),
             ("memory = 4\n", "must be text"),
             ("most = 0\n", "outside its range"),
             ("least = 1\n", "unknown key"),

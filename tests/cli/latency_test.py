@@ -122,13 +122,13 @@ class Latency(unittest.TestCase):
             self.assertEqual(row["latency_100000_per_s_queue"], "queue grows")
             self.assertEqual(row["latency_100000_per_s_p50_ms"], "")
         markdown = self.place.run("report", "r", "--format", "markdown").out
-        self.assertIn("**Latency**", markdown)
+        self.assertIn("**Latency of requests**", markdown)
 
     def test_bad_input(self) -> None:
         for old, new, message in (
             ("arrivals_per_second = [20, 100000]\n", "", "is missing"),
             ("[20, 100000]", "[0]", "outside its range"),
-            ("[20, 100000]", "0.01", "too few to say anything"),
+            ("[20, 100000]", "0.01", "too few for a percentile"),
             ('scenario = "predict"\n', "", "[latency] is about predictions"),
         ):
             text = support.replaced(RECIPE, (old, new))

@@ -116,7 +116,7 @@ if True:
 
 train_step = true_step
 """,
-        "steps answered = steps asked for|it tells .* losses of .* steps",
+        "steps answered = steps asked for|it reported .* losses for .* steps",
     ),
     "half_the_time": Lie(
         f"""

@@ -269,7 +269,7 @@ class JaxBackend(Backend):
         import jax
         import numpy as np
 
-        # Within `fit` the state is kept aside until somebody asks for it.
+        # `fit` keeps the state outside of the model until it is requested.
         if not getattr(model, "_jax_state_synced", True):
             jax.block_until_ready(model._jax_state)
             trained = model._jax_state["trainable_variables"]

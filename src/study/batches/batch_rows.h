@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/batch_trial.h"
+#include "study/batches/batch_trial.h"
 
 namespace bakeoff {
 
@@ -39,5 +39,6 @@ std::vector<SearchRow> search_rows(const std::vector<BatchTrial>& trials, const 
 
 // Why a trial has no throughput; empty: it has.
 std::string no_throughput(const Trial& trial);
+inline bool has_failed(const BatchTrial& batch) { return !no_throughput(batch.trial).empty(); }
 
 }  // namespace bakeoff

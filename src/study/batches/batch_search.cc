@@ -14,6 +14,7 @@
 #include "records/machine_report.h"
 #include "sample/machine_limits.h"
 #include "stats/trimmed.h"
+#include "study/ledger.h"
 #include "tensor/rng.h"
 
 namespace bakeoff {
@@ -56,13 +57,18 @@ namespace {
 
 class BatchSearch {
  public:
-  BatchSearch(const Plan& plan, const LaneAt& lane_at, const Watch& watch, std::vector<BatchTrial> done)
-      : plan_(plan), asked_(plan.recipe.search), lane_at_(lane_at), watch_(watch), done_(std::move(done)) {
+  BatchSearch(const Afterwards& race, const LaneAt& lane_at, Ledger<BatchTrial> done)
+      : race_(race),
+        plan_(race.plan),
+        asked_(plan_.recipe.search),
+        lane_at_(lane_at),
+        done_(std::move(done)) {
     std::string ignored;  // why limits are not used: the report says it
-    machine_ = machine_of_run(plan.directory.path(), plan.manifest.host, ignored);
+    machine_ = machine_of_run(plan_.directory.path(), plan_.manifest.host, ignored);
   }
 
-  Status run(const std::vector<size_t>& lanes) {
+  Status run() {
+    const std::vector<size_t> lanes = lanes_of(race_);
     for (int process = 1; process <= asked_.processes; ++process) {
       tensor::Rng rng(plan_.recipe.training.seed * 1000003 + static_cast<uint64_t>(process), "batches");
       if (process == 1 && asked_.doubles()) {
@@ -83,7 +89,7 @@ class BatchSearch {
   const std::string& id(size_t lane) const { return plan_.manifest.contenders[lane].id; }
 
   SearchRow row(size_t lane) const {
-    const auto rows = search_rows(done_, {id(lane)}, asked_, plan_.recipe.margin);
+    const auto rows = search_rows(done_.all(), {id(lane)}, asked_, plan_.recipe.margin);
     return rows.empty() ? SearchRow{.contender = id(lane)} : rows.front();
   }
 
@@ -110,12 +116,11 @@ class BatchSearch {
     return Done{};
   }
 
-  // Whoever failed at a batch once is not tried there again.
+  // What failed at one batch is tried at others all the same.
   bool known(size_t lane, int64_t batch, int process) const {
-    return std::any_of(done_.begin(), done_.end(), [&](const BatchTrial& t) {
-      return t.trial.contender == id(lane) && t.batch == batch &&
-             (t.trial.heat == process || !no_throughput(t.trial).empty());
-    });
+    return done_.settled_among(
+        [&](const BatchTrial& t) { return t.trial.contender == id(lane) && t.batch == batch; },
+        [&](const BatchTrial& t) { return t.trial.heat == process; });
   }
 
   Status measure(size_t lane, int64_t batch, int process) {
@@ -124,7 +129,7 @@ class BatchSearch {
                   .detail = fmt::format("{} at batch {}", id(lane), batch),
                   .elapsed_s = seconds_since(begin_),
                   .contenders = static_cast<int>(plan_.lanes.size())};
-    watch_(now);
+    race_.watch(now);
     if (plan_.gate.rows > 0 && batch > plan_.gate.rows) {
       const std::string why = fmt::format("the data has {} rows", plan_.gate.rows);
       return add({batch, {.contender = id(lane), .heat = process, .failure = Failure{"build", why, {}}}});
@@ -137,7 +142,7 @@ class BatchSearch {
     const auto told = [&](const Happening& inside) {
       now.detail = fmt::format("{} at batch {}", inside.detail, batch);
       now.elapsed_s = seconds_since(begin_);
-      watch_(now);
+      race_.watch(now);
     };
     std::vector<Trial> trials = run_heat(at, {0}, process, {.timed = {0}}, told, now);
     if (proc::interrupted()) return Done{};
@@ -152,31 +157,28 @@ class BatchSearch {
     // The bursts say all that is shown of it.
     trial.trial.step_ns.clear();
     trial.trial.warmup_step_ns.clear();
-    CHECK_OK(plan_.directory.append(trial));
-    done_.push_back(std::move(trial));
-    return Done{};
+    return done_.add(std::move(trial));
   }
 
+  const Afterwards& race_;
   const Plan& plan_;
   const recipe::Search& asked_;
   const LaneAt& lane_at_;
-  const Watch& watch_;
-  std::vector<BatchTrial> done_;
+  Ledger<BatchTrial> done_;
   std::optional<MachineReport> machine_;
   int64_t begin_ = monotonic_clock().now_ns();
 };
 
 }  // namespace
 
-LaneAt lanes_of(const Plan& plan, const Progress& progress) {
+LaneAt emitted_lanes(const Plan& plan, const Progress& progress) {
   return [&plan, progress](size_t lane, int64_t batch) { return lane_at_batch(plan, lane, batch, progress); };
 }
 
-Status search_batches(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-                      const LaneAt& lane_at, const Watch& watch) {
-  if (!plan.recipe.search.wanted) return Done{};
-  TRY(auto known, plan.directory.batch_trials());
-  return BatchSearch(plan, lane_at, watch, std::move(known)).run(left_after_the_race(plan, parities, trials));
+Status search_batches(const Afterwards& race, const LaneAt& lane_at) {
+  if (!race.plan.recipe.search.wanted) return Done{};
+  TRY(auto done, Ledger<BatchTrial>::open(race.plan.directory));
+  return BatchSearch(race, lane_at, std::move(done)).run();
 }
 
 }  // namespace bakeoff

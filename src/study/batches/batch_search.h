@@ -20,10 +20,8 @@
 #include "base/result.h"
 #include "plan/lane.h"
 #include "plan/plan.h"
-#include "records/batch_trial.h"
-#include "records/trial.h"
-#include "records/watch.h"
 #include "study/batches/batch_rows.h"
+#include "study/study.h"
 
 namespace bakeoff {
 
@@ -39,11 +37,9 @@ std::string too_large(const SearchRow& so_far, int64_t batch, int64_t available)
 using LaneAt = std::function<Lane(size_t lane, int64_t batch)>;
 
 // Emits its script (and compiles it, where it is a program) into the run directory.
-LaneAt lanes_of(const Plan& plan, const Progress& progress);
+LaneAt emitted_lanes(const Plan& plan, const Progress& progress);
 
-// Searches whatever batches.jsonl does not hold yet, if the recipe asks for it. Appends to it; returns when
-// all is done or Ctrl-C came.
-Status search_batches(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-                      const LaneAt& lane_at, const Watch& watch);
+// Study::run of the search, into batches.jsonl.
+Status search_batches(const Afterwards& race, const LaneAt& lane_at);
 
 }  // namespace bakeoff

@@ -21,8 +21,6 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using testing::TestFolder;
 
-const Watch kNobody = [](const Happening&) {};
-
 // A record of `rate` samples a second.
 BatchTrial timed(int64_t batch, double rate, int process = 1, int64_t rss = 0) {
   const auto ns = static_cast<int64_t>(std::llround(1e9 * static_cast<double>(batch) / rate * 10));
@@ -98,12 +96,6 @@ TEST(TooLarge, ExtrapolatesWhatTheLastTwoBatchesTook) {
   EXPECT_EQ(too_large(row_of({timed(64, 100, 1, kGiB)}), 128, 1), "");
 }
 
-TEST(Records, OfBatchesReadBackAsTheyWere) {
-  const BatchTrial record = timed(32, 100, 2, 77);
-  EXPECT_EQ(batch_trial_from_json(to_json(record), "here").value(), record);
-  EXPECT_FALSE(batch_trial_from_json("{}", "batches.jsonl:1"));
-}
-
 // A plan of fakes, and lanes whose step takes `ms(batch)`.
 struct Fakes {
   TestFolder folder;
@@ -137,10 +129,10 @@ struct Fakes {
       at.entry.worker = fake_spec(options);
       return at;
     };
-    return search_batches(plan, parities, {}, lane_at, kNobody);
+    return search_batches({.plan = plan, .parities = parities, .trials = {}}, lane_at);
   }
   SearchRow row() {
-    return search_rows(plan.directory.batch_trials().value(), {"a"}, plan.recipe.search, 0.1).at(0);
+    return search_rows(plan.directory.read<BatchTrial>().value(), {"a"}, plan.recipe.search, 0.1).at(0);
   }
 };
 

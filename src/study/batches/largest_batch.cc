@@ -10,9 +10,9 @@
 #include "plan/lane.h"
 #include "proc/exit.h"
 #include "proc/interrupt.h"
-#include "race/race.h"
 #include "race/sensing.h"
 #include "sample/machine_limits.h"
+#include "study/ledger.h"
 #include "worker/worker.h"
 
 namespace bakeoff {
@@ -30,9 +30,9 @@ bool on_gpu(const Parity& proof) {
 
 class LargestSearch {
  public:
-  LargestSearch(const Plan& plan, const LaneAt& lane_at, const Watch& watch, std::vector<LargestTrial> done,
+  LargestSearch(const Afterwards& race, const LaneAt& lane_at, Ledger<LargestTrial> done,
                 Result<int64_t> limit)
-      : plan_(plan), lane_at_(lane_at), watch_(watch), done_(std::move(done)), limit_(std::move(limit)) {}
+      : race_(race), plan_(race.plan), lane_at_(lane_at), done_(std::move(done)), limit_(std::move(limit)) {}
 
   Status run(size_t lane, bool gpu) {
     const int64_t rows = plan_.gate.rows;
@@ -40,7 +40,7 @@ class LargestSearch {
     const int64_t end = rows > 0 ? std::min(rows, most) : most;
     while (!proc::interrupted()) {
       std::vector<LargestTrial> own;
-      std::copy_if(done_.begin(), done_.end(), std::back_inserter(own),
+      std::copy_if(done_.all().begin(), done_.all().end(), std::back_inserter(own),
                    [&](const LargestTrial& t) { return t.contender == id(lane); });
       const auto batch = next_to_fit(own, plan_.recipe.training.batch, end);
       if (!batch) break;
@@ -53,10 +53,10 @@ class LargestSearch {
   const std::string& id(size_t lane) const { return plan_.manifest.contenders[lane].id; }
 
   Status attempt(size_t lane, int64_t batch, bool gpu) {
-    watch_({.stage = "largest batch",
-            .detail = fmt::format("{} at batch {}", id(lane), batch),
-            .elapsed_s = seconds_since(begin_),
-            .contenders = static_cast<int>(plan_.lanes.size())});
+    race_.watch({.stage = "largest batch",
+                 .detail = fmt::format("{} at batch {}", id(lane), batch),
+                 .elapsed_s = seconds_since(begin_),
+                 .contenders = static_cast<int>(plan_.lanes.size())});
     LargestTrial trial{.contender = id(lane),
                        .batch = batch,
                        .started = utc_now(),
@@ -70,9 +70,7 @@ class LargestSearch {
     else
       take_steps(at.entry, trial);
     if (proc::interrupted()) return Done{};
-    CHECK_OK(plan_.directory.append(trial));
-    done_.push_back(std::move(trial));
-    return Done{};
+    return done_.add(std::move(trial));
   }
 
   void take_steps(const GateContender& entry, LargestTrial& trial) const {
@@ -110,10 +108,10 @@ class LargestSearch {
                   {}};
   }
 
+  const Afterwards& race_;
   const Plan& plan_;
   const LaneAt& lane_at_;
-  const Watch& watch_;
-  std::vector<LargestTrial> done_;
+  Ledger<LargestTrial> done_;
   Result<int64_t> limit_;
   int64_t begin_ = monotonic_clock().now_ns();
 };
@@ -143,15 +141,15 @@ Result<int64_t> memory_to_give(const std::filesystem::path& root) {
                .remedy = {}};
 }
 
-Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-                      const LaneAt& lane_at, const Watch& watch) {
+Status search_largest(const Afterwards& race, const LaneAt& lane_at) {
+  const Plan& plan = race.plan;
   if (!plan.recipe.largest_batch.wanted) return Done{};
-  TRY(auto known, plan.directory.largest_trials());
-  const auto limit = limit_of(plan, known);
-  LargestSearch search(plan, lane_at, watch, std::move(known), limit);
-  for (const size_t lane : left_after_the_race(plan, parities, trials)) {
+  TRY(auto done, Ledger<LargestTrial>::open(plan.directory));
+  const auto limit = limit_of(plan, done.all());
+  LargestSearch search(race, lane_at, std::move(done), limit);
+  for (const size_t lane : lanes_of(race)) {
     const std::string& id = plan.manifest.contenders[lane].id;
-    const bool gpu = std::any_of(parities.begin(), parities.end(),
+    const bool gpu = std::any_of(race.parities.begin(), race.parities.end(),
                                  [&](const Parity& p) { return p.contender == id && on_gpu(p); });
     CHECK_OK(search.run(lane, gpu));
   }

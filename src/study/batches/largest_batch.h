@@ -7,7 +7,7 @@
 // answer, and the search goes on from there (study/batches/largest_rows.h).
 //
 // The limit is the recipe's, but never more than what the machine has available when the search begins, less
-// a reserve. On a GPU the device itself is the limit: its allocator fails, which harms nobody.
+// a reserve. On a GPU the device itself is the limit: its allocator fails, which harms no other process.
 
 #include <filesystem>
 #include <vector>
@@ -21,9 +21,7 @@ namespace bakeoff {
 // smaller of both, less a tenth and at least 512 MiB. Error: not known, or nothing is left.
 Result<int64_t> memory_to_give(const std::filesystem::path& root = "/");
 
-// Searches whatever largest.jsonl does not tell yet, if the recipe asks for it. Appends to it; returns when
-// all is done or Ctrl-C came. `root`: as above.
-Status search_largest(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-                      const LaneAt& lane_at, const Watch& watch);
+// Study::run of the search for the largest batch, into largest.jsonl.
+Status search_largest(const Afterwards& race, const LaneAt& lane_at);
 
 }  // namespace bakeoff

@@ -132,7 +132,7 @@ TEST(LargestRows, NameTheBatchItsMemoryAndWhatStoppedTheNext) {
   EXPECT_EQ(row.peak_bytes, 400 * kMiB);
   EXPECT_EQ(row.fails_at, 192);
   EXPECT_EQ(row.stop, Stop::kAllocator);
-  EXPECT_EQ(row.stopped_by, "its allocator: MemoryError");
+  EXPECT_EQ(row.note, "its allocator: MemoryError");
   EXPECT_EQ(row.limit_bytes, 1 << 30);
   EXPECT_EQ(row.tried, 4);
   EXPECT_FALSE(row.exact);
@@ -152,11 +152,11 @@ TEST(LargestRows, MemoryPerSampleIsTheSlopeOverAllThatFit) {
 }
 
 TEST(LargestRows, SayWhereNothingFailed) {
-  EXPECT_THAT(largest_rows({fits(50)}, {"a"}, 1000, 50)[0].stopped_by,
+  EXPECT_THAT(largest_rows({fits(50)}, {"a"}, 1000, 50)[0].note,
               HasSubstr("the data has 50 rows: a larger batch may fit"));
-  EXPECT_THAT(largest_rows({fits(1000)}, {"a"}, 1000, 5000)[0].stopped_by,
+  EXPECT_THAT(largest_rows({fits(1000)}, {"a"}, 1000, 5000)[0].note,
               HasSubstr("the recipe tries none above 1,000"));
-  EXPECT_THAT(largest_rows({fits(8)}, {"a"}, 1000, 5000)[0].stopped_by, HasSubstr("the run ended before"));
+  EXPECT_THAT(largest_rows({fits(8)}, {"a"}, 1000, 5000)[0].note, HasSubstr("the run ended before"));
   const LargestRow none = largest_rows({fails(1)}, {"a"}, 1000, 5000)[0];
   EXPECT_EQ(none.largest, std::nullopt);
   EXPECT_EQ(none.fails_at, 1);
@@ -190,12 +190,6 @@ TEST(MemoryToGive, IsTheLeastOfMachineAndCgroupLessAReserve) {
   EXPECT_FALSE(memory_to_give(folder.path()));
 }
 
-TEST(Records, OfLargestBatchesReadBackAsTheyWere) {
-  const LargestTrial record = fails(32, "MemoryError");
-  EXPECT_EQ(largest_trial_from_json(to_json(record), "here").value(), record);
-  EXPECT_FALSE(largest_trial_from_json("{}", "largest.jsonl:1"));
-}
-
 // A plan of one fake whose `run` takes a mebibyte a row, and a machine with 10 GiB.
 struct Fakes {
   TestFolder folder;
@@ -227,10 +221,10 @@ struct Fakes {
       at.entry.worker = fake_spec(own);
       return at;
     };
-    return search_largest(plan, parities, {}, lane_at, [](const Happening&) {});
+    return search_largest({.plan = plan, .parities = parities, .trials = {}}, lane_at);
   }
   LargestRow row() {
-    return largest_rows(plan.directory.largest_trials().value(), {"a"}, plan.recipe.largest_batch.most,
+    return largest_rows(plan.directory.read<LargestTrial>().value(), {"a"}, plan.recipe.largest_batch.most,
                         plan.gate.rows)
         .at(0);
   }
@@ -240,13 +234,13 @@ TEST(SearchLargest, FindsWhereTheAllocatorFails) {
   Fakes fakes({.wanted = true, .memory_bytes = 400 * kMiB});
   ASSERT_TRUE(fakes.search());
   const LargestRow row = fakes.row();
-  ASSERT_TRUE(row.largest) << row.stopped_by;
+  ASSERT_TRUE(row.largest) << row.note;
   EXPECT_EQ(row.limit_bytes, 400 * kMiB);
   // The interpreter itself takes some dozens.
   EXPECT_GE(*row.largest, 300);
   EXPECT_LT(*row.largest, 400);
-  EXPECT_TRUE(row.stop == Stop::kAllocator || row.stop == Stop::kLimit) << row.stopped_by;
-  const auto trials = fakes.plan.directory.largest_trials().value();
+  EXPECT_TRUE(row.stop == Stop::kAllocator || row.stop == Stop::kLimit) << row.note;
+  const auto trials = fakes.plan.directory.read<LargestTrial>().value();
   const auto above = std::find_if(trials.begin(), trials.end(), [](const auto& t) { return t.batch == 512; });
   ASSERT_NE(above, trials.end());
   EXPECT_EQ(stop_of(above->failure), Stop::kAllocator) << "more than the limit at once";
@@ -266,11 +260,11 @@ TEST(SearchLargest, WhatTheAllocatorDoesNotSeeIsKilledAtTheLimit) {
   fakes.options["step_ms"] = "100";
   ASSERT_TRUE(fakes.search());
   const LargestRow row = fakes.row();
-  ASSERT_TRUE(row.largest) << row.stopped_by;
+  ASSERT_TRUE(row.largest) << row.note;
   EXPECT_GE(*row.largest, 200);
   EXPECT_LT(*row.largest, 300);
   EXPECT_EQ(row.stop, Stop::kLimit);
-  EXPECT_THAT(row.stopped_by, HasSubstr("above its limit of 300 MiB"));
+  EXPECT_THAT(row.note, HasSubstr("above its limit of 300 MiB"));
 }
 
 TEST(SearchLargest, TheMachineHasTheLastWord) {
@@ -278,7 +272,7 @@ TEST(SearchLargest, TheMachineHasTheLastWord) {
   ASSERT_TRUE(fakes.search());
   EXPECT_EQ(fakes.row().limit_bytes, 9 * 1024 * kMiB) << "not the recipe's 64 GiB";
   EXPECT_EQ(fakes.row().largest, 80);
-  EXPECT_THAT(fakes.row().stopped_by, HasSubstr("the recipe tries none above 80"));
+  EXPECT_THAT(fakes.row().note, HasSubstr("the recipe tries none above 80"));
 }
 
 TEST(SearchLargest, WithoutKnownMemoryNothingIsTried) {
@@ -286,7 +280,7 @@ TEST(SearchLargest, WithoutKnownMemoryNothingIsTried) {
   fakes.plan.sensors = fakes.folder / "nowhere";
   ASSERT_TRUE(fakes.search());
   EXPECT_EQ(fakes.row().largest, std::nullopt);
-  EXPECT_THAT(fakes.row().stopped_by, HasSubstr("how much memory is available is not known"));
+  EXPECT_THAT(fakes.row().note, HasSubstr("how much memory is available is not known"));
   EXPECT_THAT(fakes.tried, SizeIs(1)) << "a script, but no process";
 }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <cctype>
 
+#include "table/numbers.h"
+
 namespace bakeoff {
 namespace {
 
@@ -73,14 +75,6 @@ std::optional<double> slope(const std::vector<LargestTrial>& own) {
   return sxx > 0 && sxy > 0 ? std::optional(sxy / sxx) : std::nullopt;
 }
 
-// "1,024"
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
 LargestRow row_of(const std::string& id, const std::vector<LargestTrial>& own, int64_t most, int64_t rows) {
   LargestRow row{
       .contender = id, .limit_bytes = own.front().limit_bytes, .tried = static_cast<int>(own.size())};
@@ -90,14 +84,16 @@ LargestRow row_of(const std::string& id, const std::vector<LargestTrial>& own, i
   if (ends.fails != nullptr) {
     row.stop = stop_of(ends.fails->failure);
     row.fails_at = ends.fails->batch;
-    row.stopped_by = in_words(row.stop, *ends.fails->failure);
+    row.note = in_words(row.stop, *ends.fails->failure);
     row.exact = row.largest && *row.fails_at == *row.largest + 1;
   } else if (rows > 0 && row.largest >= rows) {
-    row.stopped_by = fmt::format("the data has {} rows: a larger batch may fit", grouped(rows));
+    row.note =
+        fmt::format("the data has {} rows: a larger batch may fit", table::count(static_cast<double>(rows)));
   } else if (row.largest >= most) {
-    row.stopped_by = fmt::format("the recipe tries none above {}: a larger batch may fit", grouped(most));
+    row.note = fmt::format("the recipe tries none above {}: a larger batch may fit",
+                           table::count(static_cast<double>(most)));
   } else {
-    row.stopped_by = "the run ended before the search did: a larger batch may fit";
+    row.note = "the run ended before the search did: a larger batch may fit";
   }
   return row;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "records/largest_trial.h"
+#include "study/batches/largest_trial.h"
 
 namespace bakeoff {
 
@@ -38,10 +38,10 @@ struct LargestRow {
   // Slope of the peak over the batch, by least squares over all that fit; absent below two of them, or where
   // it does not rise.
   std::optional<double> bytes_per_sample = {};
-  Stop stop = Stop::kNone;      // at `fails_at`
-  std::string stopped_by = {};  // in words; also: "the data has 60,000 rows"
-  int tried = 0;                // processes
-  bool exact = false;           // the next larger batch fails
+  Stop stop = Stop::kNone;  // at `fails_at`
+  std::string note = {};    // what stopped the search, in words; also: "the data has 60,000 rows"
+  int tried = 0;            // processes
+  bool exact = false;       // the next larger batch fails
   bool operator==(const LargestRow&) const = default;
 };
 

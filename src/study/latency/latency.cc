@@ -13,9 +13,10 @@
 #include "evidence/invariants.h"
 #include "plan/lane.h"
 #include "proc/interrupt.h"
-#include "race/race.h"
 #include "race/watched.h"
 #include "records/controls.h"
+#include "study/latency/latency_trial.h"
+#include "study/ledger.h"
 #include "tensor/rng.h"
 #include "worker/grants.h"
 
@@ -51,9 +52,9 @@ Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals
 }
 
 // One process, in every mode that is not recorded yet.
-class Sitting {
+class ServingProcess {
  public:
-  Sitting(const Plan& plan, const GateContender& entry, int round, double step_ms)
+  ServingProcess(const Plan& plan, const GateContender& entry, int round, double step_ms)
       : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
 
   // Records in the order of `rates`; fewer after Ctrl-C.
@@ -131,7 +132,7 @@ class Sitting {
     trial.start_ns = std::move(served->start_ns);
     trial.end_ns = std::move(served->end_ns);
     trial.ns = served->ns;
-    trial.went_by_ns = served->went_by_ns;
+    trial.elapsed_ns = served->elapsed_ns;
   }
 
   // The same for every contender of a round.
@@ -149,40 +150,16 @@ class Sitting {
   Texts effective_;
 };
 
-// What there is to do, and what is done of it.
-class Schedule {
- public:
-  Schedule(const Plan& plan, std::vector<LatencyTrial> done) : plan_(plan), done_(std::move(done)) {
-    rates_ = {0};
-    rates_.insert(rates_.end(), plan.recipe.latency.arrivals_per_second.begin(),
-                  plan.recipe.latency.arrivals_per_second.end());
-  }
-
-  std::vector<double> left(const std::string& contender, int round) const {
-    std::vector<double> left;
-    for (const double rate : rates_) {
-      if (std::none_of(done_.begin(), done_.end(), [&](const LatencyTrial& t) {
-            return t.contender == contender && t.round == round && t.rate == rate;
-          }))
-        left.push_back(rate);
-    }
-    return left;
-  }
-  bool failed(const std::string& contender) const {
-    return std::any_of(done_.begin(), done_.end(),
-                       [&](const LatencyTrial& t) { return t.contender == contender && t.failure; });
-  }
-  Status add(LatencyTrial trial) {
-    CHECK_OK(plan_.directory.append(trial));
-    done_.push_back(std::move(trial));
-    return Done{};
-  }
-
- private:
-  const Plan& plan_;
-  std::vector<LatencyTrial> done_;
-  std::vector<double> rates_;
-};
+// Single stream, and the recipe's rates, that a process is still to be asked at.
+std::vector<double> rates_left(const Ledger<LatencyTrial>& done, const recipe::Latency& latency,
+                               const std::string& contender, int round) {
+  std::vector<double> rates = latency.arrivals_per_second;
+  rates.insert(rates.begin(), 0);
+  std::erase_if(rates, [&](double rate) {
+    return done.settled(contender, [&](const LatencyTrial& t) { return t.round == round && t.rate == rate; });
+  });
+  return rates;
+}
 
 }  // namespace
 
@@ -201,13 +178,12 @@ int64_t planned_requests(const recipe::Latency& latency, double per_s) {
   return std::min(latency.requests, static_cast<int64_t>(per_s * latency.seconds));
 }
 
-Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
-                         const std::vector<Trial>& trials, const Watch& watch) {
+Status measure_latencies(const Afterwards& race) {
+  const Plan& plan = race.plan;
   const recipe::Latency& latency = plan.recipe.latency;
   if (!latency.wanted()) return Done{};
-  TRY(auto known, plan.directory.latencies());
-  Schedule schedule(plan, std::move(known));
-  const std::vector<size_t> lanes = left_after_the_race(plan, parities, trials);
+  TRY(auto done, Ledger<LatencyTrial>::open(plan.directory));
+  const std::vector<size_t> lanes = lanes_of(race);
   const int64_t begin = monotonic_clock().now_ns();
   Happening now{.stage = "latency",
                 .total = static_cast<int>(lanes.size()) * static_cast<int>(latency.processes),
@@ -221,12 +197,13 @@ Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
       const std::string& id = entry.contender.id;
       now.detail = fmt::format("process {} of {} of {}", round, latency.processes, id);
       now.elapsed_s = seconds_since(begin);
-      watch(now);
+      race.watch(now);
       ++now.done;
-      const std::vector<double> rates = schedule.left(id, round);
-      if (rates.empty() || schedule.failed(id)) continue;
-      for (LatencyTrial& trial : Sitting(plan, entry, round, fastest_step_ms(trials, id)).serve(rates))
-        CHECK_OK(schedule.add(std::move(trial)));
+      const std::vector<double> rates = rates_left(done, latency, id, round);
+      if (rates.empty()) continue;
+      for (LatencyTrial& trial :
+           ServingProcess(plan, entry, round, fastest_step_ms(race.trials, id)).serve(rates))
+        CHECK_OK(done.add(std::move(trial)));
       if (proc::interrupted()) return Done{};
     }
   }

@@ -5,8 +5,8 @@
 //
 //   single stream   the next request arrives when the last one is answered: the time of an answer, no queue
 //   open loop       requests arrive at random at a stated rate (Poisson), seeded, the same moments for every
-//                   contender of a round, and wait for nobody; latency counts from the moment a request was
-//                   to arrive, so what it had to wait behind a slow one is part of it
+//                   contender of a round, whether or not earlier ones are answered; latency counts from the
+//                   moment a request was to arrive, so what it had to wait behind a slow one is part of it
 //
 // Measured after the race, of those that the gate has proven and that the race did not throw out: one fresh
 // process after the other, alone on the machine, in random order within a round. Each warms up, then serves
@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "plan/plan.h"
-#include "records/latency_trial.h"
+#include "recipe/recipe.h"
 #include "records/trial.h"
-#include "records/watch.h"
+#include "study/study.h"
 
 namespace bakeoff {
 
@@ -34,9 +33,7 @@ int64_t planned_requests(const recipe::Latency& latency, double per_s);
 // of those of 100 ms and more; 0: there is none.
 double fastest_step_ms(const std::vector<Trial>& trials, const std::string& contender);
 
-// Measures whatever latency.jsonl does not hold yet, if the recipe asks for latencies. Appends to it; returns
-// when all is done or Ctrl-C came.
-Status measure_latencies(const Plan& plan, const std::vector<Parity>& parities,
-                         const std::vector<Trial>& trials, const Watch& watch);
+// Study::run of latencies, into latency.jsonl.
+Status measure_latencies(const Afterwards& race);
 
 }  // namespace bakeoff

@@ -58,13 +58,13 @@ std::optional<Broken> check_order(const Times& times) {
 
 // No more than went by, and not much less: beside the requests there are only their arrivals and times to
 // read and write.
-std::optional<Broken> check_clock(double claimed_s, double went_by_s) {
-  if (!(claimed_s > 0 && claimed_s <= went_by_s + kClockSlack))
+std::optional<Broken> check_clock(double claimed_s, double elapsed_s) {
+  if (!(claimed_s > 0 && claimed_s <= elapsed_s + kClockSlack))
     return Broken{"requests took no longer than went by", fmt::format("{:.6g} s", claimed_s),
-                  fmt::format("{:.6g} s", went_by_s)};
-  if (went_by_s <= kBeside * claimed_s + kBesideSlack) return std::nullopt;
+                  fmt::format("{:.6g} s", elapsed_s)};
+  if (elapsed_s <= kBeside * claimed_s + kBesideSlack) return std::nullopt;
   return Broken{"requests took as long as went by", fmt::format("{:.6g} s", claimed_s),
-                fmt::format("{:.6g} s", went_by_s)};
+                fmt::format("{:.6g} s", elapsed_s)};
 }
 
 std::optional<Broken> check_service(double answer_ms, double step_ms) {
@@ -210,7 +210,7 @@ std::vector<Broken> check_latency(const LatencyTrial& trial) {
   const Times times(trial);
   const double whole_s = static_cast<double>(trial.ns) / 1e9;
   add(check_order(times));
-  add(check_clock(std::max(whole_s, times.end.back()), static_cast<double>(trial.went_by_ns) / 1e9));
+  add(check_clock(std::max(whole_s, times.end.back()), static_cast<double>(trial.elapsed_ns) / 1e9));
   add(check_littles_law(stats::mean_in_flight(times.arrived(), times.end, whole_s),
                         static_cast<double>(times.end.size()) / whole_s, stats::mean(times.latency)));
   add(check_service(kMsPerS * stats::median(times.service), trial.step_ms));

@@ -8,8 +8,8 @@
 
 #include "evidence/invariants.h"
 #include "recipe/recipe.h"
-#include "records/latency_trial.h"
 #include "stats/percentiles.h"
+#include "study/latency/latency_trial.h"
 
 namespace bakeoff {
 

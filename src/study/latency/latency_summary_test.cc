@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "records/records.h"
+#include "records/testing.h"
 #include "study/latency/latency.h"
 
 namespace bakeoff {
@@ -30,7 +30,7 @@ LatencyTrial served(double rate, int64_t requests, double service_ms, int round 
     trial.end_ns.push_back(free);
   }
   trial.ns = free + 1000;
-  trial.went_by_ns = trial.ns + kMs;
+  trial.elapsed_ns = trial.ns + kMs;
   return trial;
 }
 
@@ -106,7 +106,7 @@ TEST(LatencyRows, OneSlowAnswerIsSeenByAllWhoWaitBehindIt) {
     trial.end_ns[i] = free;
   }
   trial.ns = free + 1000;
-  trial.went_by_ns = trial.ns;
+  trial.elapsed_ns = trial.ns;
   const LatencyRow with = row_of({trial}), without = row_of({served(100, 1000, 5)});
   EXPECT_GT(with.percentiles[2].value, 150) << "p99: about 40 requests came meanwhile";
   EXPECT_LT(without.percentiles[2].value, 40);
@@ -162,7 +162,7 @@ TEST(CheckLatency, PassesWhatIsSound) {
   cut.start_ns.resize(100);
   cut.end_ns.resize(100);
   cut.ns = cut.end_ns.back() + 1000;
-  cut.went_by_ns = cut.ns + 20'000'000;
+  cut.elapsed_ns = cut.ns + 20'000'000;
   EXPECT_THAT(check_latency(cut), IsEmpty()) << "time ran out: those that were answered";
 }
 
@@ -179,7 +179,7 @@ TEST(CheckLatency, FindsTimesThatCannotBe) {
   together.start_ns[40] = together.start_ns[39];
   EXPECT_THAT(broken_rule(together), HasSubstr("one at a time"));
   LatencyTrial long_clock = served(100, 500, 5);
-  long_clock.went_by_ns = long_clock.ns / 2;
+  long_clock.elapsed_ns = long_clock.ns / 2;
   EXPECT_THAT(broken_rule(long_clock), HasSubstr("no longer than went by"));
   LatencyTrial halved = served(0, 500, 5);
   for (auto* times : {&halved.start_ns, &halved.end_ns}) {
@@ -209,14 +209,20 @@ TEST(LatencyNotes, CountDisturbedMeasurements) {
   EXPECT_THAT(latency_notes(trials), ElementsAre(HasSubstr("1 of 2 measurements")));
 }
 
-TEST(Records, OfLatenciesReadBackAsTheyWere) {
-  LatencyTrial trial = served(50, 30, 2);
-  trial.host = {.wall_ns = 5, .seen = {{"steal", 0.1}}, .busy = "steal"};
-  trial.effective = {{"threads", "2"}};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
-  trial.failure = Failure{"serve", "gone", "tail"};
-  EXPECT_EQ(latency_from_json(to_json(trial), "here").value(), trial);
-  EXPECT_FALSE(latency_from_json("{}", "latency.jsonl:3"));
+TEST(LatencyTrial, IsKept) {
+  testing::expect_kept(LatencyTrial{.contender = "torch",
+                                    .round = 2,
+                                    .rate = 10,
+                                    .started = "now",
+                                    .failure = Failure{"serve", "exit code 1", "tail"},
+                                    .arrival_ns = {1, 2},
+                                    .start_ns = {3, 4},
+                                    .end_ns = {5, 6},
+                                    .ns = 7,
+                                    .elapsed_ns = 8,
+                                    .step_ms = 0.5,
+                                    .host = {7, {{"steal", 0.5}}, {{"others", "hidden"}}, "stolen", true, 3},
+                                    .effective = {{"threads", "2"}}});
 }
 
 }  // namespace

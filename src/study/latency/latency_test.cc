@@ -24,8 +24,6 @@ using testing::TestFolder;
 
 using Options = std::map<std::string, std::string>;
 
-const Watch kNobody = [](const Happening&) {};
-
 Plan plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Options>>& lanes,
              const recipe::Latency& latency) {
   Plan plan{.recipe = {}, .directory = RunDirectory::create(folder).value()};
@@ -74,16 +72,16 @@ TEST(FastestStep, IsThatOfBurstsWithTheProcessorsToThemselves) {
 TEST(MeasureLatencies, DoesNothingUnasked) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{"a", {}}}, {});
-  ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  EXPECT_THAT(plan.directory.latencies().value(), IsEmpty());
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), IsEmpty());
 }
 
 TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{"slow", {{"step_ms", "2"}}}, {"quick", {}}},
                             {.arrivals_per_second = {100, 200}, .requests = 25, .processes = 2});
-  ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  const auto trials = plan.directory.latencies().value();
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
+  const auto trials = plan.directory.read<LatencyTrial>().value();
   ASSERT_THAT(trials, SizeIs(2 * 2 * 3));
   std::map<std::pair<int, double>, std::vector<int64_t>> arrivals;
   for (const LatencyTrial& trial : trials) {
@@ -99,16 +97,16 @@ TEST(MeasureLatencies, RecordsEveryModeOfEveryProcessAndGoesOnWhereItStood) {
     EXPECT_EQ(trial.arrival_ns, (arrivals[{trial.round, trial.rate}])) << "the same for both contenders";
   }
   EXPECT_NE((arrivals[{1, 100}]), (arrivals[{2, 100}]));
-  ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  EXPECT_THAT(plan.directory.latencies().value(), SizeIs(12)) << "all of it was there";
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
+  EXPECT_THAT(plan.directory.read<LatencyTrial>().value(), SizeIs(12)) << "all of it was there";
 }
 
 TEST(MeasureLatencies, AnOverloadedQueueIsCutOffAndCalledGrowing) {
   const TestFolder folder;
   const recipe::Latency latency = {.arrivals_per_second = {500}, .requests = 400, .processes = 1};
   const Plan plan = plan_of(folder / "run", {{"slow", {{"step_ms", "10"}}}}, latency);
-  ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
-  const auto trials = plan.directory.latencies().value();
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
+  const auto trials = plan.directory.read<LatencyTrial>().value();
   const auto rows = latency_rows(trials, {"slow"}, latency, 0.99);
   ASSERT_THAT(rows, SizeIs(2));
   EXPECT_LT(trials[1].end_ns.size(), 400u) << "4 s of work that arrived within one";
@@ -123,9 +121,9 @@ TEST(MeasureLatencies, WhoeverFailsHasThatInEveryModeAndIsNotStartedAgain) {
   const Plan plan =
       plan_of(folder / "run", {{"crash", {{"crash_step", "15"}, {"crash_how", "exit"}}}, {"fine", {}}},
               {.arrivals_per_second = {1000}, .requests = 20, .processes = 2});
-  ASSERT_TRUE(measure_latencies(plan, all_pass(plan), {}, kNobody));
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = all_pass(plan), .trials = {}}));
   int crashed = 0, fine = 0;
-  const auto records = plan.directory.latencies().value();
+  const auto records = plan.directory.read<LatencyTrial>().value();
   for (const LatencyTrial& trial : records) {
     fine += trial.contender == "fine" && !trial.failure;
     if (trial.contender != "crash") continue;
@@ -145,8 +143,8 @@ TEST(MeasureLatencies, ThoseThatFailedInTheGateOrTheRaceAreLeftOut) {
   std::vector<Parity> parities = all_pass(plan);
   parities[0].diverges_at = "output";
   const std::vector<Trial> trials = {{.contender = "out", .failure = Failure{"run", "exit code 1", ""}}};
-  ASSERT_TRUE(measure_latencies(plan, parities, trials, kNobody));
-  const auto records = plan.directory.latencies().value();
+  ASSERT_TRUE(measure_latencies({.plan = plan, .parities = parities, .trials = trials}));
+  const auto records = plan.directory.read<LatencyTrial>().value();
   for (const LatencyTrial& trial : records) EXPECT_EQ(trial.contender, "fine");
 }
 

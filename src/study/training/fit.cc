@@ -8,10 +8,11 @@
 #include "evidence/heats.h"
 #include "plan/rows.h"
 #include "proc/interrupt.h"
-#include "race/race.h"
 #include "race/watched.h"
 #include "stats/trimmed.h"
-#include "study/training/training_ground.h"
+#include "study/ledger.h"
+#include "study/training/fit_trial.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -40,19 +41,19 @@ namespace {
 
 class Fits {
  public:
-  Fits(const Plan& plan, const std::vector<Trial>& trials, const Watch& watch, std::vector<FitTrial> done)
-      : plan_(plan),
-        fit_(plan.recipe.fit),
-        trials_(trials),
-        watch_(watch),
+  Fits(const Afterwards& race, Ledger<FitTrial> done)
+      : race_(race),
+        plan_(race.plan),
+        fit_(plan_.recipe.fit),
         done_(std::move(done)),
-        ground_(plan, "fit", held_rows(plan.recipe)) {}
+        ground_(plan_, "fit", held_rows(plan_.recipe)) {}
 
-  Status run(const std::vector<size_t>& lanes, const Progress& progress) {
-    CHECK_OK(ground_.prepare(progress));
+  Status run() {
+    const std::vector<size_t> lanes = lanes_of(race_);
+    CHECK_OK(ground_.prepare(race_.progress));
     of_epoch_ = std::max<int64_t>(ground_.rows() / plan_.recipe.training.batch, 1);
     total_ = fit_.epochs * of_epoch_;
-    if (const double seconds = predicted_s(lanes); seconds > 0) progress(announcement(lanes, seconds));
+    if (const double seconds = predicted_s(lanes); seconds > 0) race_.progress(announcement(lanes, seconds));
     now_ = {.stage = "fit",
             .total = static_cast<int>(fit_.seeds * static_cast<int64_t>(lanes.size())),
             .contenders = static_cast<int>(plan_.lanes.size())};
@@ -72,16 +73,13 @@ class Fits {
  private:
   const std::string& id(size_t lane) const { return plan_.manifest.contenders[lane].id; }
 
-  // Whoever failed once is not trained again.
   bool known(const std::string& contender, int seed) const {
-    return std::any_of(done_.begin(), done_.end(), [&](const FitTrial& t) {
-      return t.contender == contender && (t.seed == seed || t.failure);
-    });
+    return done_.settled(contender, [&](const FitTrial& t) { return t.seed == seed; });
   }
 
   // Of one training; 0 where it was not timed.
   double predicted_s(const std::string& contender) const {
-    const auto ms = typical_step_ms(trials_, contender);
+    const auto ms = typical_step_ms(race_.trials, contender);
     return ms ? *ms / 1e3 * static_cast<double>(total_) : 0;
   }
 
@@ -108,7 +106,7 @@ class Fits {
         fmt::format("{}, epoch {} of {}", id(lane), std::min(done / of_epoch_ + 1, fit_.epochs), fit_.epochs);
     if (fit_.seeds > 1) now_.detail += fmt::format(", seed {} of {}", seed, fit_.seeds);
     now_.elapsed_s = seconds_since(begin_);
-    watch_(now_);
+    race_.watch(now_);
   }
 
   Status train(size_t lane, int seed) {
@@ -125,16 +123,14 @@ class Fits {
     process.worker->close();
     if (proc::interrupted()) return Done{};  // cut short
     ++now_.done;
-    CHECK_OK(plan_.directory.append(trial));
-    done_.push_back(std::move(trial));
-    return Done{};
+    return done_.add(std::move(trial));
   }
 
   // All epochs, or until the worker fails; gives steps and ns. A framework that runs many steps at once may
   // do a few more than it is asked for.
   TargetLook train_through(Worker& worker, size_t lane, FitTrial& trial) {
     TargetLook end;
-    double step_s = typical_step_ms(trials_, id(lane)).value_or(0) / 1e3;
+    double step_s = typical_step_ms(race_.trials, id(lane)).value_or(0) / 1e3;
     while (end.steps < total_ && worker.ok() && !proc::interrupted()) {
       tell(lane, trial.seed, end.steps);
       const int64_t steps =
@@ -165,12 +161,11 @@ class Fits {
     return Done{};
   }
 
+  const Afterwards& race_;
   const Plan& plan_;
   const recipe::Fit& fit_;
-  const std::vector<Trial>& trials_;
-  const Watch& watch_;
-  std::vector<FitTrial> done_;
-  TrainingGround ground_;
+  Ledger<FitTrial> done_;
+  TrainingSetup ground_;
   HeldOut trained_;
   int64_t of_epoch_ = 1, total_ = 1;
   Happening now_;
@@ -179,12 +174,10 @@ class Fits {
 
 }  // namespace
 
-Status fit(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-           const Progress& progress, const Watch& watch) {
-  if (!plan.recipe.fit.wanted()) return Done{};
-  TRY(auto known, plan.directory.fits());
-  return Fits(plan, trials, watch, std::move(known))
-      .run(left_after_the_race(plan, parities, trials), progress);
+Status fit(const Afterwards& race) {
+  if (!race.plan.recipe.fit.wanted()) return Done{};
+  TRY(auto done, Ledger<FitTrial>::open(race.plan.directory));
+  return Fits(race, std::move(done)).run();
 }
 
 }  // namespace bakeoff

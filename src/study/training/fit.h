@@ -7,19 +7,18 @@
 //
 // A training whose answers break a rule that the race's trials are held against is a failure with the rule.
 //
-// Weights, order of the rows and the one judge are those of study/training/training_ground.h. A training cannot go on in
-// another process: after an interruption the one that was under way begins again, those before it stand.
+// Weights, order of the rows and the judge are those of study/training/training_setup.h. A training cannot
+// go on in another process: after an interruption the one that was under way begins again, those before it
+// stand.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/result.h"
-#include "plan/plan.h"
-#include "records/fit_trial.h"
-#include "records/watch.h"
+#include "records/trial.h"
+#include "study/study.h"
 
 namespace bakeoff {
 
@@ -30,9 +29,8 @@ int64_t next_stretch(int64_t done, int64_t total, int64_t of_epoch, double step_
 // Median milliseconds of a step over a contender's sound trials; empty: it was not timed.
 std::optional<double> typical_step_ms(const std::vector<Trial>& trials, const std::string& contender);
 
-// Trains whatever fit.jsonl does not hold yet, if the recipe asks for it; says beforehand how long that will
-// take by the race's step times. Appends to fit.jsonl; returns when all is done or Ctrl-C came.
-Status fit(const Plan& plan, const std::vector<Parity>& parities, const std::vector<Trial>& trials,
-           const Progress& progress, const Watch& watch);
+// Study::run of whole trainings, into fit.jsonl. It says beforehand how long they will take by the race's
+// step times.
+Status fit(const Afterwards& race);
 
 }  // namespace bakeoff

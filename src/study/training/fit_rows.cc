@@ -51,7 +51,7 @@ class Sum {
     rounds_.insert(rounds_.end(), trial.rounds.begin(), trial.rounds.end());
   }
 
-  FitRow row(const FitEntrant& entrant, bool classes) const {
+  FitRow row(const RankedContender& entrant, bool classes) const {
     FitRow row{.contender = entrant.contender, .group = entrant.group};
     std::vector<std::string> notes;
     if (!failure_.empty()) notes.push_back(failure_);
@@ -121,13 +121,13 @@ void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
     for (FitRow* row : members) {
       // Of two neither is the odd one: each is held against the other.
       const double other = losses.size() == 2 ? losses[row == members[0] ? 1 : 0] : middle;
-      const double far = std::abs(row->loss->median - other);
+      const double distance = std::abs(row->loss->median - other);
       const double allowed = std::max(tolerance * std::abs(other), kLossFloor * scale.untrained_loss);
-      if (losses.size() < 2 || far <= allowed) continue;
-      row->far = true;
+      if (losses.size() < 2 || distance <= allowed) continue;
+      row->outlier = true;
       const std::string text =
           fmt::format("its loss of {:.3g} is {:.2g} away from its group's {:.3g}; {:.2g} may be chance",
-                      row->loss->median, far, other, allowed);
+                      row->loss->median, distance, other, allowed);
       row->note = row->note.empty() ? text : text + "; " + row->note;
     }
   }
@@ -135,13 +135,14 @@ void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
 
 }  // namespace
 
-std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<FitEntrant>& entrants,
-                             const recipe::Fit& asked, const FitScale& scale) {
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
+                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const FitScale& scale) {
   std::vector<FitRow> rows;
   const bool classes = std::any_of(trials.begin(), trials.end(), [](const FitTrial& t) {
     return (t.on_held && t.on_held->accuracy > 0) || (t.on_trained && t.on_trained->accuracy > 0);
   });
-  for (const FitEntrant& entrant : entrants) {
+  for (const RankedContender& entrant : entrants) {
     Sum sum(asked, scale);
     bool any = false;
     for (const FitTrial& trial : trials) {

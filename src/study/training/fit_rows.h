@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/fit_trial.h"
+#include "study/study.h"
+#include "study/training/fit_trial.h"
 
 namespace bakeoff {
 
@@ -31,7 +32,7 @@ struct FitRow {
   std::optional<SeedRange> loss = {};  // of rows that were trained on; absent: it was no number any more
   std::optional<SeedRange> held_loss = {};  // of the rows held out
   std::optional<SeedRange> accuracy = {};   // of the rows held out, else of those trained on; a share
-  bool far = false;                         // its loss is further from its group's than kLossTolerance allows
+  bool outlier = false;                     // its loss is further from its group's than kLossTolerance allows
   std::string note = {};
   bool operator==(const FitRow&) const = default;
 };
@@ -40,17 +41,10 @@ struct FitRow {
 struct FitFacts {
   std::string text = {};  // "41 epochs of 60,000 rows"
   int64_t epochs = 0, seeds = 0;
-  int64_t held = 0;      // rows that nobody trained on, which accuracy is of; 0: none
+  int64_t held = 0;      // rows held out, which accuracy is of; 0: none
   int64_t trained = 0;   // of the others, whose loss is stated
   double tolerance = 0;  // for the loss of equal work, a share
   bool operator==(const FitFacts&) const = default;
-};
-
-// Whom the rows are about, in their order.
-struct FitEntrant {
-  std::string contender = {};
-  std::string group = {};
-  std::optional<double> step_ms = {};  // of the race
 };
 
 struct FitScale {
@@ -67,7 +61,8 @@ struct FitScale {
 inline constexpr double kLossTolerance = 0.10, kLossToleranceAsIs = 0.25, kLossFloor = 0.01;
 
 // Entrants without any record are left out.
-std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials, const std::vector<FitEntrant>& entrants,
-                             const recipe::Fit& asked, const FitScale& scale);
+std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
+                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const FitScale& scale);
 
 }  // namespace bakeoff

@@ -31,8 +31,8 @@ FitTrial trained(const std::string& id, double step_s, double loss, double first
 const recipe::Fit kAsked = {.epochs = 2};
 const FitScale kScale = {.rows = 105, .batch = 10, .untrained_loss = 2};
 
-std::vector<FitEntrant> entrants(const std::vector<std::string>& ids) {
-  std::vector<FitEntrant> all;
+std::vector<RankedContender> entrants(const std::vector<std::string>& ids) {
+  std::vector<RankedContender> all;
   for (const std::string& id : ids) all.push_back({id, "float32", 100});
   return all;
 }
@@ -121,12 +121,12 @@ TEST(EqualWork, EndsWithAboutTheSameLoss) {
     }
     FitScale scale = kScale;
     scale.as_is = as_is;
-    std::string far;
+    std::string outliers;
     for (const FitRow& row : fit_rows(trials, entrants(ids), kAsked, scale)) {
-      EXPECT_EQ(row.far, !row.note.empty());
-      if (row.far) far += row.contender;
+      EXPECT_EQ(row.outlier, !row.note.empty());
+      if (row.outlier) outliers += row.contender;
     }
-    return far;
+    return outliers;
   };
   EXPECT_EQ(notes({0.50, 0.52, 0.54}), "");
   EXPECT_EQ(notes({0.50, 0.52, 0.80}), "c");
@@ -140,10 +140,10 @@ TEST(EqualWork, EndsWithAboutTheSameLoss) {
 }
 
 TEST(EqualWork, IsOfOnePrecision) {
-  std::vector<FitEntrant> all = entrants({"a", "b"});
+  std::vector<RankedContender> all = entrants({"a", "b"});
   all[1].group = "bfloat16";
   for (const FitRow& row : fit_rows({trained("a", 1, 0.5), trained("b", 1, 0.9)}, all, kAsked, kScale))
-    EXPECT_FALSE(row.far);
+    EXPECT_FALSE(row.outlier);
 }
 
 TEST(EqualWork, ALossThatIsNoneIsSaid) {
@@ -151,7 +151,7 @@ TEST(EqualWork, ALossThatIsNoneIsSaid) {
       fit_rows({trained("a", 1, 1e308), trained("b", 1, 0.9)}, entrants({"a", "b"}), kAsked, kScale);
   EXPECT_FALSE(rows.at(0).loss);
   EXPECT_THAT(rows.at(0).note, HasSubstr("no number any more"));
-  EXPECT_FALSE(rows.at(1).far);
+  EXPECT_FALSE(rows.at(1).outlier);
 }
 
 }  // namespace

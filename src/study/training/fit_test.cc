@@ -1,5 +1,5 @@
-// Whole trainings: what is asked of whom, by workers of the fake framework where they fail. Trainings that
-// end well are those of real frameworks (tests/cli/fit_test.py).
+// Whole trainings: what is asked of each contender, by workers of the fake framework where they fail.
+// Trainings that end well are those of real frameworks (tests/cli/fit_test.py).
 
 #include "study/training/fit.h"
 
@@ -20,8 +20,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using testing::TestFolder;
-
-const Watch kNobody = [](const Happening&) {};
 
 TEST(HeldRows, AreThoseAskedForElseTheTestPictures) {
   recipe::Recipe recipe;
@@ -122,8 +120,10 @@ TEST(Fit, DoesNothingUnasked) {
   Plan plan = plan_of(folder / "run", {{}});
   plan.recipe.fit = {};
   ASSERT_TRUE(fit(
-      plan, all_pass(plan), timed(plan), [](const std::string&) { FAIL(); }, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), IsEmpty());
+      {.plan = plan, .parities = all_pass(plan), .trials = timed(plan), .progress = [](const std::string&) {
+         FAIL();
+       }}));
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty());
 }
 
 TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
@@ -133,11 +133,11 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   plan.recipe.fit.seeds = 2;
   std::vector<std::string> said;
   const Progress hear = [&](const std::string& line) { said.push_back(line); };
-  ASSERT_TRUE(fit(plan, all_pass(plan), timed(plan), hear, kNobody));
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan), .progress = hear}));
   ASSERT_THAT(said, SizeIs(1));
   EXPECT_THAT(said[0], HasSubstr("2 epochs of 50 rows by 2 contenders, 2 times take about 1 s"))
       << "2 contenders x 2 seeds x 10 steps x 2 ms, told in whole seconds";
-  auto records = plan.directory.fits().value();
+  auto records = plan.directory.read<FitTrial>().value();
   ASSERT_THAT(records, SizeIs(2)) << "once failed, no second seed";
   if (records[0].contender == "b") std::swap(records[0], records[1]);
   EXPECT_EQ(records[0].failure->stage, "run");
@@ -147,8 +147,8 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   EXPECT_THAT(records[0].rounds, SizeIs(1));
   EXPECT_EQ(records[1].failure->stage, "build");
   EXPECT_FALSE(records[1].on_trained);
-  ASSERT_TRUE(fit(plan, all_pass(plan), timed(plan), hear, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), SizeIs(2)) << "goes on where it stood";
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan), .progress = hear}));
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), SizeIs(2)) << "goes on where it stood";
   EXPECT_THAT(said, SizeIs(1)) << "nothing is left to do";
   EXPECT_FALSE(fs::exists(folder / "run/fit_data.safetensors"));
 }
@@ -157,10 +157,9 @@ TEST(Fit, WhoeverBreaksARuleIsAFailureWithIt) {
   const TestFolder folder;
   const Plan plan = plan_of(
       folder / "run", {{{"step_ms", "60"}}, {{"step_ms", "60"}, {"barrier", "late"}}, {{"lie", "twice"}}});
-  ASSERT_TRUE(fit(
-      plan, all_pass(plan), timed(plan), [](const std::string&) {}, kNobody));
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan)}));
   std::map<std::string, Failure> failures;
-  const auto records = plan.directory.fits().value();
+  const auto records = plan.directory.read<FitTrial>().value();
   for (const FitTrial& trial : records) failures[trial.contender] = trial.failure.value_or(Failure{});
   EXPECT_EQ(failures["a"].stage, "state") << "it has no such parameters, and breaks no rule";
   EXPECT_EQ(failures["b"].stage, "run");
@@ -174,22 +173,8 @@ TEST(Fit, ThrownOutOfTheRaceIsThrownOutOfThis) {
   const Plan plan = plan_of(folder / "run", {{}});
   auto trials = timed(plan);
   trials[0].failure = Failure{"run", "gone", {}};
-  ASSERT_TRUE(fit(
-      plan, all_pass(plan), trials, [](const std::string&) {}, kNobody));
-  EXPECT_THAT(plan.directory.fits().value(), IsEmpty());
-}
-
-TEST(Records, OfWholeTrainingsReadBackAsTheyWere) {
-  FitTrial trial{.contender = "a", .seed = 2, .started = "now", .start_up_ns = 7};
-  trial.failure = Failure{"run", "gone", "tail"};
-  trial.stretches = {{.ns = 50, .steps = 5, .wait = BatchWait{1, 4, 2, 1}}};
-  trial.rounds = {{.wall_ns = 60, .busy = "others"}};
-  trial.on_trained = TargetLook{5, 50, 0.5, 0.9};
-  trial.effective = {{"threads", "2"}};
-  EXPECT_EQ(fit_from_json(to_json(trial), "here").value(), trial);
-  trial.on_held = TargetLook{5, 50, NAN, 0.1};
-  EXPECT_GT(fit_from_json(to_json(trial), "here")->on_held->loss, 1e300) << "JSON has no NaN";
-  EXPECT_FALSE(fit_from_json("{}", "fit.jsonl:1"));
+  ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = trials}));
+  EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty());
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 
 #include "base/result.h"
 #include "ir/workload.h"
-#include "records/target_trial.h"
 #include "referee/evaluate.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 

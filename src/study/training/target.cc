@@ -9,10 +9,10 @@
 #include "base/files.h"
 #include "data/inputs.h"
 #include "proc/interrupt.h"
-#include "race/race.h"
 #include "race/watched.h"
 #include "referee/optimizer.h"
-#include "study/training/training_ground.h"
+#include "study/ledger.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -55,19 +55,19 @@ Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& t
 
 namespace {
 
-// Everybody's trainings of one plan.
+// All trainings of one plan.
 class Trainings {
  public:
-  Trainings(const Plan& plan, const Watch& watch, std::vector<TargetTrial> done, std::optional<double> left_s)
-      : plan_(plan),
-        target_(plan.recipe.target),
-        watch_(watch),
+  Trainings(const Afterwards& race, Ledger<TargetTrial> done)
+      : race_(race),
+        plan_(race.plan),
+        target_(plan_.recipe.target),
         done_(std::move(done)),
-        left_s_(left_s),
-        ground_(plan, "target", plan.recipe.target.rows) {}
+        ground_(plan_, "target", target_.rows) {}
 
-  Status run(const std::vector<size_t>& lanes, const Progress& progress) {
-    CHECK_OK(ground_.prepare(progress));
+  Status run() {
+    const std::vector<size_t> lanes = lanes_of(race_);
+    CHECK_OK(ground_.prepare(race_.progress));
     const bool referee = target_.referee && plan_.recipe.training.track == ir::Track::kEqualised;
     now_ = {.stage = "target",
             .total = static_cast<int>(target_.seeds * static_cast<int64_t>(lanes.size() + referee)),
@@ -88,24 +88,21 @@ class Trainings {
  private:
   const std::string& id(size_t lane) const { return plan_.manifest.contenders[lane].id; }
 
-  // Whoever failed once is not trained again.
   bool known(const std::string& contender, int seed) const {
-    return std::any_of(done_.begin(), done_.end(), [&](const TargetTrial& t) {
-      return t.contender == contender && (t.seed == seed || t.failure);
-    });
+    return done_.settled(contender, [&](const TargetTrial& t) { return t.seed == seed; });
   }
 
   // Whether most of another seed would lie beyond the budget.
   bool late(int seed) const {
-    if (!left_s_ || seed == 1) return false;
+    if (!race_.left_s || seed == 1) return false;
     const double gone = seconds_since(begin_);
-    return gone + gone / std::max(seeds_, 1) / 2 > *left_s_;
+    return gone + gone / std::max(seeds_, 1) / 2 > *race_.left_s;
   }
 
   void tell(const std::string& what, int seed) {
     now_.detail = fmt::format("{}, seed {} of {}", what, seed, target_.seeds);
     now_.elapsed_s = seconds_since(begin_);
-    watch_(now_);
+    race_.watch(now_);
   }
 
   Status train_own(int seed, const referee::Weights& weights) {
@@ -158,17 +155,14 @@ class Trainings {
   Status add(TargetTrial trial) {
     if (proc::interrupted()) return Done{};  // cut short
     ++now_.done;
-    CHECK_OK(plan_.directory.append(trial));
-    done_.push_back(std::move(trial));
-    return Done{};
+    return done_.add(std::move(trial));
   }
 
+  const Afterwards& race_;
   const Plan& plan_;
   const recipe::Target& target_;
-  const Watch& watch_;
-  std::vector<TargetTrial> done_;
-  std::optional<double> left_s_;
-  TrainingGround ground_;
+  Ledger<TargetTrial> done_;
+  TrainingSetup ground_;
   Happening now_;
   int seeds_ = 0;  // trained since begin_
   int64_t begin_ = monotonic_clock().now_ns();
@@ -176,13 +170,10 @@ class Trainings {
 
 }  // namespace
 
-Status train_to_target(const Plan& plan, const std::vector<Parity>& parities,
-                       const std::vector<Trial>& trials, std::optional<double> left_s,
-                       const Progress& progress, const Watch& watch) {
-  if (!plan.recipe.target.wanted()) return Done{};
-  TRY(auto known, plan.directory.targets());
-  Trainings trainings(plan, watch, std::move(known), left_s);
-  return trainings.run(left_after_the_race(plan, parities, trials), progress);
+Status train_to_target(const Afterwards& race) {
+  if (!race.plan.recipe.target.wanted()) return Done{};
+  TRY(auto done, Ledger<TargetTrial>::open(race.plan.directory));
+  return Trainings(race, std::move(done)).run();
 }
 
 }  // namespace bakeoff

@@ -3,10 +3,10 @@
 // Training towards a target: steps, epochs and seconds until held-out rows are predicted well enough, over
 // seeds.
 //
-// For every seed there are other initial weights and another order of the rows, the same for everybody; for
-// every contender and seed a fresh process, alone on the machine, which trains exactly as in the race. Every
-// `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
-// the held-out rows with them in float64: one judge for all frameworks, whose time counts for nobody.
+// For every seed there are other initial weights and another order of the rows, the same for all contenders;
+// for every contender and seed a fresh process, alone on the machine, which trains exactly as in the race.
+// Every `every` steps it writes its parameters (operation `state` of the runner protocol), and the referee predicts
+// the held-out rows with them in float64: one judge for all frameworks, whose time counts for none of them.
 //
 // A training whose answers break a rule that the race's trials are held against is a failure with the rule.
 //
@@ -18,13 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "base/progress.h"
 #include "base/result.h"
-#include "plan/plan.h"
-#include "records/target_trial.h"
-#include "records/watch.h"
 #include "referee/evaluate.h"
+#include "study/study.h"
 #include "study/training/held_out.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 
@@ -36,12 +34,9 @@ Result<TargetTrial> train_referee(const HeldOut& held_out, const ir::Training& t
                                   const recipe::Target& target, referee::Weights weights,
                                   const std::filesystem::path& data, int64_t rows);
 
-// Trains whatever target.jsonl does not hold yet, if the recipe states a target. Appends to it; returns when
-// all is done, Ctrl-C came, or most of another seed would lie beyond `left_s` seconds (empty: no limit); the
-// first seed is always trained, and every one by everybody. While a process trains the host is watched as in
-// the race.
-Status train_to_target(const Plan& plan, const std::vector<Parity>& parities,
-                       const std::vector<Trial>& trials, std::optional<double> left_s,
-                       const Progress& progress, const Watch& watch);
+// Study::run of trainings to a target, into target.jsonl. Ends where most of another seed would lie beyond
+// Afterwards::left_s; the first seed is always trained, and every seed by every contender. While a process
+// trains the host is watched as in the race.
+Status train_to_target(const Afterwards& race);
 
 }  // namespace bakeoff

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "recipe/recipe.h"
-#include "records/target_trial.h"
 #include "stats/interval.h"
+#include "study/training/target_trial.h"
 
 namespace bakeoff {
 

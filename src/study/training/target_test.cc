@@ -15,7 +15,7 @@
 #include "records/records.h"
 #include "referee/init.h"
 #include "study/training/target_rows.h"
-#include "study/training/training_ground.h"
+#include "study/training/training_setup.h"
 
 namespace bakeoff {
 namespace {
@@ -319,10 +319,9 @@ TEST(TrainToTarget, WhoeverClaimsMoreStepsThanItWasAskedForIsAFailure) {
     plan.lanes.push_back(std::move(lane));
     parities.push_back({.contender = id});
   }
-  const Status done = train_to_target(
-      plan, parities, {}, {}, [](const std::string&) {}, [](const Happening&) {});
+  const Status done = train_to_target({.plan = plan, .parities = parities, .trials = {}});
   ASSERT_TRUE(done) << done.error().text();
-  const auto records = plan.directory.targets().value();
+  const auto records = plan.directory.read<TargetTrial>().value();
   ASSERT_THAT(records, SizeIs(2));
   for (const TargetTrial& trial : records) {
     ASSERT_TRUE(trial.failure);
@@ -355,17 +354,6 @@ TEST(TargetNotes, SaySeedsThatWereLeftOutAndWhatWasDisturbed) {
   ASSERT_THAT(notes, SizeIs(2));
   EXPECT_THAT(notes[0], HasSubstr("2 of 7 seeds were trained"));
   EXPECT_THAT(notes[1], HasSubstr("1 of 2 stretches of training were disturbed: other processes"));
-}
-
-TEST(Records, OfTrainingsReadBackAsTheyWere) {
-  TargetTrial trial = trained("a", 3, 70, false);
-  trial.failure = Failure{"run", "gone", "tail"};
-  trial.effective = {{"threads", "2"}};
-  trial.rounds = {{.wall_ns = 3, .seen = {{"steal", 0.2}}, .busy = "the hypervisor"}};
-  EXPECT_EQ(target_from_json(to_json(trial), "here").value(), trial);
-  trial.looks[0].loss = NAN;
-  EXPECT_GT(target_from_json(to_json(trial), "here")->looks[0].loss, 1e300) << "JSON has no NaN";
-  EXPECT_FALSE(target_from_json("{}", "target.jsonl:1"));
 }
 
 }  // namespace

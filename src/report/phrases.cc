@@ -1,0 +1,189 @@
+#include "report/phrases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "table/numbers.h"
+#include "table/text.h"
+
+namespace bakeoff::report {
+
+using namespace table;
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+void append_sentence(std::string& text, const std::string& more) {
+  if (more.empty() || text.find(more) != std::string::npos) return;
+  if (!text.empty()) text += "; ";
+  text += more;
+}
+
+}  // namespace
+
+std::string verdict_text(const Row& row) {
+  if (!row.behind) return lower(one_line(row.verdict));
+  return fmt::format("behind {} by at least {}", one_line(row.behind->contender),
+                     percent(row.behind->at_least - 1));
+}
+
+std::string parity_mark(ParityState state) {
+  switch (state) {
+    case ParityState::kPassed:
+      return "✓";
+    case ParityState::kReported:
+      return "≠";
+    case ParityState::kFailed:
+      return "✗";
+    case ParityState::kNotRun:
+      break;
+  }
+  return kNone;
+}
+
+std::string parity_word(ParityState state) {
+  switch (state) {
+    case ParityState::kPassed:
+      return "proven";
+    case ParityState::kReported:
+      return "differs";
+    case ParityState::kFailed:
+      return "fails";
+    case ParityState::kNotRun:
+      break;
+  }
+  return "not run";
+}
+
+std::string unranked_reason(const Row& row, bool with_stage) {
+  std::string text;
+  if (row.failure) {
+    const std::string stage = one_line(row.failure->stage);
+    const std::string reason = one_line(row.failure->reason);
+    const bool named = !with_stage || stage.empty() || reason.rfind(stage, 0) == 0;
+    text = reason.empty() ? fmt::format("failed at {}", stage) : named ? reason : stage + ": " + reason;
+  }
+  if (row.proof && !row.proof->diverges_at.empty()) {
+    const std::string tensor = one_line(row.proof->diverges_at);
+    if (text.find(tensor.substr(tensor.rfind('/') + 1)) == std::string::npos) {
+      append_sentence(text, fmt::format("diverges at {} by {}", tensor, error_size(row.proof->divergence)));
+    }
+  }
+  if (row.proof) append_sentence(text, one_line(row.proof->explanation));
+  if (text.empty()) return row.parity == ParityState::kFailed ? "parity: fails" : "no measurement was kept";
+  return text;
+}
+
+std::string track_label(const Summary& summary) {
+  return (summary.track.empty() ? "unnamed" : one_line(summary.track)) + " track" +
+         (summary.predicts ? ", predictions: a step is one batch forward" : "");
+}
+
+std::string track_meaning(const Summary& summary) {
+  if (summary.track == "as-is") {
+    return "Every framework with its own defaults, as a user gets them by writing the obvious code. What "
+           "differs "
+           "is listed in the fairness diff.";
+  }
+  return "The same mathematics, precision, initial weights, batches and order everywhere, proven before any "
+         "clock started.";
+}
+
+std::vector<std::string> facts(const Summary& s) {
+  std::vector<std::string> all;
+  if (s.batch > 0) all.push_back(fmt::format("batch {}", count(static_cast<double>(s.batch))));
+  if (s.parameters > 0) all.push_back(count(static_cast<double>(s.parameters)) + " parameters");
+  if (s.gflop_per_step > 0) all.push_back(significant(s.gflop_per_step, 3) + " GFLOP per step");
+  // Random numbers must not be mistaken for a data set.
+  if (const std::string data = one_line(s.manifest.data_description);
+      data.find("synthetic samples") != std::string::npos)
+    all.push_back(data);
+  all.push_back(counted(s.heats, "heat"));
+  if (s.elapsed_s > 0) all.push_back(duration(s.elapsed_s * 1e3));
+  return all;
+}
+
+std::string headline(const Summary& s) {
+  std::string text = one_line(s.sentence);
+  if (text.empty() && s.ranked.empty()) text = "No contender could be ranked.";
+  if (text.empty()) {
+    text =
+        fmt::format("{} leads{}", one_line(s.ranked.front().contender.id), s.decided ? "." : "; undecided.");
+  }
+  if (s.interrupted && text.find("nterrupted") == std::string::npos) {
+    text += " The run was interrupted: this is what was measured so far.";
+  }
+  return text;
+}
+
+std::vector<VariancePart> variance_parts(const Variance& variance) {
+  std::vector<VariancePart> parts;
+  // What is estimated as nothing has its upper 95% bound.
+  const auto add = [&](const char* what, const std::optional<double>& sd, const char* meaning,
+                       const std::optional<double>& high = std::nullopt) {
+    if (!sd) return;
+    const bool nothing = *sd < 0.00005 && high;
+    parts.push_back(
+        {what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)), meaning});
+  };
+  add("heats", variance.heats, "the state of the machine; the same for all of a heat, so it cancels",
+      variance.heats_high);
+  add("processes", variance.processes, "starting the worker again", variance.processes_high);
+  add("bursts", variance.bursts, "another burst of the same process", variance.bursts_high);
+  add("steps", variance.steps, "another step of the same burst");
+  if (variance.cheapest_bursts) {
+    parts.push_back({"bursts that cost least", std::to_string(*variance.cheapest_bursts),
+                     "of a process, for the precision they buy"});
+  }
+  return parts;
+}
+
+bool has_ties(const Summary& summary) {
+  std::set<std::pair<std::string, char>> seen;  // letters of different groups have nothing in common
+  for (const Row& row : summary.ranked) {
+    for (const char letter : row.ties) {
+      if (!seen.insert({row.group, letter}).second) return true;
+    }
+  }
+  return false;
+}
+
+std::string roofline_statement(const Roofline& r) {
+  std::string text =
+      fmt::format("Of peak: the model's arithmetic over the {} GFLOP/s that {} reached here ({})",
+                  significant(r.peak_flops / 1e9, 3), counted(r.threads, "thread"), one_line(r.peak_of));
+  if (r.fewest_threads < r.threads)
+    text += "; a contender with fewer threads is held against what so many reached";
+  if (r.gemm_flops > 0)
+    text += fmt::format("; the best matrix product of a library ({}) reaches {:.0f}% of it",
+                        one_line(r.gemm_of), 100 * r.gemm_flops / r.peak_flops);
+  if (r.bytes_per_s > 0) {
+    text += fmt::format(
+        ". Of bandwidth: what its ops read and write, nothing fused, over the {} GB/s of {}; above "
+        "100% the framework moves less",
+        significant(r.bytes_per_s / 1e9, 3), one_line(r.level));
+  }
+  text += fmt::format(". Limits measured {}", one_line(r.measured));
+  if (!r.disturbed.empty())
+    text += fmt::format(" while other work ran, so they are too low: {}", one_line(r.disturbed));
+  return text + ".";
+}
+
+std::string titled(const Column& column) {
+  std::string title = column.title, meaning = column.meaning;
+  if (!title.empty()) title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(title[0])));
+  return title + ": " + meaning;
+}
+
+std::string error_statement(const Summary& s) {
+  return fmt::format("error rate {} over all verdicts and intervals of ratios together, margin {}",
+                     percent(s.alpha), percent(s.margin));
+}
+
+}  // namespace bakeoff::report

@@ -1,0 +1,22 @@
+#include "study/all/studies.h"
+
+#include "study/batches/batch_section.h"
+#include "study/batches/largest_section.h"
+#include "study/latency/latency_section.h"
+#include "study/training/fit_section.h"
+#include "study/training/target_section.h"
+
+namespace bakeoff {
+
+const std::vector<Study>& studies() {
+  static const std::vector<Study> all = {
+      latency_study(),       //
+      target_study(),        //
+      fit_study(),           //
+      batch_search_study(),  //
+      largest_batch_study(),
+  };
+  return all;
+}
+
+}  // namespace bakeoff

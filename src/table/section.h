@@ -1,0 +1,54 @@
+#pragma once
+
+// One titled table of a report as every renderer takes it, finished: a study makes one, and no renderer knows
+// which studies there are.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "table/quantity.h"
+
+namespace bakeoff::table {
+
+// A picture that goes with a table: for each contender a curve over x.
+struct Point {
+  double x = 0, y = 0, low = 0, high = 0;  // the range of y
+  bool operator==(const Point&) const = default;
+};
+struct Curve {
+  std::string contender = {};
+  std::vector<Point> points = {};
+  double marked_x = 0;  // the point that is set apart; 0: none
+  bool operator==(const Curve&) const = default;
+};
+struct Picture {
+  std::string x_title = {}, y_title = {};
+  std::vector<Curve> curves = {};
+  bool operator==(const Picture&) const = default;
+};
+
+struct Section {
+  std::string key = {};     // "fit": its id in HTML and its key in JSON
+  std::string label = {};   // for a page's navigation: "Whole training"
+  std::string title = {};   // "Whole training: 41 epochs of 60,000 rows"
+  std::string legend = {};  // what its numbers are, in sentences
+  std::vector<FilledColumn> columns = {};
+  std::vector<std::string> row_names = {};  // one a row, for the notes: "torch, single stream"
+  std::vector<std::string> notes = {};      // one a row; empty: there is none
+  std::vector<std::string> remarks = {};    // for the notes of the whole report
+  Json json = {};                           // under its key
+  // Names of the columns of a CSV, and by contender their values, parallel to the names.
+  std::vector<std::string> csv_names = {};
+  std::vector<std::pair<std::string, std::vector<std::string>>> csv = {};
+  Picture picture = {};  // no curves: none
+  size_t rows() const { return row_names.size(); }
+  bool operator==(const Section&) const = default;
+};
+
+// Of a contender, values empty where the section has none for it.
+Fields fields(const Section& section, const std::string& contender);
+// Takes over the names of `values`, which are the same for every contender.
+void add_fields(Section& section, const std::string& contender, const Fields& values);
+
+}  // namespace bakeoff::table
