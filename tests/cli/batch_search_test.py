@@ -71,7 +71,7 @@ class BatchSearch(unittest.TestCase):
         for part in ("Batch size", "best batch", "the data has 200 rows"):
             self.assertIn(part, shown.out)
         html = (self.place.path / "r" / "report.html").read_text()
-        self.assertIn("Samples per second against the batch", html)
+        self.assertIn("samples/s against rows a step", html)
         table = self.place.run("report", "r", "--format", "csv").out
         for row in csv.DictReader(io.StringIO(table)):
             self.assertEqual(row["best_batch"], "100")

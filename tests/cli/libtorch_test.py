@@ -18,8 +18,8 @@ from tests.cli import support
 
 BOTH = ['framework = "torch"', 'framework = "libtorch"']
 AWAY = re.compile(
-    r"^(?P<framework>\w+)\[precision=(?P<precision>\w+)\]: its float32 twin is the "
-    r"same; loss \S+ and gradients (?P<gradients>\S+) away from it$",
+    r"^(?P<framework>\w+)\[precision=(?P<precision>\w+)\]: its float32 counterpart is "
+    r"equal; from it the loss differs by \S+, the gradients by (?P<gradients>\S+)$",
     re.MULTILINE,
 )
 # What compiles a program of its own.

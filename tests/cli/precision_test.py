@@ -88,8 +88,8 @@ WORKLOADS = (
 )
 KERAS_WORKLOADS = ((NORMED, FARTHEST), (GIVEN, FARTHEST))
 AWAY = re.compile(
-    r"^(?P<name>\S+precision=(?P<precision>b?float16)\S*): its float32 twin is the "
-    r"same; loss (?P<loss>\S+) and gradients (?P<gradients>\S+) away from it$",
+    r"^(?P<name>\S+precision=(?P<precision>b?float16)\S*): its float32 counterpart is "
+    r"equal; from it the loss differs by (?P<loss>\S+), the gradients by (?P<gradients>\S+)$",
     re.MULTILINE,
 )
 
