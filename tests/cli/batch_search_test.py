@@ -92,7 +92,10 @@ class BatchSearch(unittest.TestCase):
         for section, message in (
             ("batches = [0]\n", "outside its range"),
             ("batches = [8, 1.5]\n", "must be an integer or a list of integers"),
-            ("batches = [8]\nmost = 64\n", "has no effect together with search.batches"),
+            (
+                "batches = [8]\nmost = 64\n",
+                "has no effect together with search.batches",
+            ),
             ("least = 9\nmost = 8\n", "is above search.most"),
         ):
             text = support.recipe(['framework = "torch"'], search=section)
