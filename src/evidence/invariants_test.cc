@@ -332,6 +332,22 @@ TEST(RooflineOf, HasTheCachesOfItsThreadsOnly) {
   EXPECT_EQ(roofline_of(known, mlp, training, 1)->threads, 1);
 }
 
+TEST(TrialBounds, KnowThePeakOfThePrecision) {
+  const auto mlp = zoo::build("mlp_small").value();
+  auto known = limits();
+  known.peaks = {{.dtype = "f32", .ops = {.one = 10e9, .all = 20e9}},
+                 {.dtype = "bf16", .ops = {.one = 40e9, .all = 80e9}}};
+  const auto peak = [&](const Texts& settings) {
+    return trial_bounds({.id = "a", .settings = settings}, nullptr, mlp, {}, 2, &known).peak_flops;
+  };
+  EXPECT_EQ(peak({}), 20e9);
+  EXPECT_EQ(peak({{"precision", "float32"}, {"tf32", "false"}}), 20e9);
+  EXPECT_EQ(peak({{"precision", "bfloat16"}}), 80e9);
+  EXPECT_EQ(peak({{"precision", "float16"}}), 80e9);
+  EXPECT_EQ(peak({{"tf32", "true"}}), 80e9);
+  EXPECT_EQ(peak({{"cuda_allocator", "damp_high_mixed"}}), 20e9) << "a word in a value is no precision";
+}
+
 TEST(TrialBounds, FollowTheContender) {
   const auto mlp = zoo::build("mlp_small").value();
   const ir::Training training{.optimizer = {}, .batch = 50};
@@ -347,10 +363,13 @@ TEST(TrialBounds, FollowTheContender) {
   auto with_gpus = known;
   with_gpus.gpus = {{.gemm = {{"f32", 50e12}, {"bf16", 700e12}}}, {.gemm = {{"f32", 60e12}}}};
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &with_gpus).gpu_peak_flops, 700e12);
-  c.settings["steps_per_execution"] = "8";
-  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 8);
-  c.settings["steps_per_call"] = "32";
-  EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, &known).per_call, 32);
+  EXPECT_EQ(bounds.per_call, 1) << "its framework is not known here";
+  const auto per_call = [&](const Contender& contender) {
+    return trial_bounds(contender, &proof, mlp, training, 2, &known).per_call;
+  };
+  EXPECT_EQ(per_call({.id = "a", .framework = "keras", .settings = {{"steps_per_execution", "8"}}}), 8);
+  EXPECT_EQ(per_call({.id = "a", .framework = "jax", .settings = {{"steps_per_call", "32"}}}), 32);
+  EXPECT_EQ(per_call({.id = "a", .framework = "torch", .settings = {{"steps_per_call", "32"}}}), 1);
   EXPECT_EQ(trial_bounds(c, &proof, mlp, training, 2, nullptr).peak_flops, 0);
   c.own_script = "/mine.py";
   EXPECT_EQ(trial_bounds(c, nullptr, mlp, training, 2, &known).flops_per_step, 0) << "it may do other work";

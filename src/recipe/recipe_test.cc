@@ -208,7 +208,7 @@ const Bad kBad[] = {
      "torch has no setting 'compil'", "did you mean 'compile'?"},
     {"setting of another framework",
      with(4, "{ framework = \"libtorch\", precision = \"float16\", scaler = true }"), "r.toml:4",
-     "libtorch has no setting 'scaler'", "leave it out; torch has it"},
+     "libtorch has no setting 'scaler'", "leave it out; torch"},
     {"unknown value", with(4, "{ framework = \"torch\", compile = \"max\" }"), "r.toml:4",
      "setting 'compile' of torch cannot be 'max'", "one of:"},
     {"unknown allocator", with(4, "{ framework = \"torch\", allocator = \"jmalloc\" }"), "r.toml:4",
