@@ -432,6 +432,13 @@ const Entries kGpu = {
         &GpuUse::throttled, share),
 };
 
+Cell price(const Place& p) {
+  const auto& price = p.row->epoch.price;
+  if (!price || !std::isfinite(*price)) return {};
+  return {fmt::format("{:.3g}", *price) +
+          (p.summary->currency.empty() ? "" : " " + one_line(p.summary->currency))};
+}
+
 // Energy, money and carbon dioxide.
 Entries costs(const Summary& s) {
   const std::string unit = s.currency.empty() ? "unit" : one_line(s.currency);
@@ -477,11 +484,7 @@ Entries costs(const Summary& s) {
         .priority = kLuxury,
         .part = Part::kCost},
        [](const Place& p) { return number(p.row->epoch.price); },
-       [unit](const Place& p) {
-         const auto& price = p.row->epoch.price;
-         if (!price || !std::isfinite(*price)) return Cell{};
-         return Cell{fmt::format("{:.3g}", *price) + (p.summary->currency.empty() ? "" : " " + unit)};
-       }},
+       price},
       {{.key = "epoch/joules", .csv = {{"joules_per_epoch", ""}}},
        [](const Place& p) { return number(p.row->epoch.joules); }},
       of(
