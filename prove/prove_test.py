@@ -62,6 +62,7 @@ class Mutants(unittest.TestCase):
         self.misses("unshared", "T15", "K = 9 identical")
         self.misses("pooled-variance", "T15", "one three times as noisy")
 
+
 class Seeds(unittest.TestCase):
     def test_figures_follow_from_the_seed(self) -> None:
         def lines(seed: str) -> list[str]:
