@@ -48,13 +48,9 @@ class Libtorch(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch")
-        cls.place = support.Place(["torch"])
+        cls.place = support.Place(["torch"], shared_programs=True)
         cls.addClassCleanup(cls.place.close)
         cls.place.write("mlp.ir", support.MLP)
-        # Workers of earlier tests: only what changed since is compiled.
-        compiled = support.real_home() / "compiled"
-        compiled.mkdir(parents=True, exist_ok=True)
-        (cls.place.path / "home" / "compiled").symlink_to(compiled)
 
     def test_half_precision_is_that_of_torch(self) -> None:
         """Rounded at the same places: as far from float32 as Python's autocast."""

@@ -89,7 +89,8 @@ class Place:
 
     warm: workers start from processes that have imported their frameworks (warm.py);
     where nothing is raced. shared_proofs: what another test has proven is not proven
-    again; where the gate is not what is tested.
+    again; where the gate is not what is tested. shared_programs: of LibTorch programs
+    only what changed since the last tests is compiled; it stays in the user's home.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class Place:
         *,
         warm: bool = False,
         shared_proofs: bool = False,
+        shared_programs: bool = False,
     ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="bakeoff_cli_"))
         self.mark = uuid.uuid4().hex
@@ -114,8 +116,12 @@ class Place:
         proofs = os.environ.get("BAKEOFF_TEST_PROOFS")  # of scripts/run_ctest.py
         if shared_proofs and proofs:
             (home / "proofs").symlink_to(proofs)
-        self.warm: list[Warm] = []
         pythons = {name: interpreter(name) for name in environments}
+        if shared_programs:
+            compiled = real_home() / "compiled"
+            compiled.mkdir(parents=True, exist_ok=True)
+            (home / "compiled").symlink_to(compiled)
+        self.warm: list[Warm] = []
         if warm:
             try:
                 for name, python in pythons.items():
