@@ -606,7 +606,7 @@ def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
             "BATCH_SIZE",
             "LEARNING_RATE",
         ):
-            value = "8" if "BATCH" in ast.unparse(node) else "0.01"
+            value = "16" if "BATCH" in ast.unparse(node) else "0.01"
             source = source.replace(
                 ast.unparse(node), f"{ast.unparse(node.targets[0])} = {value}"
             )
@@ -616,9 +616,10 @@ def test_script_runs_alone_and_learns(name: str, tmp_path: Path) -> None:
     data_for(GOLDEN / name, tmp_path, 32)
     if "weights.safetensors" in source:
         write_weights(tmp_path / "weights.safetensors", shapes_of(name))
-    printed = run_alone(tmp_path / "train.py", 51)
+    steps = 41 if "float16_scaler" in name else 101  # float16 is slow on a CPU
+    printed = run_alone(tmp_path / "train.py", steps)
     losses = [float(line.split()[-1]) for line in printed.splitlines()]
-    assert len(losses) == 6
+    assert len(losses) == steps // 10 + 1
     assert losses[-1] < losses[0]
 
 
