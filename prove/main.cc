@@ -49,6 +49,10 @@ int parse_and_run(int argc, char** argv) {
   bool quick = false;
   auto* full = app.add_flag("--full", options.full, "the whole proof: about 20 minutes on two processors");
   app.add_flag("--quick", quick, "the short one, the default: about a minute")->excludes(full);
+  app.add_option("--share", options.share, "of the short one's simulations: quicker, and blinder")
+      ->check(CLI::Range(0.01, 1.0))
+      ->excludes(full)
+      ->capture_default_str();
   app.add_option("--seed", options.seed, "of everything that is drawn")->capture_default_str();
   app.add_option("--only", options.only, "claims, as T5 or T1,T7")->delimiter(',');
   app.add_option("--traces", traces, "recorded A/A blocks, a JSON object a line (prove/blocks.h)");

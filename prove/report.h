@@ -2,6 +2,7 @@
 
 // What was claimed, what the bar is, what was seen.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@ namespace bakeoff::prove {
 
 struct Options {
   bool full = false;
+  double share = 1;  // of the simulations of the tier
   uint64_t seed = 1;
   std::vector<std::string> only;  // "T5"; empty: all
   Mutant mutant = Mutant::kNone;
@@ -21,8 +23,11 @@ struct Options {
   std::string document;         // docs/measured/verdicts.md to rewrite, or empty
 };
 bool wanted(const Options& options, const std::string& id);
-// `quick` or `full`, by the tier.
-inline int tier(const Options& options, int quick, int full) { return options.full ? full : quick; }
+// `quick` or `full`, by the tier; of its share no fewer than 4, where there are any.
+inline int tier(const Options& options, int quick, int full) {
+  const int whole = options.full ? full : quick;
+  return std::min(whole, std::max(4, static_cast<int>(options.share * whole)));
+}
 
 struct Claim {
   std::string id;    // "T1"

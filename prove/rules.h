@@ -1,28 +1,25 @@
 #pragma once
 
-// T12: how other tools decide that two programs differ, beside Bakeoff, on the same blocks. Written from
-// their public documentation; each rule takes the blocks from the first on, as many as it is documented to
-// run by default. All get the interleaved, randomised blocks that are Bakeoff's design: kinder than their own
-// order (all of A, then all of B).
+// T12: the rules by which other tools decide that two programs differ, compared with Bakeoff on the same
+// blocks. They are written from public documentation. Each rule takes as many blocks as its tool runs by
+// default, from the first on. All get the interleaved, randomised blocks of Bakeoff's design, which favours
+// them over their own order (all of A, then all of B).
 //
 //   rule            documented at
 //   nvbench         github.com/NVIDIA/nvbench/docs/cli_help.md (--min-samples 10, --max-noise 0.5%), and
 //                   scripts/nvbench_compare.py: SAME when |relative difference| <= the smaller noise
-//   hyperfine       github.com/sharkdp/hyperfine README (at least 10 runs; "A ran 1.05 +- 0.02 times
-//   faster"),
-//                   scripts/welch_ttest.py (p < 0.05)
+//   hyperfine       github.com/sharkdp/hyperfine README (at least 10 runs; "A ran 1.05 +- 0.02
+//                   times faster"), scripts/welch_ttest.py (p < 0.05)
 //   pyperf          pyperf.readthedocs.io/en/latest/run_benchmark.html (20 processes of 3 values) and
-//   cli.html,
-//                   compare_to: Student's two-sample, two-tailed t-test, alpha 0.95
+//                   cli.html, compare_to: Student's two-sample, two-tailed t-test, alpha 0.95
 //   criterion       bheisler.github.io/criterion.rs/book/analysis.html: 100 samples, bootstrapped t-test at
-//   5%,
-//                   then the 95% interval of the change against a noise threshold of 1%
+//                   5%, then the 95% interval of the change against a noise threshold of 1%
 //   tango           github.com/bazhenov/tango: iterations in turn; z >= 2.6 and a change above 0.5%
 //   JMH             github.com/openjdk/jmh: 5 forks of 5 iterations, score +- error at 99.9%; no overlap
 //   asv             asv.readthedocs.io/en/stable/using.html (compare, continuous: --factor 1.1) with
 //                   Mann-Whitney's U at p < 0.002
 //   Otava           otava.apache.org/docs (Fleming et al. 2023, Hunter): E-divisive means over a history, a
-//                   t-test at p < 0.001 in place of permutations
+//                   t-test at p < 0.001 instead of permutations
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-"""Runs ctest and ends with one plain line, "N passed, N failed".
+"""Runs ctest; ends with the slowest tests and one plain line, "N passed, N failed".
 
 Usage: run_ctest.py BUILD_FOLDER [ctest arguments]
 The exit status is 0 when at least one test ran and none failed.
@@ -7,6 +7,9 @@ Tests race real processes against the clock, several tests at a time. Up to
 MOST_TRIED_AGAIN failures are therefore run once more, alone; what passes then counts
 as passed, and the last lines name it. BUILD_FOLDER/needed_again.txt keeps the names: a
 test that failed first in the call before too needed it twice, and is a failure.
+
+Tests that are not about the gate share proofs: BAKEOFF_TEST_PROOFS names a folder that
+lives as long as this call (tests/cli/support.py).
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
 MOST_TRIED_AGAIN = 3
+SLOWEST = 10
 
 
 @dataclass(frozen=True)
@@ -101,21 +106,37 @@ def count(junit: str) -> Counts:
     return Counts(passed, len(failures), skipped, tuple(failures))
 
 
+def slowest(junit: str) -> str:
+    """The tests that took longest, a line each, and what all of them took."""
+    cases = ET.fromstring(junit).iter("testcase")
+    took = [(float(case.get("time") or 0), case.get("name", "")) for case in cases]
+    took.sort(reverse=True)
+    lines = [f"{seconds:8.1f} s  {name}" for seconds, name in took[:SLOWEST]]
+    whole = sum(seconds for seconds, _ in took)
+    head = f"The slowest of {len(took)} tests, which took {whole:.0f} s of processes:"
+    return "\n".join([head, *lines])
+
+
 def run(build: Path, jobs: int, arguments: list[str]) -> tuple[int, Counts]:
     """ctest's exit status and what it counted."""
     junit = (build / "tests.xml").resolve()
     junit.unlink(missing_ok=True)
     command = ["ctest", "--test-dir", str(build), "--output-on-failure"]
     command += [f"-j{jobs}", "--output-junit", str(junit), *arguments]
-    status = subprocess.run(command).returncode
+    with tempfile.TemporaryDirectory(prefix="bakeoff_proofs_") as proofs:
+        variables = {**os.environ, "BAKEOFF_TEST_PROOFS": proofs}
+        status = subprocess.run(command, env=variables).returncode
     return status, count(junit.read_text()) if junit.exists() else Counts()
 
 
 def main() -> int:
     build = Path(sys.argv[1])
     needed = build / "needed_again.txt"
+    table = ""
     try:
         status, counts = run(build, len(os.sched_getaffinity(0)), sys.argv[2:])
+        if counts.passed + counts.failed > 0:
+            table = slowest((build / "tests.xml").read_text())
         if 0 < counts.failed <= MOST_TRIED_AGAIN:
             names = "|".join(re.escape(name) for name in counts.failures)
             print(f"once more, alone: {', '.join(counts.failures)}", flush=True)
@@ -131,6 +152,8 @@ def main() -> int:
         return 130
     if counts.passed + counts.failed == 0:
         print(f"ctest ran no test (exit status {status})", file=sys.stderr)
+    if table:
+        print(table)
     print(counts.text(), flush=True)
     return 0 if counts.ok() and status == 0 else status or 1
 

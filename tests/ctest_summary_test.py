@@ -73,6 +73,18 @@ class Counting(unittest.TestCase):
         self.assertEqual(first.tried_again(run_ctest.Counts(1, 0)), first)
 
 
+class Slowest(unittest.TestCase):
+    def test_are_named_with_their_seconds_longest_first(self) -> None:
+        times = {f"t{i}": 0.25 * i for i in range(1, run_ctest.SLOWEST + 3)}
+        cases = [f'<testcase name="{n}" time="{s}"/>' for n, s in times.items()]
+        text = run_ctest.slowest(suite(*cases, '<testcase name="skipped"/>'))
+        head, *lines = text.splitlines()
+        self.assertIn("13 tests, which took 20 s", head)
+        self.assertEqual(len(lines), run_ctest.SLOWEST)
+        self.assertEqual(lines[0].split(), ["3.0", "s", "t12"])
+        self.assertEqual(lines[-1].split()[-1], "t3")
+
+
 class TheRealCtest(unittest.TestCase):
     """Through ctest itself, on a build folder of hand-written tests."""
 
@@ -92,7 +104,17 @@ class TheRealCtest(unittest.TestCase):
     def test_all_pass(self) -> None:
         done = self.run_on('add_test(a "true")\nadd_test(b "true")\n')
         self.assertEqual(self.last_line(done), "2 passed, 0 failed")
+        self.assertIn("The slowest of 2 tests", done.stdout)
         self.assertEqual(done.returncode, 0)
+
+    def test_tests_share_a_folder_for_proofs_that_is_gone_afterwards(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            told = f"{folder}/told"
+            keep = 'test -d \\"$BAKEOFF_TEST_PROOFS\\"'
+            name = f'echo \\"$BAKEOFF_TEST_PROOFS\\" > {told}'
+            done = self.run_on(f'add_test(a "sh" "-c" "{keep} && {name}")\n')
+            self.assertEqual(self.last_line(done), "1 passed, 0 failed")
+            self.assertFalse(Path(Path(told).read_text().strip()).exists())
 
     def test_one_fails_one_is_skipped_one_is_absent(self) -> None:
         skipped = 'add_test(s "sh" "-c" "exit 77")\n'

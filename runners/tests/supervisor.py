@@ -10,7 +10,40 @@ import sys
 from pathlib import Path
 from typing import Any, Optional
 
+import forks
+
 RUNNERS = Path(__file__).resolve().parents[1]
+
+
+def started(
+    arguments: list[str], environment: dict[str, str], requests: int, answers: int
+) -> subprocess.Popen[bytes]:
+    def place() -> None:
+        # Lifted first, so that neither target overwrites the other's source.
+        source, target = os.dup(requests), os.dup(answers)
+        os.dup2(source, 3)
+        os.dup2(target, 4)
+
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        preexec_fn=place,
+        close_fds=False,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def forked(
+    arguments: list[str], environment: dict[str, str], requests: int, answers: int
+) -> forks.Fork:
+    """The same with its framework imported; what it prints is printed here."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        fds = [nothing, 1, 2, requests, answers]
+        return forks.Fork(arguments, fds, environment, RUNNERS)
+    finally:
+        os.close(nothing)
 
 
 class WorkerProcess:
@@ -19,24 +52,15 @@ class WorkerProcess:
     def __init__(self, framework: str = "fake", ring: Optional[Path] = None) -> None:
         request_read, self._request = os.pipe()
         self._answer, answer_write = os.pipe()
-        arguments = [sys.executable, "-m", "bakeoff_runner", "--framework", framework]
+        arguments = ["-m", "bakeoff_runner", "--framework", framework]
         if ring is not None:
             arguments += ["--ring", str(ring)]
         environment = {**os.environ, "PYTHONPATH": f"{RUNNERS}:{RUNNERS / 'tests'}"}
 
-        def place() -> None:
-            # Lifted first, so that neither target overwrites the other's source.
-            source, target = os.dup(request_read), os.dup(answer_write)
-            os.dup2(source, 3)
-            os.dup2(target, 4)
-
-        self.process = subprocess.Popen(
-            arguments,
-            preexec_fn=place,
-            close_fds=False,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+        self.process = (
+            forked(arguments, environment, request_read, answer_write)
+            if framework != "fake" and forks.available()
+            else started(arguments, environment, request_read, answer_write)
         )
         os.close(request_read)
         os.close(answer_write)
@@ -50,7 +74,10 @@ class WorkerProcess:
     def __exit__(self, *_: object) -> None:
         self.hang_up()
         self.process.kill()
-        self.process.communicate()
+        if isinstance(self.process, subprocess.Popen):
+            self.process.communicate()
+        else:
+            self.process.wait()
         os.close(self._answer)
 
     def hang_up(self) -> None:

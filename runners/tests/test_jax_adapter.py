@@ -6,8 +6,6 @@ Everything is executed. Needs an interpreter with jax and optax.
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,8 @@ import pytest
 np = pytest.importorskip("numpy")
 pytest.importorskip("jax")
 pytest.importorskip("optax")
+
+import forks  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
     AdapterError,
@@ -269,10 +269,7 @@ def test_scripts_run_alone(tmp_path: Path) -> None:
     names = ("mnist_cnn", "mnist_cnn_as_is", "mnist_cnn_scan")
     for name in names:
         script = golden(name, tmp_path, 16)
-        run = subprocess.run(
-            [sys.executable, str(script), "--steps", "11"],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        run = forks.run([str(script), "--steps", "11"])
         assert run.returncode == 0, run.stderr
         lines = run.stdout.splitlines()
         second = "step 8" if name == names[-1] else "step 10"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +15,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+import forks  # noqa: E402
 from supervisor import RUNNERS, WorkerProcess  # noqa: E402
 
 from bakeoff_runner.adapter import AdapterError, BatchWait  # noqa: E402
@@ -246,13 +245,8 @@ def test_a_copy_is_that_of_what_the_pipeline_hands_over(
         layout = layout.with_name("mnist_cnn.layout.json")
     backend = "jax" if script.endswith("_jax.py") else ""
     arguments = [script.partition("/")[0], str(GOLDEN / script), str(layout)]
-    done = subprocess.run(
-        [sys.executable, "-c", TRANSFER, *arguments, str(tmp_path), call, backend],
-        cwd=RUNNERS,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    call_of = ["-c", TRANSFER, *arguments, str(tmp_path), call, backend]
+    done = forks.run(call_of, RUNNERS)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["of"], found["bytes"]) == (of, size)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+import forks  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
 
 from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
@@ -82,10 +81,7 @@ def case(request: Any, tmp_path: Path) -> tuple[str, dict[str, str], Path]:
 def test_the_worker_and_the_script_alone_agree(case: Any) -> None:
     output = predicted(*case)
     assert output.dtype == np.float32 and output.shape == (BATCH, 10)
-    run = subprocess.run(
-        [sys.executable, str(case[2]), "--steps", "11"],
-        capture_output=True, text=True, check=False, cwd="/",
-    )  # fmt: skip
+    run = forks.run([str(case[2]), "--steps", "11"])
     assert run.returncode == 0, run.stderr
     lines = run.stdout.splitlines()
     assert [line.split()[1].rstrip(":") for line in lines] == ["0", "10"]

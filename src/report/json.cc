@@ -60,6 +60,7 @@ Json row(const Place& place, const std::vector<Quantity<Place>>& quantities, boo
   const Row& r = *place.row;
   Json out = {{"contender", contender(r.contender)}};
   out.update(json_of(quantities, place));
+  if (r.gpu == GpuUse{.on_gpu = r.gpu.on_gpu}) out["gpu"] = nullptr;  // nothing is known of it
   out["precision_support"] = r.support.empty() ? Json(nullptr) : Json(r.support);
   out["remarks"] = r.remarks;
   out["confirming_heats"] = r.confirmed;

@@ -187,6 +187,13 @@ const Entries kSpeed = {
       .priority = 5},
      [](const Place& p) { return if_timed(p, p.row->samples_per_second); },
      count},
+    {{.key = "steps_per_second",
+      .title = "steps/s",
+      .meaning = "Training steps in a second.",
+      .priority = kLuxury + 1,
+      .part = Part::kResources},
+     [](const Place& p) { return if_timed(p, 1e3 / p.row->ms_per_step.value); },
+     three},
     {{.key = "gflops",
       .title = "GFLOP/s",
       .meaning = "The model's arithmetic over the step time.",
@@ -432,6 +439,13 @@ const Entries kGpu = {
         &GpuUse::throttled, share),
 };
 
+Cell price(const Place& p) {
+  const auto& price = p.row->epoch.price;
+  if (!price || !std::isfinite(*price)) return {};
+  return {fmt::format("{:.3g}", *price) +
+          (p.summary->currency.empty() ? "" : " " + one_line(p.summary->currency))};
+}
+
 // Energy, money and carbon dioxide.
 Entries costs(const Summary& s) {
   const std::string unit = s.currency.empty() ? "unit" : one_line(s.currency);
@@ -477,11 +491,7 @@ Entries costs(const Summary& s) {
         .priority = kLuxury,
         .part = Part::kCost},
        [](const Place& p) { return number(p.row->epoch.price); },
-       [unit](const Place& p) {
-         const auto& price = p.row->epoch.price;
-         if (!price || !std::isfinite(*price)) return Cell{};
-         return Cell{fmt::format("{:.3g}", *price) + (p.summary->currency.empty() ? "" : " " + unit)};
-       }},
+       price},
       {{.key = "epoch/joules", .csv = {{"joules_per_epoch", ""}}},
        [](const Place& p) { return number(p.row->epoch.joules); }},
       of(

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "roofline/kernels.h"
+
 namespace bakeoff::roofline {
 namespace {
 

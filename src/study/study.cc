@@ -10,7 +10,7 @@ std::vector<size_t> lanes_of(const Afterwards& race) {
 
 std::vector<std::string> StudyContext::ids() const {
   std::vector<std::string> all;
-  for (const RankedContender& entrant : entrants) all.push_back(entrant.contender);
+  for (const RankedContender& one : contenders) all.push_back(one.contender);
   return all;
 }
 

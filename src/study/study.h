@@ -44,7 +44,7 @@ struct RankedContender {
 struct StudyContext {
   const Manifest& manifest;
   const recipe::Recipe& recipe;
-  std::vector<RankedContender> entrants = {};  // ranked ones first, best first
+  std::vector<RankedContender> contenders = {};  // ranked ones first, best first
   std::vector<std::string> ids() const;
 };
 

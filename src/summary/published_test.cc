@@ -78,7 +78,7 @@ TEST(Published, NamesTheLineThatIsWrong) {
        {Case{"", "the table is empty"}, Case{"contender\ntorch\n", "no column 'seconds'"},
         Case{"contender,seconds\ntorch\n", "t.csv:2: 1 fields, the first line has 2"},
         Case{"contender,seconds\ntorch,-1\n", "'-1' is no positive number"},
-        Case{"contender,seconds\ntorch,1\ntorch,2\n", "t.csv:3: contender 'torch' stands in two"}}) {
+        Case{"contender,seconds\ntorch,1\ntorch,2\n", "t.csv:3: contender 'torch' is in two"}}) {
     const auto table = recipe::parse_published(c.text, "t.csv");
     ASSERT_FALSE(table);
     EXPECT_NE(table.error().text().find(c.message), std::string::npos) << table.error().text();

@@ -12,9 +12,9 @@ Status add_studies(const RunDirectory& directory, Summary& s) {
   TRY(const recipe::Recipe recipe, recipe::parse_recorded(s.manifest.recipe_text, s.manifest.recipe_file));
   StudyContext context{.manifest = s.manifest, .recipe = recipe};
   for (const Row& row : s.ranked)
-    context.entrants.push_back(
+    context.contenders.push_back(
         {row.contender.id, row.group, row.at_least ? std::nullopt : std::optional(row.ms_per_step.value)});
-  for (const Row& row : s.unranked) context.entrants.push_back({row.contender.id, row.group, {}});
+  for (const Row& row : s.unranked) context.contenders.push_back({row.contender.id, row.group, {}});
   for (const Study& study : studies()) {
     TRY(auto section, study.section(directory, context));
     if (!section) continue;

@@ -21,7 +21,6 @@ from pathlib import Path
 
 from tests.attacks import right, wrong_others, wrong_torch
 from tests.attacks.tables import FRAMEWORKS, RECIPES, WORKLOADS, Script
-from tests.attacks.warm import IMPORTS, Warm
 from tests.cli import support
 
 WRONG = wrong_torch.SCRIPTS + wrong_others.SCRIPTS
@@ -99,28 +98,9 @@ class Ground:
     """A place with the workloads, and what Bakeoff emits for them."""
 
     def __init__(self, environments: Sequence[str]) -> None:
-        self.place = place = support.Place(environments)
-        self.warm = [
-            Warm(
-                place.path / "warm" / name,
-                support.interpreter(name),
-                IMPORTS[name],
-                place.variables,
-            )
-            for name in environments
-        ]
-        lines = [
-            f'[environment.{name}]\npython = "{warm.interpreter}"\n'
-            for name, warm in zip(environments, self.warm, strict=True)
-        ]
-        place.write("home/config.toml", "".join(lines))
+        self.place = support.Place(environments, warm=True)
         for name, text in WORKLOADS.items():
             self.place.write(f"{name}.ir", text)
-
-    def close(self) -> None:
-        for warm in self.warm:
-            warm.close()
-        self.place.close()
 
     def emitted(self, framework: str, recipe: str) -> str:
         folder = f"emitted_{framework}_{recipe}"
@@ -174,7 +154,7 @@ def table(said: Sequence[Said]) -> str:
 
 def everyday(scripts: Sequence[Script]) -> list[Script]:
     """All, or every eighth of them in the quick tier."""
-    return list(scripts) if os.environ.get("BAKEOFF_FULL_TESTS") else list(scripts[::8])
+    return list(scripts) if support.FULL else list(scripts[::8])
 
 
 class Gate(unittest.TestCase):
@@ -182,12 +162,10 @@ class Gate(unittest.TestCase):
         environments = sorted({FRAMEWORKS[name][0] for name in frameworks})
         support.need(*environments)
         ground = Ground(environments)
-        self.addCleanup(ground.close)
+        self.addCleanup(ground.place.close)
         mine = [s for s in scripts if s.framework in frameworks]
         said = [s for group in groups(everyday(mine)) for s in ground.ask(group)]
         print(table(said), file=sys.stderr, flush=True)
-        for warm in ground.warm:
-            warm.close()
         self.assertEqual(ground.place.none_left(), {})
         return said
 
@@ -277,7 +255,7 @@ def show(framework: str, recipes: str = "", *names: str) -> None:
             if said:
                 print(f"{title} {table(said)}", flush=True)
     finally:
-        ground.close()
+        ground.place.close()
 
 
 if __name__ == "__main__":

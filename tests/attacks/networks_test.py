@@ -135,7 +135,7 @@ class Networks(unittest.TestCase):
         environments = sorted({FRAMEWORKS[name][0] for name in frameworks})
         support.need(*environments)
         ground = Ground(environments)
-        self.addCleanup(ground.close)
+        self.addCleanup(ground.place.close)
         for number, (name, text) in enumerate(NETWORKS.items()):
             ground.place.write(f"{name}.ir", text)
             recipe = support.recipe(

@@ -16,7 +16,7 @@ class Device(unittest.TestCase):
         support.need("torch")
         if Path("/proc/driver/nvidia/version").exists():
             self.skipTest("there is a GPU here")
-        place = support.Place(["torch"])
+        place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         text = support.recipe(
@@ -25,7 +25,8 @@ class Device(unittest.TestCase):
                 'framework = "torch", compile = "cuda_graphs"',
                 'framework = "torch", cuda_allocator = "async"',
             ],
-            budget="minutes = 1\nheats = 5\n",
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+            budget="minutes = 1\nheats = 3\n",
         )
         outcome = place.run(
             "run",

@@ -258,7 +258,7 @@ class Frameworks(unittest.TestCase):
         self, environment: str, framework: str, script: str, edits: list[Edit]
     ) -> None:
         support.need(environment)
-        place = support.Place([environment])
+        place = support.Place([environment], warm=True)
         self.addCleanup(place.close)
         place.write("cnn.ir", CNN)
         top = 'workload = "cnn.ir"\nbatch = 50\nalpha = 0.5\n'

@@ -191,7 +191,7 @@ class Faults(unittest.TestCase):
         ]
         race = (
             "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nstage_seconds = 20\n"
-            "max_busy = 1\n"
+            "max_busy = 1\nconfirm_heats = 0\n"
         )
         text = support.recipe(
             contenders,

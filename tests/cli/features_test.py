@@ -57,7 +57,7 @@ class Features(unittest.TestCase):
         support.need("torch")
         if Path("/proc/driver/nvidia/version").exists():
             self.skipTest("there is a GPU here")
-        place = support.Place(["torch"])
+        place = support.Place(["torch"], warm=True)
         self.addCleanup(place.close)
         place.write("mlp.ir", support.MLP)
         text = support.recipe(

@@ -31,7 +31,7 @@ class Fit(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"])
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.place.write("study.csv", PUBLISHED)
@@ -44,6 +44,10 @@ class Fit(unittest.TestCase):
         **sections: str,
     ) -> Path:
         sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
+        sections.setdefault("budget", "minutes = 1\nheats = 2\n")
+        sections.setdefault(
+            "top", 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
+        )
         sections.setdefault("optimizer", 'kind = "adam"\nlr = 1e-2\neps = 1e-4\n')
         text = support.recipe(contenders, fit=fit, **sections)
         return self.place.write("fit.toml", text)
@@ -159,7 +163,7 @@ class Fit(unittest.TestCase):
             self.assertEqual(record["on_trained"]["steps"], steps)
 
     def test_ctrl_c_ends_it_and_resuming_goes_on(self) -> None:
-        recipe = self.recipe("epochs = 100000\n")
+        recipe = self.recipe("epochs = 100000\n", ('framework = "torch"',))
         log = self.place.path / "err"
         with open(log, "wb") as err:
             process = self.place.start("run", recipe, "--out", "r", stderr=err)

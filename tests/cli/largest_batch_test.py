@@ -24,7 +24,7 @@ class LargestBatch(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"])
+        self.place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", WIDE)
 
@@ -33,6 +33,7 @@ class LargestBatch(unittest.TestCase):
             "largest.toml",
             support.recipe(
                 ['framework = "torch"'],
+                budget="minutes = 1\nheats = 1\n",
                 top=f'workload = "mlp.ir"\nbatch = {batch}\n',
                 data=f"samples = {samples}\n",
                 largest_batch=section,

@@ -35,8 +35,8 @@ bursts = 2
 max_busy = 1
 
 [latency]
-arrivals_per_second = [20, 100000]
-requests = 200
+arrivals_per_second = [50, 100000]
+requests = 100
 processes = 2
 percentiles = [50, 90]
 """
@@ -47,7 +47,7 @@ class Latency(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "onnxruntime")
-        self.place = support.Place(["torch", "onnxruntime"])
+        self.place = support.Place(["torch", "onnxruntime"], shared_proofs=True)
         self.addCleanup(self.place.close)
 
     def records(self, run: Path) -> list[dict[str, Any]]:
@@ -63,11 +63,11 @@ class Latency(unittest.TestCase):
         rows = {(r["contender"], r["arrivals_per_second"]): r for r in latency["rows"]}
         self.assertEqual(len(rows), 6, done.out + done.err)
         for name in ("torch", "onnxruntime"):
-            alone, steady, overload = (rows[name, rate] for rate in (None, 20, 100000))
+            alone, steady, overload = (rows[name, rate] for rate in (None, 50, 100000))
             self.assertEqual(alone["queue"], "steady", alone["note"])
             self.check_percentiles(alone)
-            # Fewer than 400 where a busy machine takes longer than latency.seconds.
-            self.assertIn(alone["requests"], range(20, 401))
+            # Fewer than 200 where a busy machine takes longer than latency.seconds.
+            self.assertIn(alone["requests"], range(20, 201))
             if steady["queue"] == "steady":  # a busy machine may be too slow for it
                 self.check_percentiles(steady)
             # 100,000 a second is more than either can answer: no latency is quoted.
@@ -110,7 +110,7 @@ class Latency(unittest.TestCase):
 
     def check_other_formats(self) -> None:
         shown = self.place.run("report", "r")
-        for part in ("Latency", "single stream", "20 requests/s", "queue grows", "p90"):
+        for part in ("Latency", "single stream", "50 requests/s", "queue grows", "p90"):
             self.assertIn(part, shown.out)
         html = (self.place.path / "r" / "report.html").read_text()
         self.assertIn('<section id="latency">', html)
@@ -126,9 +126,9 @@ class Latency(unittest.TestCase):
 
     def test_bad_input(self) -> None:
         for old, new, message in (
-            ("arrivals_per_second = [20, 100000]\n", "", "is missing"),
-            ("[20, 100000]", "[0]", "outside its range"),
-            ("[20, 100000]", "0.01", "too few for a percentile"),
+            ("arrivals_per_second = [50, 100000]\n", "", "is missing"),
+            ("[50, 100000]", "[0]", "outside its range"),
+            ("[50, 100000]", "0.01", "too few for a percentile"),
             ('scenario = "predict"\n', "", "[latency] is about predictions"),
         ):
             text = support.replaced(RECIPE, (old, new))

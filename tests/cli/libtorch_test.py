@@ -5,6 +5,7 @@ Compiles: python3 -m tests.cli.libtorch_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -17,10 +18,12 @@ from tests.cli import support
 
 BOTH = ['framework = "torch"', 'framework = "libtorch"']
 AWAY = re.compile(
-    r"^(?P<framework>\w+)\[precision=(?P<precision>\w+)\]: its float32 twin is the "
-    r"same; loss \S+ and gradients (?P<gradients>\S+) away from it$",
+    r"^(?P<framework>\w+)\[precision=(?P<precision>\w+)\]: its float32 counterpart is "
+    r"equal; from it the loss differs by \S+, the gradients by (?P<gradients>\S+)$",
     re.MULTILINE,
 )
+# What compiles a program of its own.
+HALVES = ("bfloat16", "float16") if support.FULL else ("bfloat16",)
 LINE = re.compile(r"^step\s+(\d+)\s+loss (\S+)$", re.MULTILINE)
 
 
@@ -45,17 +48,13 @@ class Libtorch(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch")
-        cls.place = support.Place(["torch"])
+        cls.place = support.Place(["torch"], shared_programs=True)
         cls.addClassCleanup(cls.place.close)
         cls.place.write("mlp.ir", support.MLP)
-        # Workers of earlier tests: only what changed since is compiled.
-        compiled = support.real_home() / "compiled"
-        compiled.mkdir(parents=True, exist_ok=True)
-        (cls.place.path / "home" / "compiled").symlink_to(compiled)
 
     def test_half_precision_is_that_of_torch(self) -> None:
         """Rounded at the same places: as far from float32 as Python's autocast."""
-        half = ', precision = ["bfloat16", "float16"]'
+        half = f", precision = {json.dumps(HALVES)}"
         recipe = self.place.write(
             "half.toml",
             support.recipe(
@@ -70,8 +69,8 @@ class Libtorch(unittest.TestCase):
             (row["framework"], row["precision"]): float(row["gradients"])
             for row in AWAY.finditer(proven.out)
         }
-        self.assertEqual(len(rows), 4, proven.out)
-        for precision in ("bfloat16", "float16"):
+        self.assertEqual(len(rows), 2 * len(HALVES), proven.out)
+        for precision in HALVES:
             python = rows["torch", precision]
             self.assertGreater(python, 1e-5)  # it does round
             self.assertAlmostEqual(rows["libtorch", precision] / python, 1, delta=0.05)
@@ -83,23 +82,22 @@ class Libtorch(unittest.TestCase):
             data="samples = 64\n",
             optimizer='kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
             'eps_form = "inside"\n',
-            budget="minutes = 1\nheats = 4\n",
+            budget="minutes = 1\nheats = 2\n",
             # Whose verdict it is does not matter here: the host may be busy.
             race="burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\n"
             "max_busy = 1\nmax_reruns = 1\n",
         )
         recipe = self.place.write("cnn.toml", text)
-        proven = self.place.run("parity", recipe, timeout=500)
-        self.assertEqual(proven.code, 0, proven.out + proven.err)
-        for name in ("torch", "libtorch[channels_last]"):
-            self.assertIn(f"{name}: same\n", proven.out)
-        raced = self.place.run("run", recipe, "--out", "cnn", "--format", "json")
+        raced = self.place.run(
+            "run", recipe, "--out", "cnn", "--format", "json", timeout=500
+        )
         self.assertEqual(raced.code, 0, raced.err)
         result = raced.json()
         rows = {row["contender"]["id"]: row for row in result["ranked"]}
         self.assertEqual(sorted(rows), ["libtorch[channels_last]", "torch"], raced.out)
         row = rows["libtorch[channels_last]"]
         for contender in rows.values():
+            self.assertEqual(contender["parity"], "proven")
             checks = {check["what"]: check for check in contender["proof"]["checks"]}
             self.assertEqual(checks["batches"]["tensor"], "6 batches")
             self.assertGreater(contender["batch_wait"]["ms_per_batch"], 0)
@@ -171,14 +169,14 @@ class Libtorch(unittest.TestCase):
         shifted = support.replaced(
             source, ("  int64_t first_ = 0;\n", "  int64_t first_ = kBatchSize;\n")
         )
-        text = support.recipe(
-            [
-                'framework = "torch"',
-                self.own("broken.cc", broken),
-                self.own("other.cc", other),
-                self.own("shifted.cc", shifted),
-            ],
-        )
+        contenders = [
+            'framework = "torch"',
+            self.own("broken.cc", broken),
+            self.own("shifted.cc", shifted),
+        ]
+        if support.FULL:
+            contenders.append(self.own("other.cc", other))
+        text = support.recipe(contenders)
         raced = self.place.run("parity", self.place.write("own.toml", text))
         self.assertEqual(raced.code, 1, raced.err)
         self.assertIn("torch: same\n", raced.out)
@@ -187,8 +185,9 @@ class Libtorch(unittest.TestCase):
             r"libtorch:broken.cc: FAILED in stage compile: the compiler refused the "
             r"program: .*own_2_broken.cc:\d+:\d+: error: .*bakward",
         )
-        self.assertRegex(raced.out, r"libtorch:other.cc: DIFFERS, first at ")
-        self.assertRegex(raced.out, r"sigmoid instead of relu")
+        if support.FULL:
+            self.assertRegex(raced.out, r"libtorch:other.cc: DIFFERS, first at ")
+            self.assertRegex(raced.out, r"sigmoid instead of relu")
         self.assertIn(
             "libtorch:shifted.cc: DIFFERS, first at loss of step 0\n"
             "  the input pipeline delivers other rows, or in another order, from "

@@ -50,6 +50,7 @@ class Lie:
     code: str  # appended to the script, whose own step is called true_step
     reason: str  # pattern
     always: bool = False  # in the gate, too
+    everyday: bool = True
 
 
 LIES = {
@@ -61,6 +62,7 @@ def train_step(model, optimizer, x, y):
 """,
         "not the same computation",
         always=True,
+        everyday=False,  # refused by the gate, as edited scripts are
     ),
     "half_the_batch_once_proven": Lie(
         """
@@ -81,6 +83,7 @@ def train_step(model, optimizer, x, y):
     return LOSSES[-1]
 """,
         "equal losses for equal work|did other work|answers before its work is done",
+        everyday=False,
     ),
     "no_barrier": Lie(
         """
@@ -117,6 +120,7 @@ if True:
 train_step = true_step
 """,
         "steps answered = steps asked for|it reported .* losses for .* steps",
+        everyday=False,
     ),
     "half_the_time": Lie(
         f"""
@@ -186,6 +190,7 @@ if True:
 train_step = true_step
 """,
             reason,
+            everyday=name == "negative_time",
         )
         for name, claim, reason in (
             ("negative_time", "-ns", r"impossible burst: \d+ steps in -\d+ ns"),
@@ -218,6 +223,10 @@ def emitted(place: support.Place, recipe: str) -> str:
     return support.replaced(body, (IMPORTS, RACED), (STEP, HEAD))
 
 
+# The others break the same rules as one of these, or as PlantedLies of src/race do.
+TOLD = {name: lie for name, lie in LIES.items() if lie.everyday or support.FULL}
+
+
 class Lies(unittest.TestCase):
     place: ClassVar[support.Place]
     rows: ClassVar[Any]
@@ -230,16 +239,17 @@ class Lies(unittest.TestCase):
         place.write("mlp.ir", support.MLP)
         only = support.recipe(['framework = "torch"'])
         renamed = emitted(place, only)
-        for name, lie in LIES.items():
+        for name, lie in TOLD.items():
             place.write(f"{name}.py", renamed + lie.code)
         contenders = ['framework = "torch"'] + [
-            f'script = "{name}.py"' for name in LIES
+            f'script = "{name}.py"' for name in TOLD
         ]
         text = support.recipe(
             contenders,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 15\nheats = 6\n",
-            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n",
+            budget="minutes = 15\nheats = 4\n",
+            race="burst_seconds = 0.3\nbursts = 3\nparity_steps = 10\nmax_busy = 1\n"
+            "confirm_heats = 0\n",
         )
         outcome = place.run(
             "run",
@@ -255,7 +265,7 @@ class Lies(unittest.TestCase):
 
     def test_every_lie_is_told(self) -> None:
         unranked = {row["contender"]["id"]: row for row in self.rows["unranked"]}
-        for name, lie in LIES.items():
+        for name, lie in TOLD.items():
             with self.subTest(name):
                 self.assertIn(f"torch:{name}.py", unranked, "it was ranked")
                 row = unranked[f"torch:{name}.py"]

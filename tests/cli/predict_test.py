@@ -27,7 +27,10 @@ class Predict(unittest.TestCase):
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         text = 'scenario = "predict"\n' + support.recipe(
-            CONTENDERS, optimizer="", budget="minutes = 1\nheats = 4\n"
+            CONTENDERS,
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
+            optimizer="",
+            budget="minutes = 1\nheats = 3\n",
         )
         self.recipe = self.place.write(
             "predict.toml", text.replace("\n[optimizer]\n", "")

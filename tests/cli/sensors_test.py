@@ -59,7 +59,7 @@ COST = 'per_hour = 1.2\ncurrency = "EUR"\ngrams_per_kwh = 400\n'
 class Sensors(unittest.TestCase):
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"])
+        self.place = support.Place(["torch"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         self.root = self.place.path / "root"
@@ -70,6 +70,7 @@ class Sensors(unittest.TestCase):
     def race(self) -> Any:
         text = support.recipe(
             ['framework = "torch"'],
+            budget="minutes = 1\nheats = 1\n",
             cost=COST,
             largest_batch='memory = "2 GiB"\nmost = 100\n',
         )

@@ -57,7 +57,7 @@ class SmallNetworks(unittest.TestCase):
     def prove(self, network: str, frameworks: list[str]) -> None:
         environments = {FRAMEWORKS[name][0] for name in frameworks}
         support.need(*environments)
-        place = support.Place(sorted(environments))
+        place = support.Place(sorted(environments), warm=True, shared_programs=True)
         self.addCleanup(place.close)
         text = recipe(network, [FRAMEWORKS[name][1] for name in frameworks])
         place.write(f"{network}.toml", text)

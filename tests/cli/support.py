@@ -20,10 +20,12 @@ import tempfile
 import time
 import unittest
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from tests.cli.warm import Warm
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAKEOFF = ROOT / "build" / "dev" / "bakeoff"  # main() takes it from the command line
@@ -59,9 +61,8 @@ def present(environment: str) -> bool:
 
 
 # Of what other tests see in part, in minutes: `make full`.
-full_tier = unittest.skipUnless(
-    os.environ.get("BAKEOFF_FULL_TESTS"), "with BAKEOFF_FULL_TESTS=1 (make full)"
-)
+FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
+full_tier = unittest.skipUnless(FULL, "with BAKEOFF_FULL_TESTS=1 (make full)")
 
 
 def need(*environments: str) -> None:
@@ -84,18 +85,26 @@ class Outcome:
 
 
 class Place:
-    """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry."""
+    """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry.
 
-    def __init__(self, environments: Iterable[str] = ()) -> None:
+    warm: workers start from processes that have imported their frameworks (warm.py);
+    where nothing is raced. shared_proofs: what another test has proven is not proven
+    again; where the gate is not what is tested. shared_programs: of LibTorch programs
+    only what changed since the last tests is compiled; it stays in the user's home.
+    """
+
+    def __init__(
+        self,
+        environments: Iterable[str] = (),
+        *,
+        warm: bool = False,
+        shared_proofs: bool = False,
+        shared_programs: bool = False,
+    ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="bakeoff_cli_"))
         self.mark = uuid.uuid4().hex
         home = self.path / "home"
         home.mkdir()
-        lines = [
-            f'[environment.{name}]\npython = "{interpreter(name)}"\n'
-            for name in environments
-        ]
-        (home / "config.toml").write_text("".join(lines))
         self.variables = {
             **os.environ,
             "BAKEOFF_HOME": str(home),
@@ -104,6 +113,34 @@ class Place:
         }
         for name in ("BAKEOFF_CONFIG", "PYTHONPATH"):
             self.variables.pop(name, None)
+        proofs = os.environ.get("BAKEOFF_TEST_PROOFS")  # of scripts/run_ctest.py
+        if shared_proofs and proofs:
+            (home / "proofs").symlink_to(proofs)
+        pythons = {name: interpreter(name) for name in environments}
+        if shared_programs:
+            compiled = real_home() / "compiled"
+            compiled.mkdir(parents=True, exist_ok=True)
+            (home / "compiled").symlink_to(compiled)
+        self.warm: list[Warm] = []
+        if warm:
+            try:
+                for name, python in pythons.items():
+                    folder = self.path / "warm" / name
+                    self.warm.append(Warm(folder, name, python, self.variables))
+                    pythons[name] = self.warm[-1].interpreter
+            except BaseException:
+                self.close()
+                raise
+        self.set_interpreters(pythons)
+
+    def set_interpreters(self, pythons: Mapping[str, Path]) -> None:
+        self.write(
+            "home/config.toml",
+            "".join(
+                f'[environment.{name}]\npython = "{python}"\n'
+                for name, python in pythons.items()
+            ),
+        )
 
     def write(self, name: str, text: str) -> Path:
         path = self.path / name
@@ -141,9 +178,10 @@ class Place:
     def processes(self) -> dict[int, str]:
         """Live processes started from here, by id: their command lines."""
         wanted = f"{MARK}={self.mark}".encode()
+        waiting = {warm.process.pid for warm in self.warm}
         found = {}
         for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            if not entry.name.isdigit() or int(entry.name) in {os.getpid(), *waiting}:
                 continue
             try:
                 if wanted not in (entry / "environ").read_bytes().split(b"\0"):
@@ -164,6 +202,8 @@ class Place:
         return left
 
     def close(self) -> None:
+        for warm in self.warm:
+            warm.close()
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -180,7 +220,8 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
         "optimizer": 'kind = "adam"\nlr = 1e-3\neps = 1e-4\n',
         "budget": "minutes = 1\nheats = 3\n",
         # Tests run beside each other: a busy host is no reason to refuse.
-        "race": "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n",
+        "race": "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
+        "confirm_heats = 0\n",
         **sections,
     }
     head = parts.pop("top")

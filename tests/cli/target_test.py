@@ -51,7 +51,7 @@ class Target(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"])
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         write_data(self.place.path / "rows.safetensors")
@@ -60,7 +60,10 @@ class Target(unittest.TestCase):
         contenders = ['framework = "torch"', 'framework = "jax"']
         sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
         # Trainings are within the budget, and this machine may be busy.
-        sections.setdefault("budget", "minutes = 30\nheats = 3\n")
+        sections.setdefault("budget", "minutes = 30\nheats = 2\n")
+        sections.setdefault(
+            "top", 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
+        )
         text = support.recipe(contenders, target=target, **sections)
         return self.place.write("target.toml", text)
 
@@ -125,9 +128,9 @@ class Target(unittest.TestCase):
 
     @support.full_tier
     def test_the_budget_ends_it_after_a_whole_seed(self) -> None:
-        """A twentieth of a second: the race of at most 3 heats spends it all."""
+        """A twentieth of a second: the race of at most 2 heats spends it all."""
         race = "burst_seconds = 1e-3\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
-        recipe = self.recipe(budget="minutes = 8e-4\nheats = 3\n", race=race)
+        recipe = self.recipe(budget="minutes = 8e-4\nheats = 2\n", race=race)
         done = self.place.run(
             "run", recipe, "--out", "r", "--format", "json", timeout=600
         )

@@ -1,7 +1,7 @@
-"""What XLA's cost analysis says of one training step of an emitted script.
+"""What XLA's cost analysis says of one training step of emitted scripts.
 
-Run by the Python of the jax environment: count_jax.py FOLDER. Prints JSON: "step", XLA's
-figure for the whole compiled step; "products", the sum of XLA's figures for each matrix
+Run by the Python of the jax environment: count_jax.py FOLDER... Prints a JSON line for
+each: "step", XLA's figure for the whole compiled step; "products", the sum of XLA's figures for each matrix
 product and convolution in it, compiled alone, as often as its loop runs; "once", the
 same with the body of every loop counted a single time, as XLA does.
 """
@@ -75,8 +75,7 @@ def add_up(program: Any) -> tuple[float, float]:
     return often, once
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def count_in(folder: Path) -> dict[str, float]:
     script = load(folder / "train_jax.py")
     weights = script.load_weights(folder / "weights.safetensors")
     batch = next(iter(script.batches(script.load_data(folder / "data.safetensors"))))
@@ -89,8 +88,9 @@ def main() -> None:
     step = flops(script.train_step.lower(*state, *batch).compile())
     program = jax.make_jaxpr(script.train_step)(*state, *batch)
     often, once = add_up(program.jaxpr)
-    print(json.dumps({"step": step, "products": often, "once": once}))
+    return {"step": step, "products": often, "once": once}
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        print(json.dumps(count_in(Path(name))), flush=True)

@@ -1,7 +1,7 @@
-"""What torch's FlopCounterMode counts of one training step of an emitted script.
+"""What torch's FlopCounterMode counts of one training step of emitted scripts.
 
-Run by the Python of the torch environment: count_torch.py FOLDER. Prints JSON:
-"counted" as the step is run, and "seen", with fused kernels that the counter does not
+Run by the Python of the torch environment: count_torch.py FOLDER... Prints a JSON line
+for each: "counted" as the step is run, and "seen", with fused kernels that the counter does not
 know (oneDNN's LSTM, flash attention on the CPU) replaced by the products they are made
 of.
 """
@@ -27,8 +27,7 @@ def load(path: Path) -> Any:
     return module
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
+def count_in(folder: Path) -> dict[str, int]:
     script = load(folder / "train_torch.py")
     model = script.make_model()
     optimizer = script.make_optimizer(model)
@@ -44,8 +43,9 @@ def main() -> None:
     counted = count()
     with torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
         seen = count()
-    print(json.dumps({"counted": counted, "seen": seen}))
+    return {"counted": counted, "seen": seen}
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        print(json.dumps(count_in(Path(name))), flush=True)

@@ -87,8 +87,7 @@ class Flops(unittest.TestCase):
         self.place = support.Place()
         self.addCleanup(self.place.close)
 
-    def count(self, framework: str, network: str) -> tuple[Model, dict[str, Any]]:
-        """The op table's figures, and the framework's of the emitted script."""
+    def emit(self, framework: str, network: str) -> Path:
         recipe = self.place.write(
             f"{network}.toml",
             f'workload = "{network}"\nbatch = {BATCH}\n'
@@ -99,34 +98,42 @@ class Flops(unittest.TestCase):
         folder = self.place.path / network
         emitted = self.place.run("emit", recipe, "--out", folder)
         self.assertEqual(emitted.code, 0, emitted.err)
+        return folder
+
+    def model(self, network: str) -> Model:
         shown = self.place.run("show", network)
         self.assertEqual(shown.code, 0, shown.err)
+        return model_of(shown.out)
+
+    def count(self, framework: str) -> dict[str, dict[str, Any]]:
+        """The framework's figures of every network, counted by one process."""
+        support.need(framework)
         script = Path(__file__).with_name(f"count_{framework}.py")
+        folders = [self.emit(framework, network) for network in NETWORKS]
         done = subprocess.run(
-            [str(support.interpreter(framework)), str(script), str(folder)],
+            [str(support.interpreter(framework)), str(script), *map(str, folders)],
             capture_output=True,
             text=True,
-            timeout=800,
+            timeout=1500,
             check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
-        return model_of(shown.out), json.loads(done.stdout.splitlines()[-1])
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        return dict(zip(NETWORKS, map(json.loads, lines), strict=True))
 
     def test_torch(self) -> None:
-        support.need("torch")
-        for network in NETWORKS:
+        for network, torch in self.count("torch").items():
             with self.subTest(network):
-                model, torch = self.count("torch", network)
+                model = self.model(network)
                 self.assertEqual(torch["seen"], model.flops - model.initial_state)
                 # As it is run, the counter is blind for two kinds of kernels.
                 blind = network in ("bert_small", "lstm_lm_small")
                 self.assertEqual(torch["counted"] < torch["seen"], blind)
 
     def test_jax(self) -> None:
-        support.need("jax")
-        for network in NETWORKS:
+        for network, xla in self.count("jax").items():
             with self.subTest(network):
-                model, xla = self.count("jax", network)
+                model = self.model(network)
                 self.assertEqual(xla["products"], model.flops - model.padding)
                 loops = network == "lstm_lm_small"
                 self.assertEqual(xla["once"] < xla["products"], loops)

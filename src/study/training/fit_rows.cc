@@ -26,9 +26,9 @@ std::optional<SeedRange> range_of(const std::vector<double>& values) {
 }
 
 // One contender's trainings, summed up.
-class Sum {
+class FitAccumulator {
  public:
-  Sum(const recipe::Fit& asked, const FitScale& scale)
+  FitAccumulator(const recipe::Fit& asked, const FitScale& scale)
       : asked_(asked),
         of_epoch_(static_cast<double>(std::max<int64_t>(scale.rows / std::max<int64_t>(scale.batch, 1), 1))) {
   }
@@ -51,8 +51,8 @@ class Sum {
     rounds_.insert(rounds_.end(), trial.rounds.begin(), trial.rounds.end());
   }
 
-  FitRow row(const RankedContender& entrant, bool classes) const {
-    FitRow row{.contender = entrant.contender, .group = entrant.group};
+  FitRow row(const RankedContender& of, bool classes) const {
+    FitRow row{.contender = of.contender, .group = of.group};
     std::vector<std::string> notes;
     if (!failure_.empty()) notes.push_back(failure_);
     row.seeds = static_cast<int>(seconds_.size());
@@ -61,7 +61,7 @@ class Sum {
       row.epoch_s = stats::median(epoch_s_);
       row.start_up_s = stats::median(start_up_);
       if (wait_s_.size() == seconds_.size()) row.wait_s = stats::median(wait_s_);
-      if (entrant.step_ms) row.over_steps = row.seconds.median / (*entrant.step_ms / 1e3 * wanted());
+      if (of.step_ms) row.over_steps = row.seconds.median / (*of.step_ms / 1e3 * wanted());
       row.loss = range_of(loss_);
       row.held_loss = range_of(held_loss_);
       if (classes) row.accuracy = range_of(accuracy_);
@@ -136,21 +136,21 @@ void hold_against_group(std::vector<FitRow>& rows, const FitScale& scale) {
 }  // namespace
 
 std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
-                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const std::vector<RankedContender>& contenders, const recipe::Fit& asked,
                              const FitScale& scale) {
   std::vector<FitRow> rows;
   const bool classes = std::any_of(trials.begin(), trials.end(), [](const FitTrial& t) {
     return (t.on_held && t.on_held->accuracy > 0) || (t.on_trained && t.on_trained->accuracy > 0);
   });
-  for (const RankedContender& entrant : entrants) {
-    Sum sum(asked, scale);
+  for (const RankedContender& of : contenders) {
+    FitAccumulator sum(asked, scale);
     bool any = false;
     for (const FitTrial& trial : trials) {
-      if (trial.contender != entrant.contender) continue;
+      if (trial.contender != of.contender) continue;
       sum.add(trial);
       any = true;
     }
-    if (any) rows.push_back(sum.row(entrant, classes));
+    if (any) rows.push_back(sum.row(of, classes));
   }
   hold_against_group(rows, scale);
   return rows;

@@ -62,7 +62,7 @@ inline constexpr double kLossTolerance = 0.10, kLossToleranceAsIs = 0.25, kLossF
 
 // Entrants without any record are left out.
 std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
-                             const std::vector<RankedContender>& entrants, const recipe::Fit& asked,
+                             const std::vector<RankedContender>& contenders, const recipe::Fit& asked,
                              const FitScale& scale);
 
 }  // namespace bakeoff

@@ -154,7 +154,7 @@ Result<FitTable> read_fits(const RunDirectory& directory, const StudyContext& co
   const int64_t held = held_rows(recipe);
   const int64_t rows = trained_rows(recipe, context.manifest.data_rows, held);
   const auto& losses = context.manifest.referee_losses;
-  return FitTable{.rows = fit_rows(trials, context.entrants, recipe.fit,
+  return FitTable{.rows = fit_rows(trials, context.contenders, recipe.fit,
                                    {.rows = rows,
                                     .batch = recipe.training.batch,
                                     .untrained_loss = losses.empty() ? 0 : losses.front(),

@@ -40,7 +40,8 @@ TEST(CheckFit, RefusesToHoldOutMoreThanThereIs) {
   recipe.fit.rows = 91;
   EXPECT_TRUE(check_fit(recipe, 100)) << "nothing is asked for";
   recipe.fit.epochs = 1;
-  EXPECT_THAT(check_fit(recipe, 100).error().message, HasSubstr("91 rows are to be held out, 90 can be"));
+  EXPECT_THAT(check_fit(recipe, 100).error().message,
+              HasSubstr("91 rows are to be held out, but only 90 can be"));
   recipe.fit.rows = 90;
   EXPECT_TRUE(check_fit(recipe, 100));
   recipe.data.kind = "mnist";

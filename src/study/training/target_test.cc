@@ -93,10 +93,12 @@ TEST(CheckTarget, RefusesWhatCannotBe) {
   EXPECT_TRUE(check_target(recipe, 20)) << "no target";
   recipe.target = {.accuracy = 0.9, .rows = 100};
   EXPECT_TRUE(check_target(recipe, 110));
-  EXPECT_THAT(check_target(recipe, 109).error().message, HasSubstr("100 rows are to be held out, 99 can be"));
+  EXPECT_THAT(check_target(recipe, 109).error().message,
+              HasSubstr("100 rows are to be held out, but only 99 can be"));
   recipe.training.track = ir::Track::kAsIs;
   recipe.contenders = {{.framework = "jax", .settings = {{"steps_per_call", "3"}}, .id = "jax"}};
-  EXPECT_THAT(check_target(recipe, 129).error().message, HasSubstr("100 rows are to be held out, 99 can be"))
+  EXPECT_THAT(check_target(recipe, 129).error().message,
+              HasSubstr("100 rows are to be held out, but only 99 can be"))
       << "one call is left to train on";
   recipe.data.kind = "mnist";
   EXPECT_TRUE(check_target(recipe, 109)) << "of its test pictures";

@@ -2,8 +2,8 @@
 
 Hundreds of scripts through the gate are hundreds of imports, seconds each. Here the
 interpreter of an environment is replaced by one that hands `-m bakeoff_runner` to a
-waiting process, which forks. For the gate only: a race freezes its workers, and these
-are no children of Bakeoff.
+waiting process, which forks. For the gate only (support.Place, `warm`): a race freezes
+its workers, and these are no children of Bakeoff.
 """
 
 from __future__ import annotations
@@ -111,15 +111,12 @@ class Warm:
     """The waiting process of one environment; `interpreter` starts workers from it."""
 
     def __init__(
-        self,
-        folder: Path,
-        python: Path,
-        imports: tuple[str, ...],
-        variables: Mapping[str, str],
+        self, folder: Path, environment: str, python: Path, variables: Mapping[str, str]
     ) -> None:
         folder.mkdir(parents=True)
         self.interpreter = folder / "python"
         door = folder / "door"
+        imports = IMPORTS[environment]
         names = {"python": str(python), "socket": str(door), "imports": imports}
         self.interpreter.write_text(FRONT.format(**names))
         self.interpreter.chmod(0o755)

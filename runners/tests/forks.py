@@ -1,0 +1,211 @@
+"""Processes that have imported a framework already, as they are forks of one that has.
+
+python forks.py FILE...
+
+Runs pytest on each file in a process of its own. Those, and the processes that tests
+start (`Fork`), are forks of this one, which imports what its environment has and does
+nothing with it: imports take longer than what is tested.
+Exit status: pytest's; 5 where every file skipped itself.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+DOOR = "BAKEOFF_FORKS"  # names the socket at which forks are asked for
+FRAMEWORKS = (
+    ("numpy", "safetensors.numpy"),
+    ("torch", "torch._dynamo", "safetensors.torch"),
+    ("tensorflow",),
+    ("tf_keras",),
+    ("jax", "jax.numpy", "optax"),
+    ("onnxruntime", "onnx"),
+)
+NO_TESTS = 5  # of pytest
+
+
+class Fork:
+    """Runs `python arguments`: -m MODULE, -c CODE or SCRIPT, and what follows it.
+
+    fds: what its descriptors 0, 1 and so on are.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        fds: Sequence[int],
+        environment: Mapping[str, str],
+        folder: str | Path = "/",
+    ) -> None:
+        self._line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.connect(os.environ[DOOR])
+        told = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder),
+        }
+        socket.send_fds(self._line, [json.dumps(told).encode()], list(fds))
+        self.pid = int(self._line.recv(32))
+        self.returncode: int | None = None
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            self.returncode = int(self._line.recv(32) or b"1")
+            self._line.close()
+        return self.returncode
+
+    def kill(self) -> None:
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def available() -> bool:
+    return DOOR in os.environ
+
+
+def run(
+    arguments: Sequence[str], folder: str | Path = "/"
+) -> subprocess.CompletedProcess[str]:
+    """subprocess.run of this Python, by a fork where that can be had."""
+    if not available():
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    with (
+        open(os.devnull, "rb") as nothing,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        files: list[IO[Any]] = [nothing, out, err]
+        fork = Fork(arguments, [f.fileno() for f in files], os.environ, folder)
+        status = fork.wait()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(
+            list(arguments), status, out.read(), err.read()
+        )
+
+
+def _become(told: Mapping[str, Any], fds: Sequence[int]) -> int:
+    """The process that was asked for; its exit status."""
+    for number, fd in enumerate([os.dup2(fd, 100 + i) for i, fd in enumerate(fds)]):
+        os.dup2(fd, number)
+        os.close(fd)
+    for fd in fds:
+        if fd >= len(fds):
+            os.close(fd)
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    os.chdir(told["folder"])
+    paths = os.environ.get("PYTHONPATH", "").split(":")
+    first, *rest = told["arguments"]
+    beside = told["folder"] if first in ("-m", "-c") else str(Path(first).parent)
+    sys.path[:1] = [beside, *(path for path in paths if path)]
+    try:
+        if first == "-m":
+            sys.argv = rest
+            runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        elif first == "-c":
+            sys.argv = ["-c", *rest[1:]]
+            exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+        else:
+            sys.argv = [first, *rest]
+            runpy.run_path(first, run_name="__main__")
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _serve(door: socket.socket) -> None:
+    """Forks a keeper, which forks the process and tells its number and its end."""
+    line, _ = door.accept()
+    message, fds, _, _ = socket.recv_fds(line, 1 << 20, 8)
+    if os.fork() == 0:
+        door.close()
+        process = os.fork()
+        if process == 0:
+            line.close()
+            status = _become(json.loads(message), fds)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        for fd in fds:
+            os.close(fd)
+        line.send(str(process).encode())
+        ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        try:
+            line.send(str(ended).encode())
+        except BrokenPipeError:
+            pass  # nobody waits for it
+        os._exit(0)
+    line.close()
+    for fd in fds:
+        os.close(fd)
+
+
+def _test(file: str, door: socket.socket) -> int:
+    """Runs pytest on a file, and meanwhile forks what it asks for."""
+    tests = os.fork()
+    if tests == 0:
+        door.close()
+        import pytest
+
+        os._exit(pytest.main(["-q", "-p", "no:cacheprovider", file]))
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == tests:
+            return os.waitstatus_to_exitcode(status)
+        if ended == 0 and select.select([door], [], [], 0.02)[0]:
+            _serve(door)
+
+
+def main(files: Sequence[str]) -> int:
+    # A process with threads must not fork.
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    for names in FRAMEWORKS:
+        if importlib.util.find_spec(names[0]):
+            for name in names:
+                importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ[DOOR] = str(Path(folder) / "door")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as door:
+            door.bind(os.environ[DOOR])
+            door.listen(16)
+            results = {file: _test(file, door) for file in files}
+    failed = {file: code for file, code in results.items() if code not in (0, NO_TESTS)}
+    for file, code in failed.items():
+        print(f"{file}: pytest ended with {code}")
+    if failed:
+        return 1
+    return 0 if 0 in results.values() else NO_TESTS
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
