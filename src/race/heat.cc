@@ -96,10 +96,9 @@ class Heat {
     for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
       const Stretch seen = run_stretch(plan_.recipe.race.bursts - round);
       const auto rounds = static_cast<int64_t>(seen.rounds.size());
-      const bool jumped = !seen.rounds.empty() && seen.rounds.back().busy.starts_with(kClockJump);
       const bool again = !seen.rounds.empty() && !seen.rounds.back().busy.empty() && reruns-- > 0;
       if (again) now_.total += static_cast<int>(order_.size()) * static_cast<int>(rounds);
-      settle(seen, again, again || jumped);
+      settle(seen, again, again || seen.clock_jumped);
       if (!again) round += rounds;
     }
   }
@@ -138,7 +137,6 @@ class Heat {
     }
   }
 
-  static constexpr const char* kClockJump = "the clock jumped";
   // A few short steps after a pause are slower than usual; a burst planned from them would be too short.
   static constexpr double kTellingWarmUp = 0.05;  // seconds
   static constexpr int kWarmUpRuns = 3;
@@ -240,6 +238,7 @@ class Heat {
   // duration all of them have the same numbers.
   struct Stretch {
     std::vector<HostRound> rounds;
+    bool clock_jumped = false;
   };
 
   // Runs at most `most` rounds, and reads the host before and after each.
@@ -254,13 +253,14 @@ class Heat {
     double cpu_s = 0;
     std::vector<int64_t> wall_ns;
     HostRound seen;
+    Stretch stretch;
     while (static_cast<int64_t>(wall_ns.size()) < most && !proc::interrupted()) {
       const std::string jump = run_round(cpu_s);
       const sample::HostSnapshot after = host_();
       wall_ns.push_back(after.ns - last.ns);
       last = after;
       seen = host_round(before, last, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host);
-      if (!jump.empty()) seen.busy = jump;
+      if (!jump.empty()) seen.busy = jump, stretch.clock_jumped = true;
       if (!seen.busy.empty() || seconds_between(before, last) >= sample::kLeastWall) break;
     }
     const double short_of_s = sample::kLeastWall - seconds_between(before, last);
@@ -270,7 +270,6 @@ class Heat {
       seen = host_round(before, after, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host,
                         seconds_between(last, after));
     }
-    Stretch stretch;
     seen.stretch = ++stretches_;
     for (const int64_t ns : wall_ns) {
       seen.wall_ns = ns;
@@ -302,7 +301,7 @@ class Heat {
     for (const Member& member : members_) {
       cpu_s += static_cast<double>(member.cpu_ns) / kNsPerSecond;
       if (member.jump_ns == 0) continue;
-      jump = fmt::format("{}: a burst reported {:.3f} s more than elapsed", kClockJump,
+      jump = fmt::format("the clock jumped: a burst reported {:.3f} s more than elapsed",
                          static_cast<double>(member.jump_ns) / kNsPerSecond);
     }
     return jump;

@@ -12,7 +12,48 @@
 
 namespace bakeoff {
 
-BAKEOFF_RECORD(Failure, stage, reason, log_tail)
+namespace {
+
+constexpr std::pair<Cause, const char*> kCauses[] = {{Cause::kOther, "other"},
+                                                     {Cause::kLimit, "limit"},
+                                                     {Cause::kKilled, "killed"},
+                                                     {Cause::kTime, "time"},
+                                                     {Cause::kProtocol, "protocol"}};
+
+// Of a record that was written before causes were: by the words of the reason.
+Cause former_cause(const std::string& reason) {
+  const auto says = [&reason](const char* words) { return reason.find(words) != std::string::npos; };
+  if (says("above its limit of")) return Cause::kLimit;
+  if (says("likely out of memory")) return Cause::kKilled;
+  return says("timed out") ? Cause::kTime : Cause::kOther;
+}
+
+}  // namespace
+
+// A word that is not known is another cause.
+void to_json(RecordJson& j, const Cause& cause) {
+  for (const auto& [value, word] : kCauses) {
+    if (value == cause) j = word;
+  }
+}
+void from_json(const RecordJson& j, Cause& cause) {
+  cause = Cause::kOther;
+  for (const auto& [value, word] : kCauses) {
+    if (j.get_ref<const std::string&>() == word) cause = value;
+  }
+}
+
+void to_json(RecordJson& j, const Failure& v) {
+  [[maybe_unused]] const auto& [stage, reason, log_tail, cause] = v;
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_WRITE, stage, reason, log_tail, cause))
+}
+void from_json(const RecordJson& j, Failure& v) {
+  j.get_ref<const RecordJson::object_t&>();
+  NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(BAKEOFF_READ, stage, reason, log_tail))
+  v.cause = former_cause(v.reason);
+  BAKEOFF_READ(cause)
+}
+
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
 BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, elapsed_ns, losses, used, wait, lead_steps,

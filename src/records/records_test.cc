@@ -27,7 +27,7 @@ Trial full_trial() {
   return {.contender = "torch[compile=default]",
           .heat = 7,
           .started = "2026-11-21T08:00:00Z",
-          .failure = Failure{"run", "exit code 1", "line 1\nline \"2\"\n"},
+          .failure = Failure{"run", "exit code 1", "line 1\nline \"2\"\n", Cause::kTime},
           .invalid = "the loss became nan",
           .dropped = "far behind",
           .behind_leader = 3.5,
@@ -116,6 +116,24 @@ Manifest full_manifest() {
   m.calibration = {{"measured", "today"}};
   m.notes = {"pinning is refused"};
   return m;
+}
+
+Cause cause_of(const std::string& failure) {
+  return from_json<Trial>(R"({"contender": "a", "failure": )" + failure + "}", "t")->failure->cause;
+}
+
+TEST(Failures, OfOlderRecordsHaveTheCauseThatTheirReasonTells) {
+  EXPECT_EQ(cause_of(R"({"reason": "out of memory: it used 2 GiB, above its limit of 1 GiB"})"),
+            Cause::kLimit);
+  EXPECT_EQ(cause_of(R"({"reason": "killed by signal 9 (SIGKILL), likely out of memory"})"), Cause::kKilled);
+  EXPECT_EQ(cause_of(R"({"reason": "timed out after 30 s in stage build"})"), Cause::kTime);
+  EXPECT_EQ(cause_of(R"({"reason": "exit code 1"})"), Cause::kOther);
+  EXPECT_EQ(cause_of(R"({"reason": "RuntimeError: timed out", "cause": "other"})"), Cause::kOther);
+  EXPECT_EQ(cause_of(R"({"reason": "?", "cause": "a word of a later version"})"), Cause::kOther);
+  for (const Cause cause : {Cause::kOther, Cause::kLimit, Cause::kKilled, Cause::kTime, Cause::kProtocol}) {
+    const Trial trial{.contender = "a", .failure = Failure{"run", "why", "", cause}};
+    EXPECT_EQ(from_json<Trial>(to_json(trial), "t")->failure->cause, cause);
+  }
 }
 
 TEST(Records, EveryFieldSurvivesTheJson) {

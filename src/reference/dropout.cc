@@ -32,7 +32,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // tail. The spread between steps is known from few of them, and gradients vary along few directions.
 constexpr double kLimit = 7;
 constexpr double kGradientLimit = 8;
-// Where a number uses more than this share of its limit a contender takes this many times as many steps again.
+// Where a number uses more than this share of its limit a contender takes this many times as many steps
+// again.
 constexpr double kSuspicious = 0.5;
 constexpr int64_t kMore = 3;
 constexpr double kChance =
@@ -62,7 +63,7 @@ double deviation(const Drawn& ours, const Drawn& theirs) {
 }
 
 // Row `row` of a prediction, along fixed directions of random signs: kDirections numbers. The same directions
-// for a workload, whoever computed the prediction.
+// for all predictions of a workload.
 std::vector<double> along_directions(const Tensor& prediction, int64_t rows, int64_t row) {
   const size_t size = prediction.data.size() / static_cast<size_t>(rows);
   const double* const x = prediction.data.data() + static_cast<size_t>(row) * size;
@@ -156,8 +157,8 @@ double zeros(const Tensor& t) {
   return static_cast<double>(count) / size;
 }
 
-// Mean squared distance from the mean, each element in units of its own variance. An element that hardly varies
-// is held against the others.
+// Mean squared distance from the mean, each element in units of its own variance. An element that hardly
+// varies is held against the others.
 double gradient_spread(const Tensor& seen, const Tensor& mean, const Tensor& variance) {
   if (seen.shape != mean.shape) return kInfinity;
   double all = 0;

@@ -45,7 +45,7 @@ TEST(InChild, WhatHangsOrIsStoppedIsKilled) {
   };
   const auto late = in_child(hang, 0.1, {});
   ASSERT_FALSE(late);
-  EXPECT_THAT(late.error().message, HasSubstr("did not come to an end"));
+  EXPECT_THAT(late.error().message, HasSubstr("did not end in time"));
   const auto stopped = in_child(hang, 600, [] { return true; });
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().message, "stopped");

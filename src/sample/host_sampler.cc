@@ -13,8 +13,8 @@
 namespace bakeoff::sample {
 namespace {
 
-// Processor seconds of our own that must show in /proc/stat, whose ticks are hundredths: some containers and
-// sandboxes give one that stands still.
+// CPU seconds of our own processes that /proc/stat must show; its ticks are hundredths of a second. In some
+// containers and sandboxes it never changes.
 constexpr double kTellingUse = 0.1;
 
 // Of a file that lxcfs may stand for in a container. A message without the temporary root, and a parse error
@@ -74,8 +74,8 @@ Reading throttled(const fs::path& root) {
   return Reading::absent(reason);
 }
 
-// Of our own cgroup: in a container the machine's is that of everybody on it. The machine's where no group
-// tells.
+// The pressure of our own cgroup: in a container the machine's includes all other containers. The machine's
+// is used if no group has it.
 Reading pressure(const fs::path& root, const std::vector<fs::path>& groups, const std::string& resource) {
   for (const fs::path& folder : groups) {
     const auto text = read_kernel_file(folder / (resource + ".pressure"));

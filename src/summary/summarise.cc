@@ -298,7 +298,7 @@ class Summariser {
       else
         s.ranked[i].rank_worst += static_cast<int>(rows.size());
     }
-    if (timed == 1 && !rows.empty())  // it met nobody that was timed, and is ahead of these all the same
+    if (timed == 1 && !rows.empty())  // it met no timed contender, and is still ahead of these
       s.ranked[first].rank_best = s.ranked[first].rank_worst = 1, ahead = 1;
     for (Row& row : rows) {
       row.at_least = stats::kBoundOfHopeless;
@@ -412,8 +412,8 @@ class Summariser {
     s.variance = variance_of(trials_, ids, !s.decided, recipe_.margin, recipe_.alpha / rivals);
   }
 
-  // A host that disturbed most rounds, runs again or not, or of which nobody can tell, allows no verdict:
-  // nobody leads.
+  // If the host disturbed most rounds, reruns included, or its state is unknown, there is no verdict and no
+  // leader.
   void judge_host(Summary& s) const {
     s.host = tally(trials_);
     const auto refusal = s.host.refusal(recipe_.race.host);

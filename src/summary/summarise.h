@@ -13,13 +13,13 @@
 namespace bakeoff {
 
 // `machine`: the limits that the run was made under, or null; `peak`: those that the run measured for itself,
-// or null. A contender of whom a trial breaks a rule (evidence/invariants.h) is not ranked.
+// or null. A contender with a trial that breaks a rule (evidence/invariants.h) is not ranked.
 //
 // Times and ratios are one estimate. A ratio is the mean of the log ratios over the heats of the race that
 // a contender shared with the leader. The leader's ms is the mean of the logs over the heats that measured
-// it again once it stood (all its heats, where there are fewer than two of them), and the ms of everybody
-// else is the leader's times the ratio. The interval beside ms is that of the row's own heats: Student's t
-// at 99%, by itself and for display; no verdict rests on it.
+// it again after the decision (all its heats, if there are fewer than two of them), and the ms of every other
+// contender is the leader's times the ratio. The interval of ms is that of the row's own heats: Student's t
+// at 99%, for display only; no verdict rests on it.
 Result<Summary> summarise(const Manifest& manifest, const std::vector<Parity>& parities,
                           const std::vector<Trial>& trials, std::vector<Source> sources,
                           const MachineReport* machine = nullptr, const MachineReport* peak = nullptr);

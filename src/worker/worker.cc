@@ -71,6 +71,15 @@ int64_t stage_ns(const Json& answer, const char* key, const std::string& stage,
   return ns;
 }
 
+Cause cause_of(const proc::ExchangeFailure& failure) {
+  if (failure.kind == proc::FailureKind::kTimeout) return Cause::kTime;
+  if (!failure.exit) return Cause::kOther;
+  if (failure.exit->over_limit_bytes > 0) return Cause::kLimit;
+  const proc::Exit& exit = *failure.exit;
+  const bool killed = exit.kind == proc::Exit::Kind::kSignal && exit.signal == SIGKILL && !exit.asked;
+  return killed && exit.out_of_memory ? Cause::kKilled : Cause::kOther;
+}
+
 Json path_or_null(const std::filesystem::path& path) { return path.empty() ? Json() : Json(path.string()); }
 
 }  // namespace
@@ -94,7 +103,7 @@ struct Worker::Impl {
   Failure broken(const std::string& stage, const Error& error) const {
     const auto& failure = channel->failure();
     std::string tail = failure ? failure->log_tail : child->log_tail();
-    return {stage, error.message, last_lines(tail, kTailLines)};
+    return {stage, error.message, last_lines(tail, kTailLines), failure ? cause_of(*failure) : Cause::kOther};
   }
 
   // Numbers that are compared with others later (evidence/invariants.h).
@@ -118,7 +127,8 @@ struct Worker::Impl {
     std::string tail = text_of(answer, "traceback");
     if (tail.empty()) tail = child->log_tail();
     failure =
-        Failure{stage, text_of(answer, "error", "the worker gave no reason"), last_lines(tail, kTailLines)};
+        Failure{stage, text_of(answer, "error", "the worker gave no reason"), last_lines(tail, kTailLines),
+                text_of(answer, "stage") == "protocol" ? Cause::kProtocol : Cause::kOther};
     return std::nullopt;
   }
 };
@@ -318,10 +328,8 @@ std::optional<std::vector<std::string>> Worker::batches(int64_t count,
   const auto answer =
       ask(*impl_, refused, "batches", {{"op", "batches"}, {"count", count}, {"row_shapes", row_shapes}});
   if (!answer) {
-    // A worker of an earlier protocol, or of another language.
-    if (!refused->reason.starts_with("unknown op") &&
-        refused->reason.find(": unknown op") == std::string::npos)
-      failure_ = refused;
+    // A worker of an earlier protocol, or of another language, does not know the request.
+    if (refused->cause != Cause::kProtocol) failure_ = refused;
     return std::nullopt;
   }
   const auto found = answer->find("sha256");

@@ -105,7 +105,8 @@ class LargestSearch {
           Failure{"run",
                   fmt::format("it used {}, above its limit of {}", proc::bytes_text(trial.peak_bytes),
                               proc::bytes_text(trial.limit_bytes)),
-                  {}};
+                  {},
+                  Cause::kLimit};
   }
 
   const Afterwards& race_;

@@ -45,7 +45,7 @@ TEST(StopOf, TellsWhatEndedAnAttempt) {
       {{"run",
         "killed by signal 9 (SIGKILL) in stage run, out of memory: it used 1.1 GiB, above its limit of 1.0 "
         "GiB",
-        ""},
+        "", Cause::kLimit},
        Stop::kLimit,
        true},
       {{"first step",
@@ -62,9 +62,12 @@ TEST(StopOf, TellsWhatEndedAnAttempt) {
         "terminate called after throwing 'std::bad_alloc'"},
        Stop::kAllocator,
        true},
-      {{"run", "killed by signal 9 (SIGKILL) in stage run, likely out of memory", ""}, Stop::kKilled, true},
+      {{"run", "killed by signal 9 (SIGKILL) in stage run, likely out of memory", "", Cause::kKilled},
+       Stop::kKilled,
+       true},
+      {{"run", "RuntimeError: timed out, above its limit of 3", ""}, Stop::kCrash, true},
       {{"run", "killed by signal 11 (SIGSEGV) in stage run", ""}, Stop::kCrash, true},
-      {{"first step", "timed out after 30 s in stage first step", ""}, Stop::kTime, false},
+      {{"first step", "timed out after 30 s in stage first step", "", Cause::kTime}, Stop::kTime, false},
       {{"import", "MemoryError", ""}, Stop::kStart, false},
       {{"emit", "the batch of a script of your own is its own", ""}, Stop::kNoScript, false},
   };
@@ -118,7 +121,9 @@ TEST(NextToFit, EndsWithinASixteenthOfTheTruthWhateverThatIs) {
 }
 
 TEST(NextToFit, EndsAtWhatMemoryDoesNotExplain) {
-  EXPECT_EQ(next_to_fit({fits(8), fails(16, "timed out after 30 s")}, 8, 1000), std::nullopt);
+  LargestTrial late = fails(16, "timed out after 30 s");
+  late.failure->cause = Cause::kTime;
+  EXPECT_EQ(next_to_fit({fits(8), late}, 8, 1000), std::nullopt);
   EXPECT_EQ(next_to_fit({fails(8, "no module named torch", "import")}, 8, 1000), std::nullopt);
 }
 

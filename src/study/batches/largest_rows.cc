@@ -102,14 +102,12 @@ LargestRow row_of(const std::string& id, const std::vector<LargestTrial>& own, i
 
 Stop stop_of(const std::optional<Failure>& failure) {
   if (!failure) return Stop::kNone;
-  const std::string& why = failure->reason;
   if (failure->stage == "emit" || failure->stage == "compile") return Stop::kNoScript;
   if (failure->stage == "start" || failure->stage == "import") return Stop::kStart;
-  if (why.find("above its limit of") != std::string::npos) return Stop::kLimit;
-  if (why.find("likely out of memory") != std::string::npos) return Stop::kKilled;
-  if (speaks_of_memory(why) || speaks_of_memory(failure->log_tail)) return Stop::kAllocator;
-  if (why.find("timed out") != std::string::npos) return Stop::kTime;
-  return Stop::kCrash;
+  if (failure->cause == Cause::kLimit) return Stop::kLimit;
+  if (failure->cause == Cause::kKilled) return Stop::kKilled;
+  if (speaks_of_memory(failure->reason) || speaks_of_memory(failure->log_tail)) return Stop::kAllocator;
+  return failure->cause == Cause::kTime ? Stop::kTime : Stop::kCrash;
 }
 
 bool is_memory(Stop stop) {

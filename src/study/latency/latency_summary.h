@@ -33,7 +33,7 @@ struct LatencyRow {
   double service_ms = 0;                            // mean time of an answer, without waiting
   double load = 0;                                  // share of its capacity that is asked for; open loop only
   double growth_per_s = 0;                          // of the requests that wait; kGrowing only
-  double late_ms = 0;     // by which 99% of requests that found nobody before them were taken up, at most
+  double late_ms = 0;     // 99% of the requests without a queue were begun within this
   std::string note = {};  // why there are no percentiles, or what to know of them; may be empty
   bool single_stream() const { return rate == 0; }
   bool operator==(const LatencyRow&) const = default;

@@ -1,7 +1,7 @@
 #pragma once
 
-// Rows that nobody trains on, and the one judge of what all frameworks have learnt: the referee, which
-// predicts them in float64 and in inference mode.
+// Held-out rows, on which no contender trains, and the one judge of what all frameworks have learnt: the
+// referee, which predicts them in float64 and in inference mode.
 
 #include <cstdint>
 #include <filesystem>

@@ -31,7 +31,7 @@ struct TrainingProcess {
 
 class TrainingSetup {
  public:
-  // `what`: "target" or "fit", in the names of its files. `held`: rows that nobody trains on: of MNIST's test
+  // `what`: "target" or "fit", in the names of its files. `held`: number of held-out rows: of MNIST's test
   // pictures or a text's last tenth, of other data the last ones; 0: none.
   TrainingSetup(const Plan& plan, std::string what, int64_t held);
   ~TrainingSetup();  // removes its files
