@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PYTHON_IMPORT = re.compile(r"^\s*(?:from ([\w.]+) import|import ([\w.]+))", re.M)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 ROOM_CALL = re.compile(r"bakeoff_room\(([^)]*)\)")
 # Folders of rooms of one kind -> their name in the block of floors.
@@ -107,6 +108,21 @@ def circles(tree: Tree) -> list[str]:
             uses.setdefault(str(file.with_suffix("")), set()).update(
                 str(Path(name).with_suffix("")) for name in found
             )
+    return round_trips(uses)
+
+
+def python_circles(package: Path) -> list[str]:
+    """Modules of a package that import each other, be it for annotations alone."""
+    uses = {}
+    for path in package.rglob("*.py"):
+        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
+        found = PYTHON_IMPORT.findall(path.read_text(encoding="utf-8"))
+        uses[module.removesuffix(".__init__")] = {a or b for a, b in found}
+    return round_trips(uses)
+
+
+def round_trips(uses: dict[str, set[str]]) -> list[str]:
+    """Ways through `uses` that come back to where they began."""
     faults: list[str] = []
     done: set[str] = set()
 
@@ -206,6 +222,17 @@ class TheRepository(unittest.TestCase):
 
     def test_no_files_include_each_other(self) -> None:
         self.assertEqual(circles(self.tree), [])
+
+    def test_no_modules_of_the_runner_import_each_other(self) -> None:
+        self.assertEqual(python_circles(ROOT / "runners" / "bakeoff_runner"), [])
+
+    def test_a_circle_of_modules_is_found(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            package = Path(folder) / "shop"
+            package.mkdir()
+            (package / "a.py").write_text("from shop.b import B\n")
+            (package / "b.py").write_text("if True:\n    import shop.a\n")
+            self.assertEqual(python_circles(package), ["shop.a -> shop.b -> shop.a"])
 
     def test_it_is_really_read(self) -> None:
         self.assertGreater(len(list(self.tree.sources())), 50)

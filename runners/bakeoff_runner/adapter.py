@@ -24,17 +24,10 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
+from bakeoff_runner.arrays import Array
 from bakeoff_runner.transfers import Transfer
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from typing_extensions import TypeAlias
-
-    Array: TypeAlias = NDArray[Any]
-else:
-    Array = Any  # numpy is imported by adapters only
 
 # The most bytes that an allocator held, or why they were not counted. Frameworks count
 # on their accelerators; on the CPU they take memory from the system's malloc, whose

@@ -16,10 +16,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
-if TYPE_CHECKING:
-    from bakeoff_runner.adapter import Array
+from bakeoff_runner.arrays import Array
 
 
 class LayoutError(ValueError):

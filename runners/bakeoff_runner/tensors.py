@@ -12,10 +12,9 @@ import math
 import os
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Mapping, Optional, Union
+from typing import Any, BinaryIO, Mapping, Optional, Union
 
-if TYPE_CHECKING:
-    from bakeoff_runner.adapter import Array
+from bakeoff_runner.arrays import Array
 
 _NUMPY_NAME = {
     "F64": "<f8",

@@ -9,10 +9,9 @@ from __future__ import annotations
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Mapping, NamedTuple, Sequence
 
-if TYPE_CHECKING:
-    from bakeoff_runner.adapter import Array
+from bakeoff_runner.arrays import Array
 
 _BATCH_COPIES, _DATA_COPIES = 9, 3
 _PIECE = 16 << 20  # bytes of data that lie on the device twice for a moment
