@@ -14,7 +14,7 @@ from tests.cli import support
 
 RACE = """
 parity_steps = 3
-bursts = 2
+bursts = 3
 burst_seconds = 0.5
 max_busy = 0
 max_reruns = 1
@@ -26,7 +26,7 @@ def recipe() -> str:
         ['framework = "torch"', 'framework = "torch", channels_last = true'],
         top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
         race=RACE,
-        budget="minutes = 4\nheats = 2\n",
+        budget="minutes = 4\nheats = 3\n",
     )
 
 
@@ -51,9 +51,7 @@ class BusyHost(unittest.TestCase):
         self.assertIn("busy throughout", report["host"]["refusal"])
         self.assertGreaterEqual(report["host"]["run_again"], 1)
         self.assertEqual({row["verdict"] for row in report["ranked"]}, {"refused"})
-        self.assertTrue(
-            any("run again by the recipe" in note for note in report["notes"])
-        )
+        self.assertTrue(any("run again by" in note for note in report["notes"]))
         again = self.place.run("report", "run")
         self.assertIn("No verdict: this host was busy throughout", again.out)
 
@@ -64,7 +62,7 @@ class BusyHost(unittest.TestCase):
             "brief.toml",
             recipe()
             .replace("burst_seconds = 0.5", "burst_seconds = 0.01")
-            .replace("heats = 2", "heats = 6"),
+            .replace("heats = 3", "heats = 6"),
         )
         outcome = self.place.run(
             "run", "brief.toml", "--out", "brief", "--format", "json"
