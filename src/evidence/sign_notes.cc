@@ -29,7 +29,7 @@ class Pairs {
   std::string text_;
 };
 
-std::string percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
+std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::vector<std::string> sign_notes(const stats::PairTable& table, const std::ve
       if (signs.modes)
         modes.add(entrants[a], entrants[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
-                              signs.modes->groups, percent(signs.modes->apart), 100 * signs.modes->left,
+                              signs.modes->groups, gap_percent(signs.modes->apart), 100 * signs.modes->left,
                               signs.modes->heats));
       if (signs.correlation)
         correlated.add(entrants[a], entrants[b],

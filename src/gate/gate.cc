@@ -28,11 +28,6 @@ using tensor::Tensor;
 constexpr double kNoiseFactor = 10;  // of what rounding does to parameters, by the referee's estimate
 constexpr double kLeast = 1e-300;    // where everything is zero, zero is right
 
-double relative(double value, double reference) {
-  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
-}
-
 // norm(a - b), infinite where shapes differ or an element is no number.
 double distance(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape) return std::numeric_limits<double>::infinity();

@@ -27,11 +27,6 @@ std::string group_of(const GateContender& contender) {
   return emit::precision_group(contender.contender.settings);
 }
 
-double relative(double value, double reference) {
-  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
-}
-
 // Loss and gradients of one batch at the gate's weights. What a worker did not report is missing.
 struct Step {
   std::optional<double> loss = {};
@@ -163,6 +158,11 @@ void compare_steps(Worker& worker, const GateJob& job, const Reference& referenc
 }
 
 }  // namespace
+
+double relative(double value, double reference) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
+}
 
 bool is_variant(const GateContender& contender) { return !contender.twin_script.empty(); }
 

@@ -46,6 +46,9 @@ std::optional<Failure> no_such_precision(const Contender& contender, const std::
 void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
                    Parity& parity);
 
+// |value - reference| / |reference|; infinite if the value is not finite.
+double relative(double value, double reference);
+
 // Compares the hashes of the batches that a contender's own pipeline delivers with the recipe's. A worker
 // that cannot report them is checked by its losses alone.
 void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity);

@@ -14,7 +14,6 @@ using ::testing::HasSubstr;
 using testing::TestFolder;
 
 const Interpreters kTorch = {{"torch", {"/usr/bin/python3", "", "some"}}};
-const Progress kSilent = [](const std::string&) {};
 
 class PlanTest : public ::testing::Test {
  protected:

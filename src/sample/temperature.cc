@@ -7,13 +7,13 @@
 #include <memory>
 #include <set>
 
+#include "base/clock.h"
 #include "base/kernel_file.h"
 #include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 // Neither colder nor hotter is a processor that computes: a sensor that says so is not connected.
 constexpr double kColdest = -50, kHottest = 200;
 

@@ -23,7 +23,6 @@ const std::vector<File>& libtorch_runner_base();
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kInstall = "install a C++ compiler and CMake: apt-get install g++ cmake make";
 
 // A failure of stage "compile"; the remedy is part of the reason.

@@ -25,7 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
 constexpr int64_t kLongestWatch = kSecond;
