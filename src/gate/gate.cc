@@ -355,7 +355,7 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
   }
   auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return std::nullopt;
   }
   return Dump{std::move(*file)};
@@ -365,7 +365,7 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
 void prove_prediction32(Worker& worker, const GateJob& job, const Reference& reference,
                         const GateContender& contender, Parity& parity, const Tolerances& tolerances) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
-  const auto first = worker.run(1, "first step");
+  const auto first = worker.run(1, Stage::kFirstStep);
   if (!first || !worker.parity(0, job.training.batch, {}, out)) {
     parity.failure = worker.failure();
     return;
@@ -373,7 +373,7 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   parity.first_step_cold_ns = first->burst.ns;
   auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return;
   }
   const Tensor prediction = Dump{std::move(*file)}.get("output");

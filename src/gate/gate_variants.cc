@@ -99,7 +99,7 @@ std::optional<Step> take_step(Worker& worker, const GateJob& job, const Referenc
   if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
   const auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return std::nullopt;
   }
   const Step step = step_of(job, *file);
@@ -169,7 +169,7 @@ bool is_variant(const GateContender& contender) { return !contender.twin_script.
 std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device) {
   if (!emit::precision_group(contender.settings).ends_with("+tf32") || !device.starts_with("cpu"))
     return std::nullopt;
-  return Failure{"precision", "there is no TF32 on a CPU", {}};
+  return Failure{Stage::kPrecision, "there is no TF32 on a CPU", {}};
 }
 
 GateContender twin_of(const GateContender& contender) {

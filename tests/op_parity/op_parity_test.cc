@@ -299,8 +299,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static tensor::DType stored(const tensor::IntTensor&) { return tensor::DType::kI32; }
 
   static std::string complaint(const Parity& parity) {
-    if (parity.failure)
-      return parity.failure->stage + ": " + parity.failure->reason + "\n" + parity.failure->log_tail;
+    if (parity.failure) return parity.failure->text() + "\n" + parity.failure->log_tail;
     if (parity.passed()) return "";
     return "diverges at " + parity.diverges_at + " by " + std::to_string(parity.divergence) + "; " +
            parity.explanation;

@@ -96,8 +96,8 @@ class ServingProcess {
                     .layout = entry_.layout,
                     .predict = true},
                    effective_);
-    worker_->run(1, "first step");
-    worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), "warmup");
+    worker_->run(1, Stage::kFirstStep);
+    worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), Stage::kWarmUp);
     // The first requests after a burst are no requests like others.
     serve_once({}, std::max<int64_t>(1, latency_.requests / 20), latency_.seconds / 10);
   }
@@ -119,7 +119,7 @@ class ServingProcess {
       limit_s = kPatience * static_cast<double>(trial.arrival_ns.back()) / 1e9 + kPatienceSeconds;
       arrivals = file("arrivals");
       if (const auto written = write_arrivals(arrivals, trial.arrival_ns); !written) {
-        trial.failure = Failure{"serve", written.error().text(), {}};
+        trial.failure = Failure{Stage::kServe, written.error().text(), {}};
         return;
       }
     }

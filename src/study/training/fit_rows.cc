@@ -35,7 +35,7 @@ class FitAccumulator {
 
   void add(const FitTrial& trial) {
     if (trial.failure || !trial.on_trained || trial.on_trained->steps == 0) {
-      if (trial.failure) failure_ = trial.failure->stage + ": " + trial.failure->reason;
+      if (trial.failure) failure_ = trial.failure->text();
       return;
     }
     const double steps = static_cast<double>(trial.on_trained->steps);

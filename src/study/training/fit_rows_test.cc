@@ -98,7 +98,7 @@ TEST(FitRows, SeedsAreAMedianWithItsRange) {
 }
 
 TEST(FitRows, AFailureIsARowWithItsReason) {
-  FitTrial dead{.contender = "a", .seed = 1, .failure = Failure{"run", "exit code 1", ""}};
+  FitTrial dead{.contender = "a", .seed = 1, .failure = Failure{Stage::kRun, "exit code 1", ""}};
   const FitRow row = row_of(dead);
   EXPECT_EQ(row.seeds, 0);
   EXPECT_EQ(row.note, "run: exit code 1");

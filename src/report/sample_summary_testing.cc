@@ -142,9 +142,9 @@ Row unranked_row(const std::string& id, const std::string& framework, Failure fa
 }
 
 std::vector<Row> unranked_rows() {
-  Row wrong =
-      unranked_row("keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
-                   {"parity", "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
+  Row wrong = unranked_row(
+      "keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
+      {Stage::kParity, "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
   Noise noise(77);
   wrong.parity = ParityState::kFailed;
   wrong.proof = proof(wrong.contender.id, noise);
@@ -157,19 +157,21 @@ std::vector<Row> unranked_rows() {
   wrong.proof->losses[2] = 1.8784297;
   return {
       wrong,
-      unranked_row("keras[backend=jax]", "keras",
-                   {"environment", "keras is not installed in environment 'jax': bakeoff env create jax"}),
+      unranked_row(
+          "keras[backend=jax]", "keras",
+          {Stage::kEnvironment, "keras is not installed in environment 'jax': bakeoff env create jax"}),
       unranked_row(
           "torch[compile=max-autotune,channels_last=true,a_setting_with_a_very_long_name="
           "and_an_even_longer_value_that_no_table_has_room_for]",
           "torch",
-          {"warmup", "killed by SIGSEGV at step 3 of the warm-up",
+          {Stage::kWarmUp, "killed by SIGSEGV at step 3 of the warm-up",
            "Traceback (most recent call last):\n  File \"train_torch.py\", line 88, in <module>\n\x1b[31m"
            "    main()\x1b[0m\n 10%|#   |\r 90%|### |\r100%|####| done\nRuntimeError: </pre><script>alert(2)"
            "</script> \xff\xfe broken bytes, and a line that goes on and on and on and on and on and on and "
            "on "
            "and on\nSegmentation fault\n"}),
-      unranked_row("jax[jit=false]", "jax", {"run", "timed out: no answer to \"run 20\" within 60 s", ""})};
+      unranked_row("jax[jit=false]", "jax",
+                   {Stage::kRun, "timed out: no answer to \"run 20\" within 60 s", ""})};
 }
 
 Manifest manifest(const Summary& s) {
