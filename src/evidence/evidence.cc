@@ -83,7 +83,9 @@ std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const 
       if (seconds.empty() && parity.contender == id && parity.first_step_cold_ns > 0)
         seconds.push_back(static_cast<double>(parity.first_step_cold_ns) / 1e9);
     }
-    known.push_back({.out = out.contains(id), .heat_s = seconds.empty() ? 0 : stats::mean(seconds)});
+    stats::Entrant& of = known.emplace_back();
+    of.out = out.contains(id);
+    if (const double mean = seconds.empty() ? 0 : stats::mean(seconds); mean > 0) of.heat_s = mean;
   }
   return known;
 }

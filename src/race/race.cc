@@ -122,10 +122,10 @@ Status measure_peak_of_run(const Plan& plan) {
 // The race of one group of contenders (evidence/groups.h), between two heats.
 class GroupRace {
  public:
-  // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `later_s`:
-  // time of the groups after it.
+  // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `left_s`:
+  // time of this group and of those after it.
   GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-            double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
+            double left_s, const std::vector<Trial>& trials, const AuditGround* audit)
       : plan_(plan),
         audit_(audit),
         parities_(parities),
@@ -133,7 +133,7 @@ class GroupRace {
         lanes_(group.members),
         alpha_(group.alpha),
         seconds_(seconds),
-        later_s_(later_s),
+        left_s_(left_s),
         taking_part_(eligible(plan, parities).size()) {
     for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
@@ -228,7 +228,7 @@ class GroupRace {
   // has run yet.
   std::optional<double> time_left() const {
     const recipe::Budget& budget = plan_.recipe.budget;
-    if (!budget.unlimited_time()) return std::max(0.0, seconds_ + later_s_ - seconds_since(begin_));
+    if (!budget.unlimited_time()) return std::max(0.0, left_s_ - seconds_since(begin_));
     if (last_heat_s_ == 0) return std::nullopt;
     return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
   }
@@ -292,7 +292,7 @@ class GroupRace {
   std::vector<Trial> trials_;
   stats::Race state_;
   std::vector<stats::Entrant> known_;
-  double alpha_ = 0, seconds_ = 0, later_s_ = 0;
+  double alpha_ = 0, seconds_ = 0, left_s_ = 0;
   size_t taking_part_ = 0;  // in all groups
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
@@ -321,7 +321,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    GroupRace group_race(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
+    GroupRace group_race(plan, parities, group, seconds, left_s, trials, audit ? &*audit : nullptr);
     CHECK_OK(group_race.run(watch));
     if (proc::interrupted()) break;
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));

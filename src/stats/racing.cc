@@ -8,7 +8,7 @@ namespace bakeoff::stats {
 namespace {
 
 double cost(const Entrant& entrant) {
-  return entrant.heat_s > 0 ? entrant.heat_s : std::numeric_limits<double>::infinity();
+  return entrant.heat_s.value_or(std::numeric_limits<double>::infinity());
 }
 
 void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,

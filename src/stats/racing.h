@@ -45,8 +45,8 @@ struct RacingOptions {
 // The state of a contender that the table does not have; index = contender.
 struct Entrant {
   bool out = false;  // it failed, broke a rule, or was dropped
-  // Duration of a heat of this contender alone in seconds, start included, measured or estimated; 0: unknown.
-  double heat_s = 0;
+  // Duration of a heat of this contender alone in seconds, start included, measured or estimated; absent: unknown.
+  std::optional<double> heat_s = {};
   bool operator==(const Entrant&) const = default;
 };
 

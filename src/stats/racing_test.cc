@@ -28,7 +28,7 @@ Heat next(const PairTable& table, const std::vector<Entrant>& entrants, const Ra
 TEST(NextHeat, CheapOnesRunFirst) {
   std::vector<Entrant> entrants(5);
   for (size_t i = 0; i < 5; ++i) entrants[i].heat_s = 10.0 - static_cast<double>(i);
-  entrants[2].heat_s = 0;  // unknown: last
+  entrants[2].heat_s.reset();  // unknown: last
   const Heat heat = next(PairTable(5), entrants, {.live = 4});
   EXPECT_EQ(heat.phase, Phase::kRace);
   EXPECT_THAT(heat.members, ElementsAre(4, 3, 1, 0));

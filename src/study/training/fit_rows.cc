@@ -14,12 +14,10 @@
 namespace bakeoff {
 namespace {
 
-constexpr double kNoNumber = 1e300;  // stands in records for what JSON cannot hold
-
 std::optional<SeedRange> range_of(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   for (const double value : values) {
-    if (!(std::abs(value) < kNoNumber)) return std::nullopt;
+    if (!(std::abs(value) < kNotFinite)) return std::nullopt;
   }
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   return SeedRange{*least, stats::median(values), *most};
