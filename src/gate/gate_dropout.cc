@@ -10,7 +10,7 @@
 namespace bakeoff {
 
 void prove_dropout(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender, Parity& parity) {
+                   const ContenderStart& contender, Parity& parity) {
   const DropoutReference& r = reference.dropout;
   if (r.data.empty()) return;
   const fs::path out = job.folder / (contender.script.stem().string() + ".dropout.safetensors");

@@ -183,7 +183,7 @@ class GateTest : public ::testing::Test {
   TestFolder folder_;
   GateJob job_;
   Reference reference_;
-  GateContender entry_;
+  ContenderStart entry_;
   std::vector<double> losses64_, losses32_;
   std::optional<Dump> dump32_ = {}, state64_ = {}, state32_ = {};  // instead of perfect ones
 };

@@ -11,8 +11,8 @@
 namespace bakeoff::ir {
 
 // By input index: every element must lie in [0, bound). The smallest bound of the nodes that read an integer
-// input (labels: classes; ids: rows of the table), also behind flatten, reshape and transpose; nothing for float
-// inputs and for integers that no node bounds. The workload must be valid.
+// input (labels: classes; ids: rows of the table), also behind flatten, reshape and transpose; nothing for
+// float inputs and for integers that no node bounds. The workload must be valid.
 std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload);
 
 // The same of one input.

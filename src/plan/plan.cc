@@ -176,7 +176,7 @@ std::string text_of(const fs::path& file) {
   return text ? *text : "";
 }
 
-void add_twin(GateContender& entry) {
+void add_twin(ContenderStart& entry) {
   const fs::path twin = twin_of_script(entry.script);
   if (!fs::exists(twin)) return;
   entry.twin_script = twin;

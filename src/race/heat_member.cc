@@ -165,7 +165,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
 }
 
 // Puts a changed script back, so that what is started is what was proven. Returns whether it had changed.
-bool put_back(const GateContender& entry) {
+bool put_back(const ContenderStart& entry) {
   if (entry.script_text.empty()) return false;
   const auto now = read_file(entry.script);
   return (!now || *now != entry.script_text) && write_file(entry.script, entry.script_text);
@@ -173,7 +173,7 @@ bool put_back(const GateContender& entry) {
 
 }  // namespace
 
-void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
+void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
   const int64_t begin = monotonic_clock().now_ns();

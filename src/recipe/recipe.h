@@ -29,7 +29,8 @@ struct Data {
 struct Budget {
   double minutes = 10;
   int64_t heats = 40;
-  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
+  static constexpr double kNoLimit =
+      std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
   bool unlimited_time() const { return minutes == kNoLimit; }
   bool operator==(const Budget&) const = default;
 };

@@ -42,8 +42,8 @@ namespace bakeoff {
 
 using RecordJson = nlohmann::ordered_json;
 
-// JSON has neither infinities nor NaN: a number that is not finite is kept as kNotFinite (records/kept.h); where
-// the field may be absent, it is absent.
+// JSON has neither infinities nor NaN: a number that is not finite is kept as kNotFinite (records/kept.h), or
+// left out where the field may be absent.
 inline double storable(double value) { return std::isfinite(value) ? value : kNotFinite; }
 inline std::optional<double> storable(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? value : std::nullopt;

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 #include "ir/bounds.h"
 #include "ir/op_table.h"

@@ -168,7 +168,8 @@ class Machine {
     double level = effects_[i] + process_[i] + machine_ + drifted_ + (neighbour_ ? model_.neighbour : 0);
     if (model_.steal_slope.empty()) return level;
     // Gamma of shape 2 about the regime.
-    const double share = -regime_.value() / 2 * (std::log1p(-uniform_(random_)) + std::log1p(-uniform_(random_)));
+    const double share =
+        -regime_.value() / 2 * (std::log1p(-uniform_(random_)) + std::log1p(-uniform_(random_)));
     times.steal.push_back(share);
     const double mean = kMeanSteal * (1 - std::exp(-kMostSteal / kMeanSteal));  // of the capped regimes
     return level + model_.steal_slope[i] * (share - mean);

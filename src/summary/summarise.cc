@@ -53,14 +53,14 @@ class Summariser {
         roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
-    std::vector<size_t> entrants;  // those that ever passed the gate, in the recipe's order
+    std::vector<size_t> contenders;  // those that ever passed the gate, in the recipe's order
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
-      if (may_race(i)) entrants.push_back(i);
+      if (may_race(i)) contenders.push_back(i);
     }
     Summary s = header(std::move(sources));
     fill_unranked(s);
     std::vector<std::string> signs;
-    for (const Group& group : groups_of(manifest_.contenders, entrants, recipe_.alpha)) {
+    for (const Group& group : groups_of(manifest_.contenders, contenders, recipe_.alpha)) {
       std::vector<std::string> ids;
       for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
       TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));

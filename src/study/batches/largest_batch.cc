@@ -73,7 +73,7 @@ class LargestSearch {
     return done_.add(std::move(trial));
   }
 
-  void take_steps(const GateContender& entry, LargestTrial& trial) const {
+  void take_steps(const ContenderStart& entry, LargestTrial& trial) const {
     WorkerSpec spec = entry.worker;
     spec.memory_limit_bytes = trial.limit_bytes;
     spec.log_file =

@@ -61,7 +61,7 @@ std::vector<size_t> TrainingSetup::shuffled(std::vector<size_t> lanes, int seed)
 }
 
 TrainingProcess TrainingSetup::start(size_t lane, int seed) const {
-  const GateContender& entry = plan_.lanes[lane].entry;
+  const ContenderStart& entry = plan_.lanes[lane].entry;
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan_.directory.logs() / fmt::format("{}.{}{}.log", entry.script.stem().string(), what_, seed);
