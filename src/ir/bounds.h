@@ -1,6 +1,6 @@
 #pragma once
 
-// Which integers a workload may be fed.
+// Upper bounds of the integers that the inputs of a workload may hold.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ namespace bakeoff::ir {
 // float inputs and for integers that no node bounds. The workload must be valid.
 std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload);
 
-// The same of one input.
+// The bound of one input.
 std::optional<int64_t> integer_bound(const Workload& workload, ValueId input);
 
 }  // namespace bakeoff::ir
