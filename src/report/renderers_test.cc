@@ -104,6 +104,7 @@ TEST(Goldens, Csv) { expect_golden("report.csv", render_csv(sample_summary())); 
 TEST(Goldens, JsonOfASmallRun) {
   Summary s = single_summary();
   s.unranked = sample_summary(1).unranked;
+  s.studies = sample_summary(1).studies;
   const std::string version = std::string("\"version\": \"") + kVersion + '"';
   std::string text = render_json(s);
   const size_t at = text.find(version);
