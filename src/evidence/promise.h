@@ -34,7 +34,7 @@ struct Promise {
   bool operator==(const Promise&) const = default;
 };
 
-// Tests the promise on the quiet heats of `entrants`, validly at every look, by a bet: a true promise loses
+// Tests the promise on the quiet heats of `contenders`, validly at every look, by a bet: a true promise loses
 // with probability at most 20% (a wrong promise costs verdicts; one withdrawn without need costs heats).
 // For log ratios d_1 .. d_n with sd <= c and S their squared deviations from their mean, the mean over s in
 // {1.25, 1.5, 2, 3, 5, 10, 30} of
@@ -47,7 +47,7 @@ struct Promise {
 // The mean over pairs and over both kinds is compared with 1/20%. A ceiling is at least twice what was
 // measured, so a true one is hardly ever withdrawn.
 Promise promise_of(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
-                   const std::vector<std::string>& entrants);
+                   const std::vector<std::string>& contenders);
 
 // Natural logarithm of that mean over s.
 double log_bet_against(double ceiling, size_t n, double squares);

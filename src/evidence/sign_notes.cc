@@ -33,23 +33,24 @@ std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::exp
 
 }  // namespace
 
-std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants) {
+std::vector<std::string> sign_notes(const stats::PairTable& table,
+                                    const std::vector<std::string>& contenders) {
   Pairs modes, correlated, steal;
   for (size_t a = 0; a < table.contenders(); ++a) {
     for (size_t b = a + 1; b < table.contenders(); ++b) {
       const stats::Signs signs = table.signs(a, b);
       if (signs.modes)
-        modes.add(entrants[a], entrants[b],
+        modes.add(contenders[a], contenders[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
                               signs.modes->groups, gap_percent(signs.modes->apart), 100 * signs.modes->left,
                               signs.modes->heats));
       if (signs.correlation)
-        correlated.add(entrants[a], entrants[b],
+        correlated.add(contenders[a], contenders[b],
                        fmt::format("correlation {:.2f} over {} heats", signs.correlation->lag1,
                                    signs.correlation->heats));
       if (signs.steal)
         steal.add(
-            entrants[a], entrants[b],
+            contenders[a], contenders[b],
             fmt::format("{:+.1f}% for each percent stolen, correlation {:.2f} over {} heats with {:.1f}% to "
                         "{:.1f}% stolen",
                         signs.steal->slope, signs.steal->correlation, signs.steal->heats,

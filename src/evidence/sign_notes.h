@@ -11,7 +11,8 @@
 namespace bakeoff {
 
 // One note for each kind of sign that some pair shows, with its figures, and one on the consequence;
-// nothing if there is no sign. `entrants`: ids, by the table's index.
-std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants);
+// nothing if there is no sign. `contenders`: ids, by the table's index.
+std::vector<std::string> sign_notes(const stats::PairTable& table,
+                                    const std::vector<std::string>& contenders);
 
 }  // namespace bakeoff
