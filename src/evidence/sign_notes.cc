@@ -8,20 +8,21 @@
 namespace bakeoff {
 namespace {
 
-constexpr size_t kNamed = 3;  // pairs that a note names
+constexpr size_t kPairsNamed = 3;  // pairs that a note names
 
 // "a against b (figures), c against d (figures), and 4 more pairs".
 class Pairs {
  public:
   void add(const std::string& a, const std::string& b, const std::string& figures) {
     ++count_;
-    if (count_ > kNamed) return;
+    if (count_ > kPairsNamed) return;
     text_ += fmt::format("{}{} against {} ({})", text_.empty() ? "" : ", ", a, b, figures);
   }
   bool empty() const { return count_ == 0; }
   std::string text() const {
-    if (count_ <= kNamed) return text_;
-    return fmt::format("{}, and {} more pair{}", text_, count_ - kNamed, count_ == kNamed + 1 ? "" : "s");
+    if (count_ <= kPairsNamed) return text_;
+    return fmt::format("{}, and {} more pair{}", text_, count_ - kPairsNamed,
+                       count_ == kPairsNamed + 1 ? "" : "s");
   }
 
  private:

@@ -11,7 +11,7 @@
 namespace bakeoff::roofline {
 namespace {
 
-constexpr double kSeconds = 40;              // deadline of all devices
+constexpr double kDeviceDeadline = 40;       // deadline of all devices
 constexpr size_t kCopied = size_t{1} << 28;  // bytes
 constexpr size_t kWorkspace = size_t{1} << 25;
 constexpr uint64_t kSize = 8192;  // of the square matrices
@@ -160,7 +160,7 @@ void take_line(const std::vector<std::string>& fields, Limits& limits) {
 void measure_gpus(const MeasureOptions& options, Limits& limits) {
   report_progress(options, "GPU");
   const auto answer =
-      in_child([&] { return try_devices(options.cuda, options.cublas); }, kSeconds, options.stop);
+      in_child([&] { return try_devices(options.cuda, options.cublas); }, kDeviceDeadline, options.stop);
   if (!answer) {
     limits.absent.push_back({"GPU", answer.error().message});
     return;
