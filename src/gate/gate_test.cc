@@ -42,12 +42,14 @@ for line in requests:
     request = json.loads(line)
     rest = {}
     if request["op"] == "import":
-        dtype, options = request["dtype"], request["options"]
-        rest = {"versions": {"reciter": "1"}, "effective": {"dtype": dtype}, "import_ns": 1}
-        if request["options"].get("refuse") == dtype:
+        options = request["options"]
+        rest = {"versions": {"reciter": "1"}, "effective": {"imported": "yes"}, "import_ns": 1}
+    elif request["op"] == "build":
+        dtype = request["dtype"]
+        if options.get("refuse") == dtype:
             answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
             continue
-    elif request["op"] == "build":
+        rest = {"effective": {"dtype": dtype}}
         scenario = request["scenario"]
         initial = "initial" in request["weights"]
         assert request["train"] == (scenario == "train")
@@ -158,11 +160,10 @@ class GateTest : public ::testing::Test {
     }
     EXPECT_TRUE(write_file(folder_ / "losses64.json", json(losses64_)));
     EXPECT_TRUE(write_file(folder_ / "losses32.json", json(losses32_)));
-    Parity parity = prove_float64(job_, reference_, entry_, tolerances);
-    if (!parity.failure && job_.training.track == ir::Track::kEqualised) {
-      prove_float32(job_, reference_, entry_, parity, tolerances);
-    }
-    return parity;
+    Proof proof(entry_);
+    proof.float64(job_, reference_, tolerances);
+    if (job_.training.track == ir::Track::kEqualised) proof.float32(job_, reference_, tolerances);
+    return proof.parity;
   }
 
   static std::string json(const std::vector<double>& losses) {
@@ -206,6 +207,7 @@ TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
   EXPECT_EQ(parity.first_step_cold_ns, 7);
   EXPECT_EQ(parity.versions.at("reciter"), "1");
   EXPECT_EQ(parity.effective.at("dtype"), "float32");
+  EXPECT_EQ(parity.effective.at("imported"), "yes");
   // Each proof from its own weights; of dropout nothing is turned off where the recipe has none.
   EXPECT_EQ(read_file(folder_ / "built.float64").value(), "gate_weights.safetensors True\n");
   EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors True\n");
@@ -603,7 +605,9 @@ TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
 TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
   prove(perfect());
   ASSERT_TRUE(write_file(folder_ / "parity.safetensors", "nonsense"));
-  const Parity parity = prove_float64(job_, reference_, entry_);
+  Proof proof(entry_);
+  proof.float64(job_, reference_);
+  const Parity& parity = proof.parity;
   ASSERT_TRUE(parity.failure);
   EXPECT_EQ(parity.failure->stage, Stage::kParity);
   EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
@@ -645,9 +649,10 @@ class PredictionGateTest : public GateTest {
     };
     write("parity.safetensors", output64, tensor::DType::kF64);
     write("parity32.safetensors", output32, tensor::DType::kF32);
-    Parity parity = prove_float64(job_, reference_, entry_);
-    if (!parity.failure) prove_float32(job_, reference_, entry_, parity);
-    return parity;
+    Proof proof(entry_);
+    proof.float64(job_, reference_);
+    proof.float32(job_, reference_);
+    return proof.parity;
   }
 
   tensor::Tensor in_training_mode() const {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/files.h"
 #include "gate/gate.h"
 #include "gate/gate_variants.h"
 #include "gate/proofs.h"
@@ -24,73 +28,138 @@ struct GateTask {
   Parity parity = {};
 };
 
+// What the referee computes for a plan. The float32 part takes longest, and is computed while the first
+// contenders start and are proven in float64.
+class Referee {
+ public:
+  static Result<std::unique_ptr<Referee>> start(const GateJob& job, bool may_cut) {
+    std::unique_ptr<Referee> referee(new Referee(job));
+    if (may_cut) {
+      TRY(referee->cut_, cut_job(job));
+    }
+    if (referee->cut_) {
+      TRY(referee->cut_reference_, make_reference64(*referee->cut_));
+      TRY(referee->whole_, start_reference(job));
+    } else {
+      TRY(referee->whole_, make_reference64(job));
+    }
+    referee->single_ = std::async(std::launch::async, [r = referee.get()] {
+                         return add_reference32(r->job_, r->whole_);
+                       }).share();
+    return referee;
+  }
+
+  // Proofs 1 and 2, on fewer rows if the job could be cut.
+  Proof prove64(const ContenderStart& contender) {
+    Proof proof(contender);
+    const bool cut = cut_.has_value() && contender.worker.command.empty();  // a compiled batch stays as it is
+    if (cut) {
+      proof.float64(*cut_, cut_reference_);
+      if (proof.parity.passed() || proc::interrupted()) return proof;
+      // The script's own batch decides: it may be written for that alone.
+      proof = Proof(contender);
+    }
+    if (const auto* whole = cut_ ? whole64() : &whole_) proof.float64(job_, *whole);
+    return proof;
+  }
+
+  // Everything, from a successful wait() on.
+  const Reference& whole() const { return whole_; }
+  const Status& wait() const { return single_.get(); }
+
+ private:
+  explicit Referee(const GateJob& job) : job_(job) {}
+
+  // The float64 part of the whole job, which was cut; computed by the first call.
+  const Reference* whole64() {
+    std::call_once(once_, [&] {
+      GateJob job = job_;
+      job.folder /= "whole";
+      if (!make_folder(job.folder)) return;
+      if (auto made = make_reference64(job)) whole64_ = std::move(*made);
+    });
+    return whole64_ ? &*whole64_ : nullptr;
+  }
+
+  GateJob job_;
+  std::optional<GateJob> cut_ = {};
+  Reference cut_reference_ = {}, whole_ = {};
+  std::once_flag once_;
+  std::optional<Reference> whole64_ = {};
+  std::shared_future<Status> single_ = {};
+};
+
 // The proofs of one plan, two contenders at a time: nothing is timed, and most of the work is importing and
 // compiling on one core.
 class Proving {
  public:
-  Proving(const Plan& plan, const Reference& reference, const Watch& watch, Happening now)
-      : plan_(plan), reference_(reference), watch_(watch), now_(std::move(now)) {}
+  Proving(const Plan& plan, Referee& referee, const Watch& watch, Happening now)
+      : plan_(plan), referee_(referee), watch_(watch), now_(std::move(now)) {}
 
   void run(std::vector<GateTask>& tasks) {
+    std::vector<std::optional<Proof>> alone(tasks.size());
     // Taken from both ends, so that two of one framework seldom run together: the slowest would be last.
     std::atomic<size_t> taken{0};
     const auto work = [&] {
       for (size_t k = taken++; k < tasks.size(); k = taken++) {
-        GateTask& task = tasks[k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2];
+        const size_t at = k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2;
+        GateTask& task = tasks[at];
         if (task.parity.reused) continue;
-        float64(task);
-        // The first step of a process with an empty cache is measured, so this one runs later, alone.
-        if (keeps_compilations(task.entry.contender)) continue;
-        float32(task);
+        std::optional<Proof> proof = float64(task);
+        if (!proof) continue;
+        // The first step of a process with an empty cache is measured, so this one goes on later, alone.
+        if (keeps_compilations(task.entry.contender)) {
+          alone[at] = std::move(proof);
+          continue;
+        }
+        float32(task, *proof);
         task.parity.first_step_cold_ns = 0;
-        finish(task);
       }
     };
     std::thread second(work);
     work();
     second.join();
-    for (GateTask& task : tasks) {
-      if (task.parity.reused || !keeps_compilations(task.entry.contender)) continue;
-      float32(task);
-      finish(task);
+    for (size_t at = 0; at < tasks.size(); ++at) {
+      if (alone[at]) float32(tasks[at], *alone[at]);
+      alone[at].reset();
     }
   }
 
  private:
-  void float64(GateTask& task) {
-    if (!begin_stage(task, "in float64", "gate64")) return;
-    task.parity = prove_float64(plan_.gate, reference_, twin_of(task.entry));
-    task.parity.referee_losses = reference_.losses32;
-  }
-  void float32(GateTask& task) {
-    const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
-    if (task.parity.failure || (!equalised && !is_variant(task.entry))) return;
-    if (!begin_stage(task, "in float32", "gate32")) return;
-    if (equalised) prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
-    prove_variant(plan_.gate, reference_, task.entry, task.parity);
+  std::optional<Proof> float64(GateTask& task) {
+    if (!begin_stage(task, "in float64")) return std::nullopt;
+    const std::string stem = task.entry.script.stem().string();
+    task.entry.worker.log_file = plan_.directory.logs() / (stem + ".gate.log");
+    // As in the race: a script must not see from its process whether it is proven or timed.
+    task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
+    return referee_.prove64(twin_of(task.entry));
   }
 
-  static void finish(GateTask& task) {
+  void float32(GateTask& task, Proof& proof) {
+    const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
+    if (!proof.parity.failure && (equalised || is_variant(task.entry))) {
+      if (!begin_stage(task, "in float32")) return;
+      const auto wait = [&] { return referee_.wait().has_value(); };
+      if (equalised) proof.float32(plan_.gate, referee_.whole(), {}, wait);
+      if (wait()) prove_variant(plan_.gate, referee_.whole(), task.entry, proof.parity);
+    }
+    task.parity = std::move(proof.parity);
     if (!proc::interrupted()) task.parity.proven = utc_now();
   }
 
   // False: interrupted.
-  bool begin_stage(GateTask& task, const std::string& what, const std::string& log) {
+  bool begin_stage(const GateTask& task, const std::string& what) {
     if (proc::interrupted()) return false;
     const std::lock_guard lock(telling_);
     Happening here = now_;
     here.detail = task.entry.contender.id + " " + what;
     watch_(here);
     if (now_.done < now_.total - 1) ++now_.done;
-    const std::string stem = task.entry.script.stem().string();
-    task.entry.worker.log_file = plan_.directory.logs() / (stem + "." + log + ".log");
-    // As in the race: a script must not see from its process whether it is proven or timed.
-    task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return true;
   }
 
   const Plan& plan_;
-  const Reference& reference_;
+  Referee& referee_;
   const Watch& watch_;
   Happening now_;
   std::mutex telling_;
@@ -132,11 +201,18 @@ Status prove(Plan& plan, std::vector<GateTask>& tasks, const Watch& watch) {
                 .detail = "computing losses and gradients in float64",
                 .contenders = static_cast<int>(plan.lanes.size())};
   watch(now);
-  TRY(const Reference reference, make_reference(plan.gate));
-  CHECK_OK(note_referee_losses(plan, reference.losses32));
+  // The distances of precision variants are measured on whole batches.
+  const bool may_cut =
+      std::none_of(tasks.begin(), tasks.end(), [](const GateTask& task) { return is_variant(task.entry); });
+  TRY(const std::unique_ptr<Referee> referee, Referee::start(plan.gate, may_cut));
   now.stage = "parity";
   now.total = 2 * static_cast<int>(tasks.size());
-  Proving(plan, reference, watch, now).run(tasks);
+  Proving(plan, *referee, watch, now).run(tasks);
+  CHECK_OK(referee->wait());
+  CHECK_OK(note_referee_losses(plan, referee->whole().losses32));
+  for (GateTask& task : tasks) {
+    if (!task.parity.reused) task.parity.referee_losses = referee->whole().losses32;
+  }
   for (const GateTask& task : tasks) {
     if (task.parity.reused || task.parity.proven.empty()) continue;
     CHECK_OK(ProofStore(plan.proofs).keep(task.key, task.parity));

@@ -47,8 +47,11 @@ class Backend(ABC):
     name: str
 
     @abstractmethod
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         """Sets what has to be set before Keras is imported."""
+
+    def set_dtype(self, dtype: str) -> None:  # noqa: B027
+        """What Keras itself does not do for a build in `dtype`."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]: ...
@@ -99,14 +102,18 @@ class Backend(ABC):
 class TensorFlowBackend(Backend):
     name = "tensorflow"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
-        if dtype == "float64":
-            tf.nn.gelu = _double_gelu
+        self._gelu = tf.nn.gelu
+
+    def set_dtype(self, dtype: str) -> None:
+        import tensorflow as tf
+
+        tf.nn.gelu = _double_gelu if dtype == "float64" else self._gelu
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf
@@ -192,11 +199,13 @@ class TensorFlowBackend(Backend):
 class JaxBackend(Backend):
     name = "jax"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
         allowed = sorted(os.sched_getaffinity(0))
         if threads < len(allowed):
             os.sched_setaffinity(0, allowed[:threads])
+
+    def set_dtype(self, dtype: str) -> None:
         import jax
 
         jax.config.update("jax_enable_x64", dtype == "float64")
@@ -286,11 +295,12 @@ class JaxBackend(Backend):
 class TorchBackend(Backend):
     name = "torch"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         limit_threads(threads)
-        if dtype == "float64":
-            stay_eager()
+
+    def set_dtype(self, dtype: str) -> None:
+        stay_eager(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import torch
