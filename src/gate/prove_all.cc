@@ -130,6 +130,9 @@ class Proving {
     if (!begin_stage(task, "in float64")) return std::nullopt;
     const std::string stem = task.entry.script.stem().string();
     task.entry.worker.log_file = plan_.directory.logs() / (stem + ".gate.log");
+    // Workers share the processors here: a thread that waits for others must not spin. No result depends on it.
+    if (!keeps_compilations(task.entry.contender))
+      task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
     // As in the race: a script must not see from its process whether it is proven or timed.
     task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return referee_.prove64(twin_of(task.entry));

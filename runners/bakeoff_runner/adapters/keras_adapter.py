@@ -583,9 +583,9 @@ class KerasAdapter(ScriptAdapter):
                 to_framework(grads[name], entry).copy(), dtype=variable.dtype
             )
         variables = [v for v in model.trainable_variables if id(v) in given]
-        self._library.apply(
-            model.optimizer, [given[id(v)] for v in variables], variables
-        )
+        updates = [given[id(v)] for v in variables]
+        if not self._backend.apply(model.optimizer, updates, variables):
+            self._library.apply(model.optimizer, updates, variables)
         return {
             f"update/{name}": to_canonical(self._library.value(variable), entry, shape)
             for name, (variable, entry, shape) in self._names.items()

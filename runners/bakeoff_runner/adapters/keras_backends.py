@@ -81,6 +81,10 @@ class Backend(ABC):
         `scale`: what the optimizer multiplies the loss with, 1 where it does not.
         """
 
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> bool:
+        """One update of `variables` as `fit` makes it. False: Keras has to."""
+        return False
+
     @abstractmethod
     def barrier(self, model: Any) -> list[float]:
         """Returns when every step dispatched so far is complete.
@@ -248,23 +252,52 @@ class JaxBackend(Backend):
         def state(variables: Any) -> list[Any]:
             return [variable.value for variable in variables]
 
-        step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
-        (_, (loss, output, buffers, _)), grads = step(
+        def pass_(*variables: Any) -> Any:
+            trained, others, metrics, optimizer, x, y = variables
+            step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
+            return step(
+                trained,
+                others,
+                metrics,
+                x,
+                y,
+                None,
+                training=True,
+                optimizer_variables=optimizer,
+            )
+
+        variables = (
             state(model.trainable_variables),
             state(model.non_trainable_variables),
             state(model.metrics_variables),
+            state(model.optimizer.variables),
             x,
             y,
-            None,
-            training=True,
-            optimizer_variables=state(model.optimizer.variables),
         )
+        try:
+            found = jax.jit(pass_)(*variables)
+        except jax.errors.ConcretizationTypeError:  # the model is no pure function
+            found = pass_(*variables)
+        (_, (loss, output, buffers, _)), grads = found
         return Gradients(
             np.array(loss),
             np.array(output, _wide(output)),
             [np.array(grad) / scale for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
+
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> bool:
+        import jax
+
+        kept = [variable.value for variable in optimizer.variables]
+        trained = [variable.value for variable in variables]
+        try:
+            made, _ = jax.jit(optimizer.stateless_apply)(kept, grads, trained)
+        except jax.errors.ConcretizationTypeError:  # it is no pure function
+            return False
+        for variable, value in zip(variables, made):
+            variable.assign(value)
+        return True
 
     def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
         def step(state: Any, iterator: Any) -> tuple[dict[str, Any], Any]:
