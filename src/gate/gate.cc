@@ -525,10 +525,13 @@ void compare_steps32(const GateJob& job, const Reference& reference, const Answe
 }  // namespace
 
 Proof::Proof(const ContenderStart& contender)
-    : parity{.contender = contender.contender.id},
-      contender_(contender),
-      worker_(Worker::start(contender.worker)),
-      imported_(worker_->import()) {
+    : parity{.contender = contender.contender.id}, contender_(contender) {
+  start();
+}
+
+void Proof::start() {
+  worker_ = Worker::start(contender_.worker);
+  imported_ = worker_->import();
   if (!worker_->ok()) parity.failure = worker_->failure();
   if (imported_) parity.effective = imported_->effective, parity.versions = imported_->versions;
 }
@@ -541,6 +544,8 @@ void Proof::float64(const GateJob& job, const Reference& reference, const Tolera
 
 void Proof::float32(const GateJob& job, const Reference& reference, const Tolerances& tolerances,
                     const std::function<bool()>& wait) {
+  if (parity.failure) return;
+  if (!worker_->ok()) start();  // a layer was to be found, and the worker could not tell its output
   if (parity.failure) return;
   parity.effective = imported_->effective;
   const bool predicts = job.training.predicts(), right = parity.diverges_at.empty();

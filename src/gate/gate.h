@@ -79,8 +79,8 @@ struct Tolerances {
 inline constexpr const char* kGradients32 = "float32 gradients";
 
 // Proofs 1 and 2 in a worker that has imported its framework; a worker may serve several proofs. A gradient
-// that is zero by mathematics (of a bias before BatchNorm) is compared relative to the largest gradient of the
-// model. With `train` false proof 2 is skipped. The results are added to `parity`.
+// that is zero by mathematics (of a bias before BatchNorm) is compared relative to the largest gradient of
+// the model. With `train` false proof 2 is skipped. The results are added to `parity`.
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
               bool train, Parity& parity, const Tolerances& tolerances = {},
               const std::string& dtype = "float64");
@@ -101,6 +101,8 @@ class Proof {
   Parity parity = {};
 
  private:
+  void start();
+
   ContenderStart contender_;
   std::unique_ptr<Worker> worker_;
   std::optional<Imported> imported_;

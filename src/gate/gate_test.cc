@@ -17,6 +17,7 @@
 #include "referee/optimizer.h"
 #include "referee/train.h"
 #include "reference/reference.h"
+#include "zoo/zoo.h"
 
 namespace bakeoff {
 namespace {
@@ -43,6 +44,10 @@ for line in requests:
     rest = {}
     if request["op"] == "import":
         options = request["options"]
+        seen = os.path.join(folder, "imported")
+        count = int(open(seen).read()) if os.path.exists(seen) else 0
+        with open(seen, "w") as log:
+            print(count + 1, end="", file=log)
         rest = {"versions": {"reciter": "1"}, "effective": {"imported": "yes"}, "import_ns": 1}
     elif request["op"] == "build":
         dtype = request["dtype"]
@@ -52,6 +57,8 @@ for line in requests:
         rest = {"effective": {"dtype": dtype}}
         scenario = request["scenario"]
         initial = "initial" in request["weights"]
+        with open(os.path.join(folder, "batch." + dtype), "w") as log:
+            print(request.get("batch"), end="", file=log)
         assert request["train"] == (scenario == "train")
         with open(os.path.join(folder, "built." + dtype), "a") as log:
             print(os.path.basename(request["weights"]), request["dropout"], file=log)
@@ -611,6 +618,78 @@ TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
   ASSERT_TRUE(parity.failure);
   EXPECT_EQ(parity.failure->stage, Stage::kParity);
   EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
+}
+
+TEST_F(GateTest, OneProcessIsImportedOnceAndBuiltInBothPrecisions) {
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_EQ(read_file(folder_ / "imported").value(), "1");
+}
+
+// The reciter knows the answers of the cut batch alone, and how many rows a build was asked to take.
+TEST_F(GateTest, ACutJobIsProvenOnFewerRows) {
+  job_.cut = true;
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_EQ(read_file(folder_ / "batch.float64").value(), "8");
+  EXPECT_EQ(read_file(folder_ / "batch.float32").value(), "None") << "as it will be timed";
+}
+
+TEST_F(GateTest, RoundingIsMeasuredOnlyWhereTheFixedToleranceDoesNotDo) {
+  const auto measured = [&] { return !reference_.rounding->distance.gradients.empty(); };
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_FALSE(measured());
+  dump32_ = perfect32();
+  disturb((*dump32_)["grad/fc1.weight"], 1e-2);
+  prove(perfect());
+  EXPECT_TRUE(measured());
+}
+
+TEST_F(GateTest, WhereTheRefereeFailsNothingIsCompared) {
+  prove(perfect());  // leaves the files behind that are recited now
+  Proof proof(entry_);
+  proof.float64(job_, reference_);
+  const size_t checks = proof.parity.checks.size();
+  proof.float32(job_, reference_, {}, [] { return false; });
+  EXPECT_EQ(proof.parity.checks.size(), checks);
+}
+
+class CutJobTest : public ::testing::Test {
+ protected:
+  Result<std::optional<GateJob>> cut(const std::string& workload, int64_t batch) {
+    GateJob job{.workload = *zoo::build(workload), .rows = 2 * batch, .steps = 10};
+    job.training.batch = batch;
+    job.training.optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4};
+    job.data = folder_ / "data.safetensors";
+    job.folder = folder_.path();
+    EXPECT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+    return cut_job(job);
+  }
+  TestFolder folder_;
+};
+
+TEST_F(CutJobTest, ALongStepTakesTheFirstRowsOfTheData) {
+  const auto job = cut("mnist_cnn", 256);
+  ASSERT_TRUE(job && *job);
+  const GateJob& less = **job;
+  EXPECT_TRUE(less.cut);
+  EXPECT_EQ(less.training.batch, 20);
+  EXPECT_EQ(less.rows, 256);
+  const auto reference = make_reference64(less);
+  ASSERT_TRUE(reference) << reference.error().text();
+  EXPECT_EQ(reference->losses64.size(), 4u);
+  EXPECT_EQ(reference->at.prediction.shape, (tensor::Shape{20, 10}));
+  const auto rows =
+      read_inputs(less.workload, folder_ / "data.safetensors", less.training.input_divisor, 0, 20);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(std::get<tensor::Tensor>(reference->batch[0]), std::get<tensor::Tensor>((*rows)[0]));
+}
+
+TEST_F(CutJobTest, AShortStepOrRowsThatDependOnEachOtherAreNotCut) {
+  for (const auto& [workload, batch] :
+       {std::pair{"mlp_small", 256}, {"mnist_cnn", 20}, {"mnist_cnn", 31}, {"residual_cnn", 512}}) {
+    const auto job = cut(workload, batch);
+    ASSERT_TRUE(job) << workload;
+    EXPECT_FALSE(*job) << workload << ", batch " << batch;
+  }
 }
 
 TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {

@@ -130,7 +130,7 @@ class Proving {
     if (!begin_stage(task, "in float64")) return std::nullopt;
     const std::string stem = task.entry.script.stem().string();
     task.entry.worker.log_file = plan_.directory.logs() / (stem + ".gate.log");
-    // Workers share the processors here: a thread that waits for others must not spin. No result depends on it.
+    // Workers share the processors: a thread that waits must not spin. No result depends on it.
     if (!keeps_compilations(task.entry.contender))
       task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
     // As in the race: a script must not see from its process whether it is proven or timed.
@@ -204,8 +204,9 @@ Status prove(Plan& plan, std::vector<GateTask>& tasks, const Watch& watch) {
                 .detail = "computing losses and gradients in float64",
                 .contenders = static_cast<int>(plan.lanes.size())};
   watch(now);
-  // The distances of precision variants are measured on whole batches.
+  // The distances of precision variants are measured on whole batches, and as-is most contenders differ.
   const bool may_cut =
+      plan.recipe.training.track == ir::Track::kEqualised &&
       std::none_of(tasks.begin(), tasks.end(), [](const GateTask& task) { return is_variant(task.entry); });
   TRY(const std::unique_ptr<Referee> referee, Referee::start(plan.gate, may_cut));
   now.stage = "parity";

@@ -48,8 +48,8 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
   return path;
 }
 
-// With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides. 0 where
-// the referee fails, which it does not where it computed at32: nothing is forgiven then.
+// With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides. 0
+// where the referee fails, which it does not where it computed at32: nothing is forgiven then.
 RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
   RoundingDistance distance;
   distance.gradients.assign(r.initial.size(), 0);

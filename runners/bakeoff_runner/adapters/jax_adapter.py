@@ -671,7 +671,9 @@ class JaxAdapter(ScriptAdapter):
         for equation in closed.jaxpr.eqns:
             known = [a for a in equation.invars if not hasattr(a, "val")]
             depends = set().union(*(sources.get(a, set()) for a in known))
-            functions, settings = equation.primitive.get_bind_params(equation.params)
+            bound = equation.primitive.get_bind_params(equation.params)
+            # JAX before 0.10 has the functions apart.
+            functions, settings = bound if isinstance(bound, tuple) else ((), bound)
             made = equation.primitive.bind(
                 *functions, *map(read, equation.invars), **settings
             )
