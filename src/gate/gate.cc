@@ -427,7 +427,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     const Moves moves{reference.weights, reference.after64, reference.noise64};
     compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
   }
-  if (parity.diverges_at.empty()) return;
+  if (parity.diverges_at.empty() || job.cut) return;  // the whole batch decides, and is explained
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
     const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";

@@ -98,11 +98,11 @@ class Proving {
 
   void run(std::vector<GateTask>& tasks) {
     std::vector<std::optional<Proof>> alone(tasks.size());
-    // Taken from both ends, so that two of one framework seldom run together: the slowest would be last.
+    const std::vector<size_t> order = order_of(tasks);
     std::atomic<size_t> taken{0};
     const auto work = [&] {
-      for (size_t k = taken++; k < tasks.size(); k = taken++) {
-        const size_t at = k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2;
+      for (size_t k = taken++; k < order.size(); k = taken++) {
+        const size_t at = order[k];
         GateTask& task = tasks[at];
         if (task.parity.reused) continue;
         std::optional<Proof> proof = float64(task);
@@ -126,13 +126,22 @@ class Proving {
   }
 
  private:
+  // From both ends, so that two of one framework seldom run together: the slowest would be last. The short
+  // first parts of those that go on alone fill the end.
+  static std::vector<size_t> order_of(const std::vector<GateTask>& tasks) {
+    std::vector<size_t> order;
+    for (size_t k = 0; k < tasks.size(); ++k) order.push_back(k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](size_t at) { return !keeps_compilations(tasks[at].entry.contender); });
+    return order;
+  }
+
   std::optional<Proof> float64(GateTask& task) {
     if (!begin_stage(task, "in float64")) return std::nullopt;
     const std::string stem = task.entry.script.stem().string();
     task.entry.worker.log_file = plan_.directory.logs() / (stem + ".gate.log");
     // Workers share the processors: a thread that waits must not spin. No result depends on it.
-    if (!keeps_compilations(task.entry.contender))
-      task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
+    task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
     // As in the race: a script must not see from its process whether it is proven or timed.
     task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return referee_.prove64(twin_of(task.entry));
