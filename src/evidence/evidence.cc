@@ -42,11 +42,15 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
     auto& [result, confirms] = heats[trial.heat];
     confirms = trial.confirms;
     result.log_ms.resize(entrants.size());
+    result.log_mean_ms.resize(entrants.size());
     if (!result.steal) result.steal = steal_of(trial);
     result.promised = quiet.contains(trial.heat);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-    if (at != entrants.end() && !out.contains(trial.contender))
-      result.log_ms[static_cast<size_t>(at - entrants.begin())] = heat_value(trial);
+    if (at == entrants.end() || out.contains(trial.contender)) continue;
+    if (const std::optional<stats::HeatMeasure> measure = measure_heat(trial)) {
+      result.log_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_ms;
+      result.log_mean_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_mean_ms;
+    }
   }
   for (const auto& [number, heat] : heats)
     CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));

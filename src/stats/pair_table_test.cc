@@ -80,11 +80,54 @@ TEST(PairTable, TheBackupWaitsForASign) {
   EXPECT_FALSE(waiting.watch({{1.0}}));
 }
 
+// A heat of two: values of the quicker bursts, and by how much more the mean of the first is.
+HeatResult with_stalls(double a, double b, double stalls) {
+  return {.log_ms = {a, b}, .log_mean_ms = {a + 0.01 + stalls, b + 0.01}};
+}
+
+TEST(PairTable, TheMeanDecidesWhereStallsDiffer) {
+  PairTable table(2, std::log1p(0.02));
+  ASSERT_TRUE(table.add(with_stalls(1.001, 1, 0.05)));
+  EXPECT_FALSE(table.stalls(0, 1).decides) << "one heat shows no spread";
+  ASSERT_TRUE(table.add(with_stalls(0.999, 1, 0.052)));
+  ASSERT_TRUE(table.add(with_stalls(1, 1, 0.048)));
+  const StallGap stalls = table.stalls(0, 1);
+  EXPECT_TRUE(stalls.decides);
+  EXPECT_EQ(stalls.heats, 3u);
+  EXPECT_NEAR(stalls.gap, 0.05, 1e-12);
+  EXPECT_NEAR(stalls.half_width, 1.8856 * 0.002 / std::sqrt(3.0), 1e-6) << "Student's t, 2 degrees, 90%";
+  EXPECT_NEAR(table.gap(0, 1), 0.05, 1e-12);
+  EXPECT_NEAR(table.gap(1, 0), -0.05, 1e-12);
+  EXPECT_NEAR(table.stalls(1, 0).gap, -0.05, 1e-12);
+  EXPECT_TRUE(table.stalls(1, 0).decides);
+  const double ratio = critical_ratio(5, 0.01);
+  EXPECT_GT(table.interval(0, 1, ratio).low, 0);
+  EXPECT_EQ(table.interval(1, 0, ratio), table.interval(0, 1, ratio).mirrored());
+}
+
+TEST(PairTable, TheQuickerBurstsDecideWhereStallsAreAlikeOrUnknown) {
+  const auto decides = [](std::vector<double> stalls, std::optional<double> epsilon = std::log1p(0.02)) {
+    PairTable table(2, epsilon);
+    for (const double one : stalls) EXPECT_TRUE(table.add(with_stalls(1, 1, one)));
+    return table.stalls(0, 1).decides;
+  };
+  EXPECT_TRUE(decides({0.02, 0.021, 0.022}));
+  EXPECT_FALSE(decides({0.003, 0.0031, 0.0032})) << "less than a quarter of the margin";
+  EXPECT_FALSE(decides({-0.08, 0.1, 0.05})) << "not known";
+  EXPECT_FALSE(decides({0.02, 0.021, 0.022}, std::nullopt));
+  PairTable table(2, std::log1p(0.02));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.add(with_stalls(1, 1, 0.05)));
+  ASSERT_TRUE(table.add({{1.0, 1.0}}));
+  EXPECT_FALSE(table.stalls(0, 1).decides) << "a heat has no mean";
+}
+
 TEST(PairTable, RefusesAMalformedHeatWhole) {
   PairTable table(2);
   EXPECT_FALSE(table.add({{1.0}}));
   EXPECT_FALSE(table.add({{1.0, std::numeric_limits<double>::quiet_NaN()}}));
   EXPECT_FALSE(table.add({{-std::numeric_limits<double>::infinity(), 1.0}}));
+  EXPECT_FALSE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0}}));
+  EXPECT_FALSE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0, kOut}}));
   EXPECT_EQ(table, PairTable(2));
   const std::vector<HeatResult> heats = {{{1.0, 2.0}}, {{1.0, 2.0, 3.0}}};
   const Result<PairTable> bad = tabulate(heats, 2);

@@ -3,58 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stats/e_process.h"
+#include "stats/level.h"
 #include "stats/ties.h"
 
 namespace bakeoff::stats {
 namespace {
 
 using Matrix = std::vector<std::vector<bool>>;
-
-constexpr double kCeilingShare = 0.1;  // of alpha, where a ceiling is promised
-
-// Intervals of one level; the critical ratio of each count of heats is found once.
-class Level {
- public:
-  Level(const PairTable& table, double alpha, const RankingOptions& options)
-      : table_(table),
-        alpha_(options.ceiling > 0 ? (1 - kCeilingShare) * alpha : alpha),
-        ceiling_alpha_(kCeilingShare * alpha),
-        ceiling_(options.ceiling),
-        ceiling_from_(std::max<size_t>(options.ceiling_from, 1)),
-        resolution_(options.resolution) {}
-
-  // What both kinds of evidence leave of d = log(a / b).
-  Interval of(size_t a, size_t b) {
-    const Interval measured = by_t(a, b);
-    const size_t n = table_.promised(a, b);
-    if (ceiling_ <= 0 || n < ceiling_from_) return measured;
-    if (n >= halves_.size()) halves_.resize(n + 1);
-    if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
-    const double gap = table_.promised_gap(a, b);
-    const Interval both = {std::max(measured.low, gap - *halves_[n]),
-                           std::min(measured.high, gap + *halves_[n])};
-    return both.low <= both.high ? both : measured;  // at odds: of probability below alpha
-  }
-
- private:
-  Interval by_t(size_t a, size_t b) {
-    const size_t n = table_.met(a, b);
-    if (n < 2) return {};
-    if (n >= ratios_.size()) ratios_.resize(n + 1);
-    if (!ratios_[n]) ratios_[n] = critical_ratio(n, alpha_);
-    return table_.confirmed(a, b, table_.interval(a, b, *ratios_[n], resolution_), alpha_);
-  }
-
-  const PairTable& table_;
-  double alpha_;
-  double ceiling_alpha_;
-  double ceiling_;
-  size_t ceiling_from_;
-  double resolution_;
-  std::vector<std::optional<double>> ratios_;  // index = heats
-  std::vector<std::optional<double>> halves_;  // the same
-};
 
 std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects) {
   std::vector<size_t> order;
@@ -85,7 +40,8 @@ class Levels {
     }
     const double above = std::log1p(options.eliminate_above);
     for (bool again = true; again;) {
-      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), options);
+      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())),
+                           LevelOptions{options.resolution, options.ceiling, options.ceiling_from});
       eliminate(table, effects, open, above, race);
       const size_t before = open.size();
       std::erase_if(open, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
@@ -146,6 +102,7 @@ void compare_with_leader(const PairTable& table, Levels& levels, size_t i, size_
   }
   standing.pairs = table.met(i, leader);
   standing.gap = table.gap(i, leader);
+  standing.stalls = table.stalls(i, leader);
   standing.interval = levels.of(i, leader);
   standing.verdict = judge(standing.interval, margin);
   standing.within_margin = within_margin(standing.interval, margin);
@@ -256,7 +213,8 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;
-      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b)});
+      ranking.pairs.push_back(
+          {a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b), table.stalls(a, b)});
     }
   }
   place(ranking.order, slower_than(ranking.race, ranking.pairs), ranking);

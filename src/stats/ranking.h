@@ -73,6 +73,7 @@ struct Standing {
   size_t pairs = 0;              // heats shared with the leader
   double gap = 0;                // mean of d over them
   Interval interval;             // of d, at the pair's level
+  StallGap stalls = {};          // whether d is that of the means or of the quicker bursts
   // The leader itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide (it
   // met this leader too seldom) is SLOWER: it is surely slower than some contender, so also than the leader
   // if that is the fastest.
@@ -108,7 +109,8 @@ struct PairGap {  // d = log(a / b), a < b
   size_t b = 0;
   size_t pairs = 0;
   double gap = 0;
-  Interval interval;  // at the pair's level
+  Interval interval;     // at the pair's level
+  StallGap stalls = {};  // see Standing
   bool operator==(const PairGap&) const = default;
 };
 
