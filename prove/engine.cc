@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "stats/boundary.h"
 #include "stats/e_process.h"
 #include "stats/level.h"
 #include "stats/pair_table.h"
@@ -14,16 +15,6 @@ namespace bakeoff::prove {
 namespace {
 
 using stats::Interval;
-
-// Critical ratios depend on n alone.
-double ratio_of(size_t n) {
-  static const std::vector<double> kRatios = [] {
-    std::vector<double> all;
-    for (size_t i = 0; i <= 600; ++i) all.push_back(stats::critical_ratio(i, kAlpha));
-    return all;
-  }();
-  return n < kRatios.size() ? kRatios[n] : stats::critical_ratio(n, kAlpha);
-}
 
 // By the paired table and the intervals of races (evidence/evidence.h, tabulate(); stats/level.h).
 class Tested : public Judge {
@@ -101,7 +92,9 @@ class OwnSlopes : public Judge {
     const double a = a_.value(block.a_bursts, block.a_steal);
     evidence_.add(a - b_.value(block.b_bursts, block.b_steal));
   }
-  Interval interval() const override { return evidence_.interval_at(ratio_of(evidence_.count())); }
+  Interval interval() const override {
+    return evidence_.interval_at(stats::boundary_ratio(evidence_.count(), kAlpha));
+  }
 
  private:
   class Side {

@@ -6,7 +6,7 @@
 
 #include "evidence/heats.h"
 #include "evidence/promise.h"
-#include "stats/e_process.h"
+#include "stats/boundary.h"
 #include "stats/ranking.h"
 #include "stats/trimmed.h"
 
@@ -43,6 +43,7 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
     confirms = trial.confirms;
     result.log_ms.resize(entrants.size());
     result.log_mean_ms.resize(entrants.size());
+    result.variance.resize(entrants.size());
     if (!result.steal) result.steal = steal_of(trial);
     result.promised = quiet.contains(trial.heat);
     const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
@@ -50,6 +51,7 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
     if (const std::optional<stats::HeatMeasure> measure = measure_heat(trial)) {
       result.log_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_ms;
       result.log_mean_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_mean_ms;
+      result.variance[static_cast<size_t>(at - entrants.begin())] = measure->variance_high();
     }
   }
   for (const auto& [number, heat] : heats)
@@ -103,7 +105,7 @@ size_t confirmed_heats(const std::vector<Trial>& trials) {
 int64_t least_heats(double alpha, size_t contenders) {
   const auto pairs = static_cast<double>(stats::comparisons(contenders));
   size_t n = 2;
-  while (!std::isfinite(stats::critical_ratio(n, alpha / pairs))) ++n;
+  while (!std::isfinite(stats::boundary_ratio(n, alpha / pairs))) ++n;
   return static_cast<int64_t>(n);
 }
 

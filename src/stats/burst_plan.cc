@@ -1,13 +1,12 @@
 #include "stats/burst_plan.h"
 
 #include <algorithm>
-#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <random>
 
-#include "stats/e_process.h"
+#include "stats/boundary.h"
 #include "stats/heat_value.h"
 #include "stats/trimmed.h"
 
@@ -286,21 +285,21 @@ std::optional<BurstPlan> plan_bursts(std::span<const TimedBurst> bursts, const L
 }
 
 HeatVariance heat_variance(std::span<const PastHeat> heats) {
-  constexpr double kProcess = 0.01, kBurst = 0.07;  // standard deviations, the prior
-  constexpr double kLeast = 0.005;                  // of a process
-  if (heats.size() < 2) return {2 * kProcess * kProcess, 2 * kBurst * kBurst};
+  constexpr double kProcess = 0.01, kBurst = 0.07, kLeast = 0.003;  // standard deviations
+  constexpr double kPriorHeats = 4;
+  constexpr double kPrior = 2 * kProcess * kProcess;
+  if (heats.size() < 2) return {kPrior, 2 * kBurst * kBurst};
+  const auto n = static_cast<double>(heats.size());
   HeatVariance found;
   std::vector<double> d;
   double within = 0;
   for (const PastHeat& heat : heats) {
-    const auto n = static_cast<double>(heats.size());
     d.push_back(heat.d);
     within += heat.within / n;
     found.round += heat.within * static_cast<double>(heat.rounds) / n;
   }
-  const auto degrees = static_cast<double>(heats.size() - 1);
-  const double high = variance(d) * degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.25);
-  found.restart = std::max(2 * kLeast * kLeast, high - within);
+  const double seen = (n - 1) * (variance(d) - within) + kPriorHeats * kPrior;
+  found.restart = std::max(2 * kLeast * kLeast, seen / (n - 1 + kPriorHeats));
   return found;
 }
 
@@ -309,12 +308,8 @@ int64_t plan_rounds(const HeatVariance& variance, const HeatCost& cost, double g
   constexpr size_t kMostHeats = 400;
   const auto seconds = [&](int64_t rounds) {
     const double sd = std::sqrt(variance.restart + variance.round / static_cast<double>(rounds));
-    size_t heats = 2;
-    const auto half = [&] {
-      const auto n = static_cast<double>(heats);
-      return std::sqrt(critical_ratio(heats, alpha) * (n - 1) / n);
-    };
-    while (heats < kMostHeats && !(half() * sd <= gap)) ++heats;
+    size_t heats = 3;
+    while (heats < kMostHeats && !(boundary_half_width(heats, alpha) * sd <= gap)) ++heats;
     return static_cast<double>(heats) * (cost.start_s + static_cast<double>(rounds) * cost.round_s);
   };
   int64_t best = kFewestRounds;

@@ -75,9 +75,10 @@ struct HeatVariance {
 };
 
 // From the past heats of a pair: each one's d, the variance of d that its own bursts show (the sum of the two
-// HeatMeasure::variance), and its number of rounds. `restart` is the 75% upper bound of what d varies by more
-// than that, and at least (0.5%)^2 times two: few heats never show that restarting changes nothing. With fewer
-// than two heats: the prior, 1% for each process and 7% for each burst.
+// HeatMeasure::variance), and its number of rounds. The variance of d is taken together with what 4 heats
+// of processes that vary by 1% would have shown, and `restart` is what it exceeds the bursts' own by, at least
+// (0.3%)^2 times two: few heats never show that restarting changes nothing. With fewer than two heats: 1% for
+// each process and 7% for each burst.
 struct PastHeat {
   double d = 0;
   double within = 0;
@@ -94,7 +95,7 @@ inline constexpr int64_t kFewestRounds = 8;  // so that the slowest quarter is t
 
 // The number of rounds of a heat with which a gap between two contenders is decided soonest, with intervals
 // at level alpha: it minimises n(R) (start + R round), n(R) being the first heat whose half-width (of
-// stats/level.h, in sd(d)) times sqrt(restart + round / R) is at most `gap`. At least kFewestRounds, and at
+// stats/boundary.h, in sd(d)) times sqrt(restart + round / R) is at most `gap`. At least kFewestRounds, and at
 // most those that fill `most_s` seconds. gap > 0, log scale; costs > 0.
 int64_t plan_rounds(const HeatVariance& variance, const HeatCost& cost, double gap, double alpha,
                     double most_s = 60);

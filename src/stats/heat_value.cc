@@ -1,6 +1,7 @@
 #include "stats/heat_value.h"
 
 #include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <vector>
 
@@ -20,13 +21,20 @@ std::optional<HeatMeasure> measure_heat(std::span<const double> burst_ms) {
   std::sort(ascending.begin(), ascending.end());
   const size_t kept = ascending.size() - trimmed_bursts(ascending.size());
   const double trimmed = mean(std::span<const double>(ascending).first(kept));
-  HeatMeasure measure = {.log_ms = std::log(trimmed), .log_mean_ms = std::log(mean(ascending))};
+  HeatMeasure measure = {
+      .log_ms = std::log(trimmed), .log_mean_ms = std::log(mean(ascending)), .bursts = ascending.size()};
   if (ascending.size() < 2) return measure;
   std::fill(ascending.begin() + static_cast<std::ptrdiff_t>(kept), ascending.end(), ascending[kept - 1]);
   const auto bursts = static_cast<double>(ascending.size());
   const double share = static_cast<double>(kept) / bursts;
   measure.variance = variance(ascending) / (bursts * share * share * trimmed * trimmed);
   return measure;
+}
+
+std::optional<double> HeatMeasure::variance_high() const {
+  if (!variance) return std::nullopt;
+  const auto degrees = static_cast<double>(bursts - 1);
+  return *variance * std::sqrt(degrees / boost::math::quantile(boost::math::chi_squared(degrees), 0.1));
 }
 
 std::optional<double> heat_value(std::span<const double> burst_ms) {

@@ -26,8 +26,12 @@ struct HeatMeasure {
   // (winsorised; Tukey & McLaughlin 1963), their variance / (bursts (1 - share left out)^2), divided by the
   // square of the mean. As if bursts were independent. Empty: fewer than two bursts.
   std::optional<double> variance = {};
+  size_t bursts = 0;
   // Logarithm of the factor by which stalls lengthen the mean step, at least 0.
   double stalls() const { return log_mean_ms - log_ms; }
+  // `variance` and something for how little so few bursts know of it: the geometric mean of itself and its
+  // upper 90% bound by chi-squared.
+  std::optional<double> variance_high() const;
   bool operator==(const HeatMeasure&) const = default;
 };
 

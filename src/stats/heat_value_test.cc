@@ -58,6 +58,9 @@ TEST(HeatValue, ItsVarianceIsThatOfHeats) {
     EXPECT_NEAR(std::sqrt(said / variance(values)), 1, bursts < 10 ? 0.2 : 0.1) << bursts;
   }
   EXPECT_EQ(measure_heat(std::vector<double>{3})->variance, std::nullopt);
+  EXPECT_EQ(measure_heat(std::vector<double>{3})->variance_high(), std::nullopt);
+  const HeatMeasure nine = measure_heat(std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3}).value();
+  EXPECT_NEAR(*nine.variance_high() / *nine.variance, std::sqrt(8 / 3.4895), 1e-4);
 }
 
 TEST(HeatValue, NeedsTimes) {

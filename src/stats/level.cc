@@ -1,7 +1,9 @@
 #include "stats/level.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "stats/boundary.h"
 #include "stats/e_process.h"
 
 namespace bakeoff::stats {
@@ -15,24 +17,38 @@ Level::Level(const PairTable& table, double alpha, const LevelOptions& options)
 
 Interval Level::of(size_t a, size_t b) {
   const Interval measured = by_t(a, b);
-  const size_t n = table_.promised(a, b);
-  if (options_.ceiling <= 0 || n < std::max<size_t>(options_.ceiling_from, 1)) return measured;
-  if (n >= halves_.size()) halves_.resize(n + 1);
-  if (!halves_[n])
-    halves_[n] = ceiling_half_width(n, std::max(options_.ceiling, options_.resolution), ceiling_alpha_);
-  const double gap = table_.promised_gap(a, b);
-  const Interval both = {std::max(measured.low, gap - *halves_[n]),
-                         std::min(measured.high, gap + *halves_[n])};
+  if (options_.ceiling <= 0 || table_.stalls(a, b).decides) return measured;
+  const Interval promised = by_promise(std::min(a, b), std::max(a, b));
+  const Interval both = measured.intersected(a < b ? promised : promised.mirrored());
   return both.low <= both.high ? both : measured;  // at odds: of probability below alpha
+}
+
+// As with t, what the intervals after each heat have in common.
+Interval Level::by_promise(size_t a, size_t b) const {
+  // Effects of about 6%, or of a few ceilings.
+  const double prior = std::hypot(0.06, 3 * options_.ceiling);
+  const double least = std::max(options_.ceiling, options_.resolution);
+  Interval common, last;
+  double sum = 0, precision = 0;
+  size_t heats = 0;
+  for (const PromisedHeat& heat : table_.promised(a, b)) {
+    const double weight = 1 / (least * least + heat.variance);
+    sum += weight * heat.d;
+    precision += weight;
+    if (++heats < options_.ceiling_from) continue;
+    const double half = known_variance_half_width(1 / precision, prior, ceiling_alpha_);
+    last = {sum / precision - half, sum / precision + half};
+    common = common.intersected(last);
+  }
+  return common.low <= common.high ? common : last;
 }
 
 Interval Level::by_t(size_t a, size_t b) {
   const size_t n = table_.met(a, b);
   if (n < 2) return {};
   Share& share = table_.stalls(a, b).decides ? mean_ : quicker_;
-  if (n >= share.ratios.size()) share.ratios.resize(n + 1);
-  if (!share.ratios[n]) share.ratios[n] = critical_ratio(n, share.alpha);
-  const Interval t = table_.interval(a, b, *share.ratios[n], options_.resolution);
+  while (share.ratios.size() <= n) share.ratios.push_back(boundary_ratio(share.ratios.size(), share.alpha));
+  const Interval t = table_.interval(a, b, share.ratios, options_.resolution);
   return table_.confirmed(a, b, t, share.alpha);
 }
 

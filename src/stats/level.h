@@ -1,7 +1,8 @@
 #pragma once
 
-// Intervals of d = log(a / b) at one level, from everything that a paired table knows: the t e-process of the
-// estimator that decides between the two, a promised ceiling, and the sign-flip backup.
+// Intervals of d = log(a / b) at one level, from everything that a paired table knows: the t intervals of all
+// looks so far (stats/boundary.h) of the estimator that decides between the two, a promised ceiling, and the
+// sign-flip backup.
 //
 //   Level level(table, 0.01, {.ceiling = 0.1});
 //   Interval d = level.of(a, b);
@@ -9,10 +10,10 @@
 // How its alpha is shared. Either the quicker bursts or the mean decide between two contenders, by what their
 // stalls show so far (PairTable::stalls). Whatever chooses, a choice errs only if the chosen interval does:
 // so nine tenths go to the quicker bursts and one tenth to the mean, and both are right with probability
-// 1 - alpha. A promised ceiling has a tenth of its own.
+// 1 - alpha. A promised ceiling has half of alpha for itself. It is about the quicker bursts, so it decides
+// nothing where the mean decides.
 
 #include <cstddef>
-#include <optional>
 #include <vector>
 
 #include "stats/interval.h"
@@ -20,7 +21,7 @@
 
 namespace bakeoff::stats {
 
-inline constexpr double kCeilingShare = 0.1;  // of alpha, where a ceiling is promised
+inline constexpr double kCeilingShare = 0.5;  // of alpha, where a ceiling is promised
 inline constexpr double kMeanShare = 0.1;     // of the rest, where stalls are compared
 
 // See RankingOptions (stats/ranking.h).
@@ -38,19 +39,19 @@ class Level {
   Interval of(size_t a, size_t b);
 
  private:
-  // Of one estimator: its share of alpha, and the critical ratio of each number of heats, found once.
+  // Of one estimator: its share of alpha, and the critical ratios up to some number of heats, found once.
   struct Share {
     double alpha = 0;
-    std::vector<std::optional<double>> ratios = {};  // index = heats
+    std::vector<double> ratios = {};  // index = heats
   };
 
   Interval by_t(size_t a, size_t b);
+  Interval by_promise(size_t a, size_t b) const;  // a < b
 
   const PairTable& table_;
   LevelOptions options_;
   Share quicker_, mean_;
   double ceiling_alpha_;
-  std::vector<std::optional<double>> halves_;  // of the ceiling; index = heats
 };
 
 }  // namespace bakeoff::stats

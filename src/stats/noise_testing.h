@@ -128,10 +128,12 @@ class Machine {
     HeatResult result{std::vector<std::optional<double>>(times.size())};
     double steal = 0, bursts = 0;
     result.log_mean_ms.resize(times.size());
+    result.variance.resize(times.size());
     for (const size_t i : members) {
       const HeatMeasure measure = measure_heat(times[i].burst_ms).value();
       result.log_ms[i] = measure.log_ms;
       result.log_mean_ms[i] = measure.log_mean_ms;
+      result.variance[i] = measure.variance_high();
       for (const double share : times[i].steal) steal += share, ++bursts;
     }
     if (bursts > 0) result.steal = steal / bursts;

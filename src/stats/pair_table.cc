@@ -93,6 +93,10 @@ Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const 
         (heat.log_mean_ms.size() != contenders() || !std::isfinite(heat.log_mean_ms[i].value_or(NAN)))) {
       return Error{fmt::format("contender {} has no finite mean", i)};
     }
+    if (!heat.variance.empty() &&
+        (heat.variance.size() != contenders() || !(heat.variance[i].value_or(0) >= 0))) {
+      return Error{fmt::format("contender {} has no sound variance", i)};
+    }
     members.push_back(i);
   }
   return members;
@@ -116,16 +120,36 @@ Status PairTable::watch(const HeatResult& heat) {
   return Done{};
 }
 
+namespace {
+
+void look_again(std::vector<EProcess>& looks, double d) {
+  EProcess next = looks.empty() ? EProcess() : looks.back();
+  next.add(d);
+  looks.push_back(next);
+}
+
+}  // namespace
+
+void PairTable::add_promised(const HeatResult& heat, size_t a, size_t b) {
+  if (!heat.promised) return;
+  PromisedHeat promised = {.d = *heat.log_ms[a] - *heat.log_ms[b]};
+  if (!heat.variance.empty()) {
+    if (!heat.variance[a] || !heat.variance[b]) return;
+    promised.variance = *heat.variance[a] + *heat.variance[b];
+  }
+  promised_[slot(a, b)].push_back(promised);
+}
+
 void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   const size_t at = slot(a, b);
   const double d = *heat.log_ms[a] - *heat.log_ms[b];
-  pairs_[at].add(d);
-  if (heat.promised) promised_[at].add(d);
+  look_again(pairs_[at], d);
+  add_promised(heat, a, b);
   if (!backups_.empty()) backups_[at].add(d);
   look_for_signs(heat, a, b);
   if (heat.log_mean_ms.empty()) return;
   const double of_means = *heat.log_mean_ms[a] - *heat.log_mean_ms[b];
-  means_[at].add(of_means);
+  look_again(means_[at], of_means);
   stalls_[at].add(of_means - d);
   if (!mean_backups_.empty()) mean_backups_[at].add(of_means);
 }
@@ -172,22 +196,24 @@ StallGap PairTable::stalls(size_t a, size_t b) const {
   if (found.heats < 2) return found;
   const auto heats = static_cast<double>(found.heats);
   found.half_width = width_of_80_percent(found.heats) * seen.sd() / std::sqrt(heats);
-  found.decides = epsilon_ && found.heats == pairs_[at].count() &&
+  found.decides = epsilon_ && found.heats == pairs_[at].size() &&
                   std::abs(found.gap) - found.half_width > kStallsThatMatter * *epsilon_;
   return found;
 }
 
 double PairTable::gap(size_t a, size_t b) const {
-  return a < b ? evidence(a, b).mean() : -evidence(b, a).mean();
+  if (a > b) return -gap(b, a);
+  return looks(a, b).empty() ? 0 : looks(a, b).back().mean();
 }
 
-double PairTable::promised_gap(size_t a, size_t b) const {
-  return a < b ? promised_[slot(a, b)].mean() : -promised_[slot(b, a)].mean();
-}
-
-Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution) const {
-  if (a > b) return interval(b, a, ratio, resolution).mirrored();
-  return evidence(a, b).interval_at(ratio, resolution);
+Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios, double resolution) const {
+  if (a > b) return interval(b, a, ratios, resolution).mirrored();
+  Interval common, last;
+  for (const EProcess& look : looks(a, b)) {
+    last = look.interval_at(ratios[look.count()], resolution);
+    common = common.intersected(last);
+  }
+  return common.low <= common.high ? common : last;
 }
 
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {

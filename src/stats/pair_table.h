@@ -32,6 +32,9 @@ struct HeatResult {
   bool promised = true;  // whether RankingOptions::ceiling applies to this heat (stats/ranking.h)
   // HeatMeasure::log_mean_ms, of the same contenders as log_ms; no element: stalls are unknown.
   std::vector<std::optional<double>> log_mean_ms = {};
+  // HeatMeasure::variance_high(), with which a promise applies. An empty element: no promise applies to its
+  // pairs in this heat. No element: 0, so that a promise has to cover the noise of bursts too.
+  std::vector<std::optional<double>> variance = {};
   bool operator==(const HeatResult&) const = default;
 };
 
@@ -39,6 +42,13 @@ struct HeatResult {
 enum class Backup {
   kAlways,   // more expensive, but valid for any symmetric noise
   kOnSigns,  // for a pair, from the first heat on whose data show a sign (stats/signs.h): races use this
+};
+
+// A heat of a pair to which a promise applies.
+struct PromisedHeat {
+  double d = 0;
+  double variance = 0;  // of d, as the heat's own bursts show it
+  bool operator==(const PromisedHeat&) const = default;
 };
 
 // The difference of the stalls of a pair (HeatMeasure::stalls of stats/heat_value.h): how much more of
@@ -85,13 +95,17 @@ class PairTable {
   StallGap stalls(size_t a, size_t b) const;
 
   // For a != b and d = log(a / b), of what decides between the two: the number of heats in which both took
-  // part, the mean of d, and its confidence interval with ratio = critical_ratio(met(a, b), alpha).
-  size_t met(size_t a, size_t b) const { return pairs_[slot(std::min(a, b), std::max(a, b))].count(); }
+  // part, and the mean of d.
+  size_t met(size_t a, size_t b) const { return pairs_[slot(std::min(a, b), std::max(a, b))].size(); }
   double gap(size_t a, size_t b) const;
-  // The same, only for heats to which a promised ceiling applies.
-  size_t promised(size_t a, size_t b) const { return promised_[a < b ? slot(a, b) : slot(b, a)].count(); }
-  double promised_gap(size_t a, size_t b) const;
-  Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
+  // The heats of a pair to which a promised ceiling applies, of d = log(low / high) by index.
+  const std::vector<PromisedHeat>& promised(size_t a, size_t b) const {
+    return promised_[slot(std::min(a, b), std::max(a, b))];
+  }
+  // What the confidence intervals of d after each heat have in common, as they hold together: after n heats
+  // with ratio = ratios[n] (boundary_ratio of stats/boundary.h; more than met(a, b) elements). The last one
+  // alone if they have nothing in common, which has probability below alpha.
+  Interval interval(size_t a, size_t b, std::span<const double> ratios, double resolution = 0) const;
   // The part of the interval `d` of a against b that the backup confirms at level alpha; `d` itself if none
   // is needed.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
@@ -109,11 +123,13 @@ class PairTable {
   bool operator==(const PairTable&) const = default;
 
  private:
+  using Looks = std::vector<EProcess>;  // after each heat
   // What decides between a and b, a < b.
-  const EProcess& evidence(size_t a, size_t b) const {
+  const Looks& looks(size_t a, size_t b) const {
     return (stalls(a, b).decides ? means_ : pairs_)[slot(a, b)];
   }
-  void add_pair(const HeatResult& heat, size_t a, size_t b);  // a < b
+  void add_pair(const HeatResult& heat, size_t a, size_t b);      // a < b
+  void add_promised(const HeatResult& heat, size_t a, size_t b);  // a < b
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
   // Members of a heat; error as in add().
   Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
@@ -129,10 +145,10 @@ class PairTable {
   };
 
   std::vector<size_t> heats_;
-  std::vector<EProcess> pairs_;     // slot(a, b), a < b: d = log(a / b)
-  std::vector<EProcess> means_;     // the same slots: d of the means; heats without them are missing
-  std::vector<EProcess> stalls_;    // the same slots: their difference
-  std::vector<EProcess> promised_;  // the same slots: of promised heats
+  std::vector<Looks> pairs_;      // slot(a, b), a < b: d = log(a / b)
+  std::vector<Looks> means_;      // the same slots: d of the means; heats without them are missing
+  std::vector<EProcess> stalls_;  // the same slots: their difference
+  std::vector<std::vector<PromisedHeat>> promised_;  // the same slots
   std::optional<double> epsilon_;
   std::vector<SymmetricBackup> backups_;       // the same slots; empty: none
   std::vector<SymmetricBackup> mean_backups_;  // the same, of the means

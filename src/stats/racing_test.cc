@@ -125,18 +125,31 @@ TEST(Race, APromisedCeilingEliminatesAfterOneHeat) {
   EXPECT_EQ(race.standings[1].verdict, Verdict::kMateriallySlower);
 }
 
-TEST(CeilingHalfWidth, CoversAtAllLooksTogether) {
-  EXPECT_EQ(ceiling_half_width(0, 0.1, 0.01), std::numeric_limits<double>::infinity());
-  EXPECT_NEAR(ceiling_half_width(1, 0.1, 0.01), 0.3601, 0.0005);
+TEST(Race, ACeilingIsBesideWhatBurstsVaryBy) {
+  const auto eliminated = [](std::optional<double> variance) {
+    PairTable table(2);
+    EXPECT_TRUE(table.add({.log_ms = {0.0, 0.3}, .variance = {variance, variance}}));
+    return race_state(table, {.ceiling = 0.03}).eliminated.size();
+  };
+  EXPECT_EQ(eliminated(0), 1u);
+  EXPECT_EQ(eliminated(1e-4), 1u);
+  EXPECT_EQ(eliminated(0.01), 0u) << "its bursts scatter";
+  EXPECT_EQ(eliminated(std::nullopt), 0u) << "one burst shows no scatter: nothing is promised";
+}
+
+TEST(KnownVarianceHalfWidth, CoversAtAllLooksTogether) {
+  EXPECT_NEAR(known_variance_half_width(0.01, 0.5, 0.01), 0.3601, 0.0005);
   int missed = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal(0, 0.1);
-    double sum = 0;
+    double sum = 0, precision = 0;  // weighted, of heats of two kinds
     bool out = false;
     for (size_t n = 1; n <= 60; ++n) {
-      sum += normal(random);
-      out = out || std::abs(sum) / static_cast<double>(n) > ceiling_half_width(n, 0.1, 0.05);
+      const double sd = n % 3 == 0 ? 2 : 1;
+      sum += sd * normal(random) / (0.01 * sd * sd);
+      precision += 1 / (0.01 * sd * sd);
+      out = out || std::abs(sum) / precision > known_variance_half_width(1 / precision, 0.5, 0.05);
     }
     missed += out;
   }
