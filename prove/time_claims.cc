@@ -42,7 +42,6 @@ struct Costs {
 constexpr double kTwoAtATime = 0.63;           // of the sum of the starts
 constexpr double kWarmUp = 0.35, kEnd = 0.15;  // of each member
 constexpr double kBurstOverhead = 1.04;
-constexpr int64_t kFirstRounds = 16, kFirstRoundsOfMany = 6;
 
 // One race, heat by heat.
 class TimedRace {
@@ -70,7 +69,7 @@ class TimedRace {
       start_s += kTwoAtATime * costs_[i].start_s + kWarmUp + kEnd;
       round_s += kBurstOverhead * costs_[i].burst_s;
     }
-    const int64_t rounds = rounds_of(next.members, {start_s, round_s});
+    const int64_t rounds = rounds_ = rounds_of(next, {start_s, round_s});
     std::vector<ProcessTimes> times(costs_.size());
     machine_.start(next.members);
     for (int64_t round = 0; round < rounds; ++round) machine_.round(times);
@@ -92,11 +91,11 @@ class TimedRace {
  private:
   void look() { race_ = race_state(table_, options_.ranking); }
 
-  // From the past heats of the leader and the nearest of the others.
-  int64_t rounds_of(const std::vector<size_t>& members, const stats::HeatCost& cost) const {
-    if (past_.empty()) return members.size() > 4 ? kFirstRoundsOfMany : kFirstRounds;
-    return stats::plan_rounds(stats::heat_variance(past_), cost, std::log1p(kRaceMargin),
-                              kAlpha / static_cast<double>(stats::comparisons(members.size())));
+  // By the past heats of the leader and the first of the others.
+  int64_t rounds_of(const stats::Heat& next, const stats::HeatCost& cost) const {
+    return stats::plan_rounds(stats::heat_variance(past_), cost,
+                              stats::gap_to_decide(race_, next, kRaceMargin),
+                              kAlpha / static_cast<double>(stats::comparisons(next.members.size())), rounds_);
   }
 
   void remember(const std::vector<ProcessTimes>& times, const std::vector<size_t>& members, int64_t rounds) {
@@ -112,6 +111,7 @@ class TimedRace {
   std::vector<stats::Entrant> entrants_;
   stats::Race race_;
   std::vector<stats::PastHeat> past_;
+  int64_t rounds_ = stats::kUsualRounds;  // of the latest heat
   double seconds_ = 0;
 };
 
@@ -264,13 +264,13 @@ void demos(const Options& options, Report& report) {
   report.add(at_most("V5", "eight contenders: the fastest lost", wrong, n, kAlpha));
 }
 
-// Half-widths of nine contenders' intervals, in percent.
+// Half-widths of nine contenders' intervals in percent, median of pairs and races.
 void widths(const Options& options, Report& report) {
   const int n = tier(options, 40, 400);
   const auto width = [&](int heats, size_t from) {
     const auto seen = for_each_seed(n, [&](int i) {
       NoiseModel noise = cloud(0.01);
-      noise.rounds = heats == 1 ? static_cast<int>(kFirstRoundsOfMany) : static_cast<int>(kFirstRounds);
+      noise.rounds = heats == 1 ? 6 : static_cast<int>(stats::kUsualRounds);
       Machine machine(noise, std::vector<double>(9, 0.0),
                       options.seed * 295075153 + static_cast<uint64_t>(i));
       stats::PairTable table(9, std::log1p(kRaceMargin), stats::Backup::kOnSigns);
@@ -284,7 +284,7 @@ void widths(const Options& options, Report& report) {
       for (const stats::PairGap& pair : ranking.pairs) halves.push_back(50 * pair.interval.width());
       return stats::median(halves);
     });
-    return std::pair(stats::mean(seen), std::sqrt(stats::variance(seen) / n));
+    return std::pair(stats::median(seen), 1.25 * std::sqrt(stats::variance(seen) / n));
   };
   const auto [first, first_error] = width(1, 1);
   const auto [third, third_error] = width(3, kPromisedFrom);

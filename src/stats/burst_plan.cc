@@ -304,7 +304,8 @@ HeatVariance heat_variance(std::span<const PastHeat> heats) {
 }
 
 int64_t plan_rounds(const HeatVariance& variance, const HeatCost& cost, double gap, double alpha,
-                    double most_s) {
+                    int64_t current, double most_s) {
+  constexpr double kWorthAChange = 1.25;
   constexpr size_t kMostHeats = 400;
   const auto seconds = [&](int64_t rounds) {
     const double sd = std::sqrt(variance.restart + variance.round / static_cast<double>(rounds));
@@ -312,14 +313,15 @@ int64_t plan_rounds(const HeatVariance& variance, const HeatCost& cost, double g
     while (heats < kMostHeats && !(boundary_half_width(heats, alpha) * sd <= gap)) ++heats;
     return static_cast<double>(heats) * (cost.start_s + static_cast<double>(rounds) * cost.round_s);
   };
-  int64_t best = kFewestRounds;
-  double least = std::numeric_limits<double>::infinity();
   const auto most = std::max(kFewestRounds, static_cast<int64_t>(most_s / cost.round_s));
+  current = std::clamp(current, kFewestRounds, most);
+  int64_t best = current;
+  double least = std::numeric_limits<double>::infinity();
   for (int64_t rounds = kFewestRounds; rounds <= most; rounds = std::max(rounds + 1, rounds * 5 / 4)) {
     const double needed = seconds(rounds);
     if (needed < least) least = needed, best = rounds;
   }
-  return best;
+  return seconds(current) <= kWorthAChange * least ? current : best;
 }
 
 }  // namespace bakeoff::stats

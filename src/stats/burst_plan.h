@@ -91,13 +91,16 @@ struct HeatCost {
   double round_s = 0;  // one burst of each member with its lead-in
 };
 
-inline constexpr int64_t kFewestRounds = 8;  // so that the slowest quarter is two bursts
+inline constexpr int64_t kFewestRounds = 6;  // of which one is left out (stats/heat_value.h)
+inline constexpr int64_t kUsualRounds = 16;  // until something is known, of bursts of about 0.3 s
 
 // The number of rounds of a heat with which a gap between two contenders is decided soonest, with intervals
 // at level alpha: it minimises n(R) (start + R round), n(R) being the first heat whose half-width (of
 // stats/boundary.h, in sd(d)) times sqrt(restart + round / R) is at most `gap`. At least kFewestRounds, and at
-// most those that fill `most_s` seconds. gap > 0, log scale; costs > 0.
+// most those that fill `most_s` seconds. It stays at `current`, the number so far, while that costs at most a
+// quarter more: what is known of the variances is uncertain, and heats of equal length are of most use.
+// gap > 0, log scale; costs > 0.
 int64_t plan_rounds(const HeatVariance& variance, const HeatCost& cost, double gap, double alpha,
-                    double most_s = 60);
+                    int64_t current = kUsualRounds, double most_s = 60);
 
 }  // namespace bakeoff::stats

@@ -192,13 +192,16 @@ TEST(PlanRounds, FollowWhereTheVarianceIsAndWhatAStartCosts) {
   const HeatVariance bursts_alone = {.restart = 2 * 0.005 * 0.005, .round = 2 * 0.1 * 0.1};
   const HeatVariance restarts = {.restart = 2 * 0.03 * 0.03, .round = 2 * 0.01 * 0.01};
   const HeatCost cheap = {.start_s = 1, .round_s = 0.6}, dear = {.start_s = 20, .round_s = 0.6};
-  EXPECT_EQ(plan_rounds(restarts, cheap, 0.03, 0.01), kFewestRounds) << "restarts are what varies";
-  const int64_t few = plan_rounds(bursts_alone, cheap, 0.03, 0.01);
-  const int64_t many = plan_rounds(bursts_alone, dear, 0.03, 0.01);
-  EXPECT_GT(few, kFewestRounds);
+  const HeatCost long_rounds = {.start_s = 1, .round_s = 3};
+  EXPECT_EQ(plan_rounds(restarts, long_rounds, 0.03, 0.01), kFewestRounds) << "restarts are what varies";
+  const int64_t few = plan_rounds(bursts_alone, cheap, 0.03, 0.01, kFewestRounds);
+  const int64_t many = plan_rounds(bursts_alone, dear, 0.03, 0.01, kFewestRounds);
   EXPECT_GE(many, few);
+  EXPECT_GT(many, kFewestRounds);
+  for (const int64_t current : {many, many + 5})
+    EXPECT_EQ(plan_rounds(bursts_alone, dear, 0.03, 0.01, current), current);
   EXPECT_GT(plan_rounds(bursts_alone, dear, 0.02, 0.01), plan_rounds(bursts_alone, dear, 0.1, 0.01));
-  EXPECT_LE(plan_rounds(bursts_alone, dear, 0.001, 0.01, 12), 20) << "12 seconds at most";
+  EXPECT_LE(plan_rounds(bursts_alone, dear, 0.001, 0.01, 16, 12), 20);
 }
 
 }  // namespace

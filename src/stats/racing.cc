@@ -75,6 +75,16 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entra
   return confirmation(race, entrants, confirmed, options, std::move(heat));
 }
 
+double gap_to_decide(const Race& race, const Heat& heat, double margin) {
+  double widest = std::log1p(margin);
+  for (const size_t member : heat.members) {
+    const std::optional<double>& effect = race.standings[member].effect;
+    if (effect) widest = std::max(widest, *effect);
+    if (!effect && heat.members.size() > 2) widest = std::max(widest, kWideGap);
+  }
+  return widest;
+}
+
 bool looks_hopeless(double fastest_step_s, double leader_step_s) {
   constexpr double kCostly = 1;  // seconds: shorter steps cost little to time properly
   return leader_step_s > 0 && fastest_step_s >= kCostly &&

@@ -62,6 +62,12 @@ struct Heat {
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
                size_t confirmed, const RacingOptions& options);
 
+// The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log scale:
+// that of the member which is farthest behind, so that heats are short until those far behind have left; at
+// least the margin. Where more than two members run of which one was never compared: kWideGap.
+inline constexpr double kWideGap = 0.3;
+double gap_to_decide(const Race& race, const Heat& heat, double margin);
+
 // A contender that looked hopeless twice is reported as at least this many times slower.
 inline constexpr double kBoundOfHopeless = 10;
 // Whether a contender is too slow to be worth timing: the fastest of its first steps takes at least 1 s,

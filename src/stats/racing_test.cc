@@ -157,6 +157,17 @@ TEST(KnownVarianceHalfWidth, CoversAtAllLooksTogether) {
   EXPECT_GE(missed, 5);
 }
 
+TEST(GapToDecide, IsThatOfTheMemberFarthestBehind) {
+  PairTable table(4);
+  ASSERT_TRUE(table.add({{0.0, 0.01, 0.5, std::nullopt}}));
+  const Race race = race_state(table, {});
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1, 2}}, 0.03), 0.5, 1e-12);
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1}}, 0.03), std::log1p(0.03), 1e-12);
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1, 3}}, 0.03), kWideGap, 1e-12) << "it may be anywhere";
+  EXPECT_NEAR(gap_to_decide(race_state(PairTable(2), {}), {Phase::kRace, {0, 1}}, 0.03), std::log1p(0.03),
+              1e-12);
+}
+
 TEST(BurstSteps, FillTheBurstWithinTheCap) {
   EXPECT_EQ(burst_steps(0.1, 1, 8, 0), 10);
   EXPECT_EQ(burst_steps(5, 1, 8, 0), 2);
