@@ -4,13 +4,13 @@
 # bakeoff_precompile(<target>)          what the program's sources share
 # bakeoff_precompile(<target> TESTS)    the same and GoogleTest
 set(BAKEOFF_COMMON_HEADERS <algorithm> <cmath> <cstdint> <filesystem> <functional> <map> <memory> <optional>
-  <set> <string> <string_view> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+  <set> <string> <string_view> <variant> <vector> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
 
 function(_bakeoff_precompiled name)
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc "")
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   target_compile_options(${name} PRIVATE ${BAKEOFF_WARNINGS})
-  target_link_libraries(${name} PRIVATE ${ARGN} fmt::fmt)
+  target_link_libraries(${name} PRIVATE ${ARGN} fmt::fmt nlohmann_json::nlohmann_json)
 endfunction()
 
 _bakeoff_precompiled(bakeoff_precompiled)

@@ -3,9 +3,14 @@
 # One static library per folder of src/ ("room"), named bakeoff_<room>, and one test program
 # <room>_test for the tests that stand beside its sources. What tests call is optimised, their own code is not:
 # it compiles a third faster; OPTIMISED_TESTS where they compute much themselves.
+#
+# The presets compile several sources of a room together (CMAKE_UNITY_BUILD): headers are parsed once for all of
+# them. Sources of a room therefore share one unnamed namespace; APART lists those that cannot, as twins with
+# the same local names.
 function(bakeoff_room)
-  cmake_parse_arguments(ROOM "OPTIMISED_TESTS" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;TEST_LABELS" ${ARGN})
+  cmake_parse_arguments(ROOM "OPTIMISED_TESTS" "NAME" "SOURCES;DEPS;TESTS;TEST_DEPS;TEST_LABELS;APART" ${ARGN})
   set(target bakeoff_${ROOM_NAME})
+  set_source_files_properties(${ROOM_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   add_library(${target} STATIC ${ROOM_SOURCES})
   target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${target} PUBLIC ${ROOM_DEPS})

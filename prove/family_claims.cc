@@ -122,7 +122,7 @@ bool race_errs(const Field& field, uint64_t seed, Mutant mutant) {
   if (mutant == Mutant::kUnshared)
     options.ranking.alpha = std::min(0.99, kAlpha * static_cast<double>(stats::comparisons(k)));
   stats::PairTable table(k, std::log1p(kMargin), stats::Backup::kOnSigns);
-  const std::vector<stats::Entrant> entrants(k);
+  const std::vector<stats::ContenderState> states(k);
   std::vector<std::vector<double>> complete;
   for (int heat = 0; heat < kHeats; ++heat) {
     if (mutant == Mutant::kPooledVariance) {
@@ -133,7 +133,7 @@ bool race_errs(const Field& field, uint64_t seed, Mutant mutant) {
     }
     const stats::Ranking ranking = stats::rank(table, options.ranking);
     if (any_false(ranking, field.effects)) return true;
-    const stats::Heat next = next_heat(table, ranking.race, entrants, 0, options);
+    const stats::Heat next = next_heat(table, ranking.race, states, 0, options);
     if (next.phase != stats::Phase::kRace) return false;
     if (!table.add(machine.heat(next.members))) return true;
   }

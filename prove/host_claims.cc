@@ -11,7 +11,7 @@
 namespace bakeoff::prove {
 namespace {
 
-constexpr int kPairs = 40;
+constexpr int kHostPairs = 40;
 
 struct Seen {
   int wrong = 0;
@@ -21,7 +21,7 @@ struct Seen {
 Seen run(const Options& options, const HostModel& model, Engine engine, int n) {
   const auto outcomes = for_each_seed(n, [&](int i) {
     const uint64_t seed = options.seed * 179424673 + static_cast<uint64_t>(i);
-    return race(simulated(model.noise, 0, seed, options.mutant), 0, engine, 0, kPairs, names_a_winner,
+    return race(simulated(model.noise, 0, seed, options.mutant), 0, engine, 0, kHostPairs, names_a_winner,
                 options.mutant);
   });
   Seen seen;

@@ -86,11 +86,11 @@ bool wrong(const stats::Race& race, const std::vector<double>& effects) {
 
 stats::Race race_to_the_end(const Heats& run, size_t k, const stats::RacingOptions& options, Cost& cost) {
   stats::PairTable table(k, std::log1p(kMargin), stats::Backup::kOnSigns);
-  const std::vector<stats::Entrant> entrants(k);
+  const std::vector<stats::ContenderState> states(k);
   const double most = 2000.0 * static_cast<double>(k);
   for (;;) {
     stats::Race state = race_state(table, options.ranking);
-    const stats::Heat heat = next_heat(table, state, entrants, 0, options);
+    const stats::Heat heat = next_heat(table, state, states, 0, options);
     if (heat.phase != stats::Phase::kRace) return state;
     cost.race += static_cast<double>(heat.members.size());
     if (cost.race > most || !table.add(run(heat.members))) {
@@ -270,7 +270,7 @@ void t9_wide_noise(const Options& options, Report& report) {
     NoiseModel noise = {.process = 0.07, .rounds = 2, .steps = 2};
     Machine machine(noise, std::vector<double>(8, 0.0), options.seed * 32452843 + static_cast<uint64_t>(i));
     stats::PairTable table(8);
-    const std::vector<stats::Entrant> entrants(8);
+    const std::vector<stats::ContenderState> states(8);
     for (int heat = 0; heat < 40; ++heat) {
       const stats::Race state = race_state(table, racing().ranking);
       if (!state.eliminated.empty() || !table.add(machine.heat())) return 1;

@@ -51,7 +51,7 @@ class TimedRace {
       : costs_(std::move(costs)),
         machine_(cloud(restart), effects, seed),
         table_(effects.size(), std::log1p(kRaceMargin), stats::Backup::kOnSigns),
-        entrants_(effects.size()) {
+        states_(effects.size()) {
     options_.confirm_heats = 0;
     options_.ranking.alpha = kAlpha;
     options_.ranking.margin = kRaceMargin;
@@ -62,7 +62,7 @@ class TimedRace {
 
   // Nothing is left to run: false.
   bool heat() {
-    const stats::Heat next = next_heat(table_, race_, entrants_, 0, options_);
+    const stats::Heat next = next_heat(table_, race_, states_, 0, options_);
     if (next.phase != stats::Phase::kRace || seconds_ > kMostSeconds) return false;
     double start_s = 0, round_s = 0;
     for (const size_t i : next.members) {
@@ -108,7 +108,7 @@ class TimedRace {
   Machine machine_;
   stats::RacingOptions options_;
   stats::PairTable table_;
-  std::vector<stats::Entrant> entrants_;
+  std::vector<stats::ContenderState> states_;
   stats::Race race_;
   std::vector<stats::PastHeat> past_;
   int64_t rounds_ = stats::kUsualRounds;  // of the latest heat

@@ -112,7 +112,6 @@ MAY_NAME = {
     "src/emit/CMakeLists.txt": "torch_rules.cc is shared by both front ends of torch",
     "src/environments/config.cc": "an example of a section",
     "src/ir/op_table.cc": "cites whose convention an attribute follows",
-    "src/report/sample_summary.cc": "an invented run, for tests",
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",
 }

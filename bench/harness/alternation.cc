@@ -30,7 +30,7 @@ namespace {
 constexpr const char* kSubjects[] = {"torch", "tensorflow", "jax"};
 
 struct Subject {
-  const GateContender* entry = nullptr;
+  const ContenderStart* entry = nullptr;
   std::unique_ptr<Worker> worker = {};
   int64_t steps = 2;
 };

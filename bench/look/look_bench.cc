@@ -32,12 +32,12 @@ int run(double ceiling) {
   options.ranking.ceiling = ceiling;
   std::mt19937_64 random(1);
   stats::PairTable table(kContenders);
-  const std::vector<stats::Entrant> entrants(kContenders);
+  const std::vector<stats::ContenderState> states(kContenders);
   std::vector<double> ms;
   for (int i = 0; i < 600; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const stats::Race race = race_state(table, options.ranking);
-    const stats::Heat next = next_heat(table, race, entrants, 0, options);
+    const stats::Heat next = next_heat(table, race, states, 0, options);
     ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
     if (next.members.empty() || !table.add(heat(next.members, random))) break;
   }

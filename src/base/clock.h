@@ -7,6 +7,8 @@
 
 namespace bakeoff {
 
+inline constexpr int64_t kSecond = 1'000'000'000;  // nanoseconds
+
 // The interface through which supervision code reads time, so that tests can replace it.
 class Clock {
  public:

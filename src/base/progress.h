@@ -10,4 +10,7 @@ namespace bakeoff {
 
 using Progress = std::function<void(const std::string&)>;
 
+// Takes no notice.
+inline const Progress kSilent = [](const std::string&) {};
+
 }  // namespace bakeoff

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "calibrate/calibrate_work.h"
 #include "plan/lane.h"
@@ -22,7 +23,6 @@ using ::testing::HasSubstr;
 using testing::TestFolder;
 
 const Watch kNobody = [](const Happening&) {};
-constexpr int64_t kSecond = 1'000'000'000;
 
 class FakeClock : public Clock {
  public:

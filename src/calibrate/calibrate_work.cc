@@ -169,8 +169,8 @@ Result<std::vector<Trial>> CalibrationWork::run(const Controls& controls, int bl
   std::vector<Trial> trials = run_heat(*plan_, {0, 1}, block, {.at_once = at_once}, quiet, happening);
   for (const Trial& trial : trials) {
     if (trial.failure) {
-      return Error{.message = fmt::format("{} failed in stage {}: {}", trial.contender, trial.failure->stage,
-                                          trial.failure->reason),
+      return Error{.message = fmt::format("{} failed in stage {}: {}", trial.contender,
+                                          name(trial.failure->stage), trial.failure->reason),
                    .remedy = trial.failure->log_tail};
     }
     if (trial.invalid) return Error{.message = fmt::format("{}: {}", trial.contender, *trial.invalid)};

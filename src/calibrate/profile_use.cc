@@ -111,7 +111,7 @@ std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& 
                                        (recipe.race.burst_seconds + recipe.race.cooldown_seconds));
   const double round_min = heats_a_round * heat_s / 60;
   p.minutes_needed = static_cast<double>(p.heats_needed) * round_min;
-  const double in_time = round_min > 0 ? recipe.budget.minutes / round_min : 1e9;
+  const double in_time = round_min > 0 ? recipe.budget.minutes / round_min : recipe::Budget::kNoLimit;
   p.heats_held =
       static_cast<int64_t>(std::min(in_time, static_cast<double>(recipe.budget.heats) / heats_a_round));
   if (p.heats_held > 5) {

@@ -25,11 +25,10 @@ std::string agreement(const Parity& parity) {
 }
 
 std::string text_of(const Parity& parity) {
-  std::string text =
-      fmt::format("{}: {}\n", parity.contender,
-                  parity.failure ? "FAILED in stage " + parity.failure->stage + ": " + parity.failure->reason
-                  : parity.passed() ? agreement(parity)
-                                    : "DIFFERS, first at " + parity.diverges_at);
+  std::string text = fmt::format("{}: {}\n", parity.contender,
+                                 parity.failure    ? "FAILED in stage " + parity.failure->text()
+                                 : parity.passed() ? agreement(parity)
+                                                   : "DIFFERS, first at " + parity.diverges_at);
   if (!parity.explanation.empty()) text += "  " + parity.explanation + "\n";
   for (const ParityCheck& check : parity.checks) {
     text +=

@@ -20,9 +20,7 @@ namespace {
 using tensor::DType;
 using tensor::IntTensor;
 using tensor::Tensor;
-using testing::HasSubstr;
-
-const Progress kSilent = [](const std::string&) {};
+using ::testing::HasSubstr;
 
 // x: f32[N,2], y: i32[N] of 3 classes.
 ir::Workload tiny() {
@@ -32,7 +30,7 @@ ir::Workload tiny() {
   return b.finish(b.softmax_cross_entropy(b.linear(x, "fc", 3), y)).value();
 }
 
-class DataTest : public testing::Test {
+class DataTest : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove_all(folder_); }
 

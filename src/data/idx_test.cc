@@ -6,8 +6,8 @@
 namespace bakeoff {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const std::string kTwoPictures = idx_header({2, 2, 3}) + "abcdefghijkl";
 

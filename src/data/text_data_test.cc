@@ -11,8 +11,8 @@
 namespace bakeoff {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Tokenise, KnowsTheMostFrequentWordsAndCallsTheOthersUnknown) {
   const Tokens tokens = tokenise("The cat, the dog; the CAT isn't\n\ta d\xc3\xb6g.", 4);
@@ -60,7 +60,7 @@ TEST(LanguageShape, IsThatOfALanguageModelOnly) {
   EXPECT_FALSE(language_shape(*zoo::build("bert_small")));
 }
 
-class TextDataTest : public testing::Test {
+class TextDataTest : public ::testing::Test {
  protected:
   void TearDown() override { fs::remove_all(folder_); }
   const fs::path folder_ = fs::temp_directory_path() / ("bakeoff_text_" + std::to_string(::getpid()));

@@ -59,17 +59,17 @@ class CodeWriter {
 
 // A Python literal: "1e-4", "0.9", "1.0".
 std::string python_real(double value);
-// "(1, 2)", with one element "(1,)".
+// A Python literal: "(1, 2)", with one element "(1,)".
 std::string python_tuple(const std::vector<int64_t>& values);
-// "True" / "False".
+// A Python literal: "True" or "False".
 std::string python_bool(bool value);
-// "mnist_cnn" -> "MnistCnn".
+// In camel case: "mnist_cnn" -> "MnistCnn".
 std::string camel_case(std::string_view name);
-// "conv1.weight" -> "conv1_weight": an identifier, made unique by the caller's Namer.
+// An identifier: "conv1.weight" -> "conv1_weight". The caller's Namer makes it unique.
 std::string identifier(std::string_view name);
 // The part before the last dot: "block1.conv.weight" -> "block1.conv".
 std::string layer_of(std::string_view parameter);
-// The part after it: "weight".
+// The part after the last dot: "block1.conv.weight" -> "weight".
 std::string leaf_of(std::string_view parameter);
 
 }  // namespace bakeoff::emit

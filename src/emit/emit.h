@@ -101,8 +101,8 @@ struct Packages {
 
 // A folder in which a framework keeps what it has compiled, for later processes.
 struct CompilerCache {
-  std::string variable = {};  // of the environment, which names the folder
-  std::string folder = {};    // below the run's cache/
+  std::string variable = {};  // the environment variable that names the folder
+  std::string folder = {};    // its name in the run's folder cache/
   bool (*used)(const Settings&) = nullptr;
 };
 
@@ -115,7 +115,7 @@ struct GemmLibrary {
 // A variable of the environment that changes what the framework computes with.
 struct Variable {
   std::string name = {};
-  std::string meaning = {};  // of its being set: "XLA is told how to compile"
+  std::string meaning = {};  // what it means that the variable is set: "XLA is told how to compile"
 };
 
 // What `bakeoff selftest` appends to a script as a fault that it has to find.
@@ -132,10 +132,10 @@ struct Framework {
   std::string title;  // "PyTorch"
   std::vector<Setting> settings;
   std::vector<ir::Scenario> scenarios = {ir::Scenario::kTrain};
-  // Of its scripts. Those in ".cc" are compiled into a worker of their own (worker/compiled_contender.h).
+  // File name extension of scripts; those in ".cc" are compiled (worker/compiled_contender.h).
   std::string extension = ".py";
   // The Python module that its scripts import; where they are C++, the folder of the headers they include. A
-  // script of the user's is known by it.
+  // user's script is recognised by it.
   std::string module = {};
   // Frameworks that such a script may import besides, as backends or for its data.
   std::vector<std::string> imports_besides = {};
@@ -157,8 +157,8 @@ struct Framework {
   CompilerCache cache = {};
   std::string calls_compiler = {};  // what of it calls this machine's C++ compiler: "torch.compile"
   GemmLibrary gemm = {};
-  // Variables of the environment that every worker is started with: all of them; that hold the number of
-  // threads; that keep it on the CPU.
+  // Environment variables that every worker is started with; the names of those that get the number of
+  // threads; those that keep a worker on the CPU.
   std::map<std::string, std::string> worker_variables = {};
   std::vector<std::string> thread_variables = {};
   std::map<std::string, std::string> cpu_variables = {};
@@ -171,7 +171,7 @@ bool can(const Framework& framework, ir::Scenario scenario);
 // How many training steps a call does under these settings.
 int64_t steps_per_call(const Framework& framework, const Settings& settings);
 
-// An error naming the first op of the workload without an emitter, before anything is written.
+// Fails with the name of the workload's first op that the framework has no emitter for.
 Status check_supported(const Framework& framework, const ir::Workload& workload);
 
 }  // namespace bakeoff::emit

@@ -10,7 +10,7 @@
 
 namespace bakeoff::emit {
 
-// Those of a text, between spaces.
+// The words of a text, which spaces separate.
 std::set<std::string> words(std::string_view text);
 
 class Namer {

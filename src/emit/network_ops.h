@@ -12,9 +12,9 @@ namespace bakeoff::emit {
 struct NetworkHelpers {
   const char* lrn;
   const char* attention;
-  const char* causal;   // statements of attention
-  const char* padding;  //
-  const char* product;  // its last one
+  const char* causal;   // statements of attention: the causal mask
+  const char* padding;  // statements of attention: the padding mask
+  const char* product;  // the last statement of attention
   const char* lstm;
   const char* gates;  // input times weight_ih
   const char* biased_gates;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/nearest.h"
@@ -17,7 +18,6 @@
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kPythonCheck =
     "import sys\n"
     "print('bakeoff:%d.%d' % sys.version_info[:2])\n"

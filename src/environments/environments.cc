@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "emit/all/frameworks.h"
@@ -11,8 +12,6 @@
 
 namespace bakeoff {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 // Prints every installed distribution as "bakeoff:name==version"; the standard library suffices.
 constexpr const char* kListPackages =

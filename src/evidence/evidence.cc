@@ -28,9 +28,9 @@ std::optional<double> steal_of(const Trial& trial) {
 
 }  // namespace
 
-Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
-                                  double tolerance) {
-  stats::PairTable table(entrants.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
+                                  const std::vector<std::string>& contenders, double tolerance) {
+  stats::PairTable table(contenders.size(), std::log1p(tolerance), stats::Backup::kOnSigns);
   const std::set<std::string> out = out_of_race(trials, tolerance);
   const std::set<int> quiet = quiet_heats(trials);
   struct Heat {
@@ -41,46 +41,48 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::v
   for (const Trial& trial : trials) {
     auto& [result, confirms] = heats[trial.heat];
     confirms = trial.confirms;
-    result.log_ms.resize(entrants.size());
-    result.log_mean_ms.resize(entrants.size());
-    result.variance.resize(entrants.size());
+    result.log_ms.resize(contenders.size());
+    result.log_mean_ms.resize(contenders.size());
+    result.variance.resize(contenders.size());
     if (!result.steal) result.steal = steal_of(trial);
     result.promised = quiet.contains(trial.heat);
-    const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-    if (at == entrants.end() || out.contains(trial.contender)) continue;
+    const auto at = std::find(contenders.begin(), contenders.end(), trial.contender);
+    if (at == contenders.end() || out.contains(trial.contender)) continue;
     if (const std::optional<stats::HeatMeasure> measure = measure_heat(trial)) {
-      result.log_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_ms;
-      result.log_mean_ms[static_cast<size_t>(at - entrants.begin())] = measure->log_mean_ms;
-      result.variance[static_cast<size_t>(at - entrants.begin())] = measure->variance_high();
+      result.log_ms[static_cast<size_t>(at - contenders.begin())] = measure->log_ms;
+      result.log_mean_ms[static_cast<size_t>(at - contenders.begin())] = measure->log_mean_ms;
+      result.variance[static_cast<size_t>(at - contenders.begin())] = measure->variance_high();
     }
   }
   for (const auto& [number, heat] : heats)
     CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));
-  for (size_t i = 0; i < entrants.size(); ++i) {
+  for (size_t i = 0; i < contenders.size(); ++i) {
     const bool timed = std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-      return trial.contender == entrants[i] && heat_value(trial);
+      return trial.contender == contenders[i] && heat_value(trial);
     });
-    if (out.contains(entrants[i]) && !timed) table.leave_out(i);
+    if (out.contains(contenders[i]) && !timed) table.leave_out(i);
   }
   return table;
 }
 
 stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& entrants) {
+                                    const std::vector<std::string>& contenders) {
   stats::RacingOptions options = {.live = static_cast<size_t>(recipe.race.live),
                                   .confirm_heats = static_cast<size_t>(recipe.race.confirm_heats)};
   options.ranking.alpha = recipe.alpha;
   options.ranking.margin = recipe.margin;
-  options.ranking.ceiling = promise_of(recipe, trials, entrants).ceiling();
+  options.ranking.ceiling = promise_of(recipe, trials, contenders).ceiling();
   options.ranking.ceiling_from = kPromisedFrom;
   return options;
 }
 
-std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const std::vector<Parity>& parities,
-                                        const std::vector<std::string>& entrants, double tolerance) {
+std::vector<stats::ContenderState> contender_states(const std::vector<Trial>& trials,
+                                                    const std::vector<Parity>& parities,
+                                                    const std::vector<std::string>& contenders,
+                                                    double tolerance) {
   const std::set<std::string> out = out_of_race(trials, tolerance);
-  std::vector<stats::Entrant> known;
-  for (const std::string& id : entrants) {
+  std::vector<stats::ContenderState> known;
+  for (const std::string& id : contenders) {
     std::vector<double> seconds;
     for (const Trial& trial : trials) {
       if (trial.contender == id) seconds.push_back(trial_seconds(trial));
@@ -89,7 +91,9 @@ std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const 
       if (seconds.empty() && parity.contender == id && parity.first_step_cold_ns > 0)
         seconds.push_back(static_cast<double>(parity.first_step_cold_ns) / 1e9);
     }
-    known.push_back({.out = out.contains(id), .heat_s = seconds.empty() ? 0 : stats::mean(seconds)});
+    stats::ContenderState& of = known.emplace_back();
+    of.out = out.contains(id);
+    if (const double mean = seconds.empty() ? 0 : stats::mean(seconds); mean > 0) of.heat_s = mean;
   }
   return known;
 }

@@ -15,24 +15,26 @@
 
 namespace bakeoff {
 
-// The paired table of all heats of the race over `entrants` (ids of contenders; the table's indices are their
+// The paired table of all heats of the race over `contenders` (their ids; the table's indices are their
 // positions). Contenders of out_of_race() are not in it. Confirmation heats are no evidence for verdicts: the
 // heats that choose the winner and those that measure it are different; but they too may show a sign.
 // `tolerance`: the recipe's margin. From the first heat on in which a pair's data show a sign that the t
 // e-process may err (stats/signs.h), the sign-flip backup must agree. A contender that is out and never had a
 // value takes no share of alpha. A promised ceiling applies to quiet heats only.
-Result<stats::PairTable> tabulate(const std::vector<Trial>& trials, const std::vector<std::string>& entrants,
-                                  double tolerance = 0.03);
+Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
+                                  const std::vector<std::string>& contenders, double tolerance = 0.03);
 
-// How heats are planned and how verdicts are given, for race and report alike. `entrants`: ids of one
+// How heats are planned and how verdicts are given, for race and report alike. `contenders`: ids of one
 // group; its trials may contradict a promised ceiling (evidence/promise.h).
 stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& entrants);
+                                    const std::vector<std::string>& contenders);
 
-// The racing policy's state of each of `entrants`, from the trials. Before the first heat, the first step
+// The racing policy's state of each of `contenders`, from the trials. Before the first heat, the first step
 // in the gate estimates the cost of a heat.
-std::vector<stats::Entrant> entrants_of(const std::vector<Trial>& trials, const std::vector<Parity>& parities,
-                                        const std::vector<std::string>& entrants, double tolerance);
+std::vector<stats::ContenderState> contender_states(const std::vector<Trial>& trials,
+                                                    const std::vector<Parity>& parities,
+                                                    const std::vector<std::string>& contenders,
+                                                    double tolerance);
 
 // Number of confirmation heats that are done.
 size_t confirmed_heats(const std::vector<Trial>& trials);

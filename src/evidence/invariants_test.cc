@@ -189,7 +189,7 @@ TEST(CheckTrial, ASoundOneBreaksNothing) {
   EXPECT_THAT(check_trial(sound(), {}), IsEmpty()) << "nothing is known of the machine";
   Trial t = sound();
   t.user_s = 1000;
-  t.failure = Failure{"run", "exit code 1", ""};
+  t.failure = Failure{Stage::kRun, "exit code 1", ""};
   EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "it has failed already";
 }
 

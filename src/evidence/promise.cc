@@ -98,17 +98,17 @@ std::set<int> quiet_heats(const std::vector<Trial>& trials) {
 }
 
 Promise promise_of(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
-                   const std::vector<std::string>& entrants) {
+                   const std::vector<std::string>& contenders) {
   Promise promise{.stated = recipe.race.noise_ceiling,
                   .by_recipe = recipe.race.stated.contains("noise_ceiling")};
   if (promise.stated <= 0) return promise;
   const std::set<int> quiet = quiet_heats(trials);
   const std::set<std::string> out = out_of_race(trials, recipe.margin);
-  std::vector<std::vector<const Trial*>> of(entrants.size());
+  std::vector<std::vector<const Trial*>> of(contenders.size());
   for (const Trial& trial : trials) {
-    const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-    if (at == entrants.end() || out.contains(trial.contender) || !quiet.contains(trial.heat)) continue;
-    if (heat_value(trial)) of[static_cast<size_t>(at - entrants.begin())].push_back(&trial);
+    const auto at = std::find(contenders.begin(), contenders.end(), trial.contender);
+    if (at == contenders.end() || out.contains(trial.contender) || !quiet.contains(trial.heat)) continue;
+    if (heat_value(trial)) of[static_cast<size_t>(at - contenders.begin())].push_back(&trial);
   }
   promise.withdrawn = contradiction(promise.stated, of);
   return promise;

@@ -36,7 +36,7 @@ struct Promise {
   bool operator==(const Promise&) const = default;
 };
 
-// Tests the promise on the quiet heats of `entrants`, validly at every look, by a bet: a true promise loses
+// Tests the promise on the quiet heats of `contenders`, validly at every look, by a bet: a true promise loses
 // with probability at most 20% (a wrong promise costs verdicts; one withdrawn without need costs heats).
 // A heat's d has variance V = c^2 + v at most, c being the promise and v what the heat's own bursts show
 // (HeatMeasure::variance_high of stats/heat_value.h). For d_1 .. d_n and S the sum of the squares of their
@@ -50,7 +50,7 @@ struct Promise {
 // pairs is compared with 1/20%. A promise is about twice what was measured, so a true one is hardly ever
 // withdrawn.
 Promise promise_of(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
-                   const std::vector<std::string>& entrants);
+                   const std::vector<std::string>& contenders);
 
 // Natural logarithm of that mean over s. `squares`: S.
 double log_bet_against(size_t n, double squares);

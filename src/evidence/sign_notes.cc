@@ -8,20 +8,21 @@
 namespace bakeoff {
 namespace {
 
-constexpr size_t kNamed = 3;  // pairs that a note names
+constexpr size_t kPairsNamed = 3;  // pairs that a note names
 
 // "a against b (figures), c against d (figures), and 4 more pairs".
 class Pairs {
  public:
   void add(const std::string& a, const std::string& b, const std::string& figures) {
     ++count_;
-    if (count_ > kNamed) return;
+    if (count_ > kPairsNamed) return;
     text_ += fmt::format("{}{} against {} ({})", text_.empty() ? "" : ", ", a, b, figures);
   }
   bool empty() const { return count_ == 0; }
   std::string text() const {
-    if (count_ <= kNamed) return text_;
-    return fmt::format("{}, and {} more pair{}", text_, count_ - kNamed, count_ == kNamed + 1 ? "" : "s");
+    if (count_ <= kPairsNamed) return text_;
+    return fmt::format("{}, and {} more pair{}", text_, count_ - kPairsNamed,
+                       count_ == kPairsNamed + 1 ? "" : "s");
   }
 
  private:
@@ -29,31 +30,32 @@ class Pairs {
   std::string text_;
 };
 
-std::string percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
+std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::expm1(std::abs(d))); }
 
 }  // namespace
 
-std::vector<std::string> sign_notes(const stats::PairTable& table, const std::vector<std::string>& entrants) {
+std::vector<std::string> sign_notes(const stats::PairTable& table,
+                                    const std::vector<std::string>& contenders) {
   Pairs modes, correlated, steal, stalls;
   for (size_t a = 0; a < table.contenders(); ++a) {
     for (size_t b = a + 1; b < table.contenders(); ++b) {
       const stats::Signs signs = table.signs(a, b);
       if (const stats::StallGap gap = table.stalls(a, b); gap.decides)
-        stalls.add(entrants[gap.gap > 0 ? a : b], entrants[gap.gap > 0 ? b : a],
+        stalls.add(contenders[gap.gap > 0 ? a : b], contenders[gap.gap > 0 ? b : a],
                    fmt::format("{:.1f} +- {:.1f}% more, {} heats", 100 * std::abs(gap.gap),
                                100 * gap.half_width, gap.heats));
       if (signs.modes)
-        modes.add(entrants[a], entrants[b],
+        modes.add(contenders[a], contenders[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
-                              signs.modes->groups, percent(signs.modes->apart), 100 * signs.modes->left,
+                              signs.modes->groups, gap_percent(signs.modes->apart), 100 * signs.modes->left,
                               signs.modes->heats));
       if (signs.correlation)
-        correlated.add(entrants[a], entrants[b],
+        correlated.add(contenders[a], contenders[b],
                        fmt::format("correlation {:.2f} over {} heats", signs.correlation->lag1,
                                    signs.correlation->heats));
       if (signs.steal)
         steal.add(
-            entrants[a], entrants[b],
+            contenders[a], contenders[b],
             fmt::format("{:+.1f}% for each percent stolen, correlation {:.2f} over {} heats with {:.1f}% to "
                         "{:.1f}% stolen",
                         signs.steal->slope, signs.steal->correlation, signs.steal->heats,

@@ -145,13 +145,13 @@ std::string advice(const stats::Components& found, int64_t heats, bool undecided
 }  // namespace
 
 std::vector<stats::ProcessRecord> process_records(const std::vector<Trial>& trials,
-                                                  const std::vector<std::string>& entrants) {
+                                                  const std::vector<std::string>& contenders) {
   std::vector<stats::ProcessRecord> records;
   const std::set<std::string> out = failed_in(trials);
   for (const Trial& trial : trials) {
-    const auto at = std::find(entrants.begin(), entrants.end(), trial.contender);
-    if (at == entrants.end() || out.contains(trial.contender) || !heat_value(trial)) continue;
-    records.push_back(record_of(trial, static_cast<size_t>(at - entrants.begin())));
+    const auto at = std::find(contenders.begin(), contenders.end(), trial.contender);
+    if (at == contenders.end() || out.contains(trial.contender) || !heat_value(trial)) continue;
+    records.push_back(record_of(trial, static_cast<size_t>(at - contenders.begin())));
   }
   return records;
 }
@@ -169,9 +169,9 @@ ProcessCost process_cost(const std::vector<Trial>& trials) {
 }
 
 std::optional<Variance> variance_of(const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& entrants, bool undecided, double margin,
+                                    const std::vector<std::string>& contenders, bool undecided, double margin,
                                     double alpha) {
-  const std::vector<stats::ProcessRecord> records = process_records(trials, entrants);
+  const std::vector<stats::ProcessRecord> records = process_records(trials, contenders);
   const stats::Components found = stats::components(records);
   if (!found.process || !found.burst) return std::nullopt;
   const auto root = [](const std::optional<double>& v) {

@@ -12,10 +12,10 @@
 
 namespace bakeoff {
 
-// One record for each sound trial of `entrants`. Single steps are used only if their marks add up to the
+// One record for each sound trial of `contenders`. Single steps are used only if their marks add up to the
 // bursts: a framework that dispatches asynchronously marks the dispatch, not the work.
 std::vector<stats::ProcessRecord> process_records(const std::vector<Trial>& trials,
-                                                  const std::vector<std::string>& entrants);
+                                                  const std::vector<std::string>& contenders);
 
 // Medians over sound trials, in seconds: from process start to the end of the warm-up (half of it if two
 // start at the same time), and one burst.
@@ -40,7 +40,7 @@ struct Variance {
 // Nothing if the records cannot separate processes from bursts. `undecided`: whether some contender is;
 // alpha: of one comparison.
 std::optional<Variance> variance_of(const std::vector<Trial>& trials,
-                                    const std::vector<std::string>& entrants, bool undecided, double margin,
+                                    const std::vector<std::string>& contenders, bool undecided, double margin,
                                     double alpha);
 
 }  // namespace bakeoff

@@ -53,7 +53,7 @@ TEST(ProcessRecords, TakeStepsOnlyWhereMarksAreWork) {
   torn[0].step_ns.pop_back();
   EXPECT_EQ(process_records(dispatched, {"a"})[0].bursts[0].seen, 0);
   EXPECT_EQ(process_records(torn, {"a"})[0].bursts[0].seen, 0);
-  torn[1].failure = Failure{"run", "exit code 1", ""};
+  torn[1].failure = Failure{Stage::kRun, "exit code 1", ""};
   EXPECT_EQ(process_records(torn, {"a", "b"}).size(), 2u) << "whoever failed is out of all heats";
 }
 

@@ -83,7 +83,7 @@ TEST(FindWarmUp, MarksOfDispatchAreNoTimesOfWork) {
 
 TEST(FindWarmUp, NothingIsSaidOfATrialThatFailed) {
   Trial trial = trial_of("a", 1, level);
-  trial.failure = Failure{"run", "exit code 1", {}};
+  trial.failure = Failure{Stage::kRun, "exit code 1", {}};
   find_warm_up(trial, 0.03);
   EXPECT_EQ(trial.steadiness, "");
   Trial none{.contender = "a", .heat = 1};

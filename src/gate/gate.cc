@@ -28,11 +28,6 @@ using tensor::Tensor;
 constexpr double kNoiseFactor = 10;  // of what rounding does to parameters, by the referee's estimate
 constexpr double kLeast = 1e-300;    // where everything is zero, zero is right
 
-double relative(double value, double reference) {
-  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
-}
-
 // norm(a - b), infinite where shapes differ or an element is no number.
 double distance(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape) return std::numeric_limits<double>::infinity();
@@ -152,7 +147,7 @@ std::string first_wrong_layer(const GateJob& job, const Dump& dump, const Refere
 
 // Repeats the request with the outputs of layers, to find where a wrong prediction begins. Empty: unknown.
 std::string locate(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender) {
+                   const ContenderStart& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".layers.safetensors");
   std::string layer;
   if (worker.parity(0, job.training.batch, {}, out, true)) {
@@ -241,7 +236,7 @@ void compare_prediction(const Reference& reference, const Answer& answer, Parity
 }
 
 // False where prediction, loss or gradients differ.
-bool compare_one_step(const GateJob& job, const Reference& reference, const GateContender& contender,
+bool compare_one_step(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                       const Answer& answer, Parity& parity, const Tolerances& t) {
   bool model = true;
   compare_prediction(reference, answer, parity, t);
@@ -337,7 +332,7 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
 }
 
 // The worker's current parameters, under canonical names.
-std::optional<Dump> state_of(Worker& worker, const GateJob& job, const GateContender& contender) {
+std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
   if (!worker.state(out)) return std::nullopt;
   auto file = tensor::SafetensorsFile::open(out);
@@ -355,7 +350,7 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
   }
   auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return std::nullopt;
   }
   return Dump{std::move(*file)};
@@ -363,9 +358,9 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
 
 // By a worker that has built the contender as it will be timed.
 void prove_prediction32(Worker& worker, const GateJob& job, const Reference& reference,
-                        const GateContender& contender, Parity& parity, const Tolerances& tolerances) {
+                        const ContenderStart& contender, Parity& parity, const Tolerances& tolerances) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
-  const auto first = worker.run(1, "first step");
+  const auto first = worker.run(1, Stage::kFirstStep);
   if (!first || !worker.parity(0, job.training.batch, {}, out)) {
     parity.failure = worker.failure();
     return;
@@ -373,7 +368,7 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
   parity.first_step_cold_ns = first->burst.ns;
   auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return;
   }
   const Tensor prediction = Dump{std::move(*file)}.get("output");
@@ -385,7 +380,7 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
 
 }  // namespace
 
-void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
               bool train, Parity& parity, const Tolerances& tolerances) {
   const bool predicts = job.training.predicts();
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
@@ -445,7 +440,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (parity.explanation.empty()) parity.explanation = "no known cause reproduces the contender's results";
 }
 
-Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
+Parity prove_float64(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                      const Tolerances& tolerances) {
   Parity parity{.contender = contender.contender.id};
   WorkerSpec spec = contender.worker;
@@ -464,7 +459,7 @@ namespace {
 
 // Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
 void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
-                     const GateContender& contender, Parity& parity, const Tolerances& t) {
+                     const ContenderStart& contender, Parity& parity, const Tolerances& t) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
   const auto dump = proof_of(worker, job, {}, out, parity);
   std::error_code ignored;
@@ -495,7 +490,7 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
 }
 
 void prove_steps32(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender, Parity& parity, const Tolerances& t) {
+                   const ContenderStart& contender, Parity& parity, const Tolerances& t) {
   const auto losses = worker.losses(job.steps);
   if (!losses) return;
   parity.losses = losses->losses;
@@ -521,7 +516,7 @@ void prove_steps32(Worker& worker, const GateJob& job, const Reference& referenc
 
 }  // namespace
 
-void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_float32(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                    Parity& parity, const Tolerances& tolerances) {
   WorkerSpec spec = contender.worker;
   spec.dtype = "float32";

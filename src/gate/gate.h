@@ -74,15 +74,15 @@ inline constexpr const char* kGradients32 = "float32 gradients";
 
 // Proofs 1 and 2 in a worker that has imported its framework in float64; a worker may serve several proofs.
 // With `train` false proof 2 is skipped. The results are added to `parity`.
-void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
               bool train, Parity& parity, const Tolerances& tolerances = {});
 
 // Proofs 1 and 2. A gradient that is zero by mathematics (of a bias before BatchNorm) is compared relative
 // to the largest gradient of the model.
-Parity prove_float64(const GateJob& job, const Reference& reference, const GateContender& contender,
+Parity prove_float64(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                      const Tolerances& tolerances = {});
 // Proof 3, added to the results of prove_float64.
-void prove_float32(const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_float32(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                    Parity& parity, const Tolerances& tolerances = {});
 
 }  // namespace bakeoff

@@ -10,7 +10,7 @@
 namespace bakeoff {
 
 void prove_dropout(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender, Parity& parity) {
+                   const ContenderStart& contender, Parity& parity) {
   const DropoutReference& r = reference.dropout;
   if (r.data.empty()) return;
   const fs::path out = job.folder / (contender.script.stem().string() + ".dropout.safetensors");
@@ -41,7 +41,7 @@ void prove_dropout(Worker& worker, const GateJob& job, const Reference& referenc
   std::string explanation;
   const auto check = compare_dropout(job, r, take, explanation);
   if (!check) {
-    parity.failure = worker.failure() ? worker.failure() : Failure{"parity", check.error().message, {}};
+    parity.failure = worker.failure() ? worker.failure() : Failure{Stage::kParity, check.error().message, {}};
     return;
   }
   parity.checks.push_back(*check);

@@ -9,6 +9,6 @@ namespace bakeoff {
 // Proof 4 in a worker that has imported its framework in float32; it builds again. Adds the check "dropout"
 // to `parity`.
 void prove_dropout(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender, Parity& parity);
+                   const ContenderStart& contender, Parity& parity);
 
 }  // namespace bakeoff

@@ -183,7 +183,7 @@ class GateTest : public ::testing::Test {
   TestFolder folder_;
   GateJob job_;
   Reference reference_;
-  GateContender entry_;
+  ContenderStart entry_;
   std::vector<double> losses64_, losses32_;
   std::optional<Dump> dump32_ = {}, state64_ = {}, state32_ = {};  // instead of perfect ones
 };
@@ -589,7 +589,7 @@ TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
   entry_.worker.options = {{"refuse", "float64"}};
   const Parity first = prove(perfect());
   ASSERT_TRUE(first.failure);
-  EXPECT_EQ(first.failure->stage, "import");
+  EXPECT_EQ(first.failure->stage, Stage::kImport);
   EXPECT_EQ(first.failure->reason, "no float64 here");
   EXPECT_FALSE(first.passed());
   EXPECT_EQ(first.diverges_at, "");
@@ -605,7 +605,7 @@ TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
   ASSERT_TRUE(write_file(folder_ / "parity.safetensors", "nonsense"));
   const Parity parity = prove_float64(job_, reference_, entry_);
   ASSERT_TRUE(parity.failure);
-  EXPECT_EQ(parity.failure->stage, "parity");
+  EXPECT_EQ(parity.failure->stage, Stage::kParity);
   EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
 }
 

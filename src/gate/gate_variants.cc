@@ -23,13 +23,8 @@ using tensor::Tensor;
 constexpr double kFarLoss = 0.1, kFarGradients = 0.8, kFarNorm = 0.25, kFarLosses = 0.25;
 constexpr const char* kNorm = " gradient norm";
 
-std::string group_of(const GateContender& contender) {
+std::string group_of(const ContenderStart& contender) {
   return emit::precision_group(contender.contender.settings);
-}
-
-double relative(double value, double reference) {
-  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
-  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
 }
 
 // Loss and gradients of one batch at the gate's weights. What a worker did not report is missing.
@@ -87,7 +82,7 @@ void add(Parity& parity, const ParityCheck& check) {
 
 // One batch at the gate's weights, without dropout. Nothing where the worker fails, or its file.
 std::optional<Step> take_step(Worker& worker, const GateJob& job, const Reference& reference,
-                              const GateContender& contender, Parity& parity) {
+                              const ContenderStart& contender, Parity& parity) {
   const fs::path out = job.folder / (contender.script.stem().string() + ".variant.safetensors");
   Texts ignored;
   worker.build({.script = contender.script,
@@ -99,7 +94,7 @@ std::optional<Step> take_step(Worker& worker, const GateJob& job, const Referenc
   if (!worker.parity(0, job.training.batch, {}, out)) return std::nullopt;
   const auto file = tensor::SafetensorsFile::open(out);
   if (!file) {
-    parity.failure = Failure{"parity", file.error().message, {}};
+    parity.failure = Failure{Stage::kParity, file.error().message, {}};
     return std::nullopt;
   }
   const Step step = step_of(job, *file);
@@ -125,8 +120,8 @@ void compare_step(const GateJob& job, const std::string& group, std::optional<do
 // What the float32 counterpart computes from the gate's weights: as-is it need not be the model of the
 // recipe.
 std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
-                                 const GateContender& contender, Parity& parity) {
-  const GateContender twin = twin_of(contender);
+                                 const ContenderStart& contender, Parity& parity) {
+  const ContenderStart twin = twin_of(contender);
   WorkerSpec spec = twin.worker;
   spec.dtype = "float32";
   const auto worker = Worker::start(spec);
@@ -139,7 +134,7 @@ std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
 
 // The first training steps, as they will be timed but without dropout, which every framework draws anew.
 void compare_steps(Worker& worker, const GateJob& job, const Reference& reference,
-                   const GateContender& contender, Parity& parity) {
+                   const ContenderStart& contender, Parity& parity) {
   parity.effective.clear();
   worker.build({.script = contender.script,
                 .weights = reference.initial_file,
@@ -164,17 +159,22 @@ void compare_steps(Worker& worker, const GateJob& job, const Reference& referenc
 
 }  // namespace
 
-bool is_variant(const GateContender& contender) { return !contender.twin_script.empty(); }
+double relative(double value, double reference) {
+  if (!std::isfinite(value)) return std::numeric_limits<double>::infinity();
+  return std::abs(value - reference) / std::max(std::abs(reference), 1e-300);
+}
+
+bool is_variant(const ContenderStart& contender) { return !contender.twin_script.empty(); }
 
 std::optional<Failure> no_such_precision(const Contender& contender, const std::string& device) {
   if (!emit::precision_group(contender.settings).ends_with("+tf32") || !device.starts_with("cpu"))
     return std::nullopt;
-  return Failure{"precision", "there is no TF32 on a CPU", {}};
+  return Failure{Stage::kPrecision, "there is no TF32 on a CPU", {}};
 }
 
-GateContender twin_of(const GateContender& contender) {
+ContenderStart twin_of(const ContenderStart& contender) {
   if (!is_variant(contender)) return contender;
-  GateContender twin = contender;
+  ContenderStart twin = contender;
   twin.script = contender.twin_script;
   twin.layout = contender.twin_layout;
   twin.worker.options = contender.twin_options;
@@ -197,7 +197,7 @@ void prove_batches(Worker& worker, const GateJob& job, const Reference& referenc
   parity.divergence = check.error;
 }
 
-void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_variant(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                    Parity& parity) {
   if (!is_variant(contender) || parity.failure) return;
   WorkerSpec spec = contender.worker;

@@ -32,10 +32,10 @@
 
 namespace bakeoff {
 
-bool is_variant(const GateContender& contender);
+bool is_variant(const ContenderStart& contender);
 
 // The contender that the proofs run instead: its float32 counterpart, or itself if it computes in float32.
-GateContender twin_of(const GateContender& contender);
+ContenderStart twin_of(const ContenderStart& contender);
 
 // Reports a device that does not compute in the contender's precision: TF32 on a CPU. `device`: "cpu",
 // "cuda:0".
@@ -43,8 +43,11 @@ std::optional<Failure> no_such_precision(const Contender& contender, const std::
 
 // Runs after the proofs of the twin: measures the distances and checks the batches. The effective settings,
 // losses and first step in `parity` become those of the variant.
-void prove_variant(const GateJob& job, const Reference& reference, const GateContender& contender,
+void prove_variant(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                    Parity& parity);
+
+// |value - reference| / |reference|; infinite if the value is not finite.
+double relative(double value, double reference);
 
 // Compares the hashes of the batches that a contender's own pipeline delivers with the recipe's. A worker
 // that cannot report them is checked by its losses alone.

@@ -24,11 +24,11 @@ TEST(GateVariants, SaysWhatTheProcessorEmulates) {
 }
 
 TEST(GateVariants, ProvesTheTwinInPlaceOfTheVariant) {
-  GateContender plain;
+  ContenderStart plain;
   plain.script = "train_torch.py";
   EXPECT_FALSE(is_variant(plain));
   EXPECT_EQ(twin_of(plain).script, plain.script);
-  GateContender variant = plain;
+  ContenderStart variant = plain;
   variant.twin_script = "train_torch_float32.py";
   variant.twin_options = {{"precision", "float32"}};
   variant.worker.options = {{"precision", "bfloat16"}};

@@ -54,7 +54,7 @@ std::string job_key(const GateJob& job, const std::string& data_sha256, const st
                  std::to_string(job.steps), data_sha256});
 }
 
-Result<std::string> proof_key(const std::string& job, const GateContender& contender,
+Result<std::string> proof_key(const std::string& job, const ContenderStart& contender,
                               const std::string& identity) {
   TRY(std::string script, read_file(contender.script));
   std::string layout;

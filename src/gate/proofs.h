@@ -21,7 +21,7 @@ std::string job_key(const GateJob& job, const std::string& data_sha256,
                     const std::string& gate = gate_sources());
 // SHA-256 of everything that a proof depends on: the job's key, script, layout and settings; `identity`
 // stands for environment and machine.
-Result<std::string> proof_key(const std::string& job, const GateContender& contender,
+Result<std::string> proof_key(const std::string& job, const ContenderStart& contender,
                               const std::string& identity);
 
 class ProofStore {

@@ -31,7 +31,7 @@ class ProofsTest : public ::testing::Test {
   ::bakeoff::testing::TestFolder folder_;
   GateJob job_;
   std::string data_ = "sha256 of the data";
-  GateContender entry_;
+  ContenderStart entry_;
 };
 
 TEST_F(ProofsTest, AnyInputOfTheProofChangesTheKey) {

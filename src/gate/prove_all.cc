@@ -18,7 +18,7 @@ namespace {
 
 // One contender on its way through the gate.
 struct GateTask {
-  GateContender entry = {};
+  ContenderStart entry = {};
   std::string identity = {};  // of its environment
   std::string key = {};
   Parity parity = {};

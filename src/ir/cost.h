@@ -25,22 +25,23 @@ struct Cost {
   int64_t bytes_optimizer = 0;
   int64_t flops() const { return flops_forward + flops_backward; }
   int64_t bytes() const { return bytes_forward + bytes_backward + bytes_optimizer; }
-  // Of that what a step of Scenario::kPredict has (with its loss, some numbers a row that a prediction leaves
-  // out).
+  // The cost of a step of Scenario::kPredict. It counts the loss too, a few numbers a row, which such a step
+  // does not compute.
   Cost forward() const { return {.flops_forward = flops_forward, .bytes_forward = bytes_forward}; }
   bool operator==(const Cost&) const = default;
 };
 
 Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int64_t batch);
-// Of a step of the scenario.
+// The cost of a step of training.scenario at training.batch.
 Result<Cost> step_cost(const Workload& workload, const Training& training);
 
-// The same without the optimizer, by kind of layer, in the order of their first appearance.
+// The cost of one op of the table, summed over the nodes of a workload, without the optimizer.
 struct OpCost {
   Op op = Op::kRelu;
   Cost cost = {};
   bool operator==(const OpCost&) const = default;
 };
+// In the order in which the ops first appear.
 Result<std::vector<OpCost>> cost_by_op(const Workload& workload, int64_t batch);
 
 // Bytes of traffic per trained scalar of one optimizer update in float32: SGD 12, with momentum 20, RMSprop

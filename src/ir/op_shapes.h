@@ -12,7 +12,7 @@ Result<Type> linear(const NodeView&);
 Result<Type> batch_norm(const NodeView&);
 Result<Type> layer_norm(const NodeView&);
 Result<Type> embedding(const NodeView&);
-Result<Type> same(const NodeView&);  // one float input, output alike
+Result<Type> same(const NodeView&);  // one float input; the output has its shape
 Result<Type> dropout(const NodeView&);
 Result<Type> softmax(const NodeView&);
 Result<Type> pool2d(const NodeView&);

@@ -65,7 +65,7 @@ const OpInfo& info(Op op);
 const OpInfo* find_op(std::string_view name);
 std::vector<std::string> op_names();
 
-// docs/ops.md, made from the table.
+// The text of docs/ops.md, made from the table.
 std::string ops_markdown();
 
 // The node `op` with every attribute at its fallback; attributes without one are absent.

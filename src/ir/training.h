@@ -24,7 +24,7 @@ enum class EpsForm { kOutside, kInside, kHat };
 
 // How weight decay enters.
 //   kL2         g += weight_decay * p before the update       (torch SGD/RMSprop/Adam)
-//   kDecoupled  p -= lr * weight_decay * p beside the update  (AdamW, Loshchilov & Hutter 2019)
+//   kDecoupled  p -= lr * weight_decay * p in addition to it  (AdamW, Loshchilov & Hutter 2019)
 enum class DecayForm { kL2, kDecoupled };
 
 // SGD:     v = momentum v + g;  step = nesterov ? g + momentum v : v;  p -= lr step
@@ -57,7 +57,7 @@ struct Optimizer {
 struct Training {
   Scenario scenario = Scenario::kTrain;
   Track track = Track::kEqualised;
-  Optimizer optimizer = {};  // means nothing in kPredict
+  Optimizer optimizer = {};  // unused in kPredict
   int64_t batch = 32;
   std::string precision = "float32";
   // Data files hold raw values; on loading, float inputs become float32(raw) / float32(input_divisor),
@@ -66,7 +66,7 @@ struct Training {
   uint64_t seed = 1;
   bool predicts() const { return scenario == Scenario::kPredict; }
   bool equalised() const { return track == Track::kEqualised; }
-  // Whether a script says this key of its optimizer, or leaves it to the framework.
+  // Whether a script states this key of the optimizer; if not, the framework's default holds.
   bool says(const std::string& key) const { return equalised() || optimizer.stated.contains(key); }
   bool operator==(const Training&) const = default;
 };

@@ -72,7 +72,7 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-// False for running statistics, which the forward pass updates and the optimizer does not see.
+// Whether the optimizer updates the parameter. False for running statistics, which the forward pass updates.
 bool trainable(const Parameter& parameter);
 
 struct Slot {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/clock.h"
 #include "base/files.h"
 #include "data/image_sets.h"
 #include "emit/all/frameworks.h"
@@ -16,7 +17,6 @@
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
 
 Finding check_python() {

@@ -71,7 +71,7 @@ class CompiledContender : public ::testing::Test {
   std::string refusal() {
     const Compiled compiled = compile();
     if (!compiled.failure) return "";
-    EXPECT_EQ(compiled.failure->stage, "compile");
+    EXPECT_EQ(compiled.failure->stage, Stage::kCompile);
     return compiled.failure->reason;
   }
 

@@ -25,8 +25,8 @@ struct GateJob {
   std::filesystem::path folder = {};  // existing folder for the gate's files
 };
 
-// A contender as the gate and the race start it.
-struct GateContender {
+// What a worker of a contender is started with: in the gate, the race and the studies.
+struct ContenderStart {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
   std::string script_text = {};  // the script when the run began; empty: its text is not checked
@@ -43,7 +43,7 @@ bool keeps_compilations(const Contender& contender);
 
 // A contender that can be started, or the reason why it cannot.
 struct Lane {
-  GateContender entry = {};
+  ContenderStart entry = {};
   std::optional<Failure> failure = {};
   std::string identity = {};  // Interpreter::identity of its environment
 };

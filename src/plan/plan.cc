@@ -176,7 +176,7 @@ std::string text_of(const fs::path& file) {
   return text ? *text : "";
 }
 
-void add_twin(GateContender& entry) {
+void add_twin(ContenderStart& entry) {
   const fs::path twin = twin_of_script(entry.script);
   if (!fs::exists(twin)) return;
   entry.twin_script = twin;
@@ -214,7 +214,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
     if (!plan.manifest.not_started[i].reason.empty()) {
       lane.failure = plan.manifest.not_started[i];
     } else if (const std::string why = missing(contender, interpreters); !why.empty()) {
-      lane.failure = Failure{"environment", why, {}};
+      lane.failure = Failure{Stage::kEnvironment, why, {}};
     } else {
       lane.identity = interpreters.at(contender.environment).identity;
       lane.entry.worker = {.command = command_of(programs[i]),
@@ -229,7 +229,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
         lane.entry.worker.environment.erase("NVIDIA_TF32_OVERRIDE");
       const Status applied = apply(controls_from(contender.controls, shared), machine, lane.entry.worker);
       if (!applied) {
-        lane.failure = Failure{"controls", applied.error().message + "; " + applied.error().remedy, {}};
+        lane.failure = Failure{Stage::kControls, applied.error().message + "; " + applied.error().remedy, {}};
       }
     }
     plan.lanes.push_back(std::move(lane));
@@ -339,7 +339,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
     manifest.not_started.push_back(written.failures[i].value_or(Failure{}));
     if (const std::string why = missing(manifest.contenders[i], interpreters);
         !written.failures[i] && !why.empty()) {
-      manifest.not_started[i] = {"environment", why, {}};
+      manifest.not_started[i] = {Stage::kEnvironment, why, {}};
     }
   }
   const auto programs = compile_programs(manifest, directory.scripts(), interpreters, progress);
@@ -389,8 +389,9 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
   }
   for (size_t i = 0; i < manifest.contenders.size(); ++i) {  // an environment may have been made since
     Failure& failure = manifest.not_started[i];
-    if (failure.stage == "environment" && missing(manifest.contenders[i], interpreters).empty()) failure = {};
-    if (failure.stage == "compile") failure = {};  // a compiler may have been installed
+    if (failure.stage == Stage::kEnvironment && missing(manifest.contenders[i], interpreters).empty())
+      failure = {};
+    if (failure.stage == Stage::kCompile) failure = {};  // a compiler may have been installed
   }
   const auto programs =
       compile_programs(manifest, directory.scripts(), interpreters, [](const std::string&) {});
@@ -405,19 +406,19 @@ Lane lane_at_batch(const Plan& plan, size_t index, int64_t batch, const Progress
   recipe.training.batch = batch;
   recipe::Contender contender = recipe.contenders[index];
   if (!contender.script.empty()) {
-    lane.failure = Failure{"emit", "the batch of a script of your own is its own", {}};
+    lane.failure = Failure{Stage::kEmit, "the batch of a script of your own is its own", {}};
     return lane;
   }
   recipe.contenders = {contender};
   if (const Status enough = check_rows(recipe, plan.gate.rows); plan.gate.rows > 0 && !enough) {
-    lane.failure = Failure{"build", enough.error().message, {}};
+    lane.failure = Failure{Stage::kBuild, enough.error().message, {}};
     return lane;
   }
   const fs::path file = contender.file;
   contender.file = fmt::format("{}_batch{}{}", file.stem().string(), batch, file.extension().string());
   const auto written = write_script(recipe, contender, plan.directory.scripts());
   if (!written || *written) {
-    lane.failure = written ? **written : Failure{"emit", written.error().text(), {}};
+    lane.failure = written ? **written : Failure{Stage::kEmit, written.error().text(), {}};
     return lane;
   }
   lane.entry.script = plan.directory.scripts() / contender.file;

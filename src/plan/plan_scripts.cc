@@ -34,7 +34,7 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
   if (!emitted && contender.script.empty()) {
     const Error& error = emitted.error();
     const std::string remedy = error.remedy.empty() ? "" : "; " + error.remedy;
-    return std::optional<Failure>(Failure{"emit", error.message + remedy, {}});
+    return std::optional<Failure>(Failure{Stage::kEmit, error.message + remedy, {}});
   }
   const fs::path script = folder / contender.file;
   std::string source = emitted ? emitted->source : "";

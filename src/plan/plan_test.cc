@@ -14,7 +14,6 @@ using ::testing::HasSubstr;
 using testing::TestFolder;
 
 const Interpreters kTorch = {{"torch", {"/usr/bin/python3", "", "some"}}};
-const Progress kSilent = [](const std::string&) {};
 
 class PlanTest : public ::testing::Test {
  protected:
@@ -66,7 +65,7 @@ TEST_F(PlanTest, WhatCannotBeEmittedSaysWhatToDoInstead) {
   const auto plan = make_plan(recipe(", workers = 2", ""), folder_ / "run", kTorch, kSilent);
   ASSERT_TRUE(plan) << plan.error().text();
   ASSERT_TRUE(plan->lanes[0].failure);
-  EXPECT_EQ(plan->lanes[0].failure->stage, "emit");
+  EXPECT_EQ(plan->lanes[0].failure->stage, Stage::kEmit);
   EXPECT_THAT(plan->lanes[0].failure->reason, HasSubstr("no DataLoader, and it no workers; set input ="));
 }
 
@@ -74,7 +73,7 @@ TEST_F(PlanTest, AControlThatIsNotThereIsTheContendersFailureOrTheRecipesError) 
   const auto one = make_plan(recipe(", pin = [\"0\", \"4095\"]", ""), folder_ / "one", kTorch, kSilent);
   ASSERT_TRUE(one) << one.error().text();
   ASSERT_TRUE(one->lanes[1].failure);
-  EXPECT_EQ(one->lanes[1].failure->stage, "controls");
+  EXPECT_EQ(one->lanes[1].failure->stage, Stage::kControls);
   EXPECT_THAT(one->lanes[1].failure->reason, HasSubstr("may not run on CPU 4095"));
   const auto all = make_plan(recipe("", "pin = \"4095\"\n"), folder_ / "all", kTorch, kSilent);
   ASSERT_FALSE(all);

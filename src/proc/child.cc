@@ -18,7 +18,6 @@ extern char** environ;  // NOLINT: the environment has no header
 namespace bakeoff::proc {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStartPatience = 30 * kSecond;   // fork and exec on a loaded machine
 constexpr int64_t kBurialPatience = 15 * kSecond;  // beyond the guardian's own
 

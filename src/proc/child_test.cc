@@ -23,7 +23,6 @@ using testing::alive;
 using testing::fake_options;
 using testing::FakeWorker;
 using testing::in_seconds;
-using testing::kSecond;
 using testing::now;
 using testing::number_in;
 using testing::shell;

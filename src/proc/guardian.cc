@@ -27,12 +27,10 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kBuryPatience = 10'000 * kMillisecond;  // for processes stuck in the kernel
-constexpr int64_t kFreezePatience = 1'000 * kMillisecond;
+constexpr int64_t kStopPatience = 1'000 * kMillisecond;
 constexpr int64_t kKernelPatience = 20 * kMillisecond;
 constexpr int64_t kLeftoverPatience = 100 * kMillisecond;  // helper processes that end with their parent
 constexpr int kMemoryPollMs = 20;
-
-int64_t now() { return monotonic_clock().now_ns(); }
 
 class Guardian {
  public:
@@ -88,7 +86,7 @@ class Guardian {
     if (polled[2].revents != 0) drain();
     if (polled[0].revents != 0) serve_command();
     if (polled[1].revents != 0 || !pidfd_) reap();
-    if (!reaped_ && kill_at_ns_ && now() >= *kill_at_ns_) bury();
+    if (!reaped_ && kill_at_ns_ && monotonic_clock().now_ns() >= *kill_at_ns_) bury();
     if (!reaped_ && order_.memory_limit_bytes > 0) check_memory();
   }
 
@@ -96,7 +94,8 @@ class Guardian {
     int64_t wait = -1;
     if (!pidfd_ || order_.memory_limit_bytes > 0) wait = kMemoryPollMs;
     if (kill_at_ns_) {
-      const int64_t left = std::max<int64_t>(0, (*kill_at_ns_ - now()) / kMillisecond + 1);
+      const int64_t left =
+          std::max<int64_t>(0, (*kill_at_ns_ - monotonic_clock().now_ns()) / kMillisecond + 1);
       wait = wait < 0 ? left : std::min(wait, left);
     }
     return static_cast<int>(std::min<int64_t>(wait, 60'000));
@@ -119,15 +118,15 @@ class Guardian {
   // Returns when no code of the child's runs any more.
   void freeze() {
     signal_all(SIGSTOP);
-    const int64_t begin = now();
-    while (now() < begin + kFreezePatience) {
+    const int64_t begin = monotonic_clock().now_ns();
+    while (monotonic_clock().now_ns() < begin + kStopPatience) {
       // waitid tells when all threads have stopped; the state letter only speaks of the first thread.
       siginfo_t info = {};
       const bool told = ::waitid(P_PID, static_cast<id_t>(child_), &info, WSTOPPED | WNOHANG) == 0;
       const char state = process_state(child_);
       if (!told || info.si_pid == child_ || state == 'Z') break;
       // Inside the kernel, for instance in vfork with the new process stopped: it stops before it returns.
-      if (state == 'D' && now() > begin + kKernelPatience) break;
+      if (state == 'D' && monotonic_clock().now_ns() > begin + kKernelPatience) break;
       ::usleep(50);
     }
     send({.kind = ReportKind::kFrozen});
@@ -143,7 +142,7 @@ class Guardian {
     if (grace_ns <= 0) return bury();
     signal_all(SIGTERM);
     signal_all(SIGCONT);
-    kill_at_ns_ = std::min(kill_at_ns_.value_or(INT64_MAX), now() + grace_ns);
+    kill_at_ns_ = std::min(kill_at_ns_.value_or(INT64_MAX), monotonic_clock().now_ns() + grace_ns);
   }
 
   // To the child's group and to its descendants outside it.
@@ -188,8 +187,9 @@ class Guardian {
 
   // Kills everything below this process until nothing is left.
   void bury() {
-    const int64_t patience = now() + kBuryPatience;
-    for (useconds_t pause = 100; now() < patience; pause = std::min<useconds_t>(pause * 2, 5000)) {
+    const int64_t patience = monotonic_clock().now_ns() + kBuryPatience;
+    for (useconds_t pause = 100; monotonic_clock().now_ns() < patience;
+         pause = std::min<useconds_t>(pause * 2, 5000)) {
       if (!reaped_) ::kill(-child_, SIGKILL);
       for (pid_t pid : descendants(::getpid())) ::kill(pid, SIGKILL);
       if (reap()) return;
@@ -202,13 +202,13 @@ class Guardian {
   // The child has ended: clears up what it left, and reports.
   void finish() {
     if (!asked_ && over_limit_bytes_ == 0) {
-      const int64_t patience = now() + kLeftoverPatience;
-      while (!reap() && now() < patience) ::usleep(2000);
+      const int64_t patience = monotonic_clock().now_ns() + kLeftoverPatience;
+      while (!reap() && monotonic_clock().now_ns() < patience) ::usleep(2000);
       for (pid_t pid : descendants(::getpid())) leftovers_ += process_state(pid) != 'Z' ? 1 : 0;
     }
     bury();
-    const int64_t total_limit = now() + kMillisecond * 2000;
-    while (log_ && now() < total_limit) {
+    const int64_t total_limit = monotonic_clock().now_ns() + kMillisecond * 2000;
+    while (log_ && monotonic_clock().now_ns() < total_limit) {
       struct pollfd polled = {.fd = log_.get(), .events = POLLIN, .revents = 0};
       if (::poll(&polled, 1, 0) <= 0) break;
       drain();

@@ -13,7 +13,6 @@ namespace {
 
 using testing::FakeWorker;
 using testing::in_seconds;
-using testing::kSecond;
 using testing::now;
 
 ChildOptions shell_worker(const std::string& script) { return {.argv = {"/bin/sh", "-c", script}}; }

@@ -13,7 +13,6 @@
 namespace bakeoff::proc {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kTimeoutGrace = 2 * kSecond;
 constexpr int64_t kInterruptGrace = kSecond / 2;
 constexpr size_t kMaxLine = size_t{64} << 10;

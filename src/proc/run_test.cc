@@ -12,7 +12,6 @@
 namespace bakeoff::proc {
 namespace {
 
-using testing::kSecond;
 using testing::now;
 using testing::shell;
 

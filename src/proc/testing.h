@@ -22,7 +22,6 @@
 namespace bakeoff::proc::testing {
 
 inline constexpr int64_t kMillisecond = 1'000'000;
-inline constexpr int64_t kSecond = 1'000'000'000;
 
 inline int64_t now() { return monotonic_clock().now_ns(); }
 inline int64_t in_seconds(double seconds) { return now() + static_cast<int64_t>(seconds * 1e9); }

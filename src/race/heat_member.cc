@@ -76,7 +76,7 @@ bool prepare_burst(Member& member, ShownBurst& shown, Burst& burst) {
   if (member.audit) {
     auto drawn = member.nudges ? draw_nudge(*member.audit) : Result<Nudge>(no_nudge(*member.audit));
     if (!drawn) {
-      member.trial.failure = Failure{"nudge", drawn.error().message, {}};
+      member.trial.failure = Failure{Stage::kNudge, drawn.error().message, {}};
       return false;
     }
     shown.nudge = std::move(*drawn);
@@ -99,12 +99,12 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
   if (member.audit && member.nudges) {
     file.emplace(plan, *member.audit, shown.nudge);
     if (!file->written()) {
-      member.trial.failure = Failure{"nudge", file->written().error().message, {}};
+      member.trial.failure = Failure{Stage::kNudge, file->written().error().message, {}};
       return std::nullopt;
     }
   }
   const NudgeRequest nudge{file ? file->path() : fs::path(), shown.nudge_every};
-  return counts ? worker.run(member.burst_steps, "run", nudge) : worker.lead_in(1, nudge);
+  return counts ? worker.run(member.burst_steps, Stage::kRun, nudge) : worker.lead_in(1, nudge);
 }
 
 // Whether a burst is to be audited. It is drawn when the burst is over, so the burst cannot depend on it. At
@@ -165,7 +165,7 @@ std::vector<size_t> to_audit(const std::vector<ShownBurst>& all, bool apart_alon
 }
 
 // Puts a changed script back, so that what is started is what was proven. Returns whether it had changed.
-bool put_back(const GateContender& entry) {
+bool put_back(const ContenderStart& entry) {
   if (entry.script_text.empty()) return false;
   const auto now = read_file(entry.script);
   return (!now || *now != entry.script_text) && write_file(entry.script, entry.script_text);
@@ -173,7 +173,7 @@ bool put_back(const GateContender& entry) {
 
 }  // namespace
 
-void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member) {
+void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensing, Member& member) {
   Trial& trial = member.trial;
   trial.started = utc_now();
   const int64_t begin = monotonic_clock().now_ns();
@@ -210,7 +210,7 @@ void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing
                    trial.effective);
   if (built) trial.build_ns = *built;
   if (built) take_built_memory(worker, plan.sensors, trial);
-  if (const auto first = worker.run(1, "first step")) {
+  if (const auto first = worker.run(1, Stage::kFirstStep)) {
     trial.first_step_ns = first->burst.ns;
     trial.start_up_ns = monotonic_clock().now_ns() - begin - first->burst.late_ns;
   }
@@ -222,7 +222,7 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps) {
   if (steps <= 0) return;
   sensing.warm_up(member.sensors);
   member.worker->thaw();
-  if (const auto warm = member.worker->run(steps, "warmup")) {
+  if (const auto warm = member.worker->run(steps, Stage::kWarmUp)) {
     Trial& trial = member.trial;
     trial.warmup_ns += warm->burst.ns;
     trial.warmup_step_ns.insert(trial.warmup_step_ns.end(), warm->step_ns.begin(), warm->step_ns.end());
@@ -279,7 +279,7 @@ void audit(const std::string& group, Member& member, bool apart_alone) {
     if (member.trial.failure) break;
     auto found = audit_burst(*member.audit, member.shown[i], group);
     if (!found) {
-      member.trial.failure = Failure{"audit", found.error().message, {}};
+      member.trial.failure = Failure{Stage::kAudit, found.error().message, {}};
       break;
     }
     if (!found->differs.empty() && !member.trial.invalid)

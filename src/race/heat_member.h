@@ -33,7 +33,7 @@ struct Member {
 };
 
 // Imports, builds and makes the first step; then freezes the worker.
-void start_member(const Plan& plan, const GateContender& entry, Sensing& sensing, Member& member);
+void start_member(const Plan& plan, const ContenderStart& entry, Sensing& sensing, Member& member);
 // Runs steps before the bursts while no other worker runs; their time also decides how many steps a burst
 // has.
 void warm_up(Member& member, Sensing& sensing, int64_t steps);

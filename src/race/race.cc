@@ -122,10 +122,10 @@ Status measure_peak_of_run(const Plan& plan) {
 // The race of one group of contenders (evidence/groups.h), between two heats.
 class GroupRace {
  public:
-  // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `later_s`:
-  // time of the groups after it.
+  // `trials`: of the whole run; heats are numbered over the run. `seconds`: time of this group; `left_s`:
+  // time of this group and of those after it.
   GroupRace(const Plan& plan, const std::vector<Parity>& parities, const Group& group, double seconds,
-            double later_s, const std::vector<Trial>& trials, const AuditGround* audit)
+            double left_s, const std::vector<Trial>& trials, const AuditGround* audit)
       : plan_(plan),
         audit_(audit),
         parities_(parities),
@@ -133,13 +133,13 @@ class GroupRace {
         lanes_(group.members),
         alpha_(group.alpha),
         seconds_(seconds),
-        later_s_(later_s),
+        left_s_(left_s),
         taking_part_(eligible(plan, parities).size()) {
-    for (const size_t lane : lanes_) entrants_.push_back(plan.manifest.contenders[lane].id);
+    for (const size_t lane : lanes_) contenders_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
     for (const Trial& trial : mark_broken(trials, bounds_)) {
       last_number_ = std::max(last_number_, trial.heat);
-      if (std::find(entrants_.begin(), entrants_.end(), trial.contender) == entrants_.end()) continue;
+      if (std::find(contenders_.begin(), contenders_.end(), trial.contender) == contenders_.end()) continue;
       heats.insert(trial.heat);
       trials_.push_back(trial);
     }
@@ -163,13 +163,13 @@ class GroupRace {
  private:
   // The policy's decision from the current records.
   Result<stats::Heat> decide() {
-    TRY(const stats::PairTable table, tabulate(trials_, entrants_, plan_.recipe.margin));
-    stats::RacingOptions options = racing_options(plan_.recipe, trials_, entrants_);
+    TRY(const stats::PairTable table, tabulate(trials_, contenders_, plan_.recipe.margin));
+    stats::RacingOptions options = racing_options(plan_.recipe, trials_, contenders_);
     options.ranking.alpha = alpha_;
     if (const int64_t memory = sample::available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
     state_ = stats::race_state(table, options.ranking);
-    known_ = entrants_of(trials_, parities_, entrants_, plan_.recipe.margin);
+    known_ = contender_states(trials_, parities_, contenders_, plan_.recipe.margin);
     stats::Heat next = next_heat(table, state_, known_, confirmed_heats(trials_), options);
     if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
       // Everything is decided, but too few rounds were judged to know whether the host was quiet.
@@ -187,7 +187,7 @@ class GroupRace {
       if (!known_[i].out) left.push_back(i);
     }
     if (left.size() != 1) return {};
-    return times_of(entrants_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
+    return times_of(contenders_[left[0]]).size() < kLoneHeats ? left : std::vector<size_t>{};
   }
 
   std::vector<double> times_of(const std::string& id) const { return heat_times_ms(trials_, id); }
@@ -196,7 +196,7 @@ class GroupRace {
     if (!state_.leader) return 0;
     double seconds = 0;
     for (const Trial& trial : trials_) {
-      if (trial.contender != entrants_[*state_.leader] || !heat_value(trial)) continue;
+      if (trial.contender != contenders_[*state_.leader] || !heat_value(trial)) continue;
       seconds = 0;
       for (const Burst& burst : trial.bursts) seconds += static_cast<double>(burst.ns) / 1e9;
     }
@@ -204,7 +204,7 @@ class GroupRace {
   }
 
   double leader_step_s() const {
-    return state_.leader ? stats::median(times_of(entrants_[*state_.leader])) / 1e3 : 0;
+    return state_.leader ? stats::median(times_of(contenders_[*state_.leader])) / 1e3 : 0;
   }
 
   // Heats that ended at a contender's first steps.
@@ -219,7 +219,7 @@ class GroupRace {
   size_t starts_at_once(const std::vector<size_t>& members) const {
     const auto ran = [&](size_t m) {
       return std::any_of(trials_.begin(), trials_.end(),
-                         [&](const Trial& t) { return t.contender == entrants_[m] && t.alone; });
+                         [&](const Trial& t) { return t.contender == contenders_[m] && t.alone; });
     };
     return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
   }
@@ -228,23 +228,23 @@ class GroupRace {
   // has run yet.
   std::optional<double> time_left() const {
     const recipe::Budget& budget = plan_.recipe.budget;
-    if (!budget.unlimited_time()) return std::max(0.0, seconds_ + later_s_ - seconds_since(begin_));
+    if (!budget.unlimited_time()) return std::max(0.0, left_s_ - seconds_since(begin_));
     if (last_heat_s_ == 0) return std::nullopt;
     return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
   }
 
   Happening happening(const stats::Heat& next) const {
     const auto out = static_cast<int>(
-        std::count_if(known_.begin(), known_.end(), [](const stats::Entrant& e) { return e.out; }));
+        std::count_if(known_.begin(), known_.end(), [](const stats::ContenderState& e) { return e.out; }));
     Happening now{.stage = next.phase == stats::Phase::kConfirm ? "confirmation" : "race",
                   .heat = heat_,
                   .elapsed_s = seconds_since(begin_),
-                  .survivors = static_cast<int>(entrants_.size() - state_.eliminated.size()) - out,
+                  .survivors = static_cast<int>(contenders_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
                   .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
     now.left_s = time_left();
     if (state_.leader) {
-      now.leader = entrants_[*state_.leader];
+      now.leader = contenders_[*state_.leader];
       now.leader_ms = stats::median(times_of(now.leader));
     }
     return now;
@@ -257,10 +257,11 @@ class GroupRace {
     for (const size_t m : next.members) {
       members.push_back(lanes_[m]);
       const bool seen = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& t) {
-        return t.contender == entrants_[m] && !t.audits.empty();
+        return t.contender == contenders_[m] && !t.audits.empty();
       });
       if (seen) audited.insert(lanes_[m]);
-      if (!times_of(entrants_[m]).empty() || looks_at(entrants_[m]) >= kMostLooks) timed.insert(lanes_[m]);
+      if (!times_of(contenders_[m]).empty() || looks_at(contenders_[m]) >= kMostLooks)
+        timed.insert(lanes_[m]);
     }
     const int64_t begin = monotonic_clock().now_ns();
     std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
@@ -288,11 +289,11 @@ class GroupRace {
   const std::vector<Parity>& parities_;
   std::map<std::string, TrialBounds> bounds_;
   std::vector<size_t> lanes_;
-  std::vector<std::string> entrants_;  // ids; the policy's indices are positions in these two
+  std::vector<std::string> contenders_;  // ids; the policy's indices are positions in these two
   std::vector<Trial> trials_;
   stats::Race state_;
-  std::vector<stats::Entrant> known_;
-  double alpha_ = 0, seconds_ = 0, later_s_ = 0;
+  std::vector<stats::ContenderState> known_;
+  double alpha_ = 0, seconds_ = 0, left_s_ = 0;
   size_t taking_part_ = 0;  // in all groups
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
@@ -321,7 +322,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     const double seconds =
         left_s * static_cast<double>(group.members.size()) / static_cast<double>(std::max<size_t>(1, left));
     const int64_t begin = monotonic_clock().now_ns();
-    GroupRace group_race(plan, parities, group, seconds, left_s - seconds, trials, audit ? &*audit : nullptr);
+    GroupRace group_race(plan, parities, group, seconds, left_s, trials, audit ? &*audit : nullptr);
     CHECK_OK(group_race.run(watch));
     if (proc::interrupted()) break;
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));

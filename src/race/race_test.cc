@@ -86,7 +86,7 @@ TEST(HeatValue, IsTheLogOfTheMeanStepTimeOfASoundTrial) {
   trial.bursts = {{20'000'000, 10}, {60'000'000, 10}};
   EXPECT_NEAR(heat_value(trial).value(), std::log(4.0), 1e-12);
   Trial failed = trial, invalid = trial, none = trial, impossible = trial;
-  failed.failure = Failure{"run", "exit code 1", ""};
+  failed.failure = Failure{Stage::kRun, "exit code 1", ""};
   invalid.invalid = "the loss became nan";
   none.bursts.clear();
   impossible.bursts[0].ns = 0;
@@ -115,7 +115,7 @@ TEST(Tabulate, WhoNeverHadAValueTakesNoShareOfAlpha) {
   trials.push_back(trials[2]);
   trials.back().heat = 2;
   trials.push_back(sound("late", 2, 4));
-  trials.back().failure = Failure{"run", "exit code 1", ""};
+  trials.back().failure = Failure{Stage::kRun, "exit code 1", ""};
   const auto table = tabulate(trials, {"a", "b", "slow", "late", "waiting"}).value();
   EXPECT_TRUE(table.left_out(2));
   EXPECT_FALSE(table.left_out(3)) << "it was compared before it failed";
@@ -153,7 +153,7 @@ TEST(Tabulate, WhoeverFailedOnceCountsInNoHeat) {
       trials.push_back(sound(id, heat, ms));
     }
   }
-  trials[trials.size() - 4].failure = Failure{"run", "exit code 1", ""};
+  trials[trials.size() - 4].failure = Failure{Stage::kRun, "exit code 1", ""};
   trials[trials.size() - 3].invalid = "the loss became nan";
   EXPECT_EQ(failed_in(trials), (std::set<std::string>{"flash", "nan"}));
   const auto table = tabulate(trials, {"flash", "nan", "a", "b"}).value();
@@ -167,10 +167,10 @@ TEST(Eligible, AreThoseThatCanStartAndPassedTheGate) {
   const TestFolder folder;
   Plan plan = make_plan_of(folder / "run",
                            {{"ok", {}}, {"absent", {}}, {"differs", {}}, {"broke", {}}, {"unproven", {}}});
-  plan.lanes[1].failure = Failure{"environment", "there is no environment 'fake'", ""};
+  plan.lanes[1].failure = Failure{Stage::kEnvironment, "there is no environment 'fake'", ""};
   std::vector<Parity> parities = all_pass(plan);
   parities[2].diverges_at = "loss";
-  parities[3].failure = Failure{"import", "exit code 1", ""};
+  parities[3].failure = Failure{Stage::kImport, "exit code 1", ""};
   parities.pop_back();
   EXPECT_THAT(eligible(plan, parities), ElementsAre(0));
   plan.recipe.training.track = ir::Track::kAsIs;
@@ -280,7 +280,7 @@ TEST_F(RaceTest, AHeatSurvivesWhateverItsMembersDo) {
   for (const size_t i : {0u, 6u}) expect_healthy(trials[i], i == 0 ? 2 : 3);
   const auto failed = [&](size_t i, const char* stage, const char* reason) {
     ASSERT_TRUE(trials[i].failure) << trials[i].contender;
-    EXPECT_EQ(trials[i].failure->stage, stage);
+    EXPECT_EQ(name(trials[i].failure->stage), stage);
     EXPECT_THAT(trials[i].failure->reason, HasSubstr(reason));
     EXPECT_EQ(heat_value(trials[i]), std::nullopt);
   };
@@ -763,7 +763,7 @@ TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
       make_plan_of(folder_ / "run", {{"known", {}}, {"absent", {}}, {"crash", {{"crash_at", "import"}}}});
   ASSERT_TRUE(make_folder(folder_ / "gate"));
   plan.gate = testing::gate_job(folder_ / "gate");
-  plan.lanes[1].failure = Failure{"environment", "not here", ""};
+  plan.lanes[1].failure = Failure{Stage::kEnvironment, "not here", ""};
   ASSERT_TRUE(plan.directory.write(plan.manifest));
   const Parity known{.contender = "known", .losses = {1.5}};
   const auto all = gate_all(plan, {known}, kNobody);
@@ -772,7 +772,7 @@ TEST_F(RaceTest, TheGateRecordsFailuresOnceAndTheRefereesLosses) {
   EXPECT_EQ((*all)[0], known) << "not proven again";
   EXPECT_EQ((*all)[1].contender, "crash");
   ASSERT_TRUE((*all)[1].failure);
-  EXPECT_EQ((*all)[1].failure->stage, "import");
+  EXPECT_EQ((*all)[1].failure->stage, Stage::kImport);
   EXPECT_EQ(plan.directory.read<Parity>().value(), std::vector<Parity>{(*all)[1]});
   EXPECT_EQ(plan.manifest.referee_losses.size(), 5u);
   EXPECT_EQ(plan.directory.manifest()->referee_losses, plan.manifest.referee_losses);

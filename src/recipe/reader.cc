@@ -1,6 +1,7 @@
 #include "recipe/reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "base/nearest.h"
@@ -80,7 +81,7 @@ Status Reader::check_range(const Key& key, const toml::node& node) const {
   if (value >= key.least && value <= key.most && !(key.least_excluded && value == key.least)) return Done{};
   return error(node.source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
                fmt::format("it must be {} {}{}", key.least_excluded ? "above" : "at least", key.least,
-                           key.most < 1e300 ? fmt::format(" and at most {}", key.most) : ""));
+                           std::isfinite(key.most) ? fmt::format(" and at most {}", key.most) : ""));
 }
 
 std::vector<double> Reader::reals(std::string_view section, std::string_view name,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,8 +29,9 @@ struct Data {
 struct Budget {
   double minutes = 10;
   int64_t heats = 40;
-  static constexpr double kNoLimit = 1e7;  // minutes, if only heats are limited
-  bool unlimited_time() const { return minutes >= kNoLimit; }
+  static constexpr double kNoLimit =
+      std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
+  bool unlimited_time() const { return minutes == kNoLimit; }
   bool operator==(const Budget&) const = default;
 };
 

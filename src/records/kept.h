@@ -10,6 +10,9 @@
 
 namespace bakeoff {
 
+// Stands in a record for an infinity or NaN, which JSON has not.
+inline constexpr double kNotFinite = 1e308;
+
 // How a record is kept: the file whose lines they are, and a field that no line lacks. The room that owns a
 // record specialises this where the record is, and names its fields in a source (records/record_json.h).
 template <class R>

@@ -42,9 +42,9 @@ namespace bakeoff {
 
 using RecordJson = nlohmann::ordered_json;
 
-// JSON has no infinities: a number that is not finite is kept as the largest one, where a field may be absent
-// as that.
-inline double storable(double value) { return std::isfinite(value) ? value : 1e308; }
+// JSON has neither infinities nor NaN: a number that is not finite is kept as kNotFinite (records/kept.h), or
+// left out where the field may be absent.
+inline double storable(double value) { return std::isfinite(value) ? value : kNotFinite; }
 inline std::optional<double> storable(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }

@@ -14,12 +14,6 @@ namespace bakeoff {
 
 namespace {
 
-constexpr std::pair<Cause, const char*> kCauses[] = {{Cause::kOther, "other"},
-                                                     {Cause::kLimit, "limit"},
-                                                     {Cause::kKilled, "killed"},
-                                                     {Cause::kTime, "time"},
-                                                     {Cause::kProtocol, "protocol"}};
-
 // Of a record that was written before causes were: by the words of the reason.
 Cause former_cause(const std::string& reason) {
   const auto says = [&reason](const char* words) { return reason.find(words) != std::string::npos; };
@@ -30,18 +24,10 @@ Cause former_cause(const std::string& reason) {
 
 }  // namespace
 
-// A word that is not known is another cause.
-void to_json(RecordJson& j, const Cause& cause) {
-  for (const auto& [value, word] : kCauses) {
-    if (value == cause) j = word;
-  }
-}
-void from_json(const RecordJson& j, Cause& cause) {
-  cause = Cause::kOther;
-  for (const auto& [value, word] : kCauses) {
-    if (j.get_ref<const std::string&>() == word) cause = value;
-  }
-}
+void to_json(RecordJson& j, const Stage& stage) { j = name(stage); }
+void from_json(const RecordJson& j, Stage& stage) { stage = stage_named(j.get_ref<const std::string&>()); }
+void to_json(RecordJson& j, const Cause& cause) { j = name(cause); }
+void from_json(const RecordJson& j, Cause& cause) { cause = cause_named(j.get_ref<const std::string&>()); }
 
 void to_json(RecordJson& j, const Failure& v) {
   [[maybe_unused]] const auto& [stage, reason, log_tail, cause] = v;

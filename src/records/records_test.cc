@@ -27,7 +27,7 @@ Trial full_trial() {
   return {.contender = "torch[compile=default]",
           .heat = 7,
           .started = "2026-11-21T08:00:00Z",
-          .failure = Failure{"run", "exit code 1", "line 1\nline \"2\"\n", Cause::kTime},
+          .failure = Failure{Stage::kRun, "exit code 1", "line 1\nline \"2\"\n", Cause::kTime},
           .invalid = "the loss became nan",
           .dropped = "far behind",
           .behind_leader = 3.5,
@@ -67,7 +67,7 @@ Trial full_trial() {
 
 Parity full_parity() {
   return {.contender = "jax",
-          .failure = Failure{"import", "no module", "Traceback"},
+          .failure = Failure{Stage::kImport, "no module", "Traceback"},
           .checks = {{"float64 loss", "loss", 1e-17, 1e-10, true}, {"gradients", "grad/w", 2, 1e-8, false}},
           .diverges_at = "grad/w",
           .divergence = 2,
@@ -108,7 +108,7 @@ Manifest full_manifest() {
                    22'000'000'000,
                    "g++ 12.2.0"},
                   {"jax", "jax", "jax", {}, "train_jax.py", ""}};
-  m.not_started = {{}, {"emit", "jax has no op pad", "tail"}};
+  m.not_started = {{}, {Stage::kEmit, "jax has no op pad", "tail"}};
   m.referee_losses = {2.3, 2.2};
   m.fairness = {.frameworks = {"torch", "jax"}, .lines = {{"eps", {"1e-8", "1e-7"}, true}}};
   m.worker_environment = {{"OMP_NUM_THREADS", "2"}};
@@ -131,9 +131,26 @@ TEST(Failures, OfOlderRecordsHaveTheCauseThatTheirReasonTells) {
   EXPECT_EQ(cause_of(R"({"reason": "RuntimeError: timed out", "cause": "other"})"), Cause::kOther);
   EXPECT_EQ(cause_of(R"({"reason": "?", "cause": "a word of a later version"})"), Cause::kOther);
   for (const Cause cause : {Cause::kOther, Cause::kLimit, Cause::kKilled, Cause::kTime, Cause::kProtocol}) {
-    const Trial trial{.contender = "a", .failure = Failure{"run", "why", "", cause}};
+    const Trial trial{.contender = "a", .failure = Failure{Stage::kRun, "why", "", cause}};
     EXPECT_EQ(from_json<Trial>(to_json(trial), "t")->failure->cause, cause);
   }
+}
+
+TEST(Failures, AStageIsItsWordInARecord) {
+  for (int i = 0; i <= static_cast<int>(Stage::kClose); ++i) {
+    const auto stage = static_cast<Stage>(i);
+    SCOPED_TRACE(name(stage));
+    const Trial trial{.contender = "a", .failure = Failure{stage, "why"}};
+    EXPECT_THAT(to_json(trial), ::testing::HasSubstr("\"stage\":\"" + std::string(name(stage)) + "\""));
+    EXPECT_EQ(from_json<Trial>(to_json(trial), "t")->failure->stage, stage);
+  }
+  const auto stage_of = [](const std::string& word) {
+    const std::string line = R"({"contender": "a", "failure": {"stage": ")" + word + R"(", "reason": "?"}})";
+    return from_json<Trial>(line, "t")->failure->stage;
+  };
+  EXPECT_EQ(stage_of("first step"), Stage::kFirstStep);
+  EXPECT_EQ(stage_of("warmup"), Stage::kWarmUp);
+  EXPECT_EQ(stage_of("a word of a later version"), Stage::kOther);
 }
 
 TEST(Records, EveryFieldSurvivesTheJson) {

@@ -13,28 +13,11 @@
 #include <vector>
 
 #include "base/texts.h"
+#include "records/failure.h"
 
 namespace bakeoff {
 
 inline constexpr int kRecordVersion = 1;
-
-// What ended a contender, where Bakeoff itself saw it.
-enum class Cause {
-  kOther,     // something else: the reason says what
-  kLimit,     // it used more memory than its limit, and was stopped
-  kKilled,    // the kernel killed it, likely because memory ran out
-  kTime,      // no answer before the deadline
-  kProtocol,  // the worker does not know the request
-};
-
-// Why a contender ended early. A failure is a record; it never ends the race.
-struct Failure {
-  std::string stage = {};     // environment, emit, start, import, build, parity, warmup, run, close, ...
-  std::string reason = {};    // one line
-  std::string log_tail = {};  // last lines that the worker printed
-  Cause cause = Cause::kOther;
-  bool operator==(const Failure&) const = default;
-};
 
 // How long a training loop waited for its batches. The first batch of each epoch is counted separately.
 struct BatchWait {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Dropout masks from a counter hash: any program can compute the mask of any element on its own.
+// Dropout masks from a counter hash, so that any program can compute the mask of one element by itself.
 
 #include <cstdint>
 

@@ -13,27 +13,27 @@ namespace bakeoff::referee {
 
 using Weights = std::vector<tensor::Tensor>;  // by ParamId; running statistics included
 
-// Dropout by masks that anyone can recompute (referee/dropout.h).
+// Dropout with masks that any program can compute again (referee/dropout.h).
 struct DropoutMasks {
   uint64_t seed = 0;
   uint64_t step = 0;
 };
 
-// What ports do otherwise and no attribute of the ops says.
+// Deviations of ports that no attribute of an op expresses. The defaults are those of the referee.
 struct Deviations {
   double label_smoothing =
       0;  // softmax_cross_entropy: (1 - s) onehot + s / classes instead of the label alone
-  double attention_scale = 1;  // of the products of queries and keys, beside 1 / sqrt D
+  double attention_scale = 1;  // factor of the products of queries and keys, besides 1 / sqrt D
 };
 
 // A ReLU's input so near to zero, or two values of a maximum so near to each other, that rounding in float32
 // decides which way the gradient goes.
 enum class Edges {
   kExact,
-  kOpen,    // such a ReLU lets the gradient through, such a maximum is the first value
-  kClosed,  // it does not; it is the last one
+  kOpen,    // such a ReLU passes the gradient on; such a maximum gives it to the first value
+  kClosed,  // such a ReLU stops the gradient; such a maximum gives it to the last value
 };
-// Within this share of the root mean square of the input.
+// Values are near to each other if they differ by at most this share of the input's root mean square.
 inline constexpr double kEdge = 2e-5;
 
 struct EvalOptions {

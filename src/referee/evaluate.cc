@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 #include "ir/bounds.h"
 #include "ir/op_table.h"
@@ -30,12 +31,13 @@ Status check_weights(const ir::Workload& workload, const Weights& weights) {
   return Done{};
 }
 
-Status check_bounds(const ir::Input& input, const IntTensor& values, int64_t bound) {
+Status check_bounds(const ir::Input& input, const IntTensor& values, std::optional<int64_t> bound) {
+  const int64_t end = bound.value_or(std::numeric_limits<int64_t>::max());
   const size_t row_size = values.data.size() / static_cast<size_t>(values.shape[0]);
   for (size_t i = 0; i < values.data.size(); ++i) {
-    if (values.data[i] < 0 || values.data[i] >= bound) {
+    if (values.data[i] < 0 || values.data[i] >= end) {
       return Error{.message = fmt::format("input '{}', row {}: {} is outside [0, {})", input.name,
-                                          i / row_size, values.data[i], bound)};
+                                          i / row_size, values.data[i], end)};
     }
   }
   return Done{};
@@ -215,7 +217,7 @@ Result<int64_t> check_inputs(const ir::Workload& workload, const Inputs& inputs)
     return Error{.message = fmt::format("workload '{}' has {} inputs, got {}", workload.name,
                                         workload.inputs.size(), inputs.size())};
   }
-  const std::vector<int64_t> bounds = ir::integer_bounds(workload);
+  const auto bounds = ir::integer_bounds(workload);
   int64_t batch = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::Input& input = workload.inputs[i];

@@ -1,7 +1,7 @@
 #pragma once
 
-// The referee: a float64 interpreter of ir::Workload with reverse-mode differentiation. What it says a
-// workload computes is what every framework has to match.
+// The referee: a float64 interpreter of ir::Workload with reverse-mode differentiation. Every
+// framework has to match what it computes.
 //
 //   TRY(Evaluation e, evaluate(workload, weights, {images, labels}));
 //   e.loss; e.gradients[workload.find_parameter("conv1.weight")];

@@ -15,7 +15,7 @@ struct Operand {
   const int64_t* columns = nullptr;
 };
 
-// As above; several elements may share one place, their contributions add up.
+// Element (i, j) is added to data[rows[i] + columns[j]]; several elements may share one place.
 struct Target {
   double* data = nullptr;
   const int64_t* rows = nullptr;

@@ -20,7 +20,7 @@ using tensor::IntTensor;
 using tensor::Shape;
 using tensor::Tensor;
 
-// What forward leaves for backward; an op uses what it likes.
+// What forward keeps for backward; each op defines what the numbers are.
 struct Saved {
   std::vector<double> reals;
   std::vector<int64_t> indices;
@@ -44,7 +44,7 @@ struct NodeContext {
     return id < 0 ? nullptr : &weights[static_cast<size_t>(id)];
   }
   Tensor make() const { return tensor::zeros(shape); }
-  // How near to an edge is on it; 0 where edges are exact.
+  // Distance from an edge up to which a value counts as on it (Edges); 0 where edges are exact.
   double edge() const;
 };
 

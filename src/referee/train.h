@@ -1,6 +1,6 @@
 #pragma once
 
-// The exact loss sequence: what the first steps of a training in lower precision are compared with.
+// Training in float64, whose losses the first steps of a training in lower precision are compared with.
 
 #include <functional>
 #include <span>

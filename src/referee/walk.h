@@ -12,7 +12,7 @@ namespace bakeoff::referee {
 
 using Strides = std::vector<int64_t>;
 
-// Of a row-major array.
+// The strides of a row-major array, in elements.
 inline Strides strides_of(const tensor::Shape& shape) {
   Strides strides(shape.size(), 1);
   for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
@@ -79,7 +80,8 @@ class CurveChart {
   const Summary& s_;
   const Picture& picture_;
   double width_, height_;
-  double least_x_ = 1e300, most_x_ = 0, least_ = 1e300, most_ = 0;
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double least_x_ = kInfinity, most_x_ = 0, least_ = kInfinity, most_ = 0;  // of all points
 };
 
 }  // namespace

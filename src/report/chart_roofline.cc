@@ -149,7 +149,7 @@ class RooflineChart {
 
   void draw_contenders(Svg& svg) const {
     const double x = x_.at(r_.intensity());
-    double free = -1e9;  // the next label's place
+    double free = 0;  // pixels from the top: the least y that the next label may have
     std::vector<Series> shown;
     for (const Series& series : all_series(s_)) {
       if (series.ranked && drawable(*series.row)) shown.push_back(series);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "report/chart_frame.h"
 #include "report/charts.h"
@@ -72,7 +73,7 @@ class TotalChart {
   }
 
   Axis y_axis() const {
-    double low = 1e300, high = 0;
+    double low = std::numeric_limits<double>::infinity(), high = 0;
     for (const Row& row : s_.ranked) {
       if (!drawable(row)) continue;
       for (const double n : {1.0, std::sqrt(last_), last_}) {

@@ -10,7 +10,7 @@
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/phrases.h"
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 #include "report/terminal.h"
 
 namespace bakeoff::report {

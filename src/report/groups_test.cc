@@ -14,7 +14,7 @@
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 #include "report/terminal.h"
 
 namespace bakeoff::report {
@@ -173,8 +173,13 @@ TEST(Published, SaysWhetherStepsOrWholeTrainingsWereMeasured) {
 
 TEST(Wait, StandsInMarkdownWhereAnybodyCanTell) {
   Summary s = sample_summary(10);
+  s.studies.clear();  // whole trainings have a column of this name
   for (Row& row : s.ranked) row.wait = {};
   EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr(" wait |")));
+  for (Row& row : s.ranked) row.wait.share = 0.0002;
+  EXPECT_THAT(render_markdown(s, {}), Not(HasSubstr(" wait |"))) << "every row would read 0.0%";
+  EXPECT_THAT(render_terminal(s, {.width = 400}), Not(HasSubstr("0.0%")));
+  EXPECT_THAT(render_csv(s), HasSubstr("0.0002")) << "a program reads it all the same";
   s.ranked[1].wait.share = 0.2;
   const std::string markdown = render_markdown(s, {});
   EXPECT_THAT(markdown, HasSubstr("| break-even | wait | peak memory |"));

@@ -8,7 +8,7 @@
 #include <regex>
 
 #include "report/charts.h"
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 #include "report/svg.h"
 
 namespace bakeoff::report {

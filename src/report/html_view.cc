@@ -196,7 +196,7 @@ View unranked_row(const Row& row) {
   v.texts = {{"row_name", one_line(row.contender.id)},
              {"reason", unranked_reason(row, false)},
              {"log", log},
-             {"stage", row.failure ? one_line(row.failure->stage) : "parity"}};
+             {"stage", std::string(name(row.failure ? row.failure->stage : Stage::kParity))}};
   v.flags = {{"has_log", !last_lines(log, 1).empty()}};
   return v;
 }

@@ -35,7 +35,7 @@ Json contender(const Contender& c) {
 }
 
 Json failure(const Failure& f) {
-  return {{"stage", f.stage}, {"reason", f.reason}, {"log_tail", clean(f.log_tail)}};
+  return {{"stage", name(f.stage)}, {"reason", f.reason}, {"log_tail", clean(f.log_tail)}};
 }
 
 Json parity(const Parity& p) {

@@ -64,7 +64,7 @@ std::string parity_word(ParityState state) {
 std::string unranked_reason(const Row& row, bool with_stage) {
   std::string text;
   if (row.failure) {
-    const std::string stage = one_line(row.failure->stage);
+    const std::string stage(name(row.failure->stage));
     const std::string reason = one_line(row.failure->reason);
     const bool named = !with_stage || stage.empty() || reason.rfind(stage, 0) == 0;
     text = reason.empty() ? fmt::format("failed at {}", stage) : named ? reason : stage + ": " + reason;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "report/layout.h"
@@ -28,10 +29,10 @@ std::string clock(double seconds) {
   return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
 }
 
-// Share done in 0..1: of the parts where they are counted, else of the time; negative when unknown.
-double share(const ProgressState& state) {
+// Share done in 0..1: of the parts where they are counted, else of the time; nothing where neither is known.
+std::optional<double> share(const ProgressState& state) {
   if (state.total > 0) return std::clamp(static_cast<double>(state.done) / state.total, 0.0, 1.0);
-  if (!state.left_s || state.elapsed_s + *state.left_s <= 0) return -1;
+  if (!state.left_s || state.elapsed_s + *state.left_s <= 0) return std::nullopt;
   return std::clamp(state.elapsed_s / (state.elapsed_s + std::max(0.0, *state.left_s)), 0.0, 1.0);
 }
 
@@ -97,10 +98,11 @@ void shrink(std::vector<Part>& all, int width) {
 
 std::string progress_line(const ProgressState& state, int width, bool colour, int frame) {
   static constexpr const char* kSpinner[] = {"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
-  const double done = share(state);
+  const std::optional<double> done = share(state);
+  const bool has_bar = done && width >= 60;
   std::string lead = std::string(kSpinner[static_cast<unsigned>(frame) % 10]) + ' ';
-  if (done >= 0 && width >= 60) lead += paint(bar(done), Ink::kDim, colour) + ' ';
-  const int lead_width = 2 + (done >= 0 && width >= 60 ? kBarWidth + 3 : 0);
+  if (has_bar) lead += paint(bar(*done), Ink::kDim, colour) + ' ';
+  const int lead_width = 2 + (has_bar ? kBarWidth + 3 : 0);
   std::vector<Part> all = parts(state);
   shrink(all, std::max(width - lead_width, 1));
   return width <= lead_width ? fit(state.stage, width) : lead + joined(all, colour);

@@ -58,7 +58,7 @@ Json to_json(const Published& p) {
           {"compared", p.compared}};
 }
 
-std::string seconds(double value) { return significant(value, 3) + " s"; }
+std::string in_seconds(double value) { return significant(value, 3) + " s"; }
 
 // The title and the numbers of what was measured here: step times, or whole trainings.
 Quantity<PublishedRow> measured(const Published& p) {
@@ -71,7 +71,7 @@ Quantity<PublishedRow> measured(const Published& p) {
            .meaning = "Seconds of a whole training here.",
            .priority = 3},
           [](const PublishedRow& row) { return number(row.measured_s); },
-          seconds};
+          in_seconds};
 }
 
 std::vector<Quantity<PublishedRow>> quantities(const Published& p) {

@@ -326,7 +326,8 @@ const Entries kWaits = {
          .meaning = "Share of its time in which the training loop had no batch.",
          .priority = 9,
          .ink = Ink::kDim,
-         .in_legend = true},
+         .in_legend = true,
+         .zero_is_nothing = true},
         [](const Row& row) { return row.wait.share; }, share),
     of(
         {.key = "batch_wait/ms_per_batch",
@@ -334,7 +335,8 @@ const Entries kWaits = {
          .title = "wait/batch",
          .meaning = "Time that the loop waited for a batch within an epoch.",
          .priority = kLuxury + 4,
-         .part = Part::kResources},
+         .part = Part::kResources,
+         .zero_is_nothing = true},
         [](const Row& row) { return row.wait.batch_ms; }, duration),
     of(
         {.key = "batch_wait/ms_first_of_epoch",
@@ -342,7 +344,8 @@ const Entries kWaits = {
          .title = "wait, first of an epoch",
          .meaning = "Time that the loop waited for the first batch of an epoch.",
          .priority = kLuxury + 4,
-         .part = Part::kResources},
+         .part = Part::kResources,
+         .zero_is_nothing = true},
         [](const Row& row) { return row.wait.first_ms; }, duration),
     of(
         {.key = "batch_wait/ms_per_epoch",
@@ -350,7 +353,8 @@ const Entries kWaits = {
          .title = "wait/epoch",
          .meaning = "Time that the loop waited for all batches of an epoch.",
          .priority = kLuxury + 4,
-         .part = Part::kResources},
+         .part = Part::kResources,
+         .zero_is_nothing = true},
         [](const Row& row) { return row.wait.epoch_ms; }, duration),
 };
 
@@ -368,7 +372,8 @@ const Entries kUsage = {
          .title = "waiting for a CPU",
          .meaning = "Share of the time in which a thread wanted a processor and none was free.",
          .priority = kLuxury + 4,
-         .part = Part::kResources},
+         .part = Part::kResources,
+         .zero_is_nothing = true},
         [](const Row& row) { return row.usage.waiting; }, share),
     {{.key = "page_faults_per_step",
       .title = "faults/step",

@@ -15,7 +15,7 @@
 #include "report/json.h"
 #include "report/markdown.h"
 #include "report/phrases.h"
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 #include "report/terminal.h"
 #include "table/text.h"
 
@@ -104,6 +104,7 @@ TEST(Goldens, Csv) { expect_golden("report.csv", render_csv(sample_summary())); 
 TEST(Goldens, JsonOfASmallRun) {
   Summary s = single_summary();
   s.unranked = sample_summary(1).unranked;
+  s.studies = sample_summary(1).studies;
   const std::string version = std::string("\"version\": \"") + kVersion + '"';
   std::string text = render_json(s);
   const size_t at = text.find(version);
@@ -207,7 +208,7 @@ TEST(Markdown, EveryTableRowHasTheHeadersCells) {
     EXPECT_EQ(cells_of(line), header) << line;
     ++rows;
   }
-  EXPECT_EQ(rows, 27U) << "ranking, cost and resources";
+  EXPECT_EQ(rows, 36U) << "ranking, cost and resources, two studies";
 }
 
 TEST(Json, HoldsEveryContenderAndSample) {

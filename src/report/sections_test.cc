@@ -9,7 +9,7 @@
 #include "report/html.h"
 #include "report/json.h"
 #include "report/markdown.h"
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 #include "report/terminal.h"
 
 namespace bakeoff::report {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/kernel_file.h"
 
@@ -16,11 +17,11 @@ std::string word(const fs::path& path) {
   return line.substr(0, line.find(' '));
 }
 
-// The number at the beginning of `text`, which loses it; -1 where there is none.
-int64_t take_number(std::string_view& text) {
-  int64_t value = -1;
+// The number at the beginning of `text`, which loses it; nothing where there is none.
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0) return -1;
+  if (error != std::errc() || value < 0) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return value;
 }
@@ -41,7 +42,7 @@ std::vector<Cache> from_sysconf() {
 
 int64_t parse_size(const std::string& text) {
   std::string_view left = text;
-  const int64_t number = take_number(left);
+  const int64_t number = take_number(left).value_or(0);
   const int64_t unit = left.empty()  ? 1
                        : left == "K" ? 1 << 10
                        : left == "M" ? 1 << 20
@@ -54,14 +55,14 @@ std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;
   std::string_view left = text;
   while (!left.empty() && left != "\n") {
-    const int64_t first = take_number(left);
-    int64_t last = first;
+    const std::optional<int64_t> first = take_number(left);
+    std::optional<int64_t> last = first;
     if (left.starts_with('-')) {
       left.remove_prefix(1);
       last = take_number(left);
     }
-    if (first < 0 || last < first || last > 1 << 16) return {};
-    for (int64_t cpu = first; cpu <= last; ++cpu) cpus.push_back(static_cast<int>(cpu));
+    if (!first || !last || *last < *first || *last > 1 << 16) return {};
+    for (int64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
     if (!left.starts_with(',')) return left.empty() || left == "\n" ? cpus : std::vector<int>{};
     left.remove_prefix(1);
   }

@@ -14,7 +14,7 @@ extern char** environ;
 namespace bakeoff::roofline {
 namespace {
 
-constexpr int kRounds = 5;
+constexpr int kCostRounds = 5;
 constexpr int kStarts = 40;
 constexpr size_t kPages = 8192;
 
@@ -22,7 +22,7 @@ constexpr size_t kPages = 8192;
 double page_fault() {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   double best = 0;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kCostRounds; ++round) {
     void* got = ::mmap(nullptr, kPages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (got == MAP_FAILED) return 0;
     ::madvise(got, kPages * page, MADV_NOHUGEPAGE);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSeconds = 20;  // deadline of a library
 constexpr int64_t kSizes[] = {1024, 2048};
-constexpr int kRounds = 4;
+constexpr int kGemmRounds = 4;
 
 // C = A B for square matrices, by whichever interface a library has.
 template <typename T>
@@ -83,7 +83,7 @@ std::string best_line(const Product<T>& product, const char* dtype) {
     const auto count = static_cast<size_t>(n * n);
     const std::vector<T> a(count, T(0.5)), b(count, T(0.25));
     std::vector<T> c(count, T(0));
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kGemmRounds; ++round) {
       const double begin = now_s();
       product(n, a.data(), b.data(), c.data());
       const double rate = 2.0 * static_cast<double>(n) * static_cast<double>(n * n) / (now_s() - begin);

@@ -11,11 +11,11 @@
 namespace bakeoff::roofline {
 namespace {
 
-constexpr double kSeconds = 40;              // deadline of all devices
+constexpr double kDeviceDeadline = 40;       // deadline of all devices
 constexpr size_t kCopied = size_t{1} << 28;  // bytes
 constexpr size_t kWorkspace = size_t{1} << 25;
 constexpr uint64_t kSize = 8192;  // of the square matrices
-constexpr int kRounds = 8;
+constexpr int kGpuRounds = 8;
 
 // cudaDataType and cublasComputeType_t.
 struct Type {
@@ -54,7 +54,7 @@ class Device {
   // The best rate of `units` for each call; 0 where it fails.
   double best(double units, const std::function<int()>& call) {
     double rate = 0;
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kGpuRounds; ++round) {
       float ms = 0;
       if (cuda_.event_record(begin_, nullptr) != 0 || call() != 0 || cuda_.event_record(end_, nullptr) != 0 ||
           cuda_.event_wait(end_) != 0 || cuda_.event_elapsed(&ms, begin_, end_) != 0 || ms <= 0)
@@ -160,7 +160,7 @@ void take_line(const std::vector<std::string>& fields, Limits& limits) {
 void measure_gpus(const MeasureOptions& options, Limits& limits) {
   report_progress(options, "GPU");
   const auto answer =
-      in_child([&] { return try_devices(options.cuda, options.cublas); }, kSeconds, options.stop);
+      in_child([&] { return try_devices(options.cuda, options.cublas); }, kDeviceDeadline, options.stop);
   if (!answer) {
     limits.absent.push_back({"GPU", answer.error().message});
     return;

@@ -31,7 +31,7 @@ constexpr Names kUsed{"memory.current", "memory.usage_in_bytes"};
 constexpr Names kPeak{"memory.peak", "memory.max_usage_in_bytes"};
 constexpr Names kLimit{"memory.max", "memory.limit_in_bytes"};
 
-std::optional<std::string> line_of(const fs::path& file) {
+std::optional<std::string> line_in(const fs::path& file) {
   const auto text = read_kernel_file(file);
   if (!text) return std::nullopt;
   return first_line(*text);
@@ -49,7 +49,7 @@ Reading bytes_of(const std::string& line, const char* file) {
 Reading nearest(const std::vector<fs::path>& folders, const Names& names) {
   for (const fs::path& folder : folders) {
     for (const char* name : {names.v2, names.v1}) {
-      if (const auto line = line_of(folder / name)) return bytes_of(*line, name);
+      if (const auto line = line_in(folder / name)) return bytes_of(*line, name);
     }
   }
   return Reading::absent(fmt::format("no cgroup of ours has a readable {} or {}", names.v2, names.v1));
@@ -59,7 +59,7 @@ Reading least_limit(const std::vector<fs::path>& folders) {
   Reading least = Reading::absent("no cgroup of ours has a readable memory.max or memory.limit_in_bytes");
   for (const fs::path& folder : folders) {
     for (const char* name : {kLimit.v2, kLimit.v1}) {
-      const auto line = line_of(folder / name);
+      const auto line = line_in(folder / name);
       if (!line) continue;
       const Reading limit = *line == "max" ? Reading(kNoLimit) : bytes_of(*line, name);
       if (!limit) return limit;
@@ -85,7 +85,7 @@ double files_in_cache(const fs::path& folder) {
 
 // A file's only number; nothing where it has another text, such as "max".
 std::optional<double> number_in(const fs::path& file) {
-  const auto line = line_of(file);
+  const auto line = line_in(file);
   const Reading value = line ? bytes_of(*line, "") : Reading();
   return value ? std::optional(*value) : std::nullopt;
 }
@@ -94,7 +94,7 @@ std::optional<double> number_in(const fs::path& file) {
 std::optional<double> quota_in(const fs::path& folder) {
   std::optional<double> quota = number_in(folder / "cpu.cfs_quota_us");  // -1: none
   std::optional<double> period = number_in(folder / "cpu.cfs_period_us");
-  if (const auto line = line_of(folder / "cpu.max")) {  // "150000 100000", "max 100000"
+  if (const auto line = line_in(folder / "cpu.max")) {  // "150000 100000", "max 100000"
     const size_t space = std::min(line->find(' '), line->size());
     const Reading first = bytes_of(line->substr(0, space), "");
     const Reading second = bytes_of(line->substr(std::min(space + 1, line->size())), "");

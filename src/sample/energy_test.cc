@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/files.h"
 
 namespace bakeoff::sample {
@@ -38,8 +39,6 @@ class EnergyTest : public ::testing::Test {
   }
   fs::path root_;
 };
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 TEST_F(EnergyTest, IsThatOfPackagesAndTheirMemoryEachCountedOnce) {
   zone("intel-rapl:0", "package-0", "100000\n");

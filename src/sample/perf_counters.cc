@@ -54,8 +54,7 @@ std::vector<pid_t> threads_of(pid_t pid) {
 }
 
 std::string paranoid_level(const fs::path& root) {
-  const auto text = read_kernel_file(root / "proc/sys/kernel/perf_event_paranoid");
-  return text ? first_line(*text) : "";
+  return kernel_line(root / "proc/sys/kernel/perf_event_paranoid");
 }
 
 // Why a counter of our own work cannot be trusted; empty: it counts.

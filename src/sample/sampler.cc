@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.h"
 #include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
@@ -58,7 +59,6 @@ class Bell {
   }
 
  private:
-  static constexpr int64_t kSecond = 1'000'000'000;
   sem_t rung_;
 };
 

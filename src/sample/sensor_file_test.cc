@@ -9,14 +9,13 @@
 
 #include <fstream>
 
+#include "base/clock.h"
 #include "base/files.h"
 
 namespace bakeoff::sample {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr int64_t kSecond = 1'000'000'000;
 
 class SetClock : public Clock {
  public:

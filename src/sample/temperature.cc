@@ -7,20 +7,15 @@
 #include <memory>
 #include <set>
 
+#include "base/clock.h"
 #include "base/kernel_file.h"
 #include "sample/sensor_file.h"
 
 namespace bakeoff::sample {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 // Neither colder nor hotter is a processor that computes: a sensor that says so is not connected.
 constexpr double kColdest = -50, kHottest = 200;
-
-std::string line_of(const fs::path& file) {
-  const auto text = read_kernel_file(file);
-  return text ? first_line(*text) : "";
-}
 
 // Drivers of sensors within processors.
 bool of_processor(const std::string& name) {
@@ -38,7 +33,7 @@ std::vector<fs::path> files_in(const fs::path& folder, const char* key, bool (*w
   std::vector<fs::path> found;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(folder, code)) {
-    if (!wanted(line_of(entry.path() / key))) continue;
+    if (!wanted(kernel_line(entry.path() / key))) continue;
     const auto file = std::find_if(files.begin(), files.end(), [&](const std::string& name) {
       return fs::exists(entry.path() / name, code);
     });

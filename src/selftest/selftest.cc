@@ -94,7 +94,7 @@ Result<Plan> plan_of(const fs::path& folder, const std::string& name, const Self
 
 std::string outcome_of(const Trial& trial) {
   if (trial.invalid) return *trial.invalid;
-  return trial.failure ? trial.failure->stage + ": " + trial.failure->reason : "";
+  return trial.failure ? trial.failure->text() : "";
 }
 
 bool is_installed(const SelfTestContender& contender, const Interpreters& interpreters) {

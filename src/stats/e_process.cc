@@ -12,8 +12,6 @@
 namespace bakeoff::stats {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 double log_part(double n, double g, double ratio) {
   const double shrink = 1 + n * g;
   const double gain = std::isinf(ratio) ? std::log(shrink) : std::log1p(ratio) - std::log1p(ratio / shrink);

@@ -14,8 +14,6 @@
 namespace bakeoff::stats {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 EProcess evidence_of(const std::vector<double>& values) {
   EProcess evidence;
   for (const double d : values) evidence.add(d);

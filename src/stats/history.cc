@@ -11,7 +11,7 @@
 namespace bakeoff::stats {
 namespace {
 
-constexpr size_t kFewest = 8;
+constexpr size_t kFewestValues = 8;
 constexpr int kSimulations = 4000;
 constexpr int kGrid = 10;  // phi = 0, .1 ... .9
 
@@ -31,7 +31,7 @@ std::vector<double> ar1(size_t n, double phi, std::mt19937_64& random) {
 CusumPeak max_cusum(std::span<const double> values) {
   CusumPeak peak;
   const size_t n = values.size();
-  if (n < kFewest) return peak;
+  if (n < kFewestValues) return peak;
   const Noise noise = difference_noise(values);
   const double count = static_cast<double>(n);
   peak.phi = std::min(0.9, noise.phi + 1 / std::sqrt(count));
@@ -49,7 +49,7 @@ CusumPeak max_cusum(std::span<const double> values) {
 }
 
 CusumTable::CusumTable(size_t n, double alpha, uint64_t seed) : n_(n) {
-  assert(n >= kFewest);
+  assert(n >= kFewestValues);
   std::mt19937_64 random(seed);
   for (int step = 0; step < kGrid; ++step) {
     std::vector<double> statistics(kSimulations);

@@ -6,13 +6,13 @@
 
 namespace bakeoff::stats {
 
-struct Interval {
-  double low = -std::numeric_limits<double>::infinity();
-  double high = std::numeric_limits<double>::infinity();
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-  bool bounded() const {
-    return low > -std::numeric_limits<double>::infinity() && high < std::numeric_limits<double>::infinity();
-  }
+struct Interval {
+  double low = -kInfinity;
+  double high = kInfinity;
+
+  bool bounded() const { return low > -kInfinity && high < kInfinity; }
   bool contains(double value) const { return low <= value && value <= high; }
   // Every point of this interval lies in [-limit, limit].
   bool within(double limit) const { return -limit <= low && high <= limit; }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <vector>
@@ -84,7 +85,7 @@ class Machine {
     if (!reversed) {
       for (double& key : keys_) key = uniform_(random_);
     }
-    if (!model_.steal_slope.empty() && (regime_ < 0 || coin(0.25)))
+    if (!model_.steal_slope.empty() && (!regime_ || coin(0.25)))
       regime_ = std::min(kMostSteal, -kMeanSteal * std::log1p(-uniform_(random_)));
     for (const size_t i : members) {
       const double phi = model_.process_phi;
@@ -179,7 +180,8 @@ class Machine {
     double level = effects_[i] + process_[i] + machine_ + drifted_ + (neighbour_ ? model_.neighbour : 0);
     if (model_.steal_slope.empty()) return level;
     // Gamma of shape 2 about the regime.
-    const double share = -regime_ / 2 * (std::log1p(-uniform_(random_)) + std::log1p(-uniform_(random_)));
+    const double share =
+        -regime_.value() / 2 * (std::log1p(-uniform_(random_)) + std::log1p(-uniform_(random_)));
     times.steal.push_back(share);
     const double mean = kMeanSteal * (1 - std::exp(-kMostSteal / kMeanSteal));  // of the capped regimes
     return level + model_.steal_slope[i] * (share - mean);
@@ -221,7 +223,7 @@ class Machine {
   std::vector<double> keys_;     // of the start order
   std::vector<size_t> order_;    // of the running heat
   double loud_ = 1;
-  double regime_ = -1;  // share stolen in this heat; below 0: not drawn yet
+  std::optional<double> regime_;  // share stolen in this heat; absent: not drawn yet
   double machine_ = 0;
   double drifted_ = 0;
   bool neighbour_ = false;

@@ -7,7 +7,7 @@ namespace bakeoff::stats {
 namespace {
 
 constexpr size_t kAll = 20;
-constexpr int kDrawn = 100'000;
+constexpr int kDrawnSigns = 100'000;
 
 }  // namespace
 
@@ -30,8 +30,9 @@ double p_above_zero(std::span<const double> d, uint64_t seed) {
     return static_cast<double>(reached) / static_cast<double>(choices);
   }
   std::mt19937_64 random(seed);
-  for (int k = 0; k < kDrawn; ++k) reached += sum_of([&](size_t) { return (random() >> 63) != 0; }) >= least;
-  return static_cast<double>(reached + 1) / (kDrawn + 1);
+  for (int k = 0; k < kDrawnSigns; ++k)
+    reached += sum_of([&](size_t) { return (random() >> 63) != 0; }) >= least;
+  return static_cast<double>(reached + 1) / (kDrawnSigns + 1);
 }
 
 }  // namespace bakeoff::stats

@@ -11,7 +11,6 @@
 namespace bakeoff::stats {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLevel = 0.99;
 constexpr double kRelaxations = 20;  // of a run
 constexpr double kSettling = 2;      // of them left out

@@ -7,24 +7,24 @@
 namespace bakeoff::stats {
 namespace {
 
-double cost(const Entrant& entrant) {
-  return entrant.heat_s > 0 ? entrant.heat_s : std::numeric_limits<double>::infinity();
+double cost(const ContenderState& state) {
+  return state.heat_s.value_or(std::numeric_limits<double>::infinity());
 }
 
 void sort_by_turn(std::vector<size_t>& waiting, const PairTable& table,
-                  const std::vector<Entrant>& entrants) {
+                  const std::vector<ContenderState>& states) {
   std::stable_sort(waiting.begin(), waiting.end(), [&](size_t a, size_t b) {
     if (table.heats(a) != table.heats(b)) return table.heats(a) < table.heats(b);
-    return cost(entrants[a]) < cost(entrants[b]);
+    return cost(states[a]) < cost(states[b]);
   });
 }
 
 // The contenders that may still equal the leader, nearest first; if there are none, the nearest of all: its
 // gap is then measured again too, and a single process could not separate its own drift from the machine's.
-std::vector<size_t> at_the_top(const Race& race, const std::vector<Entrant>& entrants) {
+std::vector<size_t> at_the_top(const Race& race, const std::vector<ContenderState>& states) {
   std::vector<size_t> rivals;
   for (size_t i = 0; i < race.standings.size(); ++i) {
-    if (i != race.leader && race.standings[i].effect && !entrants[i].out) rivals.push_back(i);
+    if (i != race.leader && race.standings[i].effect && !states[i].out) rivals.push_back(i);
   }
   std::stable_sort(rivals.begin(), rivals.end(),
                    [&](size_t a, size_t b) { return *race.standings[a].effect < *race.standings[b].effect; });
@@ -40,31 +40,31 @@ void fill(const std::vector<size_t>& from, size_t live, std::vector<size_t>& mem
   }
 }
 
-Heat confirmation(const Race& race, const std::vector<Entrant>& entrants, size_t confirmed,
+Heat confirmation(const Race& race, const std::vector<ContenderState>& states, size_t confirmed,
                   const RacingOptions& options, Heat heat) {
-  if (!race.leader || entrants[*race.leader].out || confirmed >= options.confirm_heats) return heat;
+  if (!race.leader || states[*race.leader].out || confirmed >= options.confirm_heats) return heat;
   heat.members = {*race.leader};
-  fill(at_the_top(race, entrants), options.live, heat.members);
+  fill(at_the_top(race, states), options.live, heat.members);
   heat.phase = Phase::kConfirm;
   return heat;
 }
 
 }  // namespace
 
-Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
+Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options) {
   Heat heat;
   std::vector<size_t> unlinked;
   std::vector<size_t> undecided;
   for (size_t i = 0; i < table.contenders(); ++i) {
-    if (!entrants[i].out && !race.standings[i].effect) unlinked.push_back(i);
+    if (!states[i].out && !race.standings[i].effect) unlinked.push_back(i);
   }
   for (const size_t i : race.still_undecided) {
-    if (!entrants[i].out && i != race.leader) undecided.push_back(i);
+    if (!states[i].out && i != race.leader) undecided.push_back(i);
   }
-  sort_by_turn(unlinked, table, entrants);
-  sort_by_turn(undecided, table, entrants);
-  if (race.leader && !entrants[*race.leader].out) heat.members.push_back(*race.leader);
+  sort_by_turn(unlinked, table, states);
+  sort_by_turn(undecided, table, states);
+  if (race.leader && !states[*race.leader].out) heat.members.push_back(*race.leader);
   fill(unlinked, options.live, heat.members);
   fill(undecided, options.live, heat.members);
   if (heat.members.size() >= 2) {
@@ -72,7 +72,7 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entra
     return heat;
   }
   heat.members.clear();
-  return confirmation(race, entrants, confirmed, options, std::move(heat));
+  return confirmation(race, states, confirmed, options, std::move(heat));
 }
 
 double gap_to_decide(const Race& race, const Heat& heat, double margin) {

@@ -6,7 +6,7 @@
 //
 //   for (;;) {
 //     const Race race = race_state(table, options.ranking);
-//     const Heat heat = next_heat(table, race, entrants, confirmed, options);
+//     const Heat heat = next_heat(table, race, states, confirmed, options);
 //     if (heat.phase == Phase::kDone) break;
 //     run heat.members;  add the heat to `table`, or in Phase::kConfirm to a table of its own (++confirmed);
 //   }
@@ -43,11 +43,11 @@ struct RacingOptions {
 };
 
 // The state of a contender that the table does not have; index = contender.
-struct Entrant {
+struct ContenderState {
   bool out = false;  // it failed, broke a rule, or was dropped
-  // Duration of a heat of this contender alone in seconds, start included, measured or estimated; 0: unknown.
-  double heat_s = 0;
-  bool operator==(const Entrant&) const = default;
+  // Duration of a heat of this contender alone in seconds, start included; absent: not known yet.
+  std::optional<double> heat_s = {};
+  bool operator==(const ContenderState&) const = default;
 };
 
 enum class Phase { kRace, kConfirm, kDone };
@@ -59,7 +59,7 @@ struct Heat {
 };
 
 // The next heat. `confirmed`: number of confirmation heats that are done. O(K log K).
-Heat next_heat(const PairTable& table, const Race& race, const std::vector<Entrant>& entrants,
+Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options);
 
 // The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log scale:

@@ -20,26 +20,26 @@ using testing::NoiseModel;
 
 NoiseModel quiet() { return {.process = 0.01, .machine = 0.02, .machine_phi = 0.9, .rounds = 2, .steps = 2}; }
 
-Heat next(const PairTable& table, const std::vector<Entrant>& entrants, const RacingOptions& options = {},
-          size_t confirmed = 0) {
-  return next_heat(table, race_state(table, options.ranking), entrants, confirmed, options);
+Heat next(const PairTable& table, const std::vector<ContenderState>& states,
+          const RacingOptions& options = {}, size_t confirmed = 0) {
+  return next_heat(table, race_state(table, options.ranking), states, confirmed, options);
 }
 
 TEST(NextHeat, CheapOnesRunFirst) {
-  std::vector<Entrant> entrants(5);
-  for (size_t i = 0; i < 5; ++i) entrants[i].heat_s = 10.0 - static_cast<double>(i);
-  entrants[2].heat_s = 0;  // unknown: last
-  const Heat heat = next(PairTable(5), entrants, {.live = 4});
+  std::vector<ContenderState> states(5);
+  for (size_t i = 0; i < 5; ++i) states[i].heat_s = 10.0 - static_cast<double>(i);
+  states[2].heat_s.reset();  // unknown: last
+  const Heat heat = next(PairTable(5), states, {.live = 4});
   EXPECT_EQ(heat.phase, Phase::kRace);
   EXPECT_THAT(heat.members, ElementsAre(4, 3, 1, 0));
 }
 
 TEST(NextHeat, WhoIsOutNeverRuns) {
-  std::vector<Entrant> entrants(3);
-  entrants[1].out = true;
-  EXPECT_THAT(next(PairTable(3), entrants).members, ElementsAre(0, 2));
-  entrants[2].out = true;
-  const Heat lone = next(PairTable(3), entrants);
+  std::vector<ContenderState> states(3);
+  states[1].out = true;
+  EXPECT_THAT(next(PairTable(3), states).members, ElementsAre(0, 2));
+  states[2].out = true;
+  const Heat lone = next(PairTable(3), states);
   EXPECT_EQ(lone.phase, Phase::kDone);
   EXPECT_THAT(lone.members, IsEmpty());
 }
@@ -56,11 +56,11 @@ Outcome run_race(const std::vector<double>& effects, const RacingOptions& option
                  size_t most = 4000) {
   Machine machine(quiet(), effects, seed);
   PairTable table(effects.size());
-  const std::vector<Entrant> entrants(effects.size());
+  const std::vector<ContenderState> states(effects.size());
   Outcome seen;
   while (seen.starts < most) {
     seen.race = race_state(table, options.ranking);
-    const Heat heat = next_heat(table, seen.race, entrants, seen.confirmed, options);
+    const Heat heat = next_heat(table, seen.race, states, seen.confirmed, options);
     if (heat.phase == Phase::kDone) break;
     EXPECT_LE(heat.members.size(), options.live);
     seen.starts += heat.members.size();

@@ -8,8 +8,6 @@
 namespace bakeoff::stats {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // log(1 + tanh z) = log 2 - log(1 + exp(-2z)), without overflow.
 double log_wager(double z) {
   const double tail = z >= 0 ? std::log1p(std::exp(-2 * z)) : -2 * z + std::log1p(std::exp(2 * z));

@@ -13,7 +13,7 @@ namespace bakeoff::stats {
 namespace {
 
 constexpr double kMostEnumerated = 50000;
-constexpr int kDrawn = 20000;
+constexpr int kDraws = 20000;
 
 // Counts the ways to choose `left` more of pooled[at..] whose sum, on top of `sum`, is at most `limit`.
 struct Dealing {
@@ -62,7 +62,7 @@ double p_narrower(std::span<const double> a, std::span<const double> b, uint64_t
   }
   std::mt19937_64 random(seed);
   int at_most = 1;  // the data's own
-  for (int draw = 0; draw < kDrawn; ++draw) {
+  for (int draw = 0; draw < kDraws; ++draw) {
     double sum = 0;
     for (size_t i = 0; i < a.size(); ++i) {  // the first |a| places of a Fisher-Yates shuffle
       const size_t j = i + random() % (pooled.size() - i);
@@ -71,7 +71,7 @@ double p_narrower(std::span<const double> a, std::span<const double> b, uint64_t
     }
     at_most += sum <= limit ? 1 : 0;
   }
-  return static_cast<double>(at_most) / (kDrawn + 1);
+  return static_cast<double>(at_most) / (kDraws + 1);
 }
 
 }  // namespace bakeoff::stats

@@ -57,7 +57,7 @@ void take_out_broken(Summary& summary, int64_t rows) {
       ++at;
       continue;
     }
-    at->failure = Failure{"run", broken->verdict(), {}};
+    at->failure = Failure{Stage::kRun, broken->verdict(), {}};
     summary.unranked.push_back(std::move(*at));
     at = summary.ranked.erase(at);
   }

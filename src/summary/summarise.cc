@@ -53,14 +53,14 @@ class Summariser {
         roofs_over_(std::move(roofs_over)) {}
 
   Result<Summary> summary(std::vector<Source> sources) {
-    std::vector<size_t> entrants;  // those that ever passed the gate, in the recipe's order
+    std::vector<size_t> contenders;  // those that ever passed the gate, in the recipe's order
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
-      if (may_race(i)) entrants.push_back(i);
+      if (may_race(i)) contenders.push_back(i);
     }
     Summary s = header(std::move(sources));
     fill_unranked(s);
     std::vector<std::string> signs;
-    for (const Group& group : groups_of(manifest_.contenders, entrants, recipe_.alpha)) {
+    for (const Group& group : groups_of(manifest_.contenders, contenders, recipe_.alpha)) {
       std::vector<std::string> ids;
       for (const size_t i : group.members) ids.push_back(manifest_.contenders[i].id);
       TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
@@ -189,7 +189,7 @@ class Summariser {
     if (!manifest_.not_started[i].reason.empty()) return manifest_.not_started[i];
     if (row.proof && row.proof->failure) return row.proof->failure;
     if (row.parity == ParityState::kFailed) {
-      return Failure{"parity",
+      return Failure{Stage::kParity,
                      fmt::format("not the same computation: {} differs by {:.2g}{}", row.proof->diverges_at,
                                  row.proof->divergence,
                                  row.proof->explanation.empty() ? "" : " (" + row.proof->explanation + ")"),
@@ -197,16 +197,16 @@ class Summariser {
     }
     for (const Trial* t : trials_of(row.contender.id, false)) {
       if (t->failure) return t->failure;
-      if (t->invalid) return Failure{"run", *t->invalid, {}};
+      if (t->invalid) return Failure{Stage::kRun, *t->invalid, {}};
     }
     if (hopeless_.contains(row.contender.id)) return std::nullopt;
     if (const auto unsteady = not_steady_.find(row.contender.id); unsteady != not_steady_.end())
-      return Failure{"warmup", unsteady->second.text(), {}};
-    if (!row.proof) return Failure{"environment", "was not run: the run ended before its turn", {}};
+      return Failure{Stage::kWarmUp, unsteady->second.text(), {}};
+    if (!row.proof) return Failure{Stage::kEnvironment, "was not run: the run ended before its turn", {}};
     if (const std::string look = looked_hopeless(row.contender.id); row.heats == 0 && !look.empty())
-      return Failure{"run", look, {}};
+      return Failure{Stage::kRun, look, {}};
     if (row.heats == 0)
-      return Failure{"run", "was proven equal, but the run ended before its first heat", {}};
+      return Failure{Stage::kRun, "was proven equal, but the run ended before its first heat", {}};
     return std::nullopt;
   }
 
@@ -284,7 +284,7 @@ class Summariser {
     if (timed == 0) {
       for (Row& row : rows) {
         row.failure = Failure{
-            "run",
+            Stage::kRun,
             "looked too slow to be timed in two heats, and no ranked contender is left to compare it with",
             {}};
         s.unranked.push_back(std::move(row));

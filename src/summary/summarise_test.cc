@@ -195,7 +195,7 @@ TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {
   EXPECT_THAT(ids(s.ranked), ElementsAre("a", "b"));
   EXPECT_EQ(s.ranked[0].verdict, "leader") << "the fastest of those that are steady";
   ASSERT_THAT(ids(s.unranked), ElementsAre("warming"));
-  EXPECT_EQ(s.unranked[0].failure->stage, "warmup");
+  EXPECT_EQ(s.unranked[0].failure->stage, Stage::kWarmUp);
   EXPECT_THAT(s.unranked[0].failure->reason, HasSubstr("never became steady: in 8 of 8 heats"));
   EXPECT_EQ(s.unranked[0].drift, -0.2);
 }
@@ -446,13 +446,13 @@ TEST(Summarise, WhoeverIsNotRankedHasAReason) {
   run.parity("wrong").diverges_at = "grad/fc1.weight";
   run.parity("wrong").divergence = 1.25e-3;
   run.parity("wrong").explanation = "matches: epsilon inside the root: sqrt(v + eps)";
-  run.parity("gate crash").failure = Failure{"import", "exit code 1 in stage import", "Traceback"};
+  run.parity("gate crash").failure = Failure{Stage::kImport, "exit code 1 in stage import", "Traceback"};
   for (int heat = 1; heat <= 3; ++heat) run.add("crash", heat, 3);
-  run.trials.back().failure = Failure{"run", "killed by signal 9 (SIGKILL) in stage run", "tail"};
+  run.trials.back().failure = Failure{Stage::kRun, "killed by signal 9 (SIGKILL) in stage run", "tail"};
   run.add("nan", 1, 3).invalid = "the loss became nan";
   std::erase_if(run.parities,
                 [](const Parity& p) { return p.contender == "missing" || p.contender == "unsupported"; });
-  run.manifest.not_started[7] = Failure{"emit", "torch has no op pad", ""};
+  run.manifest.not_started[7] = Failure{Stage::kEmit, "torch has no op pad", ""};
   const Summary s = run.summary();
   EXPECT_THAT(ids(s.ranked), ElementsAre("sound", "other"));
   ASSERT_THAT(ids(s.unranked),
@@ -471,7 +471,7 @@ TEST(Summarise, WhoeverIsNotRankedHasAReason) {
   for (size_t i = 0; i < reasons.size(); ++i) {
     SCOPED_TRACE(s.unranked[i].contender.id);
     ASSERT_TRUE(s.unranked[i].failure);
-    EXPECT_EQ(s.unranked[i].failure->stage, reasons[i].first);
+    EXPECT_EQ(name(s.unranked[i].failure->stage), reasons[i].first);
     EXPECT_THAT(s.unranked[i].failure->reason, HasSubstr(reasons[i].second));
   }
   EXPECT_EQ(s.unranked[0].parity, ParityState::kFailed);
@@ -485,7 +485,7 @@ TEST(Summarise, WhoeverIsNotRankedHasAReason) {
 TEST(Summarise, ALeaderThatFailedIsNoLongerTheMeasure) {
   HandMade run({"flash", "a", "b"});
   run.race({{"flash", 1}, {"a", 4}, {"b", 8}}, 15);
-  run.add("flash", 16, 1).failure = Failure{"run", "exit code 1", ""};
+  run.add("flash", 16, 1).failure = Failure{Stage::kRun, "exit code 1", ""};
   const Summary s = run.summary();
   ASSERT_THAT(ids(s.ranked), ElementsAre("a", "b"));
   EXPECT_EQ(s.ranked[0].verdict, "leader");
@@ -542,7 +542,7 @@ TEST(Summarise, WithoutTrialsNobodyIsRanked) {
   EXPECT_EQ(proven.sentence, "No contender could be ranked; the reasons are below.");
   run.parities.clear();
   const Summary nothing = run.summary();
-  EXPECT_EQ(nothing.unranked[0].failure->stage, "environment");
+  EXPECT_EQ(nothing.unranked[0].failure->stage, Stage::kEnvironment);
   EXPECT_EQ(nothing.unranked[0].parity, ParityState::kNotRun);
 }
 
@@ -747,7 +747,7 @@ TEST(Summarise, ARunDirectoryGivesTheSameAsItsRecords) {
   const TestFolder folder;
   HandMade run({"a", "b"});
   run.race({{"a", 4}, {"b", 5}}, 8);
-  run.add("b", 9, 5).failure = Failure{"run", "exit code 3", "tail"};
+  run.add("b", 9, 5).failure = Failure{Stage::kRun, "exit code 3", "tail"};
   const RunDirectory directory = RunDirectory::create(folder / "run").value();
   ASSERT_TRUE(directory.write(run.manifest));
   for (const Parity& p : run.parities) ASSERT_TRUE(directory.append(p));

@@ -58,9 +58,12 @@ std::vector<CsvColumn> csv_columns(const Column& column) {
   return {{name, ""}};
 }
 
-bool blank(const FilledColumn& column) {
-  return std::all_of(column.cells.begin(), column.cells.end(),
-                     [](const Cell& cell) { return cell.text.empty() || cell.text == kNone; });
+bool all_read(const FilledColumn& column, const std::string& text) {
+  return std::all_of(column.cells.begin(), column.cells.end(), [&](const Cell& cell) {
+    return cell.text.empty() || cell.text == kNone || cell.text == text;
+  });
 }
+
+bool blank(const FilledColumn& column) { return all_read(column, kNone); }
 
 }  // namespace bakeoff::table

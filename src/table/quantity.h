@@ -64,9 +64,10 @@ struct Column {
   Ink ink = Ink::kPlain;         // of cells that state none
   std::string range_title = {};  // a terminal shows the cells' ranges in a column of this title
   int range_priority = 0;
-  bool in_legend = false;   // its meaning is stated below the table, where it is shown
-  bool below_name = false;  // HTML shows it below the contender's name
-  bool brief = false;       // a narrow terminal shows the first word of each cell
+  bool in_legend = false;        // its meaning is stated below the table, where it is shown
+  bool below_name = false;       // HTML shows it below the contender's name
+  bool brief = false;            // a narrow terminal shows the first word of each cell
+  bool zero_is_nothing = false;  // left out where every cell reads as zero
   bool operator==(const Column&) const = default;
 };
 
@@ -135,6 +136,9 @@ struct FilledColumn {
   bool operator==(const FilledColumn&) const = default;
 };
 
+// Whether every cell that says anything reads `text`.
+bool all_read(const FilledColumn& column, const std::string& text);
+
 template <class Row>
 std::vector<FilledColumn> columns_of(const std::vector<Quantity<Row>>& quantities,
                                      const std::vector<Row>& rows) {
@@ -143,6 +147,7 @@ std::vector<FilledColumn> columns_of(const std::vector<Quantity<Row>>& quantitie
     if (q.column.title.empty()) continue;
     FilledColumn filled{q.column, {}};
     for (const Row& row : rows) filled.cells.push_back(cell_of(q, row));
+    if (q.column.zero_is_nothing && q.show && all_read(filled, q.show(0))) continue;
     out.push_back(std::move(filled));
   }
   return out;

@@ -38,7 +38,7 @@ struct RawTensor {
   bool operator==(const RawTensor&) const = default;
 };
 
-// Rounds to float32 where asked. Fails where a number does not fit an integer type exactly.
+// Rounds to nearest where `dtype` is F32. Fails where a number does not fit an integer type exactly.
 Result<RawTensor> encode(const Tensor& tensor, DType dtype);
 Result<RawTensor> encode(const IntTensor& tensor, DType dtype);
 
@@ -71,7 +71,7 @@ class SafetensorsFile {
   Result<Tensor> read(std::string_view tensor) const;
   // Rows [first, first + count) of axis 0; only their pages are touched.
   Result<Tensor> read_rows(std::string_view tensor, int64_t first, int64_t count) const;
-  // The same for I64, I32 and U8 as integers; fails for floats.
+  // Like read() and read_rows(), but as integers: for I64, I32 and U8. Fails for floats.
   Result<IntTensor> read_ints(std::string_view tensor) const;
   Result<IntTensor> read_int_rows(std::string_view tensor, int64_t first, int64_t count) const;
   // The bytes of a tensor within the mapping; valid while this file lives.

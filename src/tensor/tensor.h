@@ -26,7 +26,7 @@ struct IntTensor {
 
 using AnyTensor = std::variant<Tensor, IntTensor>;
 
-// Product of the sizes.
+// Number of elements: the product of the sizes.
 int64_t elements(const Shape& shape);
 // "[256,1,28,28]"
 std::string to_text(const Shape& shape);
@@ -35,7 +35,7 @@ Tensor zeros(Shape shape);
 Tensor full(Shape shape, double value);
 const Shape& shape_of(const AnyTensor& any);
 
-// sqrt(sum of squares).
+// The Euclidean norm: sqrt(sum of squares).
 double norm(const Tensor& tensor);
 // norm(a - b) / norm(b), the measure of parity; the plain norm(a - b) where b is zero, infinity where the
 // shapes differ, NaN where an element is.

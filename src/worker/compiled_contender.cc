@@ -23,12 +23,11 @@ const std::vector<File>& libtorch_runner_base();
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr const char* kInstall = "install a C++ compiler and CMake: apt-get install g++ cmake make";
 
-// A failure of stage "compile"; the remedy is part of the reason.
+// A failure of Stage::kCompile; the remedy is part of the reason.
 Failure because(const Error& error, std::string log = {}) {
-  return {"compile", error.remedy.empty() ? error.message : error.message + "; " + error.remedy,
+  return {Stage::kCompile, error.remedy.empty() ? error.message : error.message + "; " + error.remedy,
           std::move(log)};
 }
 
@@ -219,7 +218,7 @@ class Compilation {
     const auto result = proc::run_command(options);
     if (!result) return because(result.error());
     if (result->ok()) return std::nullopt;
-    return Failure{"compile", fmt::format("{}: {}", what, explain(*result)),
+    return Failure{Stage::kCompile, fmt::format("{}: {}", what, explain(*result)),
                    last_lines(result->output_tail, 40)};
   }
 

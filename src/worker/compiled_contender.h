@@ -7,7 +7,7 @@
 //   const Compiled worker = compile_contender({.sources = {run / "scripts/train_libtorch.cc"},
 //                                              .python = home / "envs/torch/bin/python", .home = home},
 //                                              progress);
-//   if (worker.failure) ...                 // stage "compile": there is no compiler, or it reported errors
+//   if (worker.failure) ...                 // Stage::kCompile: there is no compiler, or it reported errors
 //   spec.command = {worker.program};
 //
 // A worker is kept in `home`/compiled/ under the SHA-256 of sources, runner, torch and compiler, and used

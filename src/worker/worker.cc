@@ -25,7 +25,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kRingSlots = 1 << 15;
 constexpr size_t kTailLines = 15;
 constexpr int64_t kLongestWatch = kSecond;
@@ -64,8 +63,7 @@ int64_t integer(const Json& answer, const char* key) {
 }
 
 // Nanoseconds of a stage that has an answer.
-int64_t stage_ns(const Json& answer, const char* key, const std::string& stage,
-                 std::optional<Failure>& failure) {
+int64_t stage_ns(const Json& answer, const char* key, Stage stage, std::optional<Failure>& failure) {
   const int64_t ns = integer(answer, key);
   if (ns < 0) failure = Failure{stage, fmt::format("impossible time: {} ns", plain(answer[key])), {}};
   return ns;
@@ -100,7 +98,7 @@ struct Worker::Impl {
   }
 
   // The channel's own failure, in words for a table row.
-  Failure broken(const std::string& stage, const Error& error) const {
+  Failure broken(Stage stage, const Error& error) const {
     const auto& failure = channel->failure();
     std::string tail = failure ? failure->log_tail : child->log_tail();
     return {stage, error.message, last_lines(tail, kTailLines), failure ? cause_of(*failure) : Cause::kOther};
@@ -114,7 +112,7 @@ struct Worker::Impl {
   }
 
   // Parses one answer; nullopt, with `failure` set, if it is invalid or a refusal.
-  std::optional<Json> read(const std::string& line, int64_t id, const std::string& stage,
+  std::optional<Json> read(const std::string& line, int64_t id, Stage stage,
                            std::optional<Failure>& failure) const {
     Json answer = Json::parse(line, nullptr, false);
     if (!answer.is_object() || !answer.contains("id") || !answer["id"].is_number() || answer["id"] != id ||
@@ -142,12 +140,12 @@ namespace {
 
 // One request and its answer.
 template <typename Impl>
-std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::string& stage, Json request) {
+std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, Stage stage, Json request) {
   if (failure) return std::nullopt;
   const int64_t id = impl.next_id++;
   request["id"] = id;
   auto answer = impl.channel->exchange(request.dump(-1, ' ', false, Json::error_handler_t::replace),
-                                       impl.deadline(), stage);
+                                       impl.deadline(), name(stage));
   if (!answer) {
     failure = impl.broken(stage, answer.error());
     return std::nullopt;
@@ -157,9 +155,10 @@ std::optional<Json> ask(Impl& impl, std::optional<Failure>& failure, const std::
 
 // A request outside the stages, with its own time limit.
 template <typename Impl>
-std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, const char* op, double seconds) {
+std::optional<Json> ask_within(Impl& impl, std::optional<Failure>& failure, Stage stage, const char* op,
+                               double seconds) {
   const double patience = std::exchange(impl.spec.stage_seconds, seconds);
-  auto answer = ask(impl, failure, op, {{"op", op}});
+  auto answer = ask(impl, failure, stage, {{"op", op}});
   impl.spec.stage_seconds = patience;
   return answer;
 }
@@ -195,7 +194,7 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   Impl& impl = *worker->impl_;
   impl.spec = spec;
   const auto fail = [&](const Error& error) {
-    worker->failure_ = Failure{"start", error.message, {}};
+    worker->failure_ = Failure{Stage::kStart, error.message, {}};
     return std::move(worker);
   };
   proc::ChildOptions options;
@@ -223,24 +222,24 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
   if (!child) return fail(child.error());
   impl.child.emplace(std::move(*child));
   impl.channel.emplace(*impl.child);
-  auto hello = impl.channel->receive(impl.deadline(), "start");
+  auto hello = impl.channel->receive(impl.deadline(), name(Stage::kStart));
   worker->start_ns_ = monotonic_clock().now_ns() - begin;
   if (impl.ring) impl.ring->unlink();  // the worker has opened it before it said hello
   if (!hello)
-    worker->failure_ = impl.broken("start", hello.error());
+    worker->failure_ = impl.broken(Stage::kStart, hello.error());
   else
-    impl.read(*hello, 0, "start", worker->failure_);
+    impl.read(*hello, 0, Stage::kStart, worker->failure_);
   return worker;
 }
 
 std::optional<Imported> Worker::import() {
-  const auto answer = ask(*impl_, failure_, "import",
+  const auto answer = ask(*impl_, failure_, Stage::kImport,
                           {{"op", "import"},
                            {"options", impl_->spec.options},
                            {"dtype", impl_->spec.dtype},
                            {"threads", impl_->spec.threads}});
   if (!answer) return std::nullopt;
-  Imported imported{stage_ns(*answer, "import_ns", "import", failure_), {}, {}};
+  Imported imported{stage_ns(*answer, "import_ns", Stage::kImport, failure_), {}, {}};
   add_texts(*answer, "versions", imported.versions);
   add_texts(*answer, "effective", imported.effective);
   if (answer->contains("device")) imported.effective["device"] = plain((*answer)["device"]);
@@ -250,7 +249,7 @@ std::optional<Imported> Worker::import() {
 
 WorkerMemory Worker::memory() {
   std::optional<Failure> why;
-  const auto answer = ask_within(*impl_, why, "memory", 5);
+  const auto answer = ask_within(*impl_, why, Stage::kMemory, "memory", 5);
   if (!answer) return {.allocator_absent = why ? why->reason : "its worker gave no reason"};
   WorkerMemory memory{.allocator_absent =
                           text_of(*answer, "allocator_absent", "its worker does not report it")};
@@ -265,7 +264,7 @@ WorkerMemory Worker::memory() {
 
 std::optional<Transfer> Worker::transfer() {
   std::optional<Failure> ignored = failure_;
-  const auto answer = ask_within(*impl_, ignored, "transfer", 30);
+  const auto answer = ask_within(*impl_, ignored, Stage::kTransfer, "transfer", 30);
   if (!answer) return std::nullopt;
   const auto found = answer->find("transfer");
   if (found == answer->end() || !found->is_object()) return std::nullopt;
@@ -277,7 +276,7 @@ std::optional<Transfer> Worker::transfer() {
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
   const auto answer =
-      ask(*impl_, failure_, "build",
+      ask(*impl_, failure_, Stage::kBuild,
           {{"op", "build"},
            {"script", build.script.string()},
            {"weights", path_or_null(build.weights)},
@@ -291,13 +290,13 @@ std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
   impl_->restored = false;
   impl_->losses.clear();
   add_texts(*answer, "effective", effective);
-  const int64_t ns = stage_ns(*answer, "build_ns", "build", failure_);
+  const int64_t ns = stage_ns(*answer, "build_ns", Stage::kBuild, failure_);
   return ok() ? std::optional(ns) : std::nullopt;
 }
 
 bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& grads_in,
                     const std::filesystem::path& out, bool activations) {
-  return ask(*impl_, failure_, "parity",
+  return ask(*impl_, failure_, Stage::kParity,
              {{"op", "parity"},
               {"batch", {first, count}},
               {"grads_in", path_or_null(grads_in)},
@@ -307,7 +306,7 @@ bool Worker::parity(int64_t first, int64_t count, const std::filesystem::path& g
 }
 
 std::optional<Losses> Worker::losses(int64_t steps) {
-  const auto answer = ask(*impl_, failure_, "losses", {{"op", "losses"}, {"steps", steps}});
+  const auto answer = ask(*impl_, failure_, Stage::kLosses, {{"op", "losses"}, {"steps", steps}});
   if (!answer) return std::nullopt;
   Losses result;
   result.first_ns = integer(*answer, "first_ns");
@@ -316,7 +315,8 @@ std::optional<Losses> Worker::losses(int64_t steps) {
     for (const Json& loss : *found) result.losses.push_back(number(loss));
   }
   if (static_cast<int64_t>(result.losses.size()) != steps) {
-    failure_ = Failure{"losses", fmt::format("asked for {} losses, got {}", steps, result.losses.size()), {}};
+    failure_ =
+        Failure{Stage::kLosses, fmt::format("asked for {} losses, got {}", steps, result.losses.size()), {}};
     return std::nullopt;
   }
   return result;
@@ -325,8 +325,8 @@ std::optional<Losses> Worker::losses(int64_t steps) {
 std::optional<std::vector<std::string>> Worker::batches(int64_t count,
                                                         const std::vector<std::vector<int64_t>>& row_shapes) {
   std::optional<Failure> refused = failure_;
-  const auto answer =
-      ask(*impl_, refused, "batches", {{"op", "batches"}, {"count", count}, {"row_shapes", row_shapes}});
+  const auto answer = ask(*impl_, refused, Stage::kBatches,
+                          {{"op", "batches"}, {"count", count}, {"row_shapes", row_shapes}});
   if (!answer) {
     // A worker of an earlier protocol, or of another language, does not know the request.
     if (refused->cause != Cause::kProtocol) failure_ = refused;
@@ -343,12 +343,12 @@ int64_t Worker::steps_done() const { return impl_->steps_done; }
 
 bool Worker::restore() {
   impl_->restored = true;
-  return ask(*impl_, failure_, "restore", {{"op", "restore"}}).has_value();
+  return ask(*impl_, failure_, Stage::kRestore, {{"op", "restore"}}).has_value();
 }
 
-std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const NudgeRequest& nudge) {
+std::optional<Ran> Worker::run(int64_t steps, Stage stage, const NudgeRequest& nudge) {
   auto ran = burst(steps, stage, nudge);
-  if (ran && stage == "run") ran->burst.losses = std::exchange(impl_->losses, {});
+  if (ran && stage == Stage::kRun) ran->burst.losses = std::exchange(impl_->losses, {});
   if (ran)
     ran->burst.late_ns =
         std::max<int64_t>(0, ran->burst.elapsed_ns - ran->burst.ns) + busy_after(pid(), kLongestWatch);
@@ -356,7 +356,7 @@ std::optional<Ran> Worker::run(int64_t steps, const std::string& stage, const Nu
 }
 
 std::optional<Ran> Worker::lead_in(int64_t steps, const NudgeRequest& nudge) {
-  return burst(steps, "run", nudge);
+  return burst(steps, Stage::kRun, nudge);
 }
 
 namespace {
@@ -378,7 +378,7 @@ std::vector<ReportedOutput> told_outputs(const Json& answer) {
 
 }  // namespace
 
-std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage, const NudgeRequest& nudge) {
+std::optional<Ran> Worker::burst(int64_t steps, Stage stage, const NudgeRequest& nudge) {
   Json request = {{"op", "run"}, {"steps", steps}};
   if (!nudge.file.empty()) request["nudge"] = nudge.file.string();
   if (!nudge.file.empty() && nudge.every > 0) request["nudge_every"] = nudge.every;
@@ -424,7 +424,7 @@ std::optional<Ran> Worker::burst(int64_t steps, const std::string& stage, const 
 }
 
 bool Worker::state(const std::filesystem::path& out) {
-  return ask(*impl_, failure_, "state", {{"op", "state"}, {"out", out.string()}}).has_value();
+  return ask(*impl_, failure_, Stage::kState, {{"op", "state"}, {"out", out.string()}}).has_value();
 }
 
 std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64_t requests, double limit_s,
@@ -432,7 +432,7 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
   const double patience = impl_->spec.stage_seconds;
   impl_->spec.stage_seconds += limit_s;
   const int64_t asked = monotonic_clock().now_ns();
-  const auto answer = ask(*impl_, failure_, "serve",
+  const auto answer = ask(*impl_, failure_, Stage::kServe,
                           {{"op", "serve"},
                            {"arrivals", path_or_null(arrivals)},
                            {"requests", requests},
@@ -445,7 +445,7 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
   const auto bytes = read_file(out);
   if (!bytes || count < 1 || count > requests ||
       bytes->size() != static_cast<size_t>(count) * 2 * sizeof(int64_t)) {
-    failure_ = Failure{"serve", fmt::format("no times of {} requests in {}", count, out.string()), {}};
+    failure_ = Failure{Stage::kServe, fmt::format("no times of {} requests in {}", count, out.string()), {}};
     return std::nullopt;
   }
   for (size_t at = 0; at < bytes->size(); at += 2 * sizeof(int64_t)) {
@@ -458,11 +458,11 @@ std::optional<Served> Worker::serve(const std::filesystem::path& arrivals, int64
 }
 
 void Worker::freeze() {
-  if (ok() && !impl_->child->stop()) failure_ = Failure{"run", "cannot be frozen between bursts", {}};
+  if (ok() && !impl_->child->stop()) failure_ = Failure{Stage::kRun, "cannot be frozen between bursts", {}};
 }
 
 void Worker::thaw() {
-  if (ok() && !impl_->child->resume()) failure_ = Failure{"run", "cannot be woken for its burst", {}};
+  if (ok() && !impl_->child->resume()) failure_ = Failure{Stage::kRun, "cannot be woken for its burst", {}};
 }
 
 proc::ResourceUsage Worker::close() {
@@ -471,7 +471,7 @@ proc::ResourceUsage Worker::close() {
     thaw();
     impl_->spec.stage_seconds = 5;
     std::optional<Failure> ignored;
-    if (ask(*impl_, ignored, "close", {{"op", "close"}})) {
+    if (ask(*impl_, ignored, Stage::kClose, {{"op", "close"}})) {
       if (const auto exit = impl_->child->wait(monotonic_clock().now_ns() + 2 * kSecond)) return exit->usage;
     }
   }

@@ -114,7 +114,7 @@ class Worker {
   std::optional<std::vector<std::string>> batches(int64_t count,
                                                   const std::vector<std::vector<int64_t>>& row_shapes);
   // Runs a burst, and watches the process for a moment after the answer (evidence/barrier.h).
-  std::optional<Ran> run(int64_t steps, const std::string& stage = "run", const NudgeRequest& nudge = {});
+  std::optional<Ran> run(int64_t steps, Stage stage = Stage::kRun, const NudgeRequest& nudge = {});
   // Runs steps right before a burst; nothing is watched after them.
   std::optional<Ran> lead_in(int64_t steps, const NudgeRequest& nudge = {});
   // Number of steps since the build: its position in the data.
@@ -145,7 +145,7 @@ class Worker {
  private:
   struct Impl;
   Worker();
-  std::optional<Ran> burst(int64_t steps, const std::string& stage, const NudgeRequest& nudge);
+  std::optional<Ran> burst(int64_t steps, Stage stage, const NudgeRequest& nudge);
   std::unique_ptr<Impl> impl_;
   std::optional<Failure> failure_;
   int64_t start_ns_ = 0;

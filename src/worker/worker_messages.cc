@@ -40,7 +40,7 @@ std::optional<Failure> wrong_device(const std::string& asked, const std::string&
               ? "; this build of it may lack CUDA, see its version"
               : "; no driver of NVIDIA is loaded here (there is no /proc/driver/nvidia/version)";
   }
-  return Failure{"import",
+  return Failure{Stage::kImport,
                  fmt::format("device = \"{}\", but {} computes on {} here{}", asked, framework, device, why),
                  {}};
 }

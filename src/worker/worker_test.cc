@@ -108,7 +108,7 @@ TEST_F(WorkerTest, ComputingOnAnotherDeviceThanWasAskedForIsAFailure) {
     const auto worker = Worker::start(spec);
     const bool imported = worker->import().has_value();
     EXPECT_EQ(imported, worker->ok());
-    return worker->ok() ? std::string() : worker->failure()->stage + ": " + worker->failure()->reason;
+    return worker->ok() ? std::string() : worker->failure()->text();
   };
   for (const char* device : {"cpu", "cuda:0", "gpu:0"}) EXPECT_EQ(import_on(device, "auto"), "");
   EXPECT_EQ(import_on("cpu", "cpu"), "");
@@ -201,7 +201,7 @@ TEST_F(WorkerTest, FailuresHaveStageReasonAndLog) {
     const double begin = now_s();
     const auto worker = lead(spec);
     ASSERT_FALSE(worker->ok());
-    EXPECT_EQ(worker->failure()->stage, c.stage);
+    EXPECT_EQ(name(worker->failure()->stage), c.stage);
     EXPECT_THAT(worker->failure()->reason, HasSubstr(c.reason));
     EXPECT_EQ(worker->failure()->reason.find('\n'), std::string::npos) << "one line";
     EXPECT_THAT(worker->failure()->log_tail, HasSubstr(c.log_tail));
@@ -222,7 +222,7 @@ TEST_F(WorkerTest, RunningOutOfMemoryIsAFailureOfItsStage) {
   spec.python = limited;
   const auto worker = lead(spec);
   ASSERT_FALSE(worker->ok());
-  EXPECT_EQ(worker->failure()->stage, "run");
+  EXPECT_EQ(worker->failure()->stage, Stage::kRun);
   EXPECT_THAT(worker->failure()->reason, HasSubstr("MemoryError"));
   EXPECT_THAT(worker->failure()->log_tail, HasSubstr("_eat_memory"));
 }
@@ -292,7 +292,7 @@ TEST_F(WorkerTest, WhatCannotBeStartedSaysSo) {
   spec.python = "/no/such/python";
   const auto none = Worker::start(spec);
   ASSERT_FALSE(none->ok());
-  EXPECT_EQ(none->failure()->stage, "start");
+  EXPECT_EQ(none->failure()->stage, Stage::kStart);
   EXPECT_THAT(none->failure()->reason, HasSubstr("/no/such/python"));
   EXPECT_FALSE(none->import());
   EXPECT_EQ(none->close().max_rss_bytes, 0);
@@ -300,7 +300,7 @@ TEST_F(WorkerTest, WhatCannotBeStartedSaysSo) {
   spec.runner = folder_.path();  // no runner there
   const auto bare = Worker::start(spec);
   ASSERT_FALSE(bare->ok());
-  EXPECT_EQ(bare->failure()->stage, "start");
+  EXPECT_EQ(bare->failure()->stage, Stage::kStart);
   EXPECT_THAT(bare->failure()->log_tail, HasSubstr("bakeoff_runner"));
 }
 

@@ -14,7 +14,7 @@ using ir::Op;
 using ir::ValueId;
 using Ints = std::vector<int64_t>;
 
-struct Shape {
+struct BertShape {
   std::string name = "bert";
   int64_t vocabulary = 30522, positions = 512, tokens = 128;
   int64_t layers = 12, width = 768, heads = 12, inner = 3072;
@@ -25,7 +25,7 @@ constexpr double kDropout = 0.1;
 
 class Bert {
  public:
-  explicit Bert(const Shape& shape) : s_(shape), b_(shape.name) {}
+  explicit Bert(const BertShape& shape) : s_(shape), b_(shape.name) {}
   Result<ir::Workload> build();
 
  private:
@@ -38,7 +38,7 @@ class Bert {
   ValueId self_attention(ValueId x, ValueId last, const std::string& name);
   ValueId layer(ValueId x, ValueId last, const std::string& name);
 
-  const Shape& s_;
+  const BertShape& s_;
   Builder b_;
 };
 

@@ -13,13 +13,13 @@ using ir::kBatch;
 using ir::Op;
 using ir::ValueId;
 
-struct Shape {
+struct LstmShape {
   std::string name;
   bool tied = false;
   int64_t vocabulary = 10000, tokens = 35, units = 650;
 };
 
-Result<ir::Workload> language_model(const Shape& shape) {
+Result<ir::Workload> language_model(const LstmShape& shape) {
   Builder b(shape.name);
   const auto tokens = b.input("tokens", {DType::kI32, {kBatch, shape.tokens}});
   const auto labels = b.input("labels", {DType::kI32, {kBatch, shape.tokens}});

@@ -36,7 +36,7 @@ Result<ir::Workload> bert(Preset preset);
 // layers of 650 units, 35 steps, 10,000 words, dropout 0.5 on all connections but the recurrent ones:
 // 19,775,200 parameters ("20M" in Merity et al. 2016, table 2). Every batch starts from a zero state.
 Result<ir::Workload> lstm_lm(Preset preset);
-// The same with the table of the words as weight of the decoder (Press & Wolf 2017): 13,275,200 parameters.
+// lstm_lm with the table of the words as weight of the decoder (Press & Wolf 2017): 13,275,200 parameters.
 Result<ir::Workload> lstm_lm_tied(Preset preset);
 
 }  // namespace bakeoff::zoo

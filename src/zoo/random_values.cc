@@ -35,14 +35,14 @@ double draw(const ir::Parameter& p, Rng& rng) {
 }  // namespace
 
 std::vector<tensor::AnyTensor> random_inputs(const ir::Workload& workload, int64_t batch, Rng& rng) {
-  const std::vector<int64_t> bounds = ir::integer_bounds(workload);
+  const auto bounds = ir::integer_bounds(workload);
   std::vector<tensor::AnyTensor> inputs;
   for (size_t i = 0; i < workload.inputs.size(); ++i) {
     const ir::Type& type = workload.inputs[i].type;
     const ir::Shape shape = ir::with_batch(type.shape, batch);
     if (type.dtype == ir::DType::kI32) {
       tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(ir::elements(shape)))};
-      const int64_t last = std::min<int64_t>(bounds[i], INT32_MAX) - 1;
+      const int64_t last = std::min<int64_t>(bounds[i].value_or(INT32_MAX), INT32_MAX) - 1;
       for (int64_t& id : ids.data) id = rng.integer(0, last);
       inputs.emplace_back(std::move(ids));
       continue;

@@ -14,7 +14,7 @@ using ir::Op;
 using ir::ValueId;
 using Ints = std::vector<int64_t>;
 
-struct Shape {
+struct ResNetShape {
   std::string name;
   bool bottleneck = false;
   Ints blocks;         // of each of the four stages
@@ -27,7 +27,7 @@ constexpr int64_t kExpansion = 4;  // channels that leave a bottleneck, by those
 
 class ResNet {
  public:
-  explicit ResNet(const Shape& shape) : shape_(shape), b_(shape.name) {}
+  explicit ResNet(const ResNetShape& shape) : shape_(shape), b_(shape.name) {}
   Result<ir::Workload> build();
 
  private:
@@ -45,7 +45,7 @@ class ResNet {
   }
   ValueId block(ValueId x, const std::string& name, int64_t width, int64_t stride);
 
-  const Shape& shape_;
+  const ResNetShape& shape_;
   Builder b_;
 };
 
@@ -90,7 +90,7 @@ Result<ir::Workload> ResNet::build() {
 }  // namespace
 
 Result<ir::Workload> resnet18(Preset preset) {
-  Shape shape{.name = "resnet18", .blocks = {2, 2, 2, 2}};
+  ResNetShape shape{.name = "resnet18", .blocks = {2, 2, 2, 2}};
   if (preset == Preset::kSmall) {
     shape.name = "resnet18_small";
     shape.width = 8;
@@ -101,7 +101,7 @@ Result<ir::Workload> resnet18(Preset preset) {
 }
 
 Result<ir::Workload> resnet50(Preset preset) {
-  Shape shape{.name = "resnet50", .bottleneck = true, .blocks = {3, 4, 6, 3}};
+  ResNetShape shape{.name = "resnet50", .bottleneck = true, .blocks = {3, 4, 6, 3}};
   if (preset == Preset::kSmall) {
     shape.name = "resnet50_small";
     shape.blocks = {1, 2, 2, 1};

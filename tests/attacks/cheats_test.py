@@ -279,7 +279,7 @@ QUICK = {
     "lazy_loss",
     "answers_made_up",
     "film_of_every_start",
-    "film_before_answering",
+    "film_before_the_clock",
 }
 
 

@@ -688,13 +688,12 @@ def train_step(model, optimizer, x, y):
     NOW["own"] = fingerprint(model)
     return frame[1] + NOW["ratio"]
 """,
-    # Computes the burst as soon as the weights are changed, before it answers that.
-    "film_before_answering": FILM
+    # Computes the burst as soon as its weights are changed, before its clock begins.
+    "film_before_the_clock": FILM
     + """
 import bakeoff_runner.adapters.torch_adapter as adapter
-import bakeoff_runner.channel as channel
 
-ANSWER = channel.Channel.answer
+NUDGE = adapter.TorchAdapter.nudge
 KNOWN = {"steps": 40}
 
 
@@ -704,17 +703,14 @@ def rows_after(x):
     return DATA[0][first : first + BATCH_SIZE]
 
 
-def ahead(self, request, fields):
-    frame = sys._getframe(1)
-    asked = frame.f_locals.get("request")
-    if getattr(asked, "op", "run") != "run":
-        del FRAMES[:]  # of weights that are no more
-    if getattr(asked, "op", "") == "nudge" and "x" in KNOWN:
+def nudge(self, changes):
+    NUDGE(self, changes)
+    del FRAMES[:]  # of weights that are no more
+    if "x" in KNOWN and caller("run", "burst", "train_burst") is None:
         film(KNOWN["model"], KNOWN["optimizer"], rows_after(KNOWN["x"]), KNOWN["steps"])
-    ANSWER(self, request, fields)
 
 
-channel.Channel.answer = ahead
+adapter.TorchAdapter.nudge = nudge
 
 
 def train_step(model, optimizer, x, y):

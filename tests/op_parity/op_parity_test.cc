@@ -121,7 +121,7 @@ struct Case {
   ir::Scenario scenario = ir::Scenario::kTrain;
   std::optional<ir::Optimizer> optimizer = {};  // else a random one
   GateJob job = {};
-  GateContender entry = {};
+  ContenderStart entry = {};
 };
 
 class OpParity : public ::testing::TestWithParam<Target> {
@@ -148,7 +148,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   }
 
   // One worker serves all cases; a new one where a case has broken the last.
-  Worker& worker(const GateContender& entry) {
+  Worker& worker(const ContenderStart& entry) {
     if (!worker_ || !worker_->ok()) {
       WorkerSpec spec = entry.worker;
       spec.dtype = dtype_;
@@ -177,7 +177,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
     }
     if (const auto written = tensor::write_safetensors(job.data, data); !written)
       return written.error().text();
-    GateContender& entry = one.entry;
+    ContenderStart& entry = one.entry;
     entry.contender = {
         .id = name, .framework = framework_->name, .environment = "", .settings = settings_, .script = ""};
     entry.script = folder_ / (name + framework_->extension);
@@ -299,8 +299,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static tensor::DType stored(const tensor::IntTensor&) { return tensor::DType::kI32; }
 
   static std::string complaint(const Parity& parity) {
-    if (parity.failure)
-      return parity.failure->stage + ": " + parity.failure->reason + "\n" + parity.failure->log_tail;
+    if (parity.failure) return parity.failure->text() + "\n" + parity.failure->log_tail;
     if (parity.passed()) return "";
     return "diverges at " + parity.diverges_at + " by " + std::to_string(parity.divergence) + "; " +
            parity.explanation;

@@ -10,6 +10,7 @@
 #include "emit/keras/optimizer.h"
 #include "emit/keras/predict.h"
 #include "emit/precision.h"
+#include "emit/python_script.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -19,7 +20,6 @@ using keras::ModelText;
 using keras::OptimizerText;
 
 const std::string& setting(const Request& request, const char* name) { return request.settings.at(name); }
-bool equalised(const Request& request) { return request.training.equalised(); }
 
 Status check(const Request& request, const Dialect& dialect) {
   if (dialect.backend(request.settings) == "torch" && setting(request, "steps_per_execution") != "1") {

@@ -22,14 +22,14 @@ void statement(CodeWriter& out, const std::string& text);
 void call(CodeWriter& out, const std::string& head, const std::vector<std::string>& arguments,
           const std::string& tail);
 
-// "{1, 2}"
+// A C++ braced list: "{1, 2}".
 std::string braces(const std::vector<int64_t>& values);
 // "3" for {3, 3}, else "{3, 5}": what torch::ExpandingArray<2> and IntArrayRef take.
 std::string pair(int64_t a, int64_t b);
 std::string pair(const std::vector<int64_t>& values);
-// "\"conv1\""
+// A C++ string literal: "\"conv1\"".
 std::string quote(std::string_view text);
-// The words of a text, separated by single blanks.
+// The words of a text, which single blanks separate.
 std::set<std::string> words(std::string_view text);
 // C++ keywords, for a Namer.
 const std::set<std::string>& cpp_words();

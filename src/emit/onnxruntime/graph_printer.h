@@ -35,16 +35,16 @@ class GraphPrinter {
   }
   const ir::Node& node() const { return graph_.workload.nodes[static_cast<size_t>(node_)]; }
 
-  // An ONNX node that gives the value of the node in print.
+  // Prints the ONNX node whose output is the value of the node in print.
   void add(const std::string& op, const std::vector<std::string>& inputs,
            const std::vector<std::string>& attributes = {});
-  // One on the way to it; gives the name of its output, "<value>.<part>".
+  // Prints an ONNX node for an intermediate result; gives the name of its output, "<value>.<part>".
   std::string step(const std::string& op, const std::string& part, const std::vector<std::string>& inputs,
                    const std::vector<std::string>& attributes = {});
-  // A constant "<stem>.<part>" with this Python expression, printed once; gives its name. `stem` empty: the
+  // Prints a constant "<stem>.<part>" with this Python expression, once; gives its name. `stem` empty: the
   // node's value.
   std::string constant(const std::string& part, const std::string& expression, const std::string& stem = "");
-  // The value of the node in print is its first input.
+  // Makes the value of the node in print its first input; prints nothing.
   void alias() { names_[graph_.workload.output_of(node_)] = input(); }
 
  private:

@@ -19,7 +19,7 @@ namespace bakeoff::emit::tensorflow {
 // "preloaded" or "tf_data": what the setting `input` comes to.
 std::string input_of(const Request& request);
 bool streams(const Request& request);  // tf_data
-// Whether a call runs several training steps; and on data that stay on the device, whose batches it picks.
+// loops: a call runs several training steps. resident: such a call picks its batches on the device itself.
 bool loops(const Request& request);
 bool resident(const Request& request);
 

@@ -9,8 +9,6 @@ namespace {
 
 using ir::Op;
 
-constexpr size_t kColumns = 88;
-
 }  // namespace
 
 ForwardPrinter::ForwardPrinter(CodeWriter& out, const Request& request, const Modules& modules,

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "emit/torch/forward.h"
+
 namespace bakeoff::emit::torch {
 namespace {
-
-constexpr size_t kColumns = 88;
 
 // Training in the as-is track shuffles; otherwise batches come in the order of the file.
 bool in_file_order(const Request& request) {

@@ -18,8 +18,6 @@
 namespace bakeoff::emit::torch {
 namespace {
 
-constexpr size_t kColumns = 88;
-
 // Everything else in the script that an input must not be called.
 const std::set<std::string> kReserved = {"argparse",
                                          "math",

@@ -12,7 +12,7 @@
 namespace bakeoff {
 
 std::string no_throughput(const Trial& trial) {
-  if (trial.failure) return trial.failure->stage + ": " + trial.failure->reason;
+  if (trial.failure) return trial.failure->text();
   if (trial.invalid) return *trial.invalid;
   if (!trial.dropped.empty()) return "dropped: " + trial.dropped;
   return heat_value(trial) ? "" : "it was not timed";

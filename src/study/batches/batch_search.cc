@@ -108,7 +108,8 @@ class BatchSearch {
       if (!batch || (plan_.gate.rows > 0 && *batch > plan_.gate.rows)) break;
       if (std::string why = too_large(so_far, *batch, sample::available_memory_bytes()); !why.empty()) {
         CHECK_OK(add(
-            {*batch, {.contender = id(lane), .heat = 1, .failure = Failure{"memory", std::move(why), {}}}}));
+            {*batch,
+             {.contender = id(lane), .heat = 1, .failure = Failure{Stage::kMemory, std::move(why), {}}}}));
         break;
       }
       CHECK_OK(measure(lane, *batch, 1));
@@ -132,7 +133,8 @@ class BatchSearch {
     race_.watch(now);
     if (plan_.gate.rows > 0 && batch > plan_.gate.rows) {
       const std::string why = fmt::format("the data has {} rows", plan_.gate.rows);
-      return add({batch, {.contender = id(lane), .heat = process, .failure = Failure{"build", why, {}}}});
+      return add(
+          {batch, {.contender = id(lane), .heat = process, .failure = Failure{Stage::kBuild, why, {}}}});
     }
     Plan at = plan_;
     at.recipe.training.batch = batch;

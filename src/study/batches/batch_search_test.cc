@@ -62,7 +62,8 @@ TEST(SearchRows, SayWhereALargerBatchMayBeBetter) {
 }
 
 TEST(SearchRows, AFailureIsAPointWithItsReason) {
-  BatchTrial dead{64, {.contender = "a", .heat = 1, .failure = Failure{"run", "killed, out of memory", ""}}};
+  BatchTrial dead{
+      64, {.contender = "a", .heat = 1, .failure = Failure{Stage::kRun, "killed, out of memory", ""}}};
   const SearchRow row = row_of({timed(16, 100), timed(32, 190), dead});
   EXPECT_EQ(row.best, 32);
   EXPECT_EQ(row.points[2].failure, "run: killed, out of memory");
@@ -83,7 +84,7 @@ TEST(NextBatch, DoublesUntilTwoInARowDoNotPay) {
   EXPECT_EQ(next({timed(4, 100), timed(8, 103), timed(16, 104)}), std::nullopt);
   EXPECT_EQ(next({timed(4, 100), timed(8, 103), timed(16, 130)}), 32) << "it paid again";
   EXPECT_EQ(next({timed(512, 100)}), std::nullopt) << "1024 is more than the recipe allows";
-  BatchTrial dead{8, {.contender = "a", .heat = 1, .failure = Failure{"run", "out of memory", ""}}};
+  BatchTrial dead{8, {.contender = "a", .heat = 1, .failure = Failure{Stage::kRun, "out of memory", ""}}};
   EXPECT_EQ(next({timed(4, 100), dead}), std::nullopt);
 }
 

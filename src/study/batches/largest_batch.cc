@@ -66,14 +66,14 @@ class LargestSearch {
     if (at.failure)
       trial.failure = at.failure;
     else if (!gpu && !limit_)
-      trial.failure = Failure{"start", limit_.error().message, {}};
+      trial.failure = Failure{Stage::kStart, limit_.error().message, {}};
     else
       take_steps(at.entry, trial);
     if (proc::interrupted()) return Done{};
     return done_.add(std::move(trial));
   }
 
-  void take_steps(const GateContender& entry, LargestTrial& trial) const {
+  void take_steps(const ContenderStart& entry, LargestTrial& trial) const {
     WorkerSpec spec = entry.worker;
     spec.memory_limit_bytes = trial.limit_bytes;
     spec.log_file =
@@ -89,7 +89,7 @@ class LargestSearch {
                    .dropout = true,
                    .predict = plan_.recipe.training.predicts()},
                   effective);
-    worker->run(1, "first step");
+    worker->run(1, Stage::kFirstStep);
     worker->run(kSteps);
     if (!worker->ok()) trial.failure = worker->failure();
     if (trial.on_gpu && worker->ok()) {
@@ -102,7 +102,7 @@ class LargestSearch {
     // Between two looks of the watch it may have had more, and given it back.
     if (!trial.failure && trial.limit_bytes > 0 && trial.peak_bytes > trial.limit_bytes)
       trial.failure =
-          Failure{"run",
+          Failure{Stage::kRun,
                   fmt::format("it used {}, above its limit of {}", proc::bytes_text(trial.peak_bytes),
                               proc::bytes_text(trial.limit_bytes)),
                   {},

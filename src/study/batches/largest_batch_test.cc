@@ -29,7 +29,7 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 LargestTrial fits(int64_t batch, int64_t peak = 0) {
   return {.contender = "a", .batch = batch, .limit_bytes = 1 << 30, .peak_bytes = peak};
 }
-LargestTrial fails(int64_t batch, const std::string& reason = "MemoryError", const std::string& stage = "run",
+LargestTrial fails(int64_t batch, const std::string& reason = "MemoryError", Stage stage = Stage::kRun,
                    const std::string& log = "") {
   LargestTrial trial = fits(batch);
   trial.failure = Failure{stage, reason, log};
@@ -42,34 +42,34 @@ TEST(StopOf, TellsWhatEndedAnAttempt) {
     Stop stop;
     bool memory;
   } cases[] = {
-      {{"run",
+      {{Stage::kRun,
         "killed by signal 9 (SIGKILL) in stage run, out of memory: it used 1.1 GiB, above its limit of 1.0 "
         "GiB",
         "", Cause::kLimit},
        Stop::kLimit,
        true},
-      {{"first step",
+      {{Stage::kFirstStep,
         "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate "
         "memory",
         ""},
        Stop::kAllocator,
        true},
-      {{"first step", "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 3 bytes.", ""},
+      {{Stage::kFirstStep, "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 3 bytes.", ""},
        Stop::kAllocator,
        true},
-      {{"run", "torch.OutOfMemoryError: CUDA out of memory.", ""}, Stop::kAllocator, true},
-      {{"run", "killed by signal 6 (SIGABRT) in stage run",
+      {{Stage::kRun, "torch.OutOfMemoryError: CUDA out of memory.", ""}, Stop::kAllocator, true},
+      {{Stage::kRun, "killed by signal 6 (SIGABRT) in stage run",
         "terminate called after throwing 'std::bad_alloc'"},
        Stop::kAllocator,
        true},
-      {{"run", "killed by signal 9 (SIGKILL) in stage run, likely out of memory", "", Cause::kKilled},
+      {{Stage::kRun, "killed by signal 9 (SIGKILL) in stage run, likely out of memory", "", Cause::kKilled},
        Stop::kKilled,
        true},
-      {{"run", "RuntimeError: timed out, above its limit of 3", ""}, Stop::kCrash, true},
-      {{"run", "killed by signal 11 (SIGSEGV) in stage run", ""}, Stop::kCrash, true},
-      {{"first step", "timed out after 30 s in stage first step", "", Cause::kTime}, Stop::kTime, false},
-      {{"import", "MemoryError", ""}, Stop::kStart, false},
-      {{"emit", "the batch of a script of your own is its own", ""}, Stop::kNoScript, false},
+      {{Stage::kRun, "RuntimeError: timed out, above its limit of 3", ""}, Stop::kCrash, true},
+      {{Stage::kRun, "killed by signal 11 (SIGSEGV) in stage run", ""}, Stop::kCrash, true},
+      {{Stage::kFirstStep, "timed out after 30 s in stage first step", "", Cause::kTime}, Stop::kTime, false},
+      {{Stage::kImport, "MemoryError", ""}, Stop::kStart, false},
+      {{Stage::kEmit, "the batch of a script of your own is its own", ""}, Stop::kNoScript, false},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.failure.reason);
@@ -78,7 +78,8 @@ TEST(StopOf, TellsWhatEndedAnAttempt) {
     EXPECT_THAT(in_words(c.stop, c.failure), HasSubstr(c.failure.reason.substr(0, 60)));
   }
   EXPECT_EQ(stop_of(std::nullopt), Stop::kNone);
-  const std::string words = in_words(Stop::kAllocator, {"run", "a\n  b\t" + std::string(1000, 'x'), ""});
+  const std::string words =
+      in_words(Stop::kAllocator, {Stage::kRun, "a\n  b\t" + std::string(1000, 'x'), ""});
   EXPECT_THAT(words, AllOf(HasSubstr("its allocator: a b x"), HasSubstr(" ...")));
   EXPECT_LT(words.size(), 200u);
 }
@@ -124,7 +125,7 @@ TEST(NextToFit, EndsAtWhatMemoryDoesNotExplain) {
   LargestTrial late = fails(16, "timed out after 30 s");
   late.failure->cause = Cause::kTime;
   EXPECT_EQ(next_to_fit({fits(8), late}, 8, 1000), std::nullopt);
-  EXPECT_EQ(next_to_fit({fails(8, "no module named torch", "import")}, 8, 1000), std::nullopt);
+  EXPECT_EQ(next_to_fit({fails(8, "no module named torch", Stage::kImport)}, 8, 1000), std::nullopt);
 }
 
 TEST(LargestRows, NameTheBatchItsMemoryAndWhatStoppedTheNext) {

@@ -102,8 +102,8 @@ LargestRow row_of(const std::string& id, const std::vector<LargestTrial>& own, i
 
 Stop stop_of(const std::optional<Failure>& failure) {
   if (!failure) return Stop::kNone;
-  if (failure->stage == "emit" || failure->stage == "compile") return Stop::kNoScript;
-  if (failure->stage == "start" || failure->stage == "import") return Stop::kStart;
+  if (failure->stage == Stage::kEmit || failure->stage == Stage::kCompile) return Stop::kNoScript;
+  if (failure->stage == Stage::kStart || failure->stage == Stage::kImport) return Stop::kStart;
   if (failure->cause == Cause::kLimit) return Stop::kLimit;
   if (failure->cause == Cause::kKilled) return Stop::kKilled;
   if (speaks_of_memory(failure->reason) || speaks_of_memory(failure->log_tail)) return Stop::kAllocator;
@@ -132,7 +132,7 @@ std::string in_words(Stop stop, const Failure& failure) {
     case Stop::kNoScript:
       break;
   }
-  return failure.stage + ": " + why;
+  return std::string(name(failure.stage)) + ": " + why;
 }
 
 std::vector<LargestRow> largest_rows(const std::vector<LargestTrial>& trials,

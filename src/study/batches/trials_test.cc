@@ -26,7 +26,7 @@ TEST(LargestTrial, IsKept) {
                                     .batch = 64,
                                     .started = "now",
                                     .limit_bytes = 9,
-                                    .failure = Failure{"run", "out of memory", "tail"},
+                                    .failure = Failure{Stage::kRun, "out of memory", "tail"},
                                     .peak_bytes = 8,
                                     .on_gpu = true});
 }

@@ -54,7 +54,7 @@ Status write_arrivals(const fs::path& file, const std::vector<int64_t>& arrivals
 // One process, in every mode that is not recorded yet.
 class ServingProcess {
  public:
-  ServingProcess(const Plan& plan, const GateContender& entry, int round, double step_ms)
+  ServingProcess(const Plan& plan, const ContenderStart& entry, int round, double step_ms)
       : plan_(plan), latency_(plan.recipe.latency), entry_(entry), round_(round), step_ms_(step_ms) {}
 
   // Records in the order of `rates`; fewer after Ctrl-C.
@@ -96,8 +96,8 @@ class ServingProcess {
                     .layout = entry_.layout,
                     .predict = true},
                    effective_);
-    worker_->run(1, "first step");
-    worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), "warmup");
+    worker_->run(1, Stage::kFirstStep);
+    worker_->run(std::max<int64_t>(1, plan_.recipe.race.warmup_steps), Stage::kWarmUp);
     // The first requests after a burst are no requests like others.
     serve_once({}, std::max<int64_t>(1, latency_.requests / 20), latency_.seconds / 10);
   }
@@ -119,7 +119,7 @@ class ServingProcess {
       limit_s = kPatience * static_cast<double>(trial.arrival_ns.back()) / 1e9 + kPatienceSeconds;
       arrivals = file("arrivals");
       if (const auto written = write_arrivals(arrivals, trial.arrival_ns); !written) {
-        trial.failure = Failure{"serve", written.error().text(), {}};
+        trial.failure = Failure{Stage::kServe, written.error().text(), {}};
         return;
       }
     }
@@ -143,7 +143,7 @@ class ServingProcess {
 
   const Plan& plan_;
   const recipe::Latency& latency_;
-  const GateContender& entry_;
+  const ContenderStart& entry_;
   const int round_;
   const double step_ms_;
   std::unique_ptr<Worker> worker_;
@@ -193,7 +193,7 @@ Status measure_latencies(const Afterwards& race) {
     std::vector<size_t> order = lanes;
     tensor::shuffle(order, rng);
     for (const size_t lane : order) {
-      const GateContender& entry = plan.lanes[lane].entry;
+      const ContenderStart& entry = plan.lanes[lane].entry;
       const std::string& id = entry.contender.id;
       now.detail = fmt::format("process {} of {} of {}", round, latency.processes, id);
       now.elapsed_s = seconds_since(begin);

@@ -99,7 +99,7 @@ class Mode {
  private:
   bool sound(const LatencyTrial& trial) {
     if (trial.failure) {
-      row_.note = trial.failure->stage + ": " + trial.failure->reason;
+      row_.note = trial.failure->text();
       return false;
     }
     const std::vector<Broken> broken = check_latency(trial);

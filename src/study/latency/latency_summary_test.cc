@@ -136,7 +136,7 @@ TEST(LatencyRows, OneProcessAboveCapacityIsEnough) {
 
 TEST(LatencyRows, AFailureIsARowWithItsReason) {
   LatencyTrial dead{
-      .contender = "a", .round = 2, .rate = 100, .failure = Failure{"serve", "exit code 1", ""}};
+      .contender = "a", .round = 2, .rate = 100, .failure = Failure{Stage::kServe, "exit code 1", ""}};
   const LatencyRow row = row_of({served(100, 1000, 5), dead});
   EXPECT_EQ(row.state, LatencyState::kFailed);
   EXPECT_EQ(row.note, "serve: exit code 1");
@@ -214,7 +214,7 @@ TEST(LatencyTrial, IsKept) {
                                     .round = 2,
                                     .rate = 10,
                                     .started = "now",
-                                    .failure = Failure{"serve", "exit code 1", "tail"},
+                                    .failure = Failure{Stage::kServe, "exit code 1", "tail"},
                                     .arrival_ns = {1, 2},
                                     .start_ns = {3, 4},
                                     .end_ns = {5, 6},

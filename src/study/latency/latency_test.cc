@@ -142,7 +142,8 @@ TEST(MeasureLatencies, ThoseThatFailedInTheGateOrTheRaceAreLeftOut) {
                             {.arrivals_per_second = {1000}, .requests = 20, .processes = 1});
   std::vector<Parity> parities = all_pass(plan);
   parities[0].diverges_at = "output";
-  const std::vector<Trial> trials = {{.contender = "out", .failure = Failure{"run", "exit code 1", ""}}};
+  const std::vector<Trial> trials = {
+      {.contender = "out", .failure = Failure{Stage::kRun, "exit code 1", ""}}};
   ASSERT_TRUE(measure_latencies({.plan = plan, .parities = parities, .trials = trials}));
   const auto records = plan.directory.read<LatencyTrial>().value();
   for (const LatencyTrial& trial : records) EXPECT_EQ(trial.contender, "fine");

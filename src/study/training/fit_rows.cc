@@ -14,12 +14,10 @@
 namespace bakeoff {
 namespace {
 
-constexpr double kNoNumber = 1e300;  // stands in records for what JSON cannot hold
-
 std::optional<SeedRange> range_of(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
   for (const double value : values) {
-    if (!(std::abs(value) < kNoNumber)) return std::nullopt;
+    if (!(std::abs(value) < kNotFinite)) return std::nullopt;
   }
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   return SeedRange{*least, stats::median(values), *most};
@@ -35,7 +33,7 @@ class FitAccumulator {
 
   void add(const FitTrial& trial) {
     if (trial.failure || !trial.on_trained || trial.on_trained->steps == 0) {
-      if (trial.failure) failure_ = trial.failure->stage + ": " + trial.failure->reason;
+      if (trial.failure) failure_ = trial.failure->text();
       return;
     }
     const double steps = static_cast<double>(trial.on_trained->steps);

@@ -60,7 +60,7 @@ struct FitScale {
 // weights and order are each framework's own, and its own defaults take part.
 inline constexpr double kLossTolerance = 0.10, kLossToleranceAsIs = 0.25, kLossFloor = 0.01;
 
-// Entrants without any record are left out.
+// Contenders without any record are left out.
 std::vector<FitRow> fit_rows(const std::vector<FitTrial>& trials,
                              const std::vector<RankedContender>& contenders, const recipe::Fit& asked,
                              const FitScale& scale);

@@ -31,14 +31,14 @@ FitTrial trained(const std::string& id, double step_s, double loss, double first
 const recipe::Fit kAsked = {.epochs = 2};
 const FitScale kScale = {.rows = 105, .batch = 10, .untrained_loss = 2};
 
-std::vector<RankedContender> entrants(const std::vector<std::string>& ids) {
+std::vector<RankedContender> contenders(const std::vector<std::string>& ids) {
   std::vector<RankedContender> all;
   for (const std::string& id : ids) all.push_back({id, "float32", 100});
   return all;
 }
 
 FitRow row_of(const FitTrial& trial) {
-  return fit_rows({trial}, entrants({trial.contender}), kAsked, kScale).at(0);
+  return fit_rows({trial}, contenders({trial.contender}), kAsked, kScale).at(0);
 }
 
 TEST(FitRows, AreSecondsLossAndAccuracyOfTheEpochsAskedFor) {
@@ -88,7 +88,7 @@ TEST(FitRows, MoreStepsThanAskedForAreNotCharged) {
 TEST(FitRows, SeedsAreAMedianWithItsRange) {
   const auto rows =
       fit_rows({trained("a", 0.1, 0.2, 0, 1), trained("a", 0.3, 0.1, 0, 2), trained("a", 0.2, 0.15, 0, 3)},
-               entrants({"a", "b"}), kAsked, kScale);
+               contenders({"a", "b"}), kAsked, kScale);
   ASSERT_THAT(rows, SizeIs(1)) << "nothing is known of b";
   EXPECT_EQ(rows[0].seeds, 3);
   EXPECT_NEAR(rows[0].seconds.least, 2, 1e-9);
@@ -98,7 +98,7 @@ TEST(FitRows, SeedsAreAMedianWithItsRange) {
 }
 
 TEST(FitRows, AFailureIsARowWithItsReason) {
-  FitTrial dead{.contender = "a", .seed = 1, .failure = Failure{"run", "exit code 1", ""}};
+  FitTrial dead{.contender = "a", .seed = 1, .failure = Failure{Stage::kRun, "exit code 1", ""}};
   const FitRow row = row_of(dead);
   EXPECT_EQ(row.seeds, 0);
   EXPECT_EQ(row.note, "run: exit code 1");
@@ -122,7 +122,7 @@ TEST(EqualWork, EndsWithAboutTheSameLoss) {
     FitScale scale = kScale;
     scale.as_is = as_is;
     std::string outliers;
-    for (const FitRow& row : fit_rows(trials, entrants(ids), kAsked, scale)) {
+    for (const FitRow& row : fit_rows(trials, contenders(ids), kAsked, scale)) {
       EXPECT_EQ(row.outlier, !row.note.empty());
       if (row.outlier) outliers += row.contender;
     }
@@ -140,7 +140,7 @@ TEST(EqualWork, EndsWithAboutTheSameLoss) {
 }
 
 TEST(EqualWork, IsOfOnePrecision) {
-  std::vector<RankedContender> all = entrants({"a", "b"});
+  std::vector<RankedContender> all = contenders({"a", "b"});
   all[1].group = "bfloat16";
   for (const FitRow& row : fit_rows({trained("a", 1, 0.5), trained("b", 1, 0.9)}, all, kAsked, kScale))
     EXPECT_FALSE(row.outlier);
@@ -148,7 +148,7 @@ TEST(EqualWork, IsOfOnePrecision) {
 
 TEST(EqualWork, ALossThatIsNoneIsSaid) {
   const auto rows =
-      fit_rows({trained("a", 1, 1e308), trained("b", 1, 0.9)}, entrants({"a", "b"}), kAsked, kScale);
+      fit_rows({trained("a", 1, 1e308), trained("b", 1, 0.9)}, contenders({"a", "b"}), kAsked, kScale);
   EXPECT_FALSE(rows.at(0).loss);
   EXPECT_THAT(rows.at(0).note, HasSubstr("no number any more"));
   EXPECT_FALSE(rows.at(1).outlier);

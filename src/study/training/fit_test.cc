@@ -66,7 +66,7 @@ TEST(TypicalStep, IsTheMedianOfSoundTrials) {
     return Trial{.contender = "a", .bursts = {{ns, 10}, {ns, 10}}};
   };
   Trial dead = trial(1);
-  dead.failure = Failure{"run", "gone", {}};
+  dead.failure = Failure{Stage::kRun, "gone", {}};
   EXPECT_NEAR(typical_step_ms({trial(8), trial(2), dead, trial(3)}, "a").value(), 3, 1e-9);
   EXPECT_FALSE(typical_step_ms({trial(8)}, "b"));
 }
@@ -141,12 +141,12 @@ TEST(Fit, WhoeverFailsIsARecordWithItsReasonAndIsNotTrainedAgain) {
   auto records = plan.directory.read<FitTrial>().value();
   ASSERT_THAT(records, SizeIs(2)) << "once failed, no second seed";
   if (records[0].contender == "b") std::swap(records[0], records[1]);
-  EXPECT_EQ(records[0].failure->stage, "run");
+  EXPECT_EQ(records[0].failure->stage, Stage::kRun);
   EXPECT_THAT(records[0].failure->reason, HasSubstr("SIGSEGV"));
   ASSERT_THAT(records[0].stretches, SizeIs(1)) << "the first epoch's 5 steps were done";
   EXPECT_EQ(records[0].stretches[0].steps, 5);
   EXPECT_THAT(records[0].rounds, SizeIs(1));
-  EXPECT_EQ(records[1].failure->stage, "build");
+  EXPECT_EQ(records[1].failure->stage, Stage::kBuild);
   EXPECT_FALSE(records[1].on_trained);
   ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = timed(plan), .progress = hear}));
   EXPECT_THAT(plan.directory.read<FitTrial>().value(), SizeIs(2)) << "goes on where it stood";
@@ -162,8 +162,8 @@ TEST(Fit, WhoeverBreaksARuleIsAFailureWithIt) {
   std::map<std::string, Failure> failures;
   const auto records = plan.directory.read<FitTrial>().value();
   for (const FitTrial& trial : records) failures[trial.contender] = trial.failure.value_or(Failure{});
-  EXPECT_EQ(failures["a"].stage, "state") << "it has no such parameters, and breaks no rule";
-  EXPECT_EQ(failures["b"].stage, "run");
+  EXPECT_EQ(failures["a"].stage, Stage::kState) << "it has no such parameters, and breaks no rule";
+  EXPECT_EQ(failures["b"].stage, Stage::kRun);
   EXPECT_THAT(failures["b"].reason,
               HasSubstr("breaks a rule of physics or arithmetic, samples/s x time = samples"));
   EXPECT_THAT(failures["c"].reason, HasSubstr("steps answered = steps asked for"));
@@ -173,7 +173,7 @@ TEST(Fit, ThrownOutOfTheRaceIsThrownOutOfThis) {
   const TestFolder folder;
   const Plan plan = plan_of(folder / "run", {{}});
   auto trials = timed(plan);
-  trials[0].failure = Failure{"run", "gone", {}};
+  trials[0].failure = Failure{Stage::kRun, "gone", {}};
   ASSERT_TRUE(fit({.plan = plan, .parities = all_pass(plan), .trials = trials}));
   EXPECT_THAT(plan.directory.read<FitTrial>().value(), IsEmpty());
 }

@@ -44,7 +44,7 @@ class Rows {
     std::vector<double> steps, seconds, start_up, loss, accuracy;
     for (const TargetTrial* trial : of(id)) {
       if (trial->failure) {
-        row.note = trial->failure->stage + ": " + trial->failure->reason;
+        row.note = trial->failure->text();
         continue;
       }
       if (trial->looks.empty()) continue;

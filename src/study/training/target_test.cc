@@ -330,13 +330,13 @@ TEST(TrainToTarget, WhoeverClaimsMoreStepsThanItWasAskedForIsAFailure) {
     if (trial.contender == "twice") {
       EXPECT_THAT(trial.failure->reason, HasSubstr("breaks a rule of physics or arithmetic, steps answered"));
     } else {
-      EXPECT_EQ(trial.failure->stage, "state") << "it has no such parameters, and breaks no rule";
+      EXPECT_EQ(trial.failure->stage, Stage::kState) << "it has no such parameters, and breaks no rule";
     }
   }
 }
 
 TEST(TargetRows, AFailureIsARowWithItsReason) {
-  TargetTrial dead{.contender = "a", .seed = 1, .failure = Failure{"run", "exit code 1", ""}};
+  TargetTrial dead{.contender = "a", .seed = 1, .failure = Failure{Stage::kRun, "exit code 1", ""}};
   const auto rows = target_rows({dead}, {"a", "b"}, kAsked, 1000, 10, 0.05);
   ASSERT_THAT(rows, SizeIs(1));
   EXPECT_EQ(rows[0].seeds, 0);

@@ -61,7 +61,7 @@ std::vector<size_t> TrainingSetup::shuffled(std::vector<size_t> lanes, int seed)
 }
 
 TrainingProcess TrainingSetup::start(size_t lane, int seed) const {
-  const GateContender& entry = plan_.lanes[lane].entry;
+  const ContenderStart& entry = plan_.lanes[lane].entry;
   WorkerSpec spec = entry.worker;
   spec.log_file =
       plan_.directory.logs() / fmt::format("{}.{}{}.log", entry.script.stem().string(), what_, seed);
@@ -125,17 +125,17 @@ std::optional<Failure> broken_rule(const Plan& plan, size_t lane, std::vector<Bu
                     .effective = process.effective};
   const std::vector<Broken> broken = check_trial(trial, bounds);
   if (broken.empty()) return std::nullopt;
-  return Failure{"run", broken.front().verdict(), {}};
+  return Failure{Stage::kRun, broken.front().verdict(), {}};
 }
 
 std::optional<Failure> failure_of(const Plan& plan, size_t lane, std::vector<Burst> bursts,
                                   const std::vector<HostRound>& rounds, const TrainingProcess& process,
                                   const Status& looked) {
   std::optional<Failure> failure;
-  if (!looked) failure = Failure{"state", looked.error().text(), {}};
+  if (!looked) failure = Failure{Stage::kState, looked.error().text(), {}};
   if (!process.worker->ok()) failure = process.worker->failure();
   // What it answered before its state was asked for is judged all the same.
-  if (!failure || failure->stage == "state") {
+  if (!failure || failure->stage == Stage::kState) {
     if (auto broken = broken_rule(plan, lane, std::move(bursts), rounds, process)) return broken;
   }
   return failure;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "data/data.h"
 #include "plan/rows.h"
 #include "plan/testing.h"
@@ -89,7 +90,6 @@ TEST(BrokenRule, HoldsTheClaimedTimeAgainstOurClock) {
   plan.recipe.workload = testing::network();
   plan.recipe.training.batch = 8;
   plan.manifest.contenders = {{.id = "a"}};
-  constexpr int64_t kSecond = 1'000'000'000;
   const auto burst = [](double claimed_s, double ours_s) {
     return Burst{.ns = static_cast<int64_t>(claimed_s * kSecond),
                  .steps = 10,

@@ -1,4 +1,4 @@
-#include "report/sample_summary.h"
+#include "report/sample_summary_testing.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,9 @@
 #include <limits>
 #include <map>
 #include <sstream>
+
+#include "study/batches/batch_section.h"
+#include "study/training/fit_section.h"
 
 namespace bakeoff::report {
 namespace {
@@ -65,6 +68,8 @@ constexpr Spec kSpecs[] = {
      1435, 1490, 0.61, 0.71},
 };
 
+std::string id_of(const Spec& spec) { return fmt::format("{}[{}]", spec.framework, spec.settings); }
+
 const std::vector<double>& referee_losses() {
   static const std::vector<double> losses = {2.3667858123, 2.0434655871, 1.8607975514, 1.7002217310,
                                              1.5514100921, 1.4120037712, 1.3307711820, 1.2201833310,
@@ -88,9 +93,7 @@ Parity proof(const std::string& id, Noise& noise) {
 Row ranked_row(const Spec& spec, int steps, uint64_t seed) {
   Noise noise(seed);
   Row row;
-  row.contender = {.id = fmt::format("{}[{}]", spec.framework, spec.settings),
-                   .framework = spec.framework,
-                   .environment = spec.framework};
+  row.contender = {.id = id_of(spec), .framework = spec.framework, .environment = spec.framework};
   row.contender.settings = settings_of(spec);
   row.contender.script = fmt::format("train_{}_{}.py", spec.framework, seed);
   row.rank_best = spec.best;
@@ -142,9 +145,9 @@ Row unranked_row(const std::string& id, const std::string& framework, Failure fa
 }
 
 std::vector<Row> unranked_rows() {
-  Row wrong =
-      unranked_row("keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
-                   {"parity", "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
+  Row wrong = unranked_row(
+      "keras[script=mine \"<script>alert(1)</script>\" & 'Grüße' 模型.py]", "keras",
+      {Stage::kParity, "update of conv1.weight differs from the referee by 1.3e-02 (allowed 1e-08)"});
   Noise noise(77);
   wrong.parity = ParityState::kFailed;
   wrong.proof = proof(wrong.contender.id, noise);
@@ -157,19 +160,66 @@ std::vector<Row> unranked_rows() {
   wrong.proof->losses[2] = 1.8784297;
   return {
       wrong,
-      unranked_row("keras[backend=jax]", "keras",
-                   {"environment", "keras is not installed in environment 'jax': bakeoff env create jax"}),
+      unranked_row(
+          "keras[backend=jax]", "keras",
+          {Stage::kEnvironment, "keras is not installed in environment 'jax': bakeoff env create jax"}),
       unranked_row(
           "torch[compile=max-autotune,channels_last=true,a_setting_with_a_very_long_name="
           "and_an_even_longer_value_that_no_table_has_room_for]",
           "torch",
-          {"warmup", "killed by SIGSEGV at step 3 of the warm-up",
+          {Stage::kWarmUp, "killed by SIGSEGV at step 3 of the warm-up",
            "Traceback (most recent call last):\n  File \"train_torch.py\", line 88, in <module>\n\x1b[31m"
            "    main()\x1b[0m\n 10%|#   |\r 90%|### |\r100%|####| done\nRuntimeError: </pre><script>alert(2)"
            "</script> \xff\xfe broken bytes, and a line that goes on and on and on and on and on and on and "
            "on "
            "and on\nSegmentation fault\n"}),
-      unranked_row("jax[jit=false]", "jax", {"run", "timed out: no answer to \"run 20\" within 60 s", ""})};
+      unranked_row("jax[jit=false]", "jax",
+                   {Stage::kRun, "timed out: no answer to \"run 20\" within 60 s", ""})};
+}
+
+// Whole trainings of four contenders: one over three seeds, one without waits, one far from its group, one that
+// ended early.
+table::Section trainings() {
+  const SeedRange loss{0.0121, 0.0123, 0.0127}, held{0.03, 0.0311, 0.032}, accuracy{0.9901, 0.9908, 0.9911};
+  FitRow first{.contender = id_of(kSpecs[0]), .group = "float32", .seeds = 3};
+  first.seconds = {1141.2, 1148.6, 1163.9};
+  first.epoch_s = 27.9, first.start_up_s = 6.41, first.wait_s = 1.18, first.over_steps = 1.083;
+  first.loss = loss, first.held_loss = held, first.accuracy = accuracy;
+  FitRow second = first;
+  second.contender = id_of(kSpecs[2]);
+  second.seconds = {1302.4, 1310.9, 1333.1};
+  second.epoch_s = 31.8, second.start_up_s = 2.5, second.wait_s.reset();
+  FitRow third{.contender = id_of(kSpecs[4]), .group = "float32", .seeds = 1};
+  third.seconds = {1990, 1990, 1990};
+  third.epoch_s = 48.2, third.start_up_s = 3.1, third.over_steps = 1.31;
+  third.loss = third.held_loss = SeedRange{0.5, 0.5, 0.5}, third.accuracy = SeedRange{0.85, 0.85, 0.85};
+  third.outlier = true;
+  third.note = "its loss of 0.5 is 0.49 away from its group's";
+  const FitRow dead{.contender = id_of(kSpecs[6]), .note = "run: exit code 1 | \"<b>\" in stage run"};
+  return fit_section({first, second, third, dead}, {.text = "41 epochs of 60,000 rows",
+                                                    .epochs = 41,
+                                                    .seeds = 3,
+                                                    .held = 10'000,
+                                                    .trained = 10'000,
+                                                    .tolerance = kLossTolerance});
+}
+
+// Throughputs at several batches, with a picture: two contenders that were timed, one that never was.
+table::Section batches() {
+  const int64_t memory = int64_t{1} << 30;
+  SearchRow first{.contender = id_of(kSpecs[0]), .best = 256, .enough = 128};
+  first.points = {{16, 2, 1200, 1180, 1220, memory},
+                  {128, 2, 3320, 3300, 3340, memory},
+                  {256, 2, 3400, 3350, 3410, memory}};
+  SearchRow second{.contender = id_of(kSpecs[2]), .best = 128, .enough = 128};
+  second.points = {{16, 1, 900, 900, 900, memory},
+                   {128, 2, 2950, 2920, 2980, memory},
+                   {256, 0, 0, 0, 0, 0, "run: killed, out of memory"}};
+  second.note = "batch 256: run: killed, out of memory";
+  SearchRow third{.contender = id_of(kSpecs[7])};
+  third.points = {{16, 0, 0, 0, 0, 0, "emit: the batch of a script of your own is its own"}};
+  third.note = third.points[0].failure;
+  return batch_section({first, second, third}, 0.03, 256);
 }
 
 Manifest manifest(const Summary& s) {
@@ -240,6 +290,7 @@ Summary sample_summary(int steps) {
       "torch[compile=none]: its steps fall into two modes 9% apart; heat means are what the verdict rests "
       "on.",
       "Peak memory is the worker's resident set, the framework's own code included."};
+  s.studies = {trainings(), batches()};
   s.currency = "USD";
   s.not_sampled = {"energy: there is no /sys/class/powercap"};
   s.roofline = Roofline{.threads = 2,
