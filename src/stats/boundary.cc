@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,11 +14,11 @@
 #include <vector>
 
 #include "stats/e_process.h"
+#include "stats/interval.h"
 
 namespace bakeoff::stats {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFirst = 3, kLast = 60;  // heats with critical values of their own
 constexpr size_t kPaths = 20000;
 constexpr double kLater = 0.07;  // share of alpha from heat kLast + 1 on
