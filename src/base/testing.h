@@ -1,6 +1,6 @@
 #pragma once
 
-// For tests: a folder of their own, and waiting for what comes true soon.
+// For tests: a folder of their own, a clock, and waiting for what comes true soon.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -33,6 +33,13 @@ class TestFolder {
 
  private:
   fs::path path_;
+};
+
+// A clock that shows what a test sets, in nanoseconds.
+class SetClock : public Clock {
+ public:
+  int64_t now_ns() const override { return ns; }
+  int64_t ns = 0;
 };
 
 inline double now_s() { return static_cast<double>(monotonic_clock().now_ns()) / 1e9; }

@@ -7,17 +7,13 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
 
+using testing::SetClock;
 using ::testing::HasSubstr;
-
-class SetClock : public Clock {
- public:
-  int64_t now_ns() const override { return ns; }
-  int64_t ns = 0;
-};
 
 // A machine of two processors, made of files.
 class HostSamplerTest : public ::testing::Test {

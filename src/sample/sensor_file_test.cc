@@ -11,17 +11,13 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "base/testing.h"
 
 namespace bakeoff::sample {
 namespace {
 
+using testing::SetClock;
 using ::testing::HasSubstr;
-
-class SetClock : public Clock {
- public:
-  int64_t now_ns() const override { return ns; }
-  int64_t ns = 0;
-};
 
 class SensorFileTest : public ::testing::Test {
  protected:
