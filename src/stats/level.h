@@ -14,7 +14,6 @@
 // nothing where the mean decides.
 
 #include <cstddef>
-#include <vector>
 
 #include "stats/interval.h"
 #include "stats/pair_table.h"
@@ -36,22 +35,24 @@ class Level {
   // `table` must outlive it, and grows no further.
   Level(const PairTable& table, double alpha, const LevelOptions& options);
 
-  Interval of(size_t a, size_t b);
+  Interval of(size_t a, size_t b) const;
+  // False only if of(a, b) contains 0: cheaper, for the many pairs of a large field that are alike.
+  bool may_differ(size_t a, size_t b) const;
 
  private:
-  // Of one estimator: its share of alpha, and the critical ratios up to some number of heats, found once.
-  struct Share {
-    double alpha = 0;
-    std::vector<double> ratios = {};  // index = heats
-  };
-
-  Interval by_t(size_t a, size_t b);
+  // The share of alpha of what decides between a and b.
+  double alpha_of(size_t a, size_t b) const {
+    return table_.mean_decides(a, b) ? mean_alpha_ : quicker_alpha_;
+  }
+  bool rests_on_promise(size_t a, size_t b) const {
+    return options_.ceiling > 0 && !table_.mean_decides(a, b);
+  }
+  Interval by_t(size_t a, size_t b) const;
   Interval by_promise(size_t a, size_t b) const;  // a < b
 
   const PairTable& table_;
   LevelOptions options_;
-  Share quicker_, mean_;
-  double ceiling_alpha_;
+  double ceiling_alpha_, quicker_alpha_, mean_alpha_;
 };
 
 }  // namespace bakeoff::stats

@@ -71,6 +71,7 @@ PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup ba
       means_(pairs_.size()),
       stalls_(pairs_.size()),
       promised_(pairs_.size()),
+      mean_decides_(pairs_.size(), false),
       epsilon_(epsilon),
       backups_(epsilon ? pairs_.size() : 0, SymmetricBackup(epsilon.value_or(0))),
       mean_backups_(backups_),
@@ -147,11 +148,15 @@ void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   add_promised(heat, a, b);
   if (!backups_.empty()) backups_[at].add(d);
   look_for_signs(heat, a, b);
-  if (heat.log_mean_ms.empty()) return;
+  if (heat.log_mean_ms.empty()) {
+    mean_decides_[at] = false;
+    return;
+  }
   const double of_means = *heat.log_mean_ms[a] - *heat.log_mean_ms[b];
   look_again(means_[at], of_means);
   stalls_[at].add(of_means - d);
   if (!mean_backups_.empty()) mean_backups_[at].add(of_means);
+  mean_decides_[at] = stalls(a, b).decides;
 }
 
 Status PairTable::add(const HeatResult& heat) {
@@ -206,6 +211,13 @@ double PairTable::gap(size_t a, size_t b) const {
   return looks(a, b).empty() ? 0 : looks(a, b).back().mean();
 }
 
+bool PairTable::may_differ(size_t a, size_t b, std::span<const double> ratios) const {
+  const Looks& looks = this->looks(std::min(a, b), std::max(a, b));
+  // Not below: without any noise the ratio may not be a number.
+  return std::any_of(looks.begin(), looks.end(),
+                     [&](const EProcess& look) { return !(look.ratio(0) < ratios[look.count()]); });
+}
+
 Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios, double resolution) const {
   if (a > b) return interval(b, a, ratios, resolution).mirrored();
   Interval common, last;
@@ -219,7 +231,7 @@ Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios,
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
   if (backups_.empty() || (!watched_.empty() && !signs(a, b).any())) return d;
   if (a > b) return confirmed(b, a, d.mirrored(), alpha).mirrored();
-  return (stalls(a, b).decides ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
+  return (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
 }
 
 Signs PairTable::signs(size_t a, size_t b) const {

@@ -93,6 +93,7 @@ class PairTable {
 
   bool compares_stalls() const { return epsilon_.has_value(); }
   StallGap stalls(size_t a, size_t b) const;
+  bool mean_decides(size_t a, size_t b) const { return mean_decides_[slot(std::min(a, b), std::max(a, b))]; }
 
   // For a != b and d = log(a / b), of what decides between the two: the number of heats in which both took
   // part, and the mean of d.
@@ -102,6 +103,8 @@ class PairTable {
   const std::vector<PromisedHeat>& promised(size_t a, size_t b) const {
     return promised_[slot(std::min(a, b), std::max(a, b))];
   }
+  // Whether an interval of some look may exclude 0: cheaper than interval(), for the many pairs that are alike.
+  bool may_differ(size_t a, size_t b, std::span<const double> ratios) const;
   // What the confidence intervals of d after each heat have in common, as they hold together: after n heats
   // with ratio = ratios[n] (boundary_ratio of stats/boundary.h; more than met(a, b) elements). The last one
   // alone if they have nothing in common, which has probability below alpha.
@@ -126,7 +129,7 @@ class PairTable {
   using Looks = std::vector<EProcess>;  // after each heat
   // What decides between a and b, a < b.
   const Looks& looks(size_t a, size_t b) const {
-    return (stalls(a, b).decides ? means_ : pairs_)[slot(a, b)];
+    return mean_decides_[slot(a, b)] ? means_[slot(a, b)] : pairs_[slot(a, b)];
   }
   void add_pair(const HeatResult& heat, size_t a, size_t b);      // a < b
   void add_promised(const HeatResult& heat, size_t a, size_t b);  // a < b
@@ -149,6 +152,7 @@ class PairTable {
   std::vector<Looks> means_;      // the same slots: d of the means; heats without them are missing
   std::vector<EProcess> stalls_;  // the same slots: their difference
   std::vector<std::vector<PromisedHeat>> promised_;  // the same slots
+  std::vector<bool> mean_decides_;                   // the same slots
   std::optional<double> epsilon_;
   std::vector<SymmetricBackup> backups_;       // the same slots; empty: none
   std::vector<SymmetricBackup> mean_backups_;  // the same, of the means

@@ -63,7 +63,7 @@ class Levels {
       if (!effects[b]) continue;
       for (size_t j = 0; j < k; ++j) {
         const size_t a = open[j];
-        if (!effects[a] || table.met(a, b) == 0) continue;
+        if (!effects[a] || table.met(a, b) == 0 || !levels_.back().may_differ(a, b)) continue;
         const Interval gap = levels_.back().of(a, b);
         note_defeat(race.standings[a], b, gap.low, above);
         note_defeat(race.standings[b], a, -gap.high, above);
