@@ -23,7 +23,7 @@ double block_seconds(const recipe::Race& race) {
 }
 
 // A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
-constexpr double kCeilingFactor = 2, kLeastCeiling = 0.05;
+constexpr double kCeilingFactor = 2, kLeastCeiling = 0.02;
 
 // The most informative measurement for a race under `wanted`: the same controls, else the same allocator
 // and threads, else the same threads; of equal ones that with most blocks.
@@ -92,10 +92,7 @@ std::optional<double> promised_ceiling(const Profile& profile, const recipe::Rec
   const Controls wanted = control_set(recipe, {}, allowed);
   const Measured* found = nearest_measurement(profile, wanted);
   if (found == nullptr || found->controls != wanted || profile.framework == "kernel") return std::nullopt;
-  const double block_s = block_seconds(recipe.race);
-  const double shorter =
-      std::max(1.0, static_cast<double>(kCalibrationBursts) * kCalibrationBurst / std::max(block_s, 1e-6));
-  return std::max(kLeastCeiling, kCeilingFactor * std::sqrt(shorter) * found->spread().interval.high);
+  return std::max(kLeastCeiling, kCeilingFactor * found->spread().interval.high);
 }
 
 std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {

@@ -63,7 +63,7 @@ struct Race {
   bool nvtx = false;                  // mark steps and bursts for NVIDIA's profilers
   std::set<std::string> stated = {};  // keys that the recipe sets; a machine's profile may set the others
   int64_t confirm_heats = 3;          // heats that measure the winner again after the decision
-  double noise_ceiling = 0;           // promise about the noise of a heat (stats/ranking.h); 0: none
+  double noise_ceiling = 0;           // promise about restarted processes (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};

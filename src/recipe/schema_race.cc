@@ -58,9 +58,10 @@ std::vector<Key> keys_of_a_heat() {
                   "number of heats after the decision that measure the winner, and the contenders tied with "
                   "it, again"),
       real_key("noise_ceiling", "0", from(0, 10),
-               "your promise: the standard deviation of the noise that one heat adds to a ratio is at most "
-               "this (identical workers differ by 0.01 to 0.08 on a quiet machine). Contenders that are "
-               "many ceilings slower then leave after two heats. The report says that verdicts rest on the "
+               "your promise: what restarting the processes adds to a ratio has at most this standard "
+               "deviation, beside what a heat's own bursts vary by (identical workers differ by 0.01 to 0.08 "
+               "on a quiet machine, bursts included). Contenders that are many ceilings slower then leave "
+               "after two heats. The report says that verdicts rest on the "
                "promise, and the data of the race may withdraw it. 0: no promise, except the one that a "
                "profile of this machine has measured"),
       integer_key("parity_steps", "10", from(1, 1000),

@@ -10,7 +10,7 @@
 // How its alpha is shared. Either the quicker bursts or the mean decide between two contenders, by what their
 // stalls show so far (PairTable::stalls). Whatever chooses, a choice errs only if the chosen interval does:
 // so nine tenths go to the quicker bursts and one tenth to the mean, and both are right with probability
-// 1 - alpha. A promised ceiling has half of alpha for itself. It is about the quicker bursts, so it decides
+// 1 - alpha. A promised ceiling has a share of alpha for itself. It is about the quicker bursts, so it decides
 // nothing where the mean decides.
 
 #include <cstddef>
@@ -20,8 +20,12 @@
 
 namespace bakeoff::stats {
 
-inline constexpr double kCeilingShare = 0.5;  // of alpha, where a ceiling is promised
-inline constexpr double kMeanShare = 0.1;     // of the rest, where stalls are compared
+// Share of alpha of a promised ceiling. A low one decides most of a race, a high one only what is far behind.
+constexpr double ceiling_share(double ceiling) {
+  constexpr double kLow = 0.05;
+  return ceiling <= 0 ? 0 : ceiling <= kLow ? 0.5 : 0.1;
+}
+inline constexpr double kMeanShare = 0.1;  // of the rest, where stalls are compared
 
 // See RankingOptions (stats/ranking.h).
 struct LevelOptions {
@@ -48,7 +52,7 @@ class Level {
     return options_.ceiling > 0 && !table_.mean_decides(a, b);
   }
   Interval by_t(size_t a, size_t b) const;
-  Interval by_promise(size_t a, size_t b) const;  // a < b
+  Interval by_promise(size_t a, size_t b) const;
 
   const PairTable& table_;
   LevelOptions options_;

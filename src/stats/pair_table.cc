@@ -148,6 +148,7 @@ void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   add_promised(heat, a, b);
   if (!backups_.empty()) backups_[at].add(d);
   look_for_signs(heat, a, b);
+  if (!epsilon_) return;
   if (heat.log_mean_ms.empty()) {
     mean_decides_[at] = false;
     return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "stats/level.h"
 #include "stats/ties.h"
@@ -39,13 +40,21 @@ class Levels {
       if (!table.left_out(i)) open.push_back(i);
     }
     const double above = std::log1p(options.eliminate_above);
+    const LevelOptions evidence = {options.resolution, options.ceiling, options.ceiling_from};
+    std::vector<Pair> apart = that_may_differ(table, effects, open, Level(table, options.alpha, evidence));
     for (bool again = true; again;) {
-      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())),
-                           LevelOptions{options.resolution, options.ceiling, options.ceiling_from});
-      eliminate(table, effects, open, above, race);
-      const size_t before = open.size();
+      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), evidence);
+      std::erase_if(apart, [&](const Pair& pair) {
+        return race.standings[pair.first].eliminated_by || race.standings[pair.second].eliminated_by;
+      });
+      for (const auto& [a, b] : apart) {
+        const Interval gap = levels_.back().of(a, b);
+        note_defeat(race.standings[a], b, gap.low, above);
+        note_defeat(race.standings[b], a, -gap.high, above);
+      }
+      const size_t had = open.size();
       std::erase_if(open, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
-      again = open.size() < before && open.size() > 1;
+      again = open.size() < had && open.size() > 1;
       for (size_t i = 0; i < left_.size(); ++i) {
         if (again && !race.standings[i].eliminated_by) left_[i] = levels_.size();
       }
@@ -56,19 +65,20 @@ class Levels {
   Interval of(size_t a, size_t b) { return levels_[std::min(left_[a], left_[b])].of(a, b); }
 
  private:
-  void eliminate(const PairTable& table, const std::vector<std::optional<double>>& effects,
-                 const std::vector<size_t>& open, double above, Race& race) {
+  using Pair = std::pair<size_t, size_t>;
+
+  // Pairs of `open` that the whole of alpha would tell apart: no smaller level tells others apart.
+  static std::vector<Pair> that_may_differ(const PairTable& table,
+                                           const std::vector<std::optional<double>>& effects,
+                                           const std::vector<size_t>& open, const Level& level) {
+    std::vector<Pair> pairs;
     for (size_t k = 1; k < open.size(); ++k) {  // in the order of the table's memory
-      const size_t b = open[k];
-      if (!effects[b]) continue;
-      for (size_t j = 0; j < k; ++j) {
-        const size_t a = open[j];
-        if (!effects[a] || table.met(a, b) == 0 || !levels_.back().may_differ(a, b)) continue;
-        const Interval gap = levels_.back().of(a, b);
-        note_defeat(race.standings[a], b, gap.low, above);
-        note_defeat(race.standings[b], a, -gap.high, above);
+      for (size_t j = 0; effects[open[k]] && j < k; ++j) {
+        if (effects[open[j]] && table.met(open[j], open[k]) > 0 && level.may_differ(open[j], open[k]))
+          pairs.emplace_back(open[j], open[k]);
       }
     }
+    return pairs;
   }
 
   std::vector<Level> levels_;  // by pass

@@ -56,7 +56,8 @@ struct RankingOptions {
   // A promise that what restarting the processes adds to d has at most this standard deviation (log scale);
   // 0: none. With what a heat's own bursts vary by (HeatResult::variance) the variance of d is known, and
   // every interval is intersected with the one that follows (known_variance_half_width of stats/e_process.h,
-  // heats weighted by their precision), at half of alpha, which is reserved for it. A contender many ceilings
+  // heats weighted by their precision), at a share of alpha that is reserved for it (ceiling_share of
+  // stats/level.h). A contender many ceilings
   // behind is then eliminated after one heat instead of the 4 to 8 that an unknown variance needs. Promise
   // about twice the upper bound of what identical workers show.
   double ceiling = 0;
