@@ -56,7 +56,8 @@ class Level {
 
   const PairTable& table_;
   LevelOptions options_;
-  double ceiling_alpha_, quicker_alpha_, mean_alpha_;
+  double ceiling_alpha_, quicker_alpha_ = 0, mean_alpha_ = 0;
+  double farther_;  // 2 log(1 / ceiling_alpha_)
 };
 
 }  // namespace bakeoff::stats
