@@ -139,16 +139,16 @@ TEST(LoadProfile, OfAnotherMachineOrKernelIsRefused) {
 
 TEST(TakeOver, FillsInWhatAnEqualisedRecipeLeavesOpen) {
   recipe::Recipe open = race_of(2);
-  EXPECT_EQ(take_over(good(), open), (Texts{{"allocator", "tuned"}, {"bursts", "3"}}));
+  EXPECT_EQ(take_over(good(), open), (Texts{{"allocator", "tuned"}}));
   EXPECT_EQ(open.race.allocator, "tuned");
   EXPECT_EQ(open.race.threads, 0) << "the number of threads is the recipe's";
-  EXPECT_EQ(open.race.bursts, 3);
+  EXPECT_EQ(open.race.bursts, 0) << "the race plans them itself";
   recipe::Recipe stated = race_of(2, {"allocator", "bursts"});
   EXPECT_EQ(take_over(good(), stated), Texts{});
   EXPECT_EQ(stated.race.allocator, "default");
   recipe::Recipe as_is = race_of(2);
   as_is.training.track = ir::Track::kAsIs;
-  EXPECT_EQ(take_over(good(), as_is), (Texts{{"bursts", "3"}}));
+  EXPECT_EQ(take_over(good(), as_is), Texts{});
   EXPECT_EQ(as_is.race.allocator, "default");
 }
 

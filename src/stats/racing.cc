@@ -91,12 +91,4 @@ bool looks_hopeless(double fastest_step_s, double leader_step_s) {
          fastest_step_s >= 2 * kBoundOfHopeless * leader_step_s;
 }
 
-int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s) {
-  if (!(step_s > 0)) return 2;
-  const double wanted = std::max(2.0, std::round(burst_s / step_s));
-  double most = 1e9;
-  if (cap_s > 0) most = std::max(1.0, std::floor(cap_s / (static_cast<double>(bursts) * step_s)));
-  return static_cast<int64_t>(std::min(wanted, most));
-}
-
 }  // namespace bakeoff::stats

@@ -75,8 +75,4 @@ inline constexpr double kBoundOfHopeless = 10;
 // doubles one of the two. leader_step_s 0: unknown.
 bool looks_hopeless(double fastest_step_s, double leader_step_s);
 
-// Number of steps of a burst: as many as fill `burst_s`, at least 2, but not so many that `bursts` of them
-// exceed `cap_s` (limit of the block in seconds, 0: none); 1 if even two steps each would.
-int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s);
-
 }  // namespace bakeoff::stats

@@ -168,13 +168,5 @@ TEST(GapToDecide, IsThatOfTheMemberFarthestBehind) {
               1e-12);
 }
 
-TEST(BurstSteps, FillTheBurstWithinTheCap) {
-  EXPECT_EQ(burst_steps(0.1, 1, 8, 0), 10);
-  EXPECT_EQ(burst_steps(5, 1, 8, 0), 2);
-  EXPECT_EQ(burst_steps(5, 1, 8, 60), 1);
-  EXPECT_EQ(burst_steps(1, 10, 8, 40), 5);
-  EXPECT_EQ(burst_steps(0, 1, 8, 40), 2);
-}
-
 }  // namespace
 }  // namespace bakeoff::stats

@@ -17,7 +17,6 @@ parity_steps = 3
 bursts = 3
 burst_seconds = 0.5
 max_busy = 0
-max_reruns = 1
 """
 
 

@@ -85,7 +85,7 @@ class Libtorch(unittest.TestCase):
             budget="minutes = 1\nheats = 2\n",
             # Whose verdict it is does not matter here: the host may be busy.
             race="burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\n"
-            "max_busy = 1\nmax_reruns = 1\n",
+            "max_busy = 1\n",
         )
         recipe = self.place.write("cnn.toml", text)
         raced = self.place.run(
