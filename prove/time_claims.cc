@@ -1,6 +1,6 @@
-// V1 to V6, V9: seconds until a verdict, by what one race was recorded to cost and how noisy it was (a busy cloud
-// machine with two processors). Who runs, how many rounds a heat has, what decides and when it is over are the
-// product's own functions; only clocks and noise are simulated.
+// V1 to V6, V9: seconds until a verdict, by what one race was recorded to cost and how noisy it was (a busy
+// cloud machine with two processors). Who runs, how many rounds a heat has, what decides and when it is over
+// are the product's own functions; only clocks and noise are simulated.
 
 #include <fmt/format.h>
 
@@ -24,8 +24,8 @@ constexpr double kRaceMargin = 0.03;
 constexpr double kMostSeconds = 3600;
 constexpr size_t kPromisedFrom = 2;  // as in races (evidence/promise.h)
 
-// A burst takes 0.3 s, 3 steps. Its log has sd 4.8%, and 1.6 times the share of time that is stolen, which is 5%
-// on average and follows the heat's regime; 3% of the bursts take 30% more. `restart`: sd of a process.
+// A burst takes 0.3 s, 3 steps. Its log has sd 4.8%, and 1.6 times the share of time that is stolen, which
+// is 5% on average and follows the heat's regime; 3% of the bursts take 30% more. `restart`: sd of a process.
 NoiseModel cloud(double restart) {
   return {.process = restart,
           .step = 0.048 * std::sqrt(3.0),
@@ -182,8 +182,8 @@ struct Row {
 };
 
 void duels(const Options& options, Report& report) {
-  // V1 is V4 with steal as a control variate, which is not built. V2 and V3 have the bars of a machine on which it
-  // cannot be read.
+  // V1 is V4 with steal as a control variate, which is not built. V2 and V3 have the bars of a machine on
+  // which it cannot be read.
   const Row kRows[] = {
       {"V4", 0.05, 0, 0, 160, 0, 0},       {"V4", 0.05, 0.01, 0, 175, 0, 2.2},
       {"V4", 0.05, 0.03, 0, 300, 0, 1.7},  {"V2", 0.05, 0, 0.01, 125, 0, 0},

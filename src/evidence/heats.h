@@ -14,8 +14,8 @@
 
 namespace bakeoff {
 
-// What one heat measured (stats/heat_value.h), from the bursts after warm-up. Nothing for a trial that failed,
-// broke a rule, or was dropped.
+// What one heat measured (stats/heat_value.h), from the bursts after warm-up. Nothing for a trial that
+// failed, broke a rule, or was dropped.
 std::optional<stats::HeatMeasure> measure_heat(const Trial& trial);
 // HeatMeasure::log_ms alone: the value of the heat.
 std::optional<double> heat_value(const Trial& trial);

@@ -45,8 +45,8 @@ const Shares& spent_up_to() {
   return kShares;
 }
 
-// ratio[n][path] of d drawn from the mixture of the e-process: effects of sd sqrt(g) in units of sd(d), taken at
-// equal steps of probability.
+// ratio[n][path] of d drawn from the mixture of the e-process: effects of sd sqrt(g) in units of sd(d),
+// taken at equal steps of probability.
 std::vector<std::vector<float>> draw_paths() {
   std::vector<std::vector<float>> ratios(kLast + 1);
   for (size_t n = kFirst; n <= kLast; ++n) ratios[n].reserve(kPaths);

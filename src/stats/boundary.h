@@ -1,9 +1,10 @@
 #pragma once
 
-// The half-width of a confidence sequence for the mean of d, calibrated to the numbers of heats that races have.
+// The half-width of a confidence sequence for the mean of d, calibrated to the numbers of heats that races
+// have.
 //
-// The t e-process (stats/e_process.h) rejects at 1/alpha, which by Ville's inequality holds for ever; within 10
-// heats it spends a fifth of alpha. Here the same statistic, ratio = n mean^2 / M2 = t^2 / (n - 1), has a
+// The t e-process (stats/e_process.h) rejects at 1/alpha, which by Ville's inequality holds for ever; within
+// 10 heats it spends a fifth of alpha. Here the same statistic, ratio = n mean^2 / M2 = t^2 / (n - 1), has a
 // critical value of its own at each n, so that under normal d of any one variance
 //
 //   P(first crossing at heat n) = alpha w_n,   w: .02 at heat 3, .05 at heat 4, .09 at each of 5 to 12,
@@ -13,9 +14,9 @@
 // intervals of all heats hold together with probability 1 - alpha, for whatever reason one stops.
 //
 // The critical values come from importance sampling: the e-process E_n is the likelihood ratio of its mixture
-// against "no gap", so P0(A) = E_mixture[1_A / E_n] for whatever A the first n heats decide (Siegmund 1976). One set of
-// 20,000 paths with a fixed seed serves all levels; a probability of any size is known to about 3% at each n, and to less
-// than 1% over all n.
+// against "no gap", so P0(A) = E_mixture[1_A / E_n] for whatever A the first n heats decide (Siegmund 1976).
+// One set of 20,000 paths with a fixed seed serves all levels; a probability of any size is known to about
+// 3% at each n, and to less than 1% over all n.
 //
 //   half-width in sd(d) at alpha = 1%, n     4     5     6     8     12    20    40
 //   e-process                                9.6   4.9   3.4   2.2   1.5   1.0   .7

@@ -196,9 +196,9 @@ struct Turn {
   int64_t samples = 0;
 };
 
-// Mean over pairs of the variance of d when so many rounds of these bursts alternate in random order, by twice
-// the sample variance of the contenders' means. Spikes count as far as more than a quarter of the bursts have
-// some.
+// Mean over pairs of the variance of d when so many rounds of these bursts alternate in random order, by
+// twice the sample variance of the contenders' means. Spikes count as far as more than a quarter of the
+// bursts have some.
 double variance_of_d(const Noise& noise, std::vector<Turn> turns, int64_t rounds, size_t contenders) {
   const auto k = static_cast<double>(turns.size());
   std::mt19937_64 random(1);

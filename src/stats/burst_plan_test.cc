@@ -70,8 +70,8 @@ class Bench {
   double machine_ = 0, now_s_ = 0;
 };
 
-// Variance of d times the seconds of a heat, of 8 s heats of two with so many steps a burst: by simulation and
-// by the estimator of races.
+// Variance of d times the seconds of a heat, of 8 s heats of two with so many steps a burst: by simulation
+// and by the estimator of races.
 double simulated_variance_s(const Truth& truth, int64_t steps, int heats = 400) {
   const double round_s = 2 * (truth.lead_s + static_cast<double>(steps) * truth.step_s);
   const auto rounds = std::max<int64_t>(kFewestRounds, std::llround(8 / round_s));

@@ -82,10 +82,6 @@ double EProcess::spread(double resolution) const {
   return std::max(m2_, static_cast<double>(n_) * resolution * resolution);
 }
 
-double EProcess::ratio(double mu0) const {
-  return static_cast<double>(n_) * (mean_ - mu0) * (mean_ - mu0) / m2_;
-}
-
 double EProcess::log_e(double mu0, double resolution) const {
   const double gap = static_cast<double>(n_) * (mean_ - mu0) * (mean_ - mu0);
   if (gap == 0) return log_mixture(n_, 0);

@@ -80,7 +80,7 @@ class EProcess {
   double sd() const;                     // divisor n - 1; NaN below two observations
 
   // n (mean - mu0)^2 / M2 = t^2 / (n - 1); not a number if all values are mu0.
-  double ratio(double mu0) const;
+  double ratio(double mu0) const { return static_cast<double>(n_) * (mean_ - mu0) * (mean_ - mu0) / m2_; }
   // log E_n against mean = mu0. `resolution` >= 0 is a lower bound of the standard deviation (divisor n):
   // it can only lower the evidence and widen the interval.
   double log_e(double mu0, double resolution = 0) const;

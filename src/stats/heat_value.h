@@ -3,9 +3,9 @@
 // The value of one contender in one heat: the estimator on which every verdict rests. Races
 // (evidence/heats.h) and the proof by simulation (prove/) call these same functions.
 //
-// Bursts are short and many, and on most hosts a few of them take several times as long as the others, because
-// something else ran. So the slowest quarter is left out. This hides work of the contender itself that
-// falls into fewer than a quarter of the bursts ("stalls"): PairTable (stats/pair_table.h) compares the
+// Bursts are short and many, and on most hosts a few of them take several times as long as the others,
+// because something else ran. So the slowest quarter is left out. This hides work of the contender itself
+// that falls into fewer than a quarter of the bursts ("stalls"): PairTable (stats/pair_table.h) compares the
 // stalls of two contenders, and where they differ the plain mean decides between these two.
 
 #include <cstddef>

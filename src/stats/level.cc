@@ -11,7 +11,10 @@
 namespace bakeoff::stats {
 
 Level::Level(const PairTable& table, double alpha, const LevelOptions& options)
-    : table_(table), options_(options), ceiling_alpha_(ceiling_share(options.ceiling) * alpha) {
+    : table_(table),
+      options_(options),
+      ceiling_alpha_(ceiling_share(options.ceiling) * alpha),
+      farther_(options.ceiling > 0 ? -2 * std::log(ceiling_alpha_) : 0) {
   alpha -= ceiling_alpha_;
   quicker_alpha_ = table.compares_stalls() ? (1 - kMeanShare) * alpha : alpha;
   mean_alpha_ = kMeanShare * alpha;
@@ -65,7 +68,11 @@ Interval Level::by_promise(size_t a, size_t b) const {
 
 bool Level::may_differ(size_t a, size_t b) const {
   if (table_.may_differ(a, b, boundary_ratios(table_.met(a, b), alpha_of(a, b)))) return true;
-  return rests_on_promise(a, b) && !by_promise(a, b).contains(0);
+  const std::vector<PromisedHeat>& heats = table_.promised(a, b);
+  if (!rests_on_promise(a, b) || heats.empty() || heats.size() < options_.ceiling_from) return false;
+  const double least = std::max(options_.ceiling, options_.resolution);
+  const Weighted d = weighted(heats, least * least);
+  return d.mean * d.mean > farther_ * d.variance;  // the half-width is larger still
 }
 
 }  // namespace bakeoff::stats

@@ -10,8 +10,8 @@
 // How its alpha is shared. Either the quicker bursts or the mean decide between two contenders, by what their
 // stalls show so far (PairTable::stalls). Whatever chooses, a choice errs only if the chosen interval does:
 // so nine tenths go to the quicker bursts and one tenth to the mean, and both are right with probability
-// 1 - alpha. A promised ceiling has a share of alpha for itself. It is about the quicker bursts, so it decides
-// nothing where the mean decides.
+// 1 - alpha. A promised ceiling has a share of alpha for itself. It is about the quicker bursts, so it
+// decides nothing where the mean decides.
 
 #include <cstddef>
 
@@ -56,7 +56,8 @@ class Level {
 
   const PairTable& table_;
   LevelOptions options_;
-  double ceiling_alpha_, quicker_alpha_, mean_alpha_;
+  double ceiling_alpha_, quicker_alpha_ = 0, mean_alpha_ = 0;
+  double farther_;  // 2 log(1 / ceiling_alpha_)
 };
 
 }  // namespace bakeoff::stats

@@ -103,7 +103,8 @@ class PairTable {
   const std::vector<PromisedHeat>& promised(size_t a, size_t b) const {
     return promised_[slot(std::min(a, b), std::max(a, b))];
   }
-  // Whether an interval of some look may exclude 0: cheaper than interval(), for the many pairs that are alike.
+  // Whether an interval of some look may exclude 0: cheaper than interval(), for the many pairs that are
+  // alike.
   bool may_differ(size_t a, size_t b, std::span<const double> ratios) const;
   // What the confidence intervals of d after each heat have in common, as they hold together: after n heats
   // with ratio = ratios[n] (boundary_ratio of stats/boundary.h; more than met(a, b) elements). The last one

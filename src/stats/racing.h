@@ -62,9 +62,9 @@ struct Heat {
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options);
 
-// The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log scale:
-// that of the member which is farthest behind, so that heats are short until those far behind have left; at
-// least the margin. Where more than two members run of which one was never compared: kWideGap.
+// The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log
+// scale: that of the member which is farthest behind, so that heats are short until those far behind have
+// left; at least the margin. Where more than two members run of which one was never compared: kWideGap.
 inline constexpr double kWideGap = 0.3;
 double gap_to_decide(const Race& race, const Heat& heat, double margin);
 
