@@ -160,9 +160,9 @@ TEST(Predict, IsPlanningsCountUnderTheRecipesOwnControls) {
   ASSERT_TRUE(p);
   EXPECT_NEAR(p->sd, 0.014, 1e-12);
   EXPECT_EQ(p->heats_needed, stats::pairs_needed(0.014, 0.02));
-  // A heat: two starts of 1.5 s, and three bursts of .5 s each.
-  EXPECT_NEAR(p->minutes_needed, static_cast<double>(p->heats_needed) * 2 * 3 / 60, 1e-9);
-  EXPECT_EQ(p->heats_held, 100);
+  // A heat: two starts of 1.5 s, and 16 bursts of .3 s each.
+  EXPECT_NEAR(p->minutes_needed, static_cast<double>(p->heats_needed) * 2 * 6.3 / 60, 1e-9);
+  EXPECT_EQ(p->heats_held, 47) << "in 10 minutes";
   EXPECT_TRUE(p->enough());
   EXPECT_TRUE(check_prediction(*p, tuned));
   EXPECT_THAT(p->text,

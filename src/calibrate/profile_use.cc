@@ -16,10 +16,12 @@
 namespace bakeoff {
 namespace {
 
-// Duration of all bursts of a contender in a heat, where the recipe leaves it to planning as it usually is.
+// Duration of all bursts of a contender in a heat with the pauses before them, in seconds. What the recipe
+// leaves to planning is as it usually is.
 double block_seconds(const recipe::Race& race) {
   const int64_t bursts = race.bursts > 0 ? race.bursts : stats::kUsualRounds;
-  return static_cast<double>(bursts) * (race.burst_seconds > 0 ? race.burst_seconds : kUsualBurst);
+  const double burst_s = race.burst_seconds > 0 ? race.burst_seconds : kUsualBurst;
+  return static_cast<double>(bursts) * (burst_s + race.cooldown_seconds);
 }
 
 // A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
@@ -106,8 +108,7 @@ std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& 
   // A round: every contender meets the leader once, in as many heats as the live ones allow.
   const double members = static_cast<double>(std::min(k, static_cast<size_t>(recipe.race.live)));
   const double heats_a_round = std::ceil((static_cast<double>(k) - 1) / (members - 1));
-  const double heat_s = members * (profile.start_s + block_seconds(recipe.race) +
-                                   static_cast<double>(stats::kUsualRounds) * recipe.race.cooldown_seconds);
+  const double heat_s = members * (profile.start_s + block_seconds(recipe.race));
   const double round_min = heats_a_round * heat_s / 60;
   p.minutes_needed = static_cast<double>(p.heats_needed) * round_min;
   const double in_time = round_min > 0 ? recipe.budget.minutes / round_min : recipe::Budget::kNoLimit;

@@ -16,6 +16,7 @@
 #include "evidence/usage.h"
 #include "race/usage_marks.h"
 #include "records/controls.h"
+#include "stats/planning.h"
 #include "stats/trimmed.h"
 #include "worker/grants.h"
 
@@ -41,12 +42,13 @@ bool chance(double probability) {
   return static_cast<double>(source()) < probability * 4294967296.0;
 }
 
-// Number of steps after a pause that do not count: one, or as many as fill 10 ms.
+// Number of steps after a pause that do not count: one, or as many as fill 10 ms; and sometimes one more.
 constexpr double kLeadIn = 0.01;  // seconds
 int64_t lead_steps(const Member& member) {
-  if (!(member.step_s > 0)) return 1;
-  return std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1,
-                             std::max<int64_t>(1, member.burst_steps));
+  const int64_t more = chance(stats::kSecondLeadIn) ? 1 : 0;
+  if (!(member.step_s > 0)) return 1 + more;
+  return more + std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1,
+                                    std::max<int64_t>(1, member.burst_steps));
 }
 
 // The file of a nudge; removed with this object.
