@@ -41,8 +41,7 @@ Status check_budget(const recipe::Recipe& recipe);
 
 // How a heat is run.
 struct HeatOptions {
-  // Number of members that start at the same time; with 2, start-up times include contention and are not
-  // reported (Trial::alone).
+  // Number of members that start at the same time; with 2, start-up times include contention (Trial::alone).
   size_t at_once = 1;
   HeatPlan plan = {};     // its bursts; what the recipe states counts instead
   bool confirms = false;  // a confirmation heat, which measures the winner again (stats/racing.h)
