@@ -589,7 +589,7 @@ TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
   entry_.worker.options = {{"refuse", "float64"}};
   const Parity first = prove(perfect());
   ASSERT_TRUE(first.failure);
-  EXPECT_EQ(first.failure->stage, Stage::kBuild);
+  EXPECT_EQ(first.failure->stage, Stage::kImport);
   EXPECT_EQ(first.failure->reason, "no float64 here");
   EXPECT_FALSE(first.passed());
   EXPECT_EQ(first.diverges_at, "");
