@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "stats/boundary.h"
 #include "stats/e_process.h"
+#include "stats/level.h"
 #include "stats/pair_table.h"
 #include "stats/trimmed.h"
 
@@ -14,28 +16,17 @@ namespace {
 
 using stats::Interval;
 
-// Critical ratios depend on n alone.
-double ratio_of(size_t n) {
-  static const std::vector<double> kRatios = [] {
-    std::vector<double> all;
-    for (size_t i = 0; i <= 600; ++i) all.push_back(stats::critical_ratio(i, kAlpha));
-    return all;
-  }();
-  return n < kRatios.size() ? kRatios[n] : stats::critical_ratio(n, kAlpha);
-}
-
-// By the paired table that races fill (evidence/evidence.h, tabulate()).
+// By the paired table and the intervals of races (evidence/evidence.h, tabulate(); stats/level.h).
 class Tested : public Judge {
  public:
   Tested(Engine engine, double resolution)
       : table_(2, engine == Engine::kTest ? std::nullopt : std::optional<double>(std::log1p(kMargin)),
                engine == Engine::kRaced ? stats::Backup::kOnSigns : stats::Backup::kAlways),
-        step_(resolution) {}
+        resolution_(resolution) {}
   void add(const Block& block) override { assert_added(table_.add(heat_of(block))); }
   void watch(const Block& block) override { assert_added(table_.watch(heat_of(block))); }
   Interval interval() const override {
-    const Interval t = table_.interval(0, 1, ratio_of(table_.met(0, 1)), step_);
-    return table_.confirmed(0, 1, t, kAlpha);
+    return stats::Level(table_, kAlpha, {.resolution = resolution_}).of(0, 1);
   }
   bool warned() const override { return table_.signs(0, 1).any(); }
 
@@ -46,7 +37,7 @@ class Tested : public Judge {
   }
 
   stats::PairTable table_;
-  double step_;
+  double resolution_;
 };
 
 double normal_z() {
@@ -101,7 +92,9 @@ class OwnSlopes : public Judge {
     const double a = a_.value(block.a_bursts, block.a_steal);
     evidence_.add(a - b_.value(block.b_bursts, block.b_steal));
   }
-  Interval interval() const override { return evidence_.interval_at(ratio_of(evidence_.count())); }
+  Interval interval() const override {
+    return evidence_.interval_at(stats::boundary_ratio(evidence_.count(), kAlpha));
+  }
 
  private:
   class Side {

@@ -6,7 +6,7 @@
 namespace bakeoff::prove {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Mutant>, 9> kMutants = {{
+constexpr std::array<std::pair<std::string_view, Mutant>, 10> kMutants = {{
     {"iid", Mutant::kIid},
     {"pooled", Mutant::kPooled},
     {"peeking", Mutant::kPeeking},
@@ -16,6 +16,7 @@ constexpr std::array<std::pair<std::string_view, Mutant>, 9> kMutants = {{
     {"whole-burst", Mutant::kWholeBurst},
     {"unshared", Mutant::kUnshared},
     {"pooled-variance", Mutant::kPooledVariance},
+    {"trimmed-alone", Mutant::kTrimmedAlone},
 }};
 
 }  // namespace

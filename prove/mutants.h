@@ -23,9 +23,12 @@ enum class Mutant {
   // Among many contenders.
   kUnshared,        // every pair at alpha
   kPooledVariance,  // every pair with the variance of all contenders
+  // In what decides.
+  kTrimmedAlone,  // the quicker bursts always
 };
 
-// "iid", "pooled", "peeking", "slopes", "rerun", "lengthened", "whole-burst", "unshared", "pooled-variance";
+// "iid", "pooled", "peeking", "slopes", "rerun", "lengthened", "whole-burst", "unshared", "pooled-variance",
+// "trimmed-alone";
 // nothing for another word.
 std::optional<Mutant> mutant(std::string_view name);
 std::vector<std::string> mutants();

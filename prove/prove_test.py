@@ -58,6 +58,9 @@ class Mutants(unittest.TestCase):
         self.misses("lengthened", "T14", "steal in regimes")
         self.misses("whole-burst", "T14", "first step of a burst")
 
+    def test_in_what_decides(self) -> None:
+        self.misses("trimmed-alone", "V10", "every 50th step")
+
     def test_among_many_contenders(self) -> None:
         self.misses("unshared", "T15", "K = 9 identical")
         self.misses("pooled-variance", "T15", "one three times as noisy")

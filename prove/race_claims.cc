@@ -218,7 +218,7 @@ void t8(const Options& options, Report& report) {
     size_t k;
     int quick, full;
     double wide, crowded;
-  } kRows[] = {{16, 200, 2000, 0.35, 0.40}, {64, 24, 500, 0.12, 0.30}, {256, 4, 100, 0.07, 0.25}};
+  } kRows[] = {{16, 200, 2000, 0.35, 0.40}, {64, 12, 500, 0.12, 0.30}, {256, 2, 100, 0.07, 0.25}};
   const double ceiling = racing().ranking.ceiling;
   for (const auto& row : kRows) {
     const int n = tier(options, row.quick, row.full);

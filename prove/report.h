@@ -74,6 +74,8 @@ void prove_hosts(const Options& options, Report& report);     // T14
 void prove_races(const Options& options, Report& report);     // T8, T9
 void prove_families(const Options& options, Report& report);  // T15
 void prove_series(const Options& options, Report& report);    // T10, T11
+void prove_stalls(const Options& options, Report& report);    // V10
+void prove_times(const Options& options, Report& report);     // V2 to V6, V9
 void hold_contest(const Options& options, Report& report);    // T12
 
 }  // namespace bakeoff::prove

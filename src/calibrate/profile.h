@@ -69,10 +69,9 @@ inline constexpr int64_t kCalibrationBursts = 8;
 inline constexpr double kCalibrationBurst = 0.2;  // seconds
 
 // The noise ceiling (race.noise_ceiling) that the profile promises for a race: twice the upper 95% bound of
-// the spread of identical workers under the recipe's controls, at least 5%, and more by the square root of
-// how much shorter the race's blocks are than those of calibration. Nothing if the profile has no
-// measurement under exactly these controls, or if the built-in kernel was used: then the effect of
-// restarting a framework was not measured.
+// the spread of identical workers under the recipe's controls, bursts included, at least 2%. What the race's
+// own bursts vary by is added to it there. Nothing if the profile has no measurement under exactly these
+// controls, or if the built-in kernel was used: then the effect of restarting a framework was not measured.
 std::optional<double> promised_ceiling(const Profile& profile, const recipe::Recipe& recipe, size_t allowed);
 
 // What the profile predicts about a race before it starts. Heats and minutes are approximate.

@@ -139,16 +139,16 @@ TEST(LoadProfile, OfAnotherMachineOrKernelIsRefused) {
 
 TEST(TakeOver, FillsInWhatAnEqualisedRecipeLeavesOpen) {
   recipe::Recipe open = race_of(2);
-  EXPECT_EQ(take_over(good(), open), (Texts{{"allocator", "tuned"}, {"bursts", "3"}}));
+  EXPECT_EQ(take_over(good(), open), (Texts{{"allocator", "tuned"}}));
   EXPECT_EQ(open.race.allocator, "tuned");
   EXPECT_EQ(open.race.threads, 0) << "the number of threads is the recipe's";
-  EXPECT_EQ(open.race.bursts, 3);
+  EXPECT_EQ(open.race.bursts, 0) << "the race plans them itself";
   recipe::Recipe stated = race_of(2, {"allocator", "bursts"});
   EXPECT_EQ(take_over(good(), stated), Texts{});
   EXPECT_EQ(stated.race.allocator, "default");
   recipe::Recipe as_is = race_of(2);
   as_is.training.track = ir::Track::kAsIs;
-  EXPECT_EQ(take_over(good(), as_is), (Texts{{"bursts", "3"}}));
+  EXPECT_EQ(take_over(good(), as_is), Texts{});
   EXPECT_EQ(as_is.race.allocator, "default");
 }
 
@@ -160,9 +160,9 @@ TEST(Predict, IsPlanningsCountUnderTheRecipesOwnControls) {
   ASSERT_TRUE(p);
   EXPECT_NEAR(p->sd, 0.014, 1e-12);
   EXPECT_EQ(p->heats_needed, stats::pairs_needed(0.014, 0.02));
-  // A heat: two starts of 1.5 s, and three bursts of .5 s each.
-  EXPECT_NEAR(p->minutes_needed, static_cast<double>(p->heats_needed) * 2 * 3 / 60, 1e-9);
-  EXPECT_EQ(p->heats_held, 100);
+  // A heat: two starts of 1.5 s, and 16 bursts of .3 s each.
+  EXPECT_NEAR(p->minutes_needed, static_cast<double>(p->heats_needed) * 2 * 6.3 / 60, 1e-9);
+  EXPECT_EQ(p->heats_held, 47) << "in 10 minutes";
   EXPECT_TRUE(p->enough());
   EXPECT_TRUE(check_prediction(*p, tuned));
   EXPECT_THAT(p->text,

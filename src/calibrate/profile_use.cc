@@ -6,7 +6,9 @@
 
 #include "calibrate/profile.h"
 #include "evidence/evidence.h"
+#include "race/heat_plan.h"
 #include "records/controls.h"
+#include "stats/burst_plan.h"
 #include "stats/planning.h"
 #include "stats/ranking.h"
 #include "worker/grants.h"
@@ -14,9 +16,16 @@
 namespace bakeoff {
 namespace {
 
-constexpr int64_t kFewestBursts = 2, kMostBursts = 12;
+// Duration of all bursts of a contender in a heat with the pauses before them, in seconds. What the recipe
+// leaves to planning is as it usually is.
+double block_seconds(const recipe::Race& race) {
+  const int64_t bursts = race.bursts > 0 ? race.bursts : stats::kUsualRounds;
+  const double burst_s = race.burst_seconds > 0 ? race.burst_seconds : kUsualBurst;
+  return static_cast<double>(bursts) * (burst_s + race.cooldown_seconds);
+}
+
 // A ceiling promised from A/A blocks: so many times the upper end of their spread, but never less.
-constexpr double kCeilingFactor = 2, kLeastCeiling = 0.05;
+constexpr double kCeilingFactor = 2, kLeastCeiling = 0.02;
 
 // The most informative measurement for a race under `wanted`: the same controls, else the same allocator
 // and threads, else the same threads; of equal ones that with most blocks.
@@ -78,10 +87,6 @@ Texts take_over(const Profile& profile, recipe::Recipe& recipe) {
            [&] { race.cooldown_seconds = kept.cooldown_s; });
     if (kept.pin != none.pin) take("pin", kept.pin, [&] { race.pin = kept.pin; });
   }
-  if (profile.cheapest_bursts) {
-    const int64_t bursts = std::clamp(*profile.cheapest_bursts, kFewestBursts, kMostBursts);
-    if (bursts != race.bursts) take("bursts", std::to_string(bursts), [&] { race.bursts = bursts; });
-  }
   return taken;
 }
 
@@ -89,10 +94,7 @@ std::optional<double> promised_ceiling(const Profile& profile, const recipe::Rec
   const Controls wanted = control_set(recipe, {}, allowed);
   const Measured* found = nearest_measurement(profile, wanted);
   if (found == nullptr || found->controls != wanted || profile.framework == "kernel") return std::nullopt;
-  const double block_s = static_cast<double>(recipe.race.bursts) * recipe.race.burst_seconds;
-  const double shorter =
-      std::max(1.0, static_cast<double>(kCalibrationBursts) * kCalibrationBurst / std::max(block_s, 1e-6));
-  return std::max(kLeastCeiling, kCeilingFactor * std::sqrt(shorter) * found->spread().interval.high);
+  return std::max(kLeastCeiling, kCeilingFactor * found->spread().interval.high);
 }
 
 std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& recipe, size_t allowed) {
@@ -106,9 +108,7 @@ std::optional<Prediction> predict(const Profile& profile, const recipe::Recipe& 
   // A round: every contender meets the leader once, in as many heats as the live ones allow.
   const double members = static_cast<double>(std::min(k, static_cast<size_t>(recipe.race.live)));
   const double heats_a_round = std::ceil((static_cast<double>(k) - 1) / (members - 1));
-  const double heat_s =
-      members * (profile.start_s + static_cast<double>(recipe.race.bursts) *
-                                       (recipe.race.burst_seconds + recipe.race.cooldown_seconds));
+  const double heat_s = members * (profile.start_s + block_seconds(recipe.race));
   const double round_min = heats_a_round * heat_s / 60;
   p.minutes_needed = static_cast<double>(p.heats_needed) * round_min;
   const double in_time = round_min > 0 ? recipe.budget.minutes / round_min : recipe::Budget::kNoLimit;

@@ -6,7 +6,7 @@
 
 #include "evidence/heats.h"
 #include "evidence/promise.h"
-#include "stats/e_process.h"
+#include "stats/boundary.h"
 #include "stats/ranking.h"
 #include "stats/trimmed.h"
 
@@ -42,11 +42,17 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
     auto& [result, confirms] = heats[trial.heat];
     confirms = trial.confirms;
     result.log_ms.resize(contenders.size());
+    result.log_mean_ms.resize(contenders.size());
+    result.variance.resize(contenders.size());
     if (!result.steal) result.steal = steal_of(trial);
     result.promised = quiet.contains(trial.heat);
     const auto at = std::find(contenders.begin(), contenders.end(), trial.contender);
-    if (at != contenders.end() && !out.contains(trial.contender))
-      result.log_ms[static_cast<size_t>(at - contenders.begin())] = heat_value(trial);
+    if (at == contenders.end() || out.contains(trial.contender)) continue;
+    if (const std::optional<stats::HeatMeasure> measure = measure_heat(trial)) {
+      result.log_ms[static_cast<size_t>(at - contenders.begin())] = measure->log_ms;
+      result.log_mean_ms[static_cast<size_t>(at - contenders.begin())] = measure->log_mean_ms;
+      result.variance[static_cast<size_t>(at - contenders.begin())] = measure->variance_high();
+    }
   }
   for (const auto& [number, heat] : heats)
     CHECK_OK(heat.confirms ? table.watch(heat.result) : table.add(heat.result));
@@ -103,7 +109,7 @@ size_t confirmed_heats(const std::vector<Trial>& trials) {
 int64_t least_heats(double alpha, size_t contenders) {
   const auto pairs = static_cast<double>(stats::comparisons(contenders));
   size_t n = 2;
-  while (!std::isfinite(stats::critical_ratio(n, alpha / pairs))) ++n;
+  while (!std::isfinite(stats::boundary_ratio(n, alpha / pairs))) ++n;
   return static_cast<int64_t>(n);
 }
 

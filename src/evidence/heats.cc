@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "evidence/warm_up.h"
-#include "stats/heat_value.h"
 
 namespace bakeoff {
 
@@ -16,12 +15,17 @@ std::set<std::string> failed_in(const std::vector<Trial>& trials) {
   return failed;
 }
 
-std::optional<double> heat_value(const Trial& trial) {
+std::optional<stats::HeatMeasure> measure_heat(const Trial& trial) {
   if (trial.failure || trial.invalid || trial.bursts.empty()) return std::nullopt;
   std::vector<double> ms;
   for (size_t i = static_cast<size_t>(trial.warmup_bursts); i < trial.bursts.size(); ++i)
     ms.push_back(trial.bursts[i].ms_per_step());
-  return stats::heat_value(ms);
+  return stats::measure_heat(ms);
+}
+
+std::optional<double> heat_value(const Trial& trial) {
+  const std::optional<stats::HeatMeasure> measure = measure_heat(trial);
+  return measure ? std::optional<double>(measure->log_ms) : std::nullopt;
 }
 
 std::vector<double> heat_times_ms(const std::vector<Trial>& trials, const std::string& contender) {

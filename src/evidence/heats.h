@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "records/trial.h"
+#include "stats/heat_value.h"
 
 namespace bakeoff {
 
-// The value of one heat (stats/heat_value.h), from the bursts after warm-up. Nothing for a trial that failed,
-// broke a rule, or was dropped.
+// What one heat measured (stats/heat_value.h), from the bursts after warm-up. Nothing for a trial that
+// failed, broke a rule, or was dropped.
+std::optional<stats::HeatMeasure> measure_heat(const Trial& trial);
+// HeatMeasure::log_ms alone: the value of the heat.
 std::optional<double> heat_value(const Trial& trial);
 
 // Step times of a contender in ms, one for each of its trials that has a value, in their order.

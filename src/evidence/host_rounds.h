@@ -2,12 +2,12 @@
 
 // Decides from the readings around every round of bursts whether something disturbed the host, by the
 // recipe's rule ([race] max_steal, max_others, ...). The rule does not see the times of the bursts. A
-// disturbed round is run again as a whole, every member of the heat, at most max_reruns times per heat. The
-// last attempt counts, whatever it shows.
+// disturbed round counts like the others (the slowest quarter of a heat's bursts is trimmed in any case); a
+// race in which too many rounds were disturbed gives no verdict (HostTally::refusal).
 //
 // Shares of the processors' time need sample::kLeastWall seconds. Shorter rounds are judged together, as
-// many as make up that time (a stretch), and are run again together. If the last rounds of a heat are
-// shorter, the host is watched for the missing time while all workers are frozen.
+// many as make up that time (a stretch). If the last rounds of a heat are shorter, the host is watched for the
+// missing time while all workers are frozen.
 //
 // Pressure on the processors is recorded but not judged: a contender with more threads than processors causes
 // it itself. The CPU time of other processes is judged instead (sample::HostChange::others).

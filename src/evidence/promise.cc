@@ -29,82 +29,59 @@ double log_mean(const std::vector<double>& logs) {
   return log_sum(logs) - std::log(static_cast<double>(logs.size()));
 }
 
-double squares(const std::vector<double>& values) {
-  return values.size() < 2 ? 0 : stats::variance(values) * static_cast<double>(values.size() - 1);
-}
-
-// Log ratios of two trials of one heat, round by round.
-std::vector<double> by_round(const Trial& a, const Trial& b) {
-  std::vector<double> ratios;
-  const auto from = static_cast<size_t>(std::max(a.warmup_bursts, b.warmup_bursts));
-  for (size_t i = from; i < std::min(a.bursts.size(), b.bursts.size()); ++i)
-    ratios.push_back(std::log(a.bursts[i].ms_per_step() / b.bursts[i].ms_per_step()));
-  return ratios;
-}
-
 struct Contradiction {
   double log_e = 0;
   std::string words = {};
 };
 
-// The evidence of one pair against the ceiling: from its heats, and from the rounds of its heats.
-std::pair<Contradiction, Contradiction> of_pair(double ceiling, const std::vector<const Trial*>& a,
-                                                const std::vector<const Trial*>& b) {
-  std::vector<double> heats;
-  Contradiction rounds;
-  double widest = 0;
+// The evidence of one pair against the ceiling, from the heats in which both ran.
+Contradiction of_pair(double ceiling, const std::vector<const Trial*>& a,
+                      const std::vector<const Trial*>& b) {
+  std::vector<double> d, variance;
+  double sum = 0, precision = 0;
   for (const Trial* one : a) {
     const auto other = std::find_if(b.begin(), b.end(), [&](const Trial* t) { return t->heat == one->heat; });
     if (other == b.end()) continue;
-    heats.push_back(*heat_value(*one) - *heat_value(**other));
-    const std::vector<double> ratios = by_round(*one, **other);
-    if (ratios.size() < 2) continue;
-    const double n = static_cast<double>(ratios.size());
-    rounds.log_e += log_bet_against(ceiling * std::sqrt(n), ratios.size(), squares(ratios));
-    if (const double sd = std::sqrt(stats::variance(ratios) / n); sd > widest) {
-      widest = sd;
-      rounds.words = fmt::format("the rounds of heat {} alone leave {:.0f}% of noise in {} against {}",
-                                 one->heat, 100 * sd, one->contender, (*other)->contender);
-    }
+    const auto own = measure_heat(*one), its = measure_heat(**other);
+    const auto own_variance = own->variance_high(), its_variance = its->variance_high();
+    if (!own_variance || !its_variance) continue;
+    d.push_back(own->log_ms - its->log_ms);
+    variance.push_back(ceiling * ceiling + *own_variance + *its_variance);
+    sum += d.back() / variance.back();
+    precision += 1 / variance.back();
   }
-  Contradiction over;
-  if (heats.size() >= 2) {
-    over.log_e = log_bet_against(ceiling, heats.size(), squares(heats));
-    over.words =
-        fmt::format("{} heats of {} against {} differ by {:.0f}% (standard deviation)", heats.size(),
-                    a.front()->contender, b.front()->contender, 100 * std::sqrt(stats::variance(heats)));
-  }
-  return {over, rounds};
+  if (d.size() < 2) return {};
+  double squares = 0;
+  for (size_t i = 0; i < d.size(); ++i) squares += std::pow(d[i] - sum / precision, 2) / variance[i];
+  return {
+      log_bet_against(d.size(), squares),
+      fmt::format("{} heats of {} against {} differ by {:.0f}% (standard deviation), of which bursts "
+                  "explain {:.0f}%",
+                  d.size(), a.front()->contender, b.front()->contender, 100 * std::sqrt(stats::variance(d)),
+                  100 * std::sqrt(std::max(0.0, stats::mean(variance) - ceiling * ceiling)))};
 }
 
 std::string contradiction(double ceiling, const std::vector<std::vector<const Trial*>>& of) {
-  std::vector<double> over, within;
+  std::vector<double> logs;
   Contradiction worst;
-  const auto note = [&](const Contradiction& found, std::vector<double>& logs) {
-    logs.push_back(found.log_e);
-    if (found.log_e > worst.log_e) worst = found;
-  };
   for (size_t b = 1; b < of.size(); ++b) {
     for (size_t a = 0; a < b; ++a) {
       if (of[a].empty() || of[b].empty()) continue;
-      const auto [heats, rounds] = of_pair(ceiling, of[a], of[b]);
-      note(heats, over);
-      note(rounds, within);
+      const Contradiction found = of_pair(ceiling, of[a], of[b]);
+      logs.push_back(found.log_e);
+      if (found.log_e > worst.log_e) worst = found;
     }
   }
-  if (over.empty() || log_mean({log_mean(over), log_mean(within)}) < std::log(1 / kLevel)) return "";
-  return worst.words;
+  return logs.empty() || log_mean(logs) < std::log(1 / kLevel) ? "" : worst.words;
 }
 
 }  // namespace
 
-double log_bet_against(double ceiling, size_t n, double squares) {
-  if (n < 2 || ceiling <= 0) return 0;
+double log_bet_against(size_t n, double squares) {
+  if (n < 2) return 0;
   std::vector<double> logs;
-  for (const double s : kTimes) {
-    logs.push_back(squares / (2 * ceiling * ceiling) * (1 - 1 / (s * s)) -
-                   static_cast<double>(n - 1) * std::log(s));
-  }
+  for (const double s : kTimes)
+    logs.push_back(squares / 2 * (1 - 1 / (s * s)) - static_cast<double>(n - 1) * std::log(s));
   return log_mean(logs);
 }
 

@@ -26,7 +26,9 @@ inline constexpr size_t kPromisedFrom = 2;
 std::set<int> quiet_heats(const std::vector<Trial>& trials);
 
 struct Promise {
-  double stated = 0;           // standard deviation of a heat's d (log scale); 0: there is no promise
+  // What restarting the processes adds to a heat's d: its standard deviation (log scale) is at most this.
+  // 0: there is no promise.
+  double stated = 0;
   bool by_recipe = false;      // stated by the recipe; otherwise measured by a profile
   std::string withdrawn = {};  // what contradicts it, in words; empty: nothing
   // The ceiling that verdicts may use; 0: none.
@@ -36,20 +38,21 @@ struct Promise {
 
 // Tests the promise on the quiet heats of `contenders`, validly at every look, by a bet: a true promise loses
 // with probability at most 20% (a wrong promise costs verdicts; one withdrawn without need costs heats).
-// For log ratios d_1 .. d_n with sd <= c and S their squared deviations from their mean, the mean over s in
+// A heat's d has variance V = c^2 + v at most, c being the promise and v what the heat's own bursts show
+// (HeatMeasure::variance_high of stats/heat_value.h). For d_1 .. d_n and S the sum of the squares of their
+// deviations from their mean weighted by 1 / V, each divided by its V, the mean over s in
 // {1.25, 1.5, 2, 3, 5, 10, 30} of
 //
-//   s^-(n-1) exp(S / (2 c^2) (1 - 1 / s^2))
+//   s^-(n-1) exp(S / 2 (1 - 1 / s^2))
 //
-// has expectation at most 1 (it is the likelihood ratio of sd = s c against sd = c of the n - 1 contrasts;
-// for noise that is sub-Gaussian and not normal see Hsu, Kakade & Zhang 2012). It is computed over the
-// heats of each pair, and over the rounds of each heat, where a round's ratio may have sd c sqrt(rounds).
-// The mean over pairs and over both kinds is compared with 1/20%. A ceiling is at least twice what was
-// measured, so a true one is hardly ever withdrawn.
+// has expectation at most 1 (it is the likelihood ratio of sd = s sqrt(V) against sqrt(V) of the n - 1
+// contrasts; for noise that is sub-Gaussian and not normal see Hsu, Kakade & Zhang 2012). The mean over all
+// pairs is compared with 1/20%. A promise is about twice what was measured, so a true one is hardly ever
+// withdrawn.
 Promise promise_of(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
                    const std::vector<std::string>& contenders);
 
-// Natural logarithm of that mean over s.
-double log_bet_against(double ceiling, size_t n, double squares);
+// Natural logarithm of that mean over s. `squares`: S.
+double log_bet_against(size_t n, double squares);
 
 }  // namespace bakeoff

@@ -36,10 +36,14 @@ std::string gap_percent(double d) { return fmt::format("{:.1f}%", 100 * std::exp
 
 std::vector<std::string> sign_notes(const stats::PairTable& table,
                                     const std::vector<std::string>& contenders) {
-  Pairs modes, correlated, steal;
+  Pairs modes, correlated, steal, stalls;
   for (size_t a = 0; a < table.contenders(); ++a) {
     for (size_t b = a + 1; b < table.contenders(); ++b) {
       const stats::Signs signs = table.signs(a, b);
+      if (const stats::StallGap gap = table.stalls(a, b); gap.decides)
+        stalls.add(contenders[gap.gap > 0 ? a : b], contenders[gap.gap > 0 ? b : a],
+                   fmt::format("{:.1f} +- {:.1f}% more, {} heats", 100 * std::abs(gap.gap),
+                               100 * gap.half_width, gap.heats));
       if (signs.modes)
         modes.add(contenders[a], contenders[b],
                   fmt::format("{} groups, {} apart, within which {:.1f}% of the variance is left, {} heats",
@@ -80,6 +84,12 @@ std::vector<std::string> sign_notes(const stats::PairTable& table,
         "For these pairs a verdict also needs the agreement of a test that assumes only symmetric "
         "differences (docs/verdicts.md); under such noise verdicts can still be wrong "
         "more often than the stated error rate.");
+  if (!stalls.empty())
+    notes.push_back(
+        fmt::format("Work that falls into few bursts lengthens the steps of one contender more than those of "
+                    "another. Their verdicts rest on all bursts, those of other pairs on the quicker "
+                    "three quarters: {}.",
+                    stalls.text()));
   return notes;
 }
 

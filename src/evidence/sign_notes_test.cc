@@ -50,5 +50,14 @@ TEST(SignNotes, NameThreePairsAndCountTheOthers) {
   EXPECT_THAT(notes[0], HasSubstr("more pair"));
 }
 
+TEST(SignNotes, NamePairsWhoseStallsDiffer) {
+  stats::PairTable table(2, std::log1p(0.02), stats::Backup::kOnSigns);
+  for (const double stalls : {0.05, 0.051, 0.049})
+    ASSERT_TRUE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0, 1.0 + stalls}}));
+  const auto notes = sign_notes(table, {"torch", "jax"});
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_THAT(notes[0], HasSubstr("jax against torch (5.0 +- 0.1% more, 3 heats)"));
+}
+
 }  // namespace
 }  // namespace bakeoff

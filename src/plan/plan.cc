@@ -135,7 +135,6 @@ void take_recorded(const Manifest& manifest, recipe::Recipe& recipe) {
     if (const auto found = manifest.controls.find(key); found != manifest.controls.end())
       set(found->second.c_str());
   };
-  recorded("bursts", [&](const char* text) { recipe.race.bursts = std::atoll(text); });
   // Older records have a ceiling that was not measured; without a profile only the recipe's own counts.
   if (manifest.calibration.contains(kTakenCeiling))
     recorded("noise_ceiling", [&](const char* text) { recipe.race.noise_ceiling = std::atof(text); });
@@ -327,7 +326,6 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .controls = to_texts(shared),
                     .calibration = calibration,
                     .notes = std::move(notes)};
-  manifest.controls["bursts"] = std::to_string(recipe.race.bursts);
   manifest.controls["noise_ceiling"] = fmt::format("{:.3f}", recipe.race.noise_ceiling);
   for (const emit::Framework* framework : emit::frameworks()) {
     const emit::CompilerCache& cache = framework->cache;

@@ -35,7 +35,6 @@ TEST_F(PlanTest, EveryLaneHasItsControlsAndKeepsThemWhenReopened) {
   recipe::Recipe with =
       recipe(", allocator = [\"default\", \"tuned\"]", "threads = 1\nburst_seconds = 0.1\n");
   with.race.cooldown_seconds = 0.02;  // as from a profile: not in the recipe's text
-  with.race.bursts = 3;
   const auto plan = make_plan(with, folder_ / "run", kTorch, kSilent, {{"measured", "today"}});
   ASSERT_TRUE(plan) << plan.error().text();
   fs::copy(folder_ / "run", folder_ / "moved", fs::copy_options::recursive);  // the first is locked
@@ -54,7 +53,6 @@ TEST_F(PlanTest, EveryLaneHasItsControlsAndKeepsThemWhenReopened) {
       EXPECT_FALSE(lane.entry.worker.options.contains("allocator")) << "no business of the framework's";
     }
     EXPECT_EQ((*p)->recipe.race.cooldown_seconds, 0.02);
-    EXPECT_EQ((*p)->recipe.race.bursts, 3);
     EXPECT_EQ((*p)->manifest.contenders[1].stated, (Texts{{"allocator", "tuned"}}));
     EXPECT_EQ((*p)->manifest.contenders[1].controls.at("threads"), "1");
     EXPECT_EQ((*p)->manifest.calibration.at("measured"), "today");

@@ -22,6 +22,7 @@
 #include "race/sensing.h"
 #include "race/usage_marks.h"
 #include "sample/host_probe.h"
+#include "stats/burst_plan.h"
 #include "stats/racing.h"
 #include "tensor/rng.h"
 
@@ -29,14 +30,27 @@ namespace bakeoff {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
-constexpr double kLongestBlock = 4;  // longest block of a member, in blocks of the leader
-constexpr double kLeastBlock = 1;    // seconds; a shorter block of the leader is not informative
+constexpr double kLongestBlock = 4;   // longest block of a member, as a multiple of the planned one
+constexpr int64_t kFewestBursts = 2;  // of a member in a heat
 
 // Waits while nothing runs; Ctrl-C ends it.
 void pause_for(double seconds) {
   if (seconds <= 0) return;
   pollfd interrupt = {.fd = proc::interrupt_fd(), .events = POLLIN, .revents = 0};
   ::poll(&interrupt, 1, static_cast<int>(std::lround(seconds * 1e3)));
+}
+
+// Steps of a burst. A recipe may state longer bursts than would be planned.
+int64_t steps_of_burst(double step_s, double burst_s) {
+  if (!(step_s > 0)) return 1;
+  const auto filling = static_cast<int64_t>(std::llround(std::min(burst_s / step_s, 1e9)));
+  return std::max(filling, stats::counted_steps(step_s, burst_s));
+}
+
+HeatOptions with_stated(HeatOptions options, const recipe::Race& race) {
+  if (race.bursts > 0) options.plan.rounds = race.bursts;
+  if (race.burst_seconds > 0) options.plan.burst_s = race.burst_seconds;
+  return options;
 }
 
 // A running heat.
@@ -46,14 +60,14 @@ class Heat {
        const Watch& watch, Happening happening)
       : plan_(plan),
         lanes_(lanes),
-        options_(options),
+        options_(with_stated(options, plan.recipe.race)),
         watch_(watch),
         now_(std::move(happening)),
         rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
         members_(lanes.size()),
         order_(lanes.size()) {
     std::iota(order_.begin(), order_.end(), size_t{0});
-    now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(plan.recipe.race.bursts)));
+    now_.total = static_cast<int>(lanes.size() * (3 + static_cast<size_t>(options_.plan.rounds)));
     now_.done = 0;
     host_ =
         plan.host ? plan.host : sample::host_probe(plan.lanes[lanes.front()].entry.worker.cpus, plan.sensors);
@@ -92,15 +106,7 @@ class Heat {
       rehearse(plan_, member);
       plan_burst(member);  // other work on the machine makes steps longer, never shorter
     });
-    int64_t reruns = plan_.recipe.race.host.max_reruns;
-    for (int64_t round = 0; round < plan_.recipe.race.bursts && !proc::interrupted();) {
-      const Stretch seen = run_stretch(plan_.recipe.race.bursts - round);
-      const auto rounds = static_cast<int64_t>(seen.rounds.size());
-      const bool again = !seen.rounds.empty() && !seen.rounds.back().busy.empty() && reruns-- > 0;
-      if (again) now_.total += static_cast<int>(order_.size()) * static_cast<int>(rounds);
-      settle(seen, again, again || seen.clock_jumped);
-      if (!again) round += rounds;
-    }
+    while (round_ < options_.plan.rounds && !proc::interrupted()) settle(run_stretch());
   }
 
   std::vector<Trial> end() {
@@ -153,13 +159,6 @@ class Heat {
     if (number % 2 == 0) std::reverse(order_.begin(), order_.end());
   }
 
-  // Seconds that all bursts take if a step takes this long.
-  double block_s(double step_s) const {
-    const recipe::Race& race = plan_.recipe.race;
-    return static_cast<double>(race.bursts * stats::burst_steps(step_s, race.burst_seconds, race.bursts, 0)) *
-           step_s;
-  }
-
   // An unknown step counts as slow.
   static double fastest_step_s(const Member& member) {
     const double first_s = static_cast<double>(member.trial.first_step_ns) / kNsPerSecond;
@@ -171,16 +170,11 @@ class Heat {
     double leader_step_s = options_.leader_step_s;
     for (const Member& member : members_) {
       if (member.step_s <= 0) continue;
-      if (options_.leader_block_s <= 0) {
-        leader_block_s_ =
-            leader_block_s_ > 0 ? std::min(leader_block_s_, block_s(member.step_s)) : block_s(member.step_s);
-      }
       if (options_.leader_step_s <= 0) {
         leader_step_s =
             leader_step_s > 0 ? std::min(leader_step_s, fastest_step_s(member)) : fastest_step_s(member);
       }
     }
-    leader_block_s_ = std::max(leader_block_s_, kLeastBlock);
     for (size_t i = 0; i < members_.size(); ++i) {
       Member& member = members_[i];
       if (!member.worker || !member.worker->ok() || options_.timed.contains(lanes_[i])) continue;
@@ -188,10 +182,20 @@ class Heat {
     }
   }
 
+  // The longest that all bursts of a member may take together, lead-ins included, in seconds.
+  double longest_block_s() const {
+    return kLongestBlock * static_cast<double>(options_.plan.rounds) * options_.plan.burst_s;
+  }
+
   void plan_burst(Member& member) const {
-    const recipe::Race& race = plan_.recipe.race;
-    member.burst_steps =
-        stats::burst_steps(member.step_s, race.burst_seconds, race.bursts, kLongestBlock * leader_block_s_);
+    const int64_t rounds = options_.plan.rounds;
+    member.burst_steps = steps_of_burst(member.step_s, options_.plan.burst_s);
+    const double burst_s = static_cast<double>(member.burst_steps + 1) * member.step_s;
+    const double fit = burst_s > 0 ? std::floor(longest_block_s() / burst_s) : static_cast<double>(rounds);
+    const int64_t bursts = std::clamp(static_cast<int64_t>(std::min(fit, static_cast<double>(rounds))),
+                                      std::min(kFewestBursts, rounds), rounds);
+    member.every = rounds / bursts;
+    member.planned_bursts = (rounds + member.every - 1) / member.every;
   }
 
   // Makes a third step while the host is watched. The first step may have compiled, so the fastest counts.
@@ -218,10 +222,9 @@ class Heat {
 
   void finish_warm_up(Member& member) {
     const recipe::Race& race = plan_.recipe.race;
-    const double cap_s = kLongestBlock * leader_block_s_;
     int64_t steps = race.warmup_steps - 1;
-    if (cap_s > 0 && member.step_s > 0)
-      steps = std::min(steps, static_cast<int64_t>(std::min(cap_s / member.step_s, 1e9)));
+    if (member.step_s > 0)
+      steps = std::min(steps, static_cast<int64_t>(std::min(longest_block_s() / member.step_s, 1e9)));
     for (int run = 0; run < kWarmUpRuns; ++run) {
       const double before_s = run > 0 ? member.step_s : std::numeric_limits<double>::infinity();
       warm_up(member, sensing_, steps);
@@ -241,9 +244,10 @@ class Heat {
     bool clock_jumped = false;
   };
 
-  // Runs at most `most` rounds, and reads the host before and after each.
-  Stretch run_stretch(int64_t most) {
+  // Runs rounds, and reads the host before and after each.
+  Stretch run_stretch() {
     for (Member& member : members_) {
+      member.took.clear();
       member.marks = member.trial.step_ns.size();
       member.bursts = member.trial.bursts.size();
     }
@@ -254,14 +258,17 @@ class Heat {
     std::vector<int64_t> wall_ns;
     HostRound seen;
     Stretch stretch;
-    while (static_cast<int64_t>(wall_ns.size()) < most && !proc::interrupted()) {
-      const std::string jump = run_round(cpu_s);
+    for (; round_ < options_.plan.rounds && !proc::interrupted(); ++round_) {
+      const std::string jump = run_round(cpu_s, wall_ns.size());
       const sample::HostSnapshot after = host_();
       wall_ns.push_back(after.ns - last.ns);
       last = after;
       seen = host_round(before, last, cpu_s + own_cpu_s() - own_before_s, plan_.recipe.race.host);
       if (!jump.empty()) seen.busy = jump, stretch.clock_jumped = true;
-      if (!seen.busy.empty() || seconds_between(before, last) >= sample::kLeastWall) break;
+      if (!seen.busy.empty() || seconds_between(before, last) >= sample::kLeastWall) {
+        ++round_;
+        break;
+      }
     }
     const double short_of_s = sample::kLeastWall - seconds_between(before, last);
     if (seen.busy.empty() && short_of_s > 0 && !proc::interrupted()) {
@@ -289,13 +296,17 @@ class Heat {
     return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / kNsPerSecond;
   }
 
-  // Runs one burst of every member and adds their CPU time. Returns in words a clock that jumped.
-  std::string run_round(double& cpu_s) {
+  // Runs one burst of every member whose turn it is and adds their CPU time; it is round `number` of its
+  // stretch. Returns in words a clock that jumped.
+  std::string run_round(double& cpu_s, size_t number) {
     tensor::shuffle(order_, rng_);
     for (Member& member : members_) member.cpu_ns = member.jump_ns = 0;
     each("timing", [&](Member& member) {
+      if (round_ % member.every != 0) return;
       pause_for(plan_.recipe.race.cooldown_seconds);
-      run_burst(plan_, member, sensing_);
+      const size_t before = member.trial.bursts.size();
+      run_burst(plan_, member, sensing_, begin_);
+      if (member.trial.bursts.size() > before) member.took.push_back(number);
     });
     std::string jump;
     for (const Member& member : members_) {
@@ -307,15 +318,12 @@ class Heat {
     return jump;
   }
 
-  // Records a stretch; either all its bursts count or none does.
-  void settle(const Stretch& stretch, bool again, bool is_void) {
+  // Records a stretch; either all its bursts count or, if a clock jumped, none does.
+  void settle(const Stretch& stretch) {
     for (Member& member : members_) {
       Trial& trial = member.trial;
-      for (size_t i = member.bursts; i < trial.bursts.size(); ++i) {  // the rounds that it had a part in
-        trial.rounds.push_back(stretch.rounds[i - member.bursts]);
-        trial.rounds.back().rerun = again;
-      }
-      if (!is_void) continue;
+      for (const size_t round : member.took) trial.rounds.push_back(stretch.rounds[round]);
+      if (!stretch.clock_jumped) continue;
       trial.void_bursts.insert(trial.void_bursts.end(),
                                trial.bursts.begin() + static_cast<long>(member.bursts), trial.bursts.end());
       trial.bursts.resize(member.bursts);
@@ -345,7 +353,6 @@ class Heat {
   const Plan& plan_;
   const std::vector<size_t>& lanes_;
   const HeatOptions options_;
-  double leader_block_s_ = options_.leader_block_s;
   const Watch& watch_;
   Happening now_;
   Sensing sensing_{
@@ -355,6 +362,7 @@ class Heat {
   std::vector<Member> members_;
   std::vector<size_t> order_;
   int64_t stretches_ = 0;  // judged so far
+  int64_t round_ = 0;      // rounds that were run
   sample::HostProbe host_;
   int64_t begin_ = monotonic_clock().now_ns();
 };

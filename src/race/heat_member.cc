@@ -16,6 +16,7 @@
 #include "evidence/usage.h"
 #include "race/usage_marks.h"
 #include "records/controls.h"
+#include "stats/planning.h"
 #include "stats/trimmed.h"
 #include "worker/grants.h"
 
@@ -41,12 +42,13 @@ bool chance(double probability) {
   return static_cast<double>(source()) < probability * 4294967296.0;
 }
 
-// Number of steps after a pause that do not count: one, or as many as fill 10 ms.
+// Number of steps after a pause that do not count: one, or as many as fill 10 ms; and sometimes one more.
 constexpr double kLeadIn = 0.01;  // seconds
 int64_t lead_steps(const Member& member) {
-  if (!(member.step_s > 0)) return 1;
-  return std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1,
-                             std::max<int64_t>(1, member.burst_steps));
+  const int64_t more = chance(stats::kSecondLeadIn) ? 1 : 0;
+  if (!(member.step_s > 0)) return 1 + more;
+  return more + std::clamp<int64_t>(std::llround(kLeadIn / member.step_s), 1,
+                                    std::max<int64_t>(1, member.burst_steps));
 }
 
 // The file of a nudge; removed with this object.
@@ -109,8 +111,8 @@ std::optional<Ran> nudge_and_run(const Plan& plan, Member& member, const ShownBu
 
 // Whether a burst is to be audited. It is drawn when the burst is over, so the burst cannot depend on it. At
 // least one burst of each trial is drawn, at the latest its last.
-bool is_drawn(const Plan& plan, const Member& member) {
-  const auto bursts = static_cast<double>(plan.recipe.race.bursts);
+bool is_drawn(const Member& member) {
+  const auto bursts = static_cast<double>(member.planned_bursts);
   const bool any = std::any_of(member.shown.begin(), member.shown.end(),
                                [](const ShownBurst& shown) { return shown.drawn; });
   return chance(1 / bursts) || (!any && static_cast<double>(member.shown.size() + 1) >= bursts);
@@ -244,7 +246,8 @@ void rehearse(const Plan& plan, Member& member) {
   take_failure(member);
 }
 
-void run_burst(const Plan& plan, Member& member, Sensing& sensing) {
+void run_burst(const Plan& plan, Member& member, Sensing& sensing, int64_t heat_ns) {
+  const int64_t woken = monotonic_clock().now_ns();
   const double used_before_s = tree_cpu_s(member.sensors.pid);
   member.worker->thaw();
   ShownBurst shown;
@@ -256,7 +259,7 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing) {
     ran = nudge_and_run(plan, member, shown, true);
     used = sensing.end(member.sensors, begin, member.trial);
   }
-  if (ran && member.audit) keep_evidence(plan, member, *ran, is_drawn(plan, member), std::move(shown));
+  if (ran && member.audit) keep_evidence(plan, member, *ran, is_drawn(member), std::move(shown));
   if (ran) member.worker->freeze();
   const auto of = [&](const char* name) { return used.contains(name) ? used.at(name) : 0.0; };
   const double used_s = std::max(0.0, tree_cpu_s(member.sensors.pid) - used_before_s);
@@ -264,6 +267,8 @@ void run_burst(const Plan& plan, Member& member, Sensing& sensing) {
   if (ran) {
     ran->burst.lead_steps = before.lead_steps;
     ran->burst.lead_ns = before.lead_ns;
+    ran->burst.woken_ns = woken - heat_ns;
+    ran->burst.awake_ns = monotonic_clock().now_ns() - woken;
     ran->burst.switches = std::llround(of("involuntary_switches"));
     ran->burst.used = std::move(used);
     member.jump_ns = ran->jump_ns;
@@ -312,7 +317,7 @@ void end_member(Member& member) {
   const std::string more = taken(member.worker->pid(), member.granted);
   if (!more.empty() && !member.trial.invalid)
     member.trial.invalid = "used resources that it was not granted: " + more;
-  const proc::ResourceUsage usage = member.worker->close();
+  const proc::ResourceUsage usage = member.worker->kill();
   member.trial.user_s = usage.user_s;
   member.trial.system_s = usage.system_s;
   member.trial.peak_rss_bytes = usage.max_rss_bytes;

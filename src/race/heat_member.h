@@ -22,6 +22,9 @@ struct Member {
   WorkerSensors sensors;
   WorkerSpec granted = {};  // what it was started from
   int64_t burst_steps = 2;
+  // Takes part in every n-th round: in fewer where its step is long.
+  int64_t every = 1;
+  int64_t planned_bursts = 0;          // in this heat
   double step_s = 0;                   // last known step time of the warm-up
   const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited
   bool nudges = true;                  // its parameters can be changed between steps
@@ -29,7 +32,8 @@ struct Member {
   // State of the current round.
   int64_t cpu_ns = 0;
   int64_t jump_ns = 0;
-  size_t bursts = 0, marks = 0;  // counts when the round began
+  std::vector<size_t> took = {};  // rounds of the current stretch, from 0, in which it had a burst
+  size_t bursts = 0, marks = 0;   // counts when the stretch began
 };
 
 // Imports, builds and makes the first step; then freezes the worker.
@@ -41,13 +45,15 @@ void warm_up(Member& member, Sensing& sensing, int64_t steps);
 // compiles for these is compiled then.
 void rehearse(const Plan& plan, Member& member);
 // Restores the initial weights, runs the lead-in, the nudge and the burst.
-void run_burst(const Plan& plan, Member& member, Sensing& sensing);
+// `heat_ns`: when the heat began.
+void run_burst(const Plan& plan, Member& member, Sensing& sensing, int64_t heat_ns);
 // Lets the referee compute the drawn bursts, and one whose losses differ from the others; with
 // `apart_alone` only that one. A trial that reported anything else becomes invalid.
 void audit(const std::string& group, Member& member, bool apart_alone);
 // Runs single steps to distinguish outstanding work from threads that only spin (evidence/barrier.h).
 void judge_barrier(Member& member);
-// Ends the worker and records what its process used.
+// Kills the worker and records what its process used. It has answered all that it was asked, so its own exit,
+// of up to 2 s, would only cost time.
 void end_member(Member& member);
 
 }  // namespace bakeoff

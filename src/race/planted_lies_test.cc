@@ -28,7 +28,6 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
   plan.recipe.race.bursts = 2;
   plan.recipe.race.burst_seconds = 0.03;
   plan.recipe.race.live = 4;
-  plan.recipe.race.host.max_reruns = 0;
   std::vector<Parity> parities;
   // What the gate sees of all of them: w moves a tenth of its way to 3 in every step.
   std::vector<double> losses;

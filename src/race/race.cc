@@ -16,6 +16,7 @@
 #include "records/machine_report.h"
 #include "roofline/measure.h"
 #include "sample/machine_limits.h"
+#include "stats/burst_plan.h"
 #include "stats/racing.h"
 #include "stats/trimmed.h"
 
@@ -71,8 +72,10 @@ Status check_budget(const recipe::Recipe& recipe) {
                  .remedy = fmt::format("allow at least {} heats, or race fewer contenders", least)};
   }
   // Only the bursts; starting the workers takes more time.
-  const double minutes = static_cast<double>(least) * static_cast<double>(recipe.race.bursts) *
-                         recipe.race.burst_seconds * static_cast<double>(k) / 60;
+  const int64_t bursts = recipe.race.bursts > 0 ? recipe.race.bursts : stats::kFewestRounds;
+  const double burst_s = recipe.race.burst_seconds > 0 ? recipe.race.burst_seconds : kShortestAudited;
+  const double minutes =
+      static_cast<double>(least) * static_cast<double>(bursts) * burst_s * static_cast<double>(k) / 60;
   if (recipe.budget.minutes < minutes) {
     return Error{
         .message =
@@ -192,17 +195,6 @@ class GroupRace {
 
   std::vector<double> times_of(const std::string& id) const { return heat_times_ms(trials_, id); }
 
-  double leader_block_s() const {
-    if (!state_.leader) return 0;
-    double seconds = 0;
-    for (const Trial& trial : trials_) {
-      if (trial.contender != contenders_[*state_.leader] || !heat_value(trial)) continue;
-      seconds = 0;
-      for (const Burst& burst : trial.bursts) seconds += static_cast<double>(burst.ns) / 1e9;
-    }
-    return seconds;
-  }
-
   double leader_step_s() const {
     return state_.leader ? stats::median(times_of(contenders_[*state_.leader])) / 1e3 : 0;
   }
@@ -212,16 +204,6 @@ class GroupRace {
     return static_cast<int>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
       return trial.contender == id && !trial.dropped.empty();
     }));
-  }
-
-  // Starting is mostly importing and compiling on one core, so members start two at a time; but one at a
-  // time if a contender runs for the first time, as its start-up is measured.
-  size_t starts_at_once(const std::vector<size_t>& members) const {
-    const auto ran = [&](size_t m) {
-      return std::any_of(trials_.begin(), trials_.end(),
-                         [&](const Trial& t) { return t.contender == contenders_[m] && t.alone; });
-    };
-    return std::all_of(members.begin(), members.end(), ran) ? 2 : 1;
   }
 
   // Latest end of the last group's race, in seconds from now. Nothing if only heats are limited and none
@@ -250,6 +232,13 @@ class GroupRace {
     return now;
   }
 
+  // Of one comparison, among the contenders that are still open.
+  double pair_alpha() const {
+    size_t open = 0;
+    for (size_t i = 0; i < known_.size(); ++i) open += !known_[i].out && !state_.standings[i].eliminated_by;
+    return alpha_ / static_cast<double>(stats::comparisons(open));
+  }
+
   Status run_one(const stats::Heat& next, const Watch& watch) {
     ++heat_;
     std::vector<size_t> members;
@@ -263,16 +252,20 @@ class GroupRace {
       if (!times_of(contenders_[m]).empty() || looks_at(contenders_[m]) >= kMostLooks)
         timed.insert(lanes_[m]);
     }
+    // Starting is mostly importing and compiling on one core, so members start two at a time; one at a time in
+    // the heats that measure the winner again: start-up times without contention, held against our clock.
+    const bool confirms = next.phase == stats::Phase::kConfirm;
     const int64_t begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
-                                        {.at_once = starts_at_once(next.members),
-                                         .confirms = next.phase == stats::Phase::kConfirm,
-                                         .leader_block_s = leader_block_s(),
-                                         .leader_step_s = leader_step_s(),
-                                         .timed = timed,
-                                         .audit = audit_,
-                                         .audited = audited},
-                                        watch, happening(next));
+    std::vector<Trial> fresh =
+        run_heat(plan_, members, ++last_number_,
+                 {.at_once = confirms ? size_t{1} : size_t{2},
+                  .plan = plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha()),
+                  .confirms = confirms,
+                  .leader_step_s = leader_step_s(),
+                  .timed = timed,
+                  .audit = audit_,
+                  .audited = audited},
+                 watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void
     for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {

@@ -5,8 +5,9 @@
 // random order: one worker runs at a time while all others are frozen. A heat gives every member one value,
 // the logarithm of its trimmed mean step time, and every pair of members one paired difference.
 //
-// The host is read before and after every round, which is one burst of each member. A round that was
-// disturbed, by the recipe's rule, is run again as a whole (evidence/host_rounds.h). A worker that answers
+// The host is read before and after every round, which is one burst of each member, or of all but those with
+// long steps. Whether it was disturbed is recorded (evidence/host_rounds.h); it counts all the same, except
+// when a clock jumped. A worker that answers
 // before its work is done breaks a rule (evidence/barrier.h). Bursts that were still warm-up do not count
 // (evidence/warm_up.h).
 //
@@ -22,6 +23,7 @@
 #include "evidence/evidence.h"
 #include "evidence/heats.h"
 #include "plan/plan.h"
+#include "race/heat_plan.h"
 #include "records/trial.h"
 #include "records/watch.h"
 
@@ -39,14 +41,10 @@ Status check_budget(const recipe::Recipe& recipe);
 
 // How a heat is run.
 struct HeatOptions {
-  // Number of members that start at the same time; with 2, start-up times include contention and are not
-  // reported (Trial::alone).
+  // Number of members that start at the same time; with 2, start-up times include contention (Trial::alone).
   size_t at_once = 1;
+  HeatPlan plan = {};     // its bursts; what the recipe states counts instead
   bool confirms = false;  // a confirmation heat, which measures the winner again (stats/racing.h)
-  // Duration of the leader's block, in seconds: its bursts without start. 0 = unknown: use the shortest
-  // block in this heat. At least 1 s; shorter blocks are not informative. No other block lasts more than
-  // four times as long.
-  double leader_block_s = 0;
   // Step time of the leader in seconds. 0 = unknown: use the fastest in this heat. A contender that was
   // never timed and looks hopeless against it (stats/racing.h), by the fastest of its first three steps, is
   // not timed further.

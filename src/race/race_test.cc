@@ -236,7 +236,7 @@ void expect_healthy(const Trial& healthy, double least_ms) {
   EXPECT_FALSE(healthy.failure) << healthy.failure->reason;
   EXPECT_FALSE(healthy.invalid);
   ASSERT_EQ(healthy.bursts.size(), 2u) << "all its bursts";
-  EXPECT_GE(healthy.bursts[0].steps, 2);
+  EXPECT_GE(healthy.bursts[0].steps, 1);
   EXPECT_LE(healthy.bursts[0].steps, 15);
   EXPECT_GE(std::exp(heat_value(healthy).value()), least_ms);
   EXPECT_EQ(healthy.step_ns.size(),
@@ -314,57 +314,46 @@ TEST_F(RaceTest, WhatAKilledOneWithOurNumberLeftIsInNobodysWay) {
   }
 }
 
-// The machine sleeps during the first and the third round that are run.
-TEST_F(RaceTest, ADisturbedRoundIsRunAgainWholeByItsRuleAlone) {
+// The machine sleeps during the second of three rounds.
+TEST_F(RaceTest, ADisturbedRoundIsRecordedAndCounts) {
   Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "3"}}}});
   plan.recipe.race.burst_seconds = 0.6;  // rounds that are judged by themselves, also beside other work
+  plan.recipe.race.bursts = 3;
   int looks = 0;
   plan.host = [&] {
     sample::HostSnapshot snapshot = quiet();
-    ++looks;
-    if (looks == 2 || looks == 6) snapshot.uptime_s = *snapshot.uptime_s + 60;
+    if (++looks == 4) snapshot.uptime_s = *snapshot.uptime_s + 60;
     return snapshot;
   };
   const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
-  EXPECT_EQ(looks, 8) << "two rounds, and two run again";
+  EXPECT_EQ(looks, 6) << "before and after each round, and none is run again";
   for (const Trial& trial : trials) {
-    EXPECT_EQ(trial.bursts.size(), 2u);
-    EXPECT_EQ(trial.void_bursts.size(), 2u) << "both arms";
-    EXPECT_EQ(trial.step_ns.size(), static_cast<size_t>(trial.bursts[0].steps + trial.bursts[1].steps - 2));
-    ASSERT_EQ(trial.rounds.size(), 4u);
+    EXPECT_EQ(trial.bursts.size(), 3u);
+    EXPECT_TRUE(trial.void_bursts.empty());
+    ASSERT_EQ(trial.rounds.size(), 3u);
+    EXPECT_THAT(trial.rounds[1].busy, HasSubstr("suspended for 60"));
     for (const size_t i : {0u, 2u}) {
-      EXPECT_TRUE(trial.rounds[i].rerun);
-      EXPECT_THAT(trial.rounds[i].busy, HasSubstr("suspended for 60"));
-    }
-    for (const size_t i : {1u, 3u}) {
-      EXPECT_FALSE(trial.rounds[i].rerun);
       EXPECT_EQ(trial.rounds[i].busy, "");
       EXPECT_EQ(trial.rounds[i].seen.at("memory pressure"), 0);
       EXPECT_EQ(trial.rounds[i].absent.at("load"), "not read");
     }
     EXPECT_TRUE(heat_value(trial));
+    EXPECT_GT(trial.bursts[0].awake_ns, trial.bursts[0].ns);
+    EXPECT_GT(trial.bursts[1].woken_ns, trial.bursts[0].woken_ns + trial.bursts[0].awake_ns);
   }
   EXPECT_EQ(trials[0].rounds, trials[1].rounds);
 }
 
-TEST_F(RaceTest, NoMoreRoundsThanAllowedAreRunAgain) {
-  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "2"}}}, {"b", {{"step_ms", "2"}}}});
-  plan.recipe.race.bursts = 4;
-  plan.recipe.race.host.max_reruns = 3;
-  double slept = 0;
-  plan.host = [&] {
-    sample::HostSnapshot snapshot = quiet();
-    snapshot.uptime_s = *snapshot.uptime_s + (slept += 60);
-    return snapshot;
-  };
+// Of a step that takes 0.6 s and 16 rounds of 30 ms: it takes part in few of them, and is timed.
+TEST_F(RaceTest, WhoseStepIsLongTakesPartInFewRounds) {
+  Plan plan = make_plan_of(folder_ / "run", {{"long", {{"step_ms", "600"}}}, {"light", {{"step_ms", "2"}}}});
+  plan.recipe.race.bursts = 16;
   const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
-  EXPECT_EQ(trials[0].bursts.size(), 4u) << "the last attempt counts, whatever it was like";
-  EXPECT_EQ(trials[0].void_bursts.size(), 3u);
-  const HostTally seen = tally(trials);
-  EXPECT_EQ(seen.rounds, 4);
-  EXPECT_EQ(seen.busy, 4);
-  EXPECT_EQ(seen.reruns, 3);
-  EXPECT_THAT(seen.refusal(plan.recipe.race.host).value_or(""), HasSubstr("4 of 4 rounds were disturbed"));
+  EXPECT_EQ(trials[0].bursts.size(), 2u);
+  EXPECT_EQ(trials[0].rounds.size(), 2u);
+  EXPECT_EQ(trials[1].bursts.size(), 16u);
+  EXPECT_EQ(trials[0].rounds[1], trials[1].rounds[8]) << "the round that it took part in";
+  EXPECT_TRUE(heat_value(trials[0]));
 }
 
 // Steps: 1 first, 2 and 3 warm-up, 4 to 8 lead-in, 9 and more the first burst.
@@ -375,17 +364,11 @@ TEST_F(RaceTest, AClockThatJumpsVoidsTheRoundForBothArms) {
   const auto trials = run_heat(plan, {0, 1}, 1, {}, kNobody, {});
   for (const Trial& trial : trials) {
     EXPECT_FALSE(trial.failure) << trial.failure->reason;
-    EXPECT_EQ(trial.bursts.size(), 2u);
+    EXPECT_EQ(trial.bursts.size(), 1u);
     ASSERT_EQ(trial.void_bursts.size(), 1u);
-    ASSERT_EQ(trial.rounds.size(), 3u);
-    EXPECT_TRUE(trial.rounds[0].rerun);
+    ASSERT_EQ(trial.rounds.size(), 2u);
     EXPECT_THAT(trial.rounds[0].busy, HasSubstr("the clock jumped: a burst reported"));
     EXPECT_LT(std::exp(heat_value(trial).value()), 100) << "five seconds are not in it";
-  }
-  plan.recipe.race.host.max_reruns = 0;
-  for (const Trial& trial : run_heat(plan, {0, 1}, 2, {}, kNobody, {})) {
-    EXPECT_EQ(trial.bursts.size(), 1u) << "void all the same, for both";
-    EXPECT_EQ(trial.void_bursts.size(), 1u);
   }
 }
 
@@ -541,7 +524,8 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto blind = plan.directory.read<Trial>().value();
-  EXPECT_EQ(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2))) << "no heat more would tell";
+  EXPECT_GE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)));
+  EXPECT_LE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)) + 4) << "no heat more would tell";
   EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
 }
 
@@ -608,7 +592,7 @@ TEST_F(RaceTest, ALookAtItsFirstStepsEndsTheHeatOfWhoeverIsFarTooSlow) {
   EXPECT_EQ(heat_value(trials[2]), std::nullopt);
   EXPECT_THAT(out_of_race(trials, 0.03), IsEmpty()) << "one process may have stood still";
   // Whoever was timed before is timed again; four times the leader's block is the most that it gets.
-  const auto known = run_heat(plan, {2}, 2, {.leader_block_s = 0.01, .timed = {2}}, kNobody, {});
+  const auto known = run_heat(plan, {2}, 2, {.timed = {2}}, kNobody, {});
   EXPECT_EQ(known[0].dropped, "");
   ASSERT_EQ(known[0].bursts.size(), 2u);
   EXPECT_EQ(known[0].bursts[0].steps, 1);
@@ -632,7 +616,6 @@ TEST_F(RaceTest, ALookBesideOtherWorkIsNoneAndAfterFourItIsTimed) {
       make_plan_of(folder_ / "run", {{"fast", {{"step_ms", "2"}}}, {"hopeless", {{"step_ms", "1100"}}}});
   plan.recipe.race.confirm_heats = 0;
   plan.recipe.budget.heats = 5;
-  plan.recipe.race.host.max_reruns = 0;  // of rounds that take seconds
   plan.host = [] {
     sample::HostSnapshot snapshot = quiet();
     snapshot.busy_s = 0.8 * static_cast<double>(snapshot.ns) / 1e9;

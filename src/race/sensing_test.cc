@@ -119,7 +119,6 @@ class GpuHeatTest : public ::testing::Test {
     plan.recipe.race.bursts = 2;
     plan.recipe.race.burst_seconds = 0.25;  // the GPU is looked at ten times a second
     plan.recipe.race.sample_ms = 10;
-    plan.recipe.race.host.max_reruns = 0;
     plan.gpu_library = BAKEOFF_FAKE_NVML;
     Lane lane;
     lane.entry.contender = {.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};

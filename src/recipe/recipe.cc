@@ -117,7 +117,6 @@ HostRule read_host_rule(const Reader& reader) {
   rule.max_others = reader.real("race", "max_others", rule.max_others);
   rule.max_pressure = reader.real("race", "max_pressure", rule.max_pressure);
   rule.max_clock_change = reader.real("race", "max_clock_change", rule.max_clock_change);
-  rule.max_reruns = reader.integer("race", "max_reruns", rule.max_reruns);
   rule.max_busy = reader.real("race", "max_busy", rule.max_busy);
   return rule;
 }

@@ -42,7 +42,6 @@ struct HostRule {
   double max_others = 0.10;        // share of the processors' time that other processes use
   double max_pressure = 0.10;      // share of the wall time in which a task waits for memory or a disk
   double max_clock_change = 0.10;  // change of the processor's speed from the round's start to its end
-  int64_t max_reruns = 2;          // rounds of a heat that may be run again
   double max_busy = 0.5;           // share of disturbed rounds above which the verdict is refused
   bool operator==(const HostRule&) const = default;
 };
@@ -51,8 +50,8 @@ struct Race {
   int64_t threads = 0;  // 0: as many as allowed CPUs
   int64_t live = 8;
   int64_t warmup_steps = 5;
-  int64_t bursts = 4;
-  double burst_seconds = 0.5;
+  int64_t bursts = 0;                  // of a contender in a heat; 0: planned from the race's own data
+  double burst_seconds = 0;            // 0: planned from the race's own data
   std::string allocator = "default";   // default | tuned | jemalloc | mimalloc | tcmalloc
   std::string pin = "auto";            // auto | none | CPUs as in parse_cpus()
   std::string huge_pages = "default";  // default | off | malloc
@@ -64,7 +63,7 @@ struct Race {
   bool nvtx = false;                  // mark steps and bursts for NVIDIA's profilers
   std::set<std::string> stated = {};  // keys that the recipe sets; a machine's profile may set the others
   int64_t confirm_heats = 3;          // heats that measure the winner again after the decision
-  double noise_ceiling = 0;           // promise about the noise of a heat (stats/ranking.h); 0: none
+  double noise_ceiling = 0;           // promise about restarted processes (stats/ranking.h); 0: none
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};

@@ -29,9 +29,12 @@ std::vector<Key> keys_of_a_heat() {
       integer_key("warmup_steps", "5", from(1, 100000),
                   "number of steps after the first one that are run but not counted; more are run if the "
                   "steps are too short to choose the number of steps of a burst"),
-      integer_key("bursts", "4", from(2, 1000), "number of bursts of each contender in one heat"),
-      real_key("burst_seconds", "0.5", from(0.001, 600),
-               "duration of a burst in seconds; a burst has at least two steps"),
+      integer_key(
+          "bursts", "0", from(0, 1000),
+          "number of bursts of each contender in one heat. 0: planned before each heat from the heats "
+          "that are over, so that the verdict comes soonest"),
+      real_key("burst_seconds", "0", from(0, 600),
+               "duration of a burst in seconds. 0: planned after the first heat, 0.2 to 0.5"),
       word_key("allocator", "default", allocators(), kAllocatorDoc),
       word_key("pin", "auto", {}, kPinDoc),
       word_key("huge_pages", "default", {"default", "off", "malloc"},
@@ -55,9 +58,10 @@ std::vector<Key> keys_of_a_heat() {
                   "number of heats after the decision that measure the winner, and the contenders tied with "
                   "it, again"),
       real_key("noise_ceiling", "0", from(0, 10),
-               "your promise: the standard deviation of the noise that one heat adds to a ratio is at most "
-               "this (identical workers differ by 0.01 to 0.08 on a quiet machine). Contenders that are "
-               "many ceilings slower then leave after two heats. The report says that verdicts rest on the "
+               "your promise: what restarting the processes adds to a ratio has at most this standard "
+               "deviation, beside what a heat's own bursts vary by (identical workers differ by 0.01 to 0.08 "
+               "on a quiet machine, bursts included). Contenders that are many ceilings slower then leave "
+               "after two heats. The report says that verdicts rest on the "
                "promise, and the data of the race may withdraw it. 0: no promise, except the one that a "
                "profile of this machine has measured"),
       integer_key("parity_steps", "10", from(1, 1000),
@@ -82,8 +86,6 @@ std::vector<Key> keys_of_the_host_rule() {
       real_key("max_clock_change", "0.1", from(0, 10),
                "a round counts as disturbed if the processor's speed changes by more than this share from "
                "its start to its end"),
-      integer_key("max_reruns", "2", from(0, 1000),
-                  "maximum number of disturbed rounds of one heat that are run again"),
       real_key("max_busy", "0.5", from(0, 1),
                "the verdict is refused (exit code 3) if more than this share of the rounds was disturbed, "
                "or if fewer than 4 rounds could be judged. 1: a verdict is given even on a busy host"),

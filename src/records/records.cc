@@ -43,7 +43,7 @@ void from_json(const RecordJson& j, Failure& v) {
 BAKEOFF_RECORD(BatchWait, ns, batches, first_ns, firsts)
 BAKEOFF_RECORD(Transfer, of, ns, bytes)
 BAKEOFF_RECORD(Burst, ns, steps, late_ns, switches, asked, elapsed_ns, losses, used, wait, lead_steps,
-               lead_ns)
+               lead_ns, woken_ns, awake_ns)
 BAKEOFF_RECORD(Audit, burst, steps, loss_error, loss_limit, moved_error, moved_limit, differs)
 BAKEOFF_RECORD(HostRound, wall_ns, seen, absent, busy, rerun, stretch)
 BAKEOFF_RECORD(ParityCheck, what, tensor, error, tolerance, passed)

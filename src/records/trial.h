@@ -42,6 +42,9 @@ struct Burst {
   // The lead-in: steps right after the pause, before the burst, that do not count; and its duration from
   // request to answer, in ns.
   int64_t lead_steps = 0, lead_ns = 0;
+  // By our clock in ns, 0: not recorded: when the worker was woken for it, since the heat began, and from then
+  // until it was frozen again: what the burst costs with everything that does not count.
+  int64_t woken_ns = 0, awake_ns = 0;
   int64_t counted_ns() const;
   double ms_per_step() const { return static_cast<double>(counted_ns()) / 1e6 / static_cast<double>(steps); }
   bool operator==(const Burst&) const = default;

@@ -12,8 +12,8 @@
 namespace bakeoff::sample {
 namespace {
 
-using testing::SetClock;
 using ::testing::HasSubstr;
+using testing::SetClock;
 
 // A machine of two processors, made of files.
 class HostSamplerTest : public ::testing::Test {

@@ -16,8 +16,8 @@
 namespace bakeoff::sample {
 namespace {
 
-using testing::SetClock;
 using ::testing::HasSubstr;
+using testing::SetClock;
 
 class SensorFileTest : public ::testing::Test {
  protected:

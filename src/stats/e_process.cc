@@ -60,13 +60,9 @@ double critical_ratio(size_t n, double alpha) {
   return found[{alpha, n}] = solve_critical_ratio(n, alpha);
 }
 
-double ceiling_half_width(size_t n, double ceiling, double alpha) {
-  if (n == 0) return kInfinity;
-  constexpr double kPriorPrecision = 1.0 / 25;
-  const double count = static_cast<double>(n);
-  const double information = count + kPriorPrecision;
-  const double target = 2 * std::log(1 / alpha) + std::log(information / kPriorPrecision);
-  return ceiling / count * std::sqrt(information * target);
+double known_variance_half_width(double variance, double prior, double alpha) {
+  const double share = variance / (prior * prior);
+  return std::sqrt(variance * (1 + share) * (2 * std::log(1 / alpha) + std::log1p(1 / share)));
 }
 
 void EProcess::add(double d) {

@@ -59,12 +59,15 @@ double log_mixture(size_t n, double ratio);
 // Depends on n and alpha alone, so many intervals of equal n need it once.
 double critical_ratio(size_t n, double alpha);
 
-// Half-width of the confidence sequence for the mean of d if its noise is known to be sub-Gaussian with
-// parameter at most `ceiling` (normal with sd <= ceiling; anything within +-ceiling of its centre):
-// Robbins' normal mixture with prior variance 25 ceiling^2, ceiling sqrt((n + r)/n^2 (2 log(1/alpha) +
-// log((n + r)/r))), r = 1/25. It holds at all n >= 1 together, with error alpha for both sides together.
-// One pair suffices for a gap of 3.6 ceilings at alpha = 1%. Infinite for n = 0.
-double ceiling_half_width(size_t n, double ceiling, double alpha);
+// Half-width of the confidence sequence for a mean whose estimate has known variance at most `variance` so
+// far (1 / sum of 1 / variance_i for the mean with these weights), for noise that is normal, or sub-Gaussian
+// with these parameters: Robbins' normal mixture with a prior of standard deviation `prior`,
+//
+//   sqrt(V (1 + V / prior^2) (2 log(1/alpha) + log(1 + prior^2 / V))).
+//
+// It holds at all looks together, with error alpha for both sides together. One value of sd s suffices for a
+// gap of 3.6 s at alpha = 1% and prior = 5 s. variance, prior > 0.
+double known_variance_half_width(double variance, double prior, double alpha);
 
 // Streaming state: O(1) per observation and per look.
 class EProcess {
@@ -76,6 +79,8 @@ class EProcess {
   double mean() const { return mean_; }  // 0 before the first observation
   double sd() const;                     // divisor n - 1; NaN below two observations
 
+  // n (mean - mu0)^2 / M2 = t^2 / (n - 1); not a number if all values are mu0.
+  double ratio(double mu0) const { return static_cast<double>(n_) * (mean_ - mu0) * (mean_ - mu0) / m2_; }
   // log E_n against mean = mu0. `resolution` >= 0 is a lower bound of the standard deviation (divisor n):
   // it can only lower the evidence and widen the interval.
   double log_e(double mu0, double resolution = 0) const;

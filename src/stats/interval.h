@@ -17,6 +17,10 @@ struct Interval {
   // Every point of this interval lies in [-limit, limit].
   bool within(double limit) const { return -limit <= low && high <= limit; }
   double width() const { return high - low; }
+  // What both have in common; low > high if nothing.
+  Interval intersected(const Interval& other) const {
+    return {low > other.low ? low : other.low, high < other.high ? high : other.high};
+  }
   // The interval of j against i if this one is of i against j.
   Interval mirrored() const { return {-high, -low}; }
 

@@ -13,6 +13,7 @@
 
 #include "stats/heat_value.h"
 #include "stats/pair_table.h"
+#include "stats/planning.h"
 
 namespace bakeoff::stats::testing {
 
@@ -43,6 +44,10 @@ struct NoiseModel {
   double clock_ms = 0;     // times are multiples of this; base step: 100 ms
   std::vector<double> scale = {};    // factor on `process`, `mode_gap` and `step`, per contender; empty: 1
   std::vector<double> lead_in = {};  // by how much a burst's first step, which does not count, takes longer
+  // Contender 0 does more work in every so-many-th of all its steps, lead-in included: 5% more on average. As
+  // a race does, each burst has one lead-in step, and with probability kSecondLeadIn a second one
+  // (stats/planning.h). 0: no such work.
+  int recurs = 0;
   // What a unit of stolen processor time costs each contender (log time); empty: nothing is stolen. The share
   // follows the heat's regime, which lasts four heats on average: 5% in the mean, 25% at most; each burst has
   // a share of its own about it. Of mean 0: a contender's effect holds at the mean share.
@@ -68,6 +73,7 @@ class Machine {
         lasting_(effects_.size(), 0.0),
         process_(effects_.size(), 0.0),
         bad_(effects_.size(), false),
+        done_(effects_.size(), 0),
         keys_(effects_.size(), 0.0) {}
 
   // Fresh processes of `members`. As a race does (race/heat.cc) they start in random order, and that of every
@@ -88,6 +94,7 @@ class Machine {
       process_[i] = std::clamp(model_.process * loud_ * scale(i) * lasting_[i], -kMostLog, kMostLog) +
                     scale(i) * model_.mode_gap * (coin(0.5) ? 0.5 : -0.5);
       bad_[i] = model_.bad_share > 0 && coin(model_.bad_share);
+      done_[i] = 0;
     }
     order_ = members;
     std::sort(order_.begin(), order_.end(), [&](size_t a, size_t b) { return keys_[a] < keys_[b]; });
@@ -121,8 +128,13 @@ class Machine {
   static HeatResult result_of(const std::vector<ProcessTimes>& times, const std::vector<size_t>& members) {
     HeatResult result{std::vector<std::optional<double>>(times.size())};
     double steal = 0, bursts = 0;
+    result.log_mean_ms.resize(times.size());
+    result.variance.resize(times.size());
     for (const size_t i : members) {
-      result.log_ms[i] = heat_value(times[i].burst_ms);
+      const HeatMeasure measure = measure_heat(times[i].burst_ms).value();
+      result.log_ms[i] = measure.log_ms;
+      result.log_mean_ms[i] = measure.log_mean_ms;
+      result.variance[i] = measure.variance_high();
       for (const double share : times[i].steal) steal += share, ++bursts;
     }
     if (bursts > 0) result.steal = steal / bursts;
@@ -182,11 +194,13 @@ class Machine {
     double sum = 0;
     if (!model_.lead_in.empty())
       times.lead_in_ms.push_back(kBaseMs * std::exp(level + sd * noise) * (1 + model_.lead_in[i]));
+    if (model_.recurs > 0) done_[i] += coin(kSecondLeadIn) ? 2 : 1;
     for (int step = 0; step < model_.steps; ++step) {
       noise = model_.step_phi * noise + std::sqrt(1 - model_.step_phi * model_.step_phi) * normal_(random_);
       double ms = kBaseMs * std::exp(level + sd * noise);
       if (model_.spike_share > 0 && coin(model_.spike_share)) ms *= 1 + model_.spike;
       if (bad_[i] && coin(0.5)) ms *= 1 + model_.bad;
+      if (i == 0 && model_.recurs > 0 && ++done_[i] % model_.recurs == 0) ms *= 1 + 0.05 * model_.recurs;
       if (model_.clock_ms > 0) ms = model_.clock_ms * std::max(1.0, std::round(ms / model_.clock_ms));
       times.step_ms.push_back(ms);
       sum += ms;
@@ -205,6 +219,7 @@ class Machine {
   std::set<size_t> started_;
   std::vector<double> process_;  // of the running heat, by contender
   std::vector<bool> bad_;        // the same
+  std::vector<int> done_;        // steps of the running process, the same
   std::vector<double> keys_;     // of the start order
   std::vector<size_t> order_;    // of the running heat
   double loud_ = 1;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace bakeoff::stats {
@@ -66,8 +68,13 @@ std::vector<double> solve_semidefinite(const std::vector<double>& matrix, const 
 PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup backup)
     : heats_(contenders, 0),
       pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
+      means_(pairs_.size()),
+      stalls_(pairs_.size()),
       promised_(pairs_.size()),
+      mean_decides_(pairs_.size(), false),
+      epsilon_(epsilon),
       backups_(epsilon ? pairs_.size() : 0, SymmetricBackup(epsilon.value_or(0))),
+      mean_backups_(backups_),
       watched_(epsilon && backup == Backup::kOnSigns ? pairs_.size() : 0),
       left_out_(contenders, false),
       laplacian_(contenders * contenders, 0.0),
@@ -82,6 +89,14 @@ Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const 
     if (!heat.log_ms[i]) continue;
     if (!std::isfinite(*heat.log_ms[i])) {
       return Error{fmt::format("contender {} has log time {}", i, *heat.log_ms[i])};
+    }
+    if (!heat.log_mean_ms.empty() &&
+        (heat.log_mean_ms.size() != contenders() || !std::isfinite(heat.log_mean_ms[i].value_or(NAN)))) {
+      return Error{fmt::format("contender {} has no finite mean", i)};
+    }
+    if (!heat.variance.empty() &&
+        (heat.variance.size() != contenders() || !(heat.variance[i].value_or(0) >= 0))) {
+      return Error{fmt::format("contender {} has no sound variance", i)};
     }
     members.push_back(i);
   }
@@ -106,6 +121,45 @@ Status PairTable::watch(const HeatResult& heat) {
   return Done{};
 }
 
+namespace {
+
+void look_again(std::vector<EProcess>& looks, double d) {
+  EProcess next = looks.empty() ? EProcess() : looks.back();
+  next.add(d);
+  looks.push_back(next);
+}
+
+}  // namespace
+
+void PairTable::add_promised(const HeatResult& heat, size_t a, size_t b) {
+  if (!heat.promised) return;
+  PromisedHeat promised = {.d = *heat.log_ms[a] - *heat.log_ms[b]};
+  if (!heat.variance.empty()) {
+    if (!heat.variance[a] || !heat.variance[b]) return;
+    promised.variance = *heat.variance[a] + *heat.variance[b];
+  }
+  promised_[slot(a, b)].push_back(promised);
+}
+
+void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
+  const size_t at = slot(a, b);
+  const double d = *heat.log_ms[a] - *heat.log_ms[b];
+  look_again(pairs_[at], d);
+  add_promised(heat, a, b);
+  if (!backups_.empty()) backups_[at].add(d);
+  look_for_signs(heat, a, b);
+  if (!epsilon_) return;
+  if (heat.log_mean_ms.empty()) {
+    mean_decides_[at] = false;
+    return;
+  }
+  const double of_means = *heat.log_mean_ms[a] - *heat.log_mean_ms[b];
+  look_again(means_[at], of_means);
+  stalls_[at].add(of_means - d);
+  if (!mean_backups_.empty()) mean_backups_[at].add(of_means);
+  mean_decides_[at] = stalls(a, b).decides;
+}
+
 Status PairTable::add(const HeatResult& heat) {
   TRY(const std::vector<size_t> members, members_of(heat));
   if (members.size() < 2) return Done{};
@@ -115,10 +169,7 @@ Status PairTable::add(const HeatResult& heat) {
     for (const size_t a : members) {
       if (a == b) continue;
       const double d = *heat.log_ms[a] - *heat.log_ms[b];
-      if (a < b) pairs_[slot(a, b)].add(d);
-      if (a < b && heat.promised) promised_[slot(a, b)].add(d);
-      if (a < b && !backups_.empty()) backups_[slot(a, b)].add(d);
-      if (a < b) look_for_signs(heat, a, b);
+      if (a < b) add_pair(heat, a, b);
       right_[a] += share * d;
       laplacian_[a * contenders() + a] += share;
       laplacian_[a * contenders() + b] -= share;
@@ -127,23 +178,61 @@ Status PairTable::add(const HeatResult& heat) {
   return Done{};
 }
 
+namespace {
+
+// Half-width in standard errors of the 80% interval by Student's t from so many values.
+double width_of_80_percent(size_t n) {
+  static const std::vector<double> kWidths = [] {
+    std::vector<double> widths(2, std::numeric_limits<double>::infinity());
+    for (int degrees = 1; degrees < 100; ++degrees)
+      widths.push_back(boost::math::quantile(boost::math::students_t(degrees), 0.9));
+    return widths;
+  }();
+  return kWidths[std::min(n, kWidths.size() - 1)];
+}
+
+}  // namespace
+
+StallGap PairTable::stalls(size_t a, size_t b) const {
+  const size_t at = slot(std::min(a, b), std::max(a, b));
+  const EProcess& seen = stalls_[at];
+  StallGap found = {.heats = seen.count(),
+                    .gap = a < b ? seen.mean() : -seen.mean(),
+                    .half_width = std::numeric_limits<double>::infinity()};
+  if (found.heats < 2) return found;
+  const auto heats = static_cast<double>(found.heats);
+  found.half_width = width_of_80_percent(found.heats) * seen.sd() / std::sqrt(heats);
+  found.decides = epsilon_ && found.heats == pairs_[at].size() &&
+                  std::abs(found.gap) - found.half_width > kStallsThatMatter * *epsilon_;
+  return found;
+}
+
 double PairTable::gap(size_t a, size_t b) const {
-  return a < b ? evidence(a, b).mean() : -evidence(a, b).mean();
+  if (a > b) return -gap(b, a);
+  return looks(a, b).empty() ? 0 : looks(a, b).back().mean();
 }
 
-double PairTable::promised_gap(size_t a, size_t b) const {
-  return a < b ? promised_[slot(a, b)].mean() : -promised_[slot(b, a)].mean();
+bool PairTable::may_differ(size_t a, size_t b, std::span<const double> ratios) const {
+  const Looks& looks = this->looks(std::min(a, b), std::max(a, b));
+  // Not below: without any noise the ratio may not be a number.
+  return std::any_of(looks.begin(), looks.end(),
+                     [&](const EProcess& look) { return !(look.ratio(0) < ratios[look.count()]); });
 }
 
-Interval PairTable::interval(size_t a, size_t b, double ratio, double resolution) const {
-  const Interval forward = evidence(a, b).interval_at(ratio, resolution);
-  return a < b ? forward : forward.mirrored();
+Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios, double resolution) const {
+  if (a > b) return interval(b, a, ratios, resolution).mirrored();
+  Interval common, last;
+  for (const EProcess& look : looks(a, b)) {
+    last = look.interval_at(ratios[look.count()], resolution);
+    common = common.intersected(last);
+  }
+  return common.low <= common.high ? common : last;
 }
 
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
   if (backups_.empty() || (!watched_.empty() && !signs(a, b).any())) return d;
-  if (a < b) return backups_[slot(a, b)].widen(d, alpha);
-  return backups_[slot(b, a)].widen(d.mirrored(), alpha).mirrored();
+  if (a > b) return confirmed(b, a, d.mirrored(), alpha).mirrored();
+  return (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
 }
 
 Signs PairTable::signs(size_t a, size_t b) const {

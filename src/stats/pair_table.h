@@ -10,6 +10,7 @@
 // all its members (clock speed, other processes) cancels in every difference. So two contenders have one
 // paired d for each heat in which both took part, and contenders that never met have no interval.
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -22,14 +23,18 @@
 
 namespace bakeoff::stats {
 
-// One heat: log of each contender's top-trimmed mean step time in ms (log_trimmed_mean of stats/trimmed.h);
-// index = contender. Empty if a contender did not take part or its worker died: then its pairs get no
-// value.
+// One heat; index = contender. Empty if a contender did not take part or its worker died: then its pairs get
+// no value.
 struct HeatResult {
-  std::vector<std::optional<double>> log_ms;
+  std::vector<std::optional<double>> log_ms;  // HeatMeasure::log_ms of stats/heat_value.h
   // Share of processor time, 0 to 1, that the hypervisor took during the heat's bursts; empty: unknown.
   std::optional<double> steal = {};
   bool promised = true;  // whether RankingOptions::ceiling applies to this heat (stats/ranking.h)
+  // HeatMeasure::log_mean_ms, of the same contenders as log_ms; no element: stalls are unknown.
+  std::vector<std::optional<double>> log_mean_ms = {};
+  // HeatMeasure::variance_high(), with which a promise applies. An empty element: no promise applies to its
+  // pairs in this heat. No element: 0, so that a promise has to cover the noise of bursts too.
+  std::vector<std::optional<double>> variance = {};
   bool operator==(const HeatResult&) const = default;
 };
 
@@ -39,10 +44,33 @@ enum class Backup {
   kOnSigns,  // for a pair, from the first heat on whose data show a sign (stats/signs.h): races use this
 };
 
+// A heat of a pair to which a promise applies.
+struct PromisedHeat {
+  double d = 0;
+  double variance = 0;  // of d, as the heat's own bursts show it
+  bool operator==(const PromisedHeat&) const = default;
+};
+
+// The difference of the stalls of a pair (HeatMeasure::stalls of stats/heat_value.h): how much more of
+// a's than of b's time is work that falls into few bursts; mean of the heats in which both took part.
+struct StallGap {
+  size_t heats = 0;
+  double gap = 0;         // log(a / b) by means minus log(a / b) by the quicker bursts
+  double half_width = 0;  // of its 80% interval (Student's t, this look alone); infinite below two heats
+  bool decides = false;   // the mean decides between the two: the interval lies beyond what matters
+  bool operator==(const StallGap&) const = default;
+};
+
+// Of epsilon: a difference of stalls beyond this lets the mean decide.
+inline constexpr double kStallsThatMatter = 0.25;
+
 class PairTable {
  public:
   // With `epsilon` (log1p of the margin of the verdicts), intervals derived from this table need the
-  // agreement of the backup, as `backup` says. Without it they rest on the t e-process alone.
+  // agreement of the backup, as `backup` says, and stalls are compared: where those of a pair differ by more
+  // than epsilon / 4, its d is that of the means, and else that of the quicker bursts. Which one decides
+  // may change from heat to heat, so each has its share of alpha (stats/level.h). Without epsilon intervals
+  // rest on the t e-process of the quicker bursts alone.
   explicit PairTable(size_t contenders, std::optional<double> epsilon = std::nullopt,
                      Backup backup = Backup::kAlways);
 
@@ -63,14 +91,25 @@ class PairTable {
   // Number of heats in which the contender met at least one other.
   size_t heats(size_t contender) const { return heats_[contender]; }
 
-  // For a != b and d = log(a / b): the number of heats in which both took part, the mean of d, and its
-  // confidence interval with ratio = critical_ratio(met(a, b), alpha).
-  size_t met(size_t a, size_t b) const { return evidence(a, b).count(); }
+  bool compares_stalls() const { return epsilon_.has_value(); }
+  StallGap stalls(size_t a, size_t b) const;
+  bool mean_decides(size_t a, size_t b) const { return mean_decides_[slot(std::min(a, b), std::max(a, b))]; }
+
+  // For a != b and d = log(a / b), of what decides between the two: the number of heats in which both took
+  // part, and the mean of d.
+  size_t met(size_t a, size_t b) const { return pairs_[slot(std::min(a, b), std::max(a, b))].size(); }
   double gap(size_t a, size_t b) const;
-  // The same, only for heats to which a promised ceiling applies.
-  size_t promised(size_t a, size_t b) const { return promised_[a < b ? slot(a, b) : slot(b, a)].count(); }
-  double promised_gap(size_t a, size_t b) const;
-  Interval interval(size_t a, size_t b, double ratio, double resolution = 0) const;
+  // The heats of a pair to which a promised ceiling applies, of d = log(low / high) by index.
+  const std::vector<PromisedHeat>& promised(size_t a, size_t b) const {
+    return promised_[slot(std::min(a, b), std::max(a, b))];
+  }
+  // Whether an interval of some look may exclude 0: cheaper than interval(), for the many pairs that are
+  // alike.
+  bool may_differ(size_t a, size_t b, std::span<const double> ratios) const;
+  // What the confidence intervals of d after each heat have in common, as they hold together: after n heats
+  // with ratio = ratios[n] (boundary_ratio of stats/boundary.h; more than met(a, b) elements). The last one
+  // alone if they have nothing in common, which has probability below alpha.
+  Interval interval(size_t a, size_t b, std::span<const double> ratios, double resolution = 0) const;
   // The part of the interval `d` of a against b that the backup confirms at level alpha; `d` itself if none
   // is needed.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
@@ -88,7 +127,13 @@ class PairTable {
   bool operator==(const PairTable&) const = default;
 
  private:
-  const EProcess& evidence(size_t a, size_t b) const { return pairs_[slot(a < b ? a : b, a < b ? b : a)]; }
+  using Looks = std::vector<EProcess>;  // after each heat
+  // What decides between a and b, a < b.
+  const Looks& looks(size_t a, size_t b) const {
+    return mean_decides_[slot(a, b)] ? means_[slot(a, b)] : pairs_[slot(a, b)];
+  }
+  void add_pair(const HeatResult& heat, size_t a, size_t b);      // a < b
+  void add_promised(const HeatResult& heat, size_t a, size_t b);  // a < b
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
   // Members of a heat; error as in add().
   Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
@@ -104,10 +149,15 @@ class PairTable {
   };
 
   std::vector<size_t> heats_;
-  std::vector<EProcess> pairs_;           // slot(a, b), a < b: d = log(a / b)
-  std::vector<EProcess> promised_;        // the same slots: of promised heats
-  std::vector<SymmetricBackup> backups_;  // the same slots; empty: none
-  std::vector<Watched> watched_;          // the same slots; empty: the backup always has to agree
+  std::vector<Looks> pairs_;      // slot(a, b), a < b: d = log(a / b)
+  std::vector<Looks> means_;      // the same slots: d of the means; heats without them are missing
+  std::vector<EProcess> stalls_;  // the same slots: their difference
+  std::vector<std::vector<PromisedHeat>> promised_;  // the same slots
+  std::vector<bool> mean_decides_;                   // the same slots
+  std::optional<double> epsilon_;
+  std::vector<SymmetricBackup> backups_;       // the same slots; empty: none
+  std::vector<SymmetricBackup> mean_backups_;  // the same, of the means
+  std::vector<Watched> watched_;               // the same slots; empty: the backup always has to agree
   std::vector<bool> left_out_;
   std::vector<double> laplacian_;  // normal equations of effects(), contenders x contenders, row-major
   std::vector<double> right_;

@@ -17,6 +17,35 @@ PairTable table_of(const std::vector<HeatResult>& heats) {
   return tabulate(heats, heats.front().log_ms.size()).value();
 }
 
+std::vector<double> ratios(double alpha = 0.01) {
+  std::vector<double> all;
+  for (size_t n = 0; n < 20; ++n) all.push_back(critical_ratio(n, alpha));
+  return all;
+}
+
+TEST(PairTable, IntervalsOfAllLooksTakeTogether) {
+  PairTable table(2);
+  EProcess evidence;
+  Interval common;
+  for (const double d : {0.05, 0.051, 0.049, 0.0502, 0.0498, 0.2, 0.05}) {
+    ASSERT_TRUE(table.add({{d, 0.0}}));
+    evidence.add(d);
+    const Interval now = evidence.interval(0.01);
+    common = {std::max(common.low, now.low), std::min(common.high, now.high)};
+    EXPECT_EQ(table.interval(0, 1, ratios()), common);
+  }
+  EXPECT_GT(common.low, evidence.interval(0.01).low) << "an outlier does not take back what was known";
+  PairTable odd(2);
+  EProcess all;
+  for (int heat = 0; heat < 19; ++heat) {
+    const double d = (heat < 5 ? 0.05 : 0.03) + 0.0001 * (heat % 2);
+    ASSERT_TRUE(odd.add({{d, 0.0}}));
+    all.add(d);
+  }
+  ASSERT_LT(all.interval(0.01).high, 0.049);
+  EXPECT_EQ(odd.interval(0, 1, ratios()), all.interval(0.01)) << "nothing in common: the last one";
+}
+
 TEST(PairTable, PairsOnlyThoseWhoMet) {
   const PairTable table = table_of({{{1.0, 2.0, kOut}}, {{1.5, kOut, 2.5}}, {{1.0, 2.5, kOut}}});
   EXPECT_EQ(table.met(0, 1), 2);
@@ -40,9 +69,10 @@ TEST(PairTable, HoldsTheEvidenceOfEachPair) {
     ASSERT_TRUE(table.add({{normal(random), a, b}}));
     direct.add(a - b);
   }
-  const double ratio = critical_ratio(12, 0.01);
-  EXPECT_EQ(table.interval(1, 2, ratio), direct.interval(0.01));
-  EXPECT_EQ(table.interval(2, 1, ratio), direct.interval(0.01).mirrored());
+  std::vector<double> ratios(13, std::numeric_limits<double>::infinity());
+  ratios[12] = critical_ratio(12, 0.01);
+  EXPECT_EQ(table.interval(1, 2, ratios), direct.interval(0.01));
+  EXPECT_EQ(table.interval(2, 1, ratios), direct.interval(0.01).mirrored());
 }
 
 TEST(PairTable, AHeatOfOneIsVoid) {
@@ -58,7 +88,7 @@ TEST(PairTable, TheBackupWaitsForASign) {
   const double epsilon = std::log1p(0.02);
   PairTable alone(2), waiting(2, epsilon, Backup::kOnSigns), always(2, epsilon);
   const auto of = [](const PairTable& table) {
-    const Interval t = table.interval(0, 1, critical_ratio(table.met(0, 1), 0.01));
+    const Interval t = table.interval(0, 1, ratios());
     return table.confirmed(0, 1, t, 0.01);
   };
   for (const double d : first) {
@@ -80,11 +110,53 @@ TEST(PairTable, TheBackupWaitsForASign) {
   EXPECT_FALSE(waiting.watch({{1.0}}));
 }
 
+// A heat of two: values of the quicker bursts, and by how much more the mean of the first is.
+HeatResult with_stalls(double a, double b, double stalls) {
+  return {.log_ms = {a, b}, .log_mean_ms = {a + 0.01 + stalls, b + 0.01}};
+}
+
+TEST(PairTable, TheMeanDecidesWhereStallsDiffer) {
+  PairTable table(2, std::log1p(0.02));
+  ASSERT_TRUE(table.add(with_stalls(1.001, 1, 0.05)));
+  EXPECT_FALSE(table.stalls(0, 1).decides) << "one heat shows no spread";
+  ASSERT_TRUE(table.add(with_stalls(0.999, 1, 0.052)));
+  ASSERT_TRUE(table.add(with_stalls(1, 1, 0.048)));
+  const StallGap stalls = table.stalls(0, 1);
+  EXPECT_TRUE(stalls.decides);
+  EXPECT_EQ(stalls.heats, 3u);
+  EXPECT_NEAR(stalls.gap, 0.05, 1e-12);
+  EXPECT_NEAR(stalls.half_width, 1.8856 * 0.002 / std::sqrt(3.0), 1e-6) << "Student's t, 2 degrees, 90%";
+  EXPECT_NEAR(table.gap(0, 1), 0.05, 1e-12);
+  EXPECT_NEAR(table.gap(1, 0), -0.05, 1e-12);
+  EXPECT_NEAR(table.stalls(1, 0).gap, -0.05, 1e-12);
+  EXPECT_TRUE(table.stalls(1, 0).decides);
+  EXPECT_GT(table.interval(0, 1, ratios(0.2)).low, 0);
+  EXPECT_EQ(table.interval(1, 0, ratios(0.2)), table.interval(0, 1, ratios(0.2)).mirrored());
+}
+
+TEST(PairTable, TheQuickerBurstsDecideWhereStallsAreAlikeOrUnknown) {
+  const auto decides = [](std::vector<double> stalls, std::optional<double> epsilon = std::log1p(0.02)) {
+    PairTable table(2, epsilon);
+    for (const double one : stalls) EXPECT_TRUE(table.add(with_stalls(1, 1, one)));
+    return table.stalls(0, 1).decides;
+  };
+  EXPECT_TRUE(decides({0.02, 0.021, 0.022}));
+  EXPECT_FALSE(decides({0.003, 0.0031, 0.0032})) << "less than a quarter of the margin";
+  EXPECT_FALSE(decides({-0.08, 0.1, 0.05})) << "not known";
+  EXPECT_FALSE(decides({0.02, 0.021, 0.022}, std::nullopt));
+  PairTable table(2, std::log1p(0.02));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(table.add(with_stalls(1, 1, 0.05)));
+  ASSERT_TRUE(table.add({{1.0, 1.0}}));
+  EXPECT_FALSE(table.stalls(0, 1).decides) << "a heat has no mean";
+}
+
 TEST(PairTable, RefusesAMalformedHeatWhole) {
   PairTable table(2);
   EXPECT_FALSE(table.add({{1.0}}));
   EXPECT_FALSE(table.add({{1.0, std::numeric_limits<double>::quiet_NaN()}}));
   EXPECT_FALSE(table.add({{-std::numeric_limits<double>::infinity(), 1.0}}));
+  EXPECT_FALSE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0}}));
+  EXPECT_FALSE(table.add({.log_ms = {1.0, 1.0}, .log_mean_ms = {1.0, kOut}}));
   EXPECT_EQ(table, PairTable(2));
   const std::vector<HeatResult> heats = {{{1.0, 2.0}}, {{1.0, 2.0, 3.0}}};
   const Result<PairTable> bad = tabulate(heats, 2);

@@ -25,6 +25,12 @@ std::optional<int64_t> pairs_needed(double sd, double delta, double alpha = 0.01
 std::optional<int64_t> steps_per_block(double start_cost, double step_cost, double within_variance,
                                        double between_variance);
 
+// A burst begins with a lead-in of one step that does not count, and with this probability, drawn for each
+// burst, of two. With bursts of the same length, work that recurs every so-many-th step would meet the steps
+// that count always or never: bursts of two steps, of which one counts, see all or none of what every tenth
+// step does.
+inline constexpr double kSecondLeadIn = 0.125;
+
 // The cost of N steps of a contender from its start: startup + N * step, in one unit of time.
 struct RunCost {
   double startup = 0;  // import, build, compilation, and the time of the first steps beyond `step` each

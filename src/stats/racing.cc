@@ -75,18 +75,20 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Conte
   return confirmation(race, states, confirmed, options, std::move(heat));
 }
 
+double gap_to_decide(const Race& race, const Heat& heat, double margin) {
+  double widest = std::log1p(margin);
+  for (const size_t member : heat.members) {
+    const std::optional<double>& effect = race.standings[member].effect;
+    if (effect) widest = std::max(widest, *effect);
+    if (!effect && heat.members.size() > 2) widest = std::max(widest, kWideGap);
+  }
+  return widest;
+}
+
 bool looks_hopeless(double fastest_step_s, double leader_step_s) {
   constexpr double kCostly = 1;  // seconds: shorter steps cost little to time properly
   return leader_step_s > 0 && fastest_step_s >= kCostly &&
          fastest_step_s >= 2 * kBoundOfHopeless * leader_step_s;
-}
-
-int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s) {
-  if (!(step_s > 0)) return 2;
-  const double wanted = std::max(2.0, std::round(burst_s / step_s));
-  double most = 1e9;
-  if (cap_s > 0) most = std::max(1.0, std::floor(cap_s / (static_cast<double>(bursts) * step_s)));
-  return static_cast<int64_t>(std::min(wanted, most));
 }
 
 }  // namespace bakeoff::stats

@@ -62,15 +62,17 @@ struct Heat {
 Heat next_heat(const PairTable& table, const Race& race, const std::vector<ContenderState>& states,
                size_t confirmed, const RacingOptions& options);
 
+// The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log
+// scale: that of the member which is farthest behind, so that heats are short until those far behind have
+// left; at least the margin. Where more than two members run of which one was never compared: kWideGap.
+inline constexpr double kWideGap = 0.3;
+double gap_to_decide(const Race& race, const Heat& heat, double margin);
+
 // A contender that looked hopeless twice is reported as at least this many times slower.
 inline constexpr double kBoundOfHopeless = 10;
 // Whether a contender is too slow to be worth timing: the fastest of its first steps takes at least 1 s,
 // and at least twice kBoundOfHopeless times the leader's step, so that the bound still holds if noise
 // doubles one of the two. leader_step_s 0: unknown.
 bool looks_hopeless(double fastest_step_s, double leader_step_s);
-
-// Number of steps of a burst: as many as fill `burst_s`, at least 2, but not so many that `bursts` of them
-// exceed `cap_s` (limit of the block in seconds, 0: none); 1 if even two steps each would.
-int64_t burst_steps(double step_s, double burst_s, int64_t bursts, double cap_s);
 
 }  // namespace bakeoff::stats

@@ -103,7 +103,7 @@ TEST(NextHeat, ManyContendersCostLittle) {
   options.ranking.ceiling = 0.1;
   const Outcome promised = run_race(effects, options, 5);
   EXPECT_EQ(promised.race.leader, 40u);
-  EXPECT_LT(promised.starts, plain.starts * 7 / 10);
+  EXPECT_LT(promised.starts, plain.starts * 8 / 10);
   EXPECT_GE(promised.race.eliminated.size(), 62u);
 }
 
@@ -125,18 +125,31 @@ TEST(Race, APromisedCeilingEliminatesAfterOneHeat) {
   EXPECT_EQ(race.standings[1].verdict, Verdict::kMateriallySlower);
 }
 
-TEST(CeilingHalfWidth, CoversAtAllLooksTogether) {
-  EXPECT_EQ(ceiling_half_width(0, 0.1, 0.01), std::numeric_limits<double>::infinity());
-  EXPECT_NEAR(ceiling_half_width(1, 0.1, 0.01), 0.3601, 0.0005);
+TEST(Race, ACeilingIsBesideWhatBurstsVaryBy) {
+  const auto eliminated = [](std::optional<double> variance) {
+    PairTable table(2);
+    EXPECT_TRUE(table.add({.log_ms = {0.0, 0.3}, .variance = {variance, variance}}));
+    return race_state(table, {.ceiling = 0.03}).eliminated.size();
+  };
+  EXPECT_EQ(eliminated(0), 1u);
+  EXPECT_EQ(eliminated(1e-4), 1u);
+  EXPECT_EQ(eliminated(0.01), 0u) << "its bursts scatter";
+  EXPECT_EQ(eliminated(std::nullopt), 0u) << "one burst shows no scatter: nothing is promised";
+}
+
+TEST(KnownVarianceHalfWidth, CoversAtAllLooksTogether) {
+  EXPECT_NEAR(known_variance_half_width(0.01, 0.5, 0.01), 0.3601, 0.0005);
   int missed = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<double> normal(0, 0.1);
-    double sum = 0;
+    double sum = 0, precision = 0;  // weighted, of heats of two kinds
     bool out = false;
     for (size_t n = 1; n <= 60; ++n) {
-      sum += normal(random);
-      out = out || std::abs(sum) / static_cast<double>(n) > ceiling_half_width(n, 0.1, 0.05);
+      const double sd = n % 3 == 0 ? 2 : 1;
+      sum += sd * normal(random) / (0.01 * sd * sd);
+      precision += 1 / (0.01 * sd * sd);
+      out = out || std::abs(sum) / precision > known_variance_half_width(1 / precision, 0.5, 0.05);
     }
     missed += out;
   }
@@ -144,12 +157,15 @@ TEST(CeilingHalfWidth, CoversAtAllLooksTogether) {
   EXPECT_GE(missed, 5);
 }
 
-TEST(BurstSteps, FillTheBurstWithinTheCap) {
-  EXPECT_EQ(burst_steps(0.1, 1, 8, 0), 10);
-  EXPECT_EQ(burst_steps(5, 1, 8, 0), 2);
-  EXPECT_EQ(burst_steps(5, 1, 8, 60), 1);
-  EXPECT_EQ(burst_steps(1, 10, 8, 40), 5);
-  EXPECT_EQ(burst_steps(0, 1, 8, 40), 2);
+TEST(GapToDecide, IsThatOfTheMemberFarthestBehind) {
+  PairTable table(4);
+  ASSERT_TRUE(table.add({{0.0, 0.01, 0.5, std::nullopt}}));
+  const Race race = race_state(table, {});
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1, 2}}, 0.03), 0.5, 1e-12);
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1}}, 0.03), std::log1p(0.03), 1e-12);
+  EXPECT_NEAR(gap_to_decide(race, {Phase::kRace, {0, 1, 3}}, 0.03), kWideGap, 1e-12) << "it may be anywhere";
+  EXPECT_NEAR(gap_to_decide(race_state(PairTable(2), {}), {Phase::kRace, {0, 1}}, 0.03), std::log1p(0.03),
+              1e-12);
 }
 
 }  // namespace

@@ -2,59 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "stats/e_process.h"
+#include "stats/level.h"
 #include "stats/ties.h"
 
 namespace bakeoff::stats {
 namespace {
 
 using Matrix = std::vector<std::vector<bool>>;
-
-constexpr double kCeilingShare = 0.1;  // of alpha, where a ceiling is promised
-
-// Intervals of one level; the critical ratio of each count of heats is found once.
-class Level {
- public:
-  Level(const PairTable& table, double alpha, const RankingOptions& options)
-      : table_(table),
-        alpha_(options.ceiling > 0 ? (1 - kCeilingShare) * alpha : alpha),
-        ceiling_alpha_(kCeilingShare * alpha),
-        ceiling_(options.ceiling),
-        ceiling_from_(std::max<size_t>(options.ceiling_from, 1)),
-        resolution_(options.resolution) {}
-
-  // What both kinds of evidence leave of d = log(a / b).
-  Interval of(size_t a, size_t b) {
-    const Interval measured = by_t(a, b);
-    const size_t n = table_.promised(a, b);
-    if (ceiling_ <= 0 || n < ceiling_from_) return measured;
-    if (n >= halves_.size()) halves_.resize(n + 1);
-    if (!halves_[n]) halves_[n] = ceiling_half_width(n, std::max(ceiling_, resolution_), ceiling_alpha_);
-    const double gap = table_.promised_gap(a, b);
-    const Interval both = {std::max(measured.low, gap - *halves_[n]),
-                           std::min(measured.high, gap + *halves_[n])};
-    return both.low <= both.high ? both : measured;  // at odds: of probability below alpha
-  }
-
- private:
-  Interval by_t(size_t a, size_t b) {
-    const size_t n = table_.met(a, b);
-    if (n < 2) return {};
-    if (n >= ratios_.size()) ratios_.resize(n + 1);
-    if (!ratios_[n]) ratios_[n] = critical_ratio(n, alpha_);
-    return table_.confirmed(a, b, table_.interval(a, b, *ratios_[n], resolution_), alpha_);
-  }
-
-  const PairTable& table_;
-  double alpha_;
-  double ceiling_alpha_;
-  double ceiling_;
-  size_t ceiling_from_;
-  double resolution_;
-  std::vector<std::optional<double>> ratios_;  // index = heats
-  std::vector<std::optional<double>> halves_;  // the same
-};
 
 std::vector<size_t> by_effect(const std::vector<std::optional<double>>& effects) {
   std::vector<size_t> order;
@@ -84,12 +40,21 @@ class Levels {
       if (!table.left_out(i)) open.push_back(i);
     }
     const double above = std::log1p(options.eliminate_above);
+    const LevelOptions evidence = {options.resolution, options.ceiling, options.ceiling_from};
+    std::vector<Pair> apart = that_may_differ(table, effects, open, Level(table, options.alpha, evidence));
     for (bool again = true; again;) {
-      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), options);
-      eliminate(table, effects, open, above, race);
-      const size_t before = open.size();
+      levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), evidence);
+      std::erase_if(apart, [&](const Pair& pair) {
+        return race.standings[pair.first].eliminated_by || race.standings[pair.second].eliminated_by;
+      });
+      for (const auto& [a, b] : apart) {
+        const Interval gap = levels_.back().of(a, b);
+        note_defeat(race.standings[a], b, gap.low, above);
+        note_defeat(race.standings[b], a, -gap.high, above);
+      }
+      const size_t had = open.size();
       std::erase_if(open, [&](size_t i) { return race.standings[i].eliminated_by.has_value(); });
-      again = open.size() < before && open.size() > 1;
+      again = open.size() < had && open.size() > 1;
       for (size_t i = 0; i < left_.size(); ++i) {
         if (again && !race.standings[i].eliminated_by) left_[i] = levels_.size();
       }
@@ -100,19 +65,20 @@ class Levels {
   Interval of(size_t a, size_t b) { return levels_[std::min(left_[a], left_[b])].of(a, b); }
 
  private:
-  void eliminate(const PairTable& table, const std::vector<std::optional<double>>& effects,
-                 const std::vector<size_t>& open, double above, Race& race) {
+  using Pair = std::pair<size_t, size_t>;
+
+  // Pairs of `open` that the whole of alpha would tell apart: no smaller level tells others apart.
+  static std::vector<Pair> that_may_differ(const PairTable& table,
+                                           const std::vector<std::optional<double>>& effects,
+                                           const std::vector<size_t>& open, const Level& level) {
+    std::vector<Pair> pairs;
     for (size_t k = 1; k < open.size(); ++k) {  // in the order of the table's memory
-      const size_t b = open[k];
-      if (!effects[b]) continue;
-      for (size_t j = 0; j < k; ++j) {
-        const size_t a = open[j];
-        if (!effects[a] || table.met(a, b) == 0) continue;
-        const Interval gap = levels_.back().of(a, b);
-        note_defeat(race.standings[a], b, gap.low, above);
-        note_defeat(race.standings[b], a, -gap.high, above);
+      for (size_t j = 0; effects[open[k]] && j < k; ++j) {
+        if (effects[open[j]] && table.met(open[j], open[k]) > 0 && level.may_differ(open[j], open[k]))
+          pairs.emplace_back(open[j], open[k]);
       }
     }
+    return pairs;
   }
 
   std::vector<Level> levels_;  // by pass
@@ -146,6 +112,7 @@ void compare_with_leader(const PairTable& table, Levels& levels, size_t i, size_
   }
   standing.pairs = table.met(i, leader);
   standing.gap = table.gap(i, leader);
+  standing.stalls = table.stalls(i, leader);
   standing.interval = levels.of(i, leader);
   standing.verdict = judge(standing.interval, margin);
   standing.within_margin = within_margin(standing.interval, margin);
@@ -256,7 +223,8 @@ Ranking rank(const PairTable& table, const RankingOptions& options) {
   for (size_t a = 0; a < contenders; ++a) {
     for (size_t b = a + 1; b < contenders; ++b) {
       if (table.met(a, b) == 0) continue;
-      ranking.pairs.push_back({a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b)});
+      ranking.pairs.push_back(
+          {a, b, table.met(a, b), table.gap(a, b), judged.levels->of(a, b), table.stalls(a, b)});
     }
   }
   place(ranking.order, slower_than(ranking.race, ranking.pairs), ranking);

@@ -53,11 +53,13 @@ struct RankingOptions {
   double margin = 0.02;        // relative, of the verdicts (stats/verdict.h)
   double eliminate_above = 0;  // relative: out when surely slower than another by more than this
   double resolution = 0;       // of d: the step of the clock (stats/e_process.h)
-  // A promise that the noise of d is at most this (log scale; ceiling_half_width of stats/e_process.h); 0:
-  // none. Every interval is then intersected with the one that the promise gives, at a tenth of alpha that
-  // is reserved for it, and a contender many ceilings behind is eliminated after one heat instead of the 4
-  // to 8 that an unknown variance needs. Promise several times what A/A blocks show: 0.1 if the worst of
-  // them differ by 0.075.
+  // A promise that what restarting the processes adds to d has at most this standard deviation (log scale);
+  // 0: none. With what a heat's own bursts vary by (HeatResult::variance) the variance of d is known, and
+  // every interval is intersected with the one that follows (known_variance_half_width of stats/e_process.h,
+  // heats weighted by their precision), at a share of alpha that is reserved for it (ceiling_share of
+  // stats/level.h). A contender many ceilings
+  // behind is then eliminated after one heat instead of the 4 to 8 that an unknown variance needs. Promise
+  // about twice the upper bound of what identical workers show.
   double ceiling = 0;
   size_t ceiling_from = 1;  // number of a pair's promised heats from which on the promise decides anything
   // Relative. The leader is the contender with the most heats among those not eliminated whose effect lies
@@ -73,6 +75,7 @@ struct Standing {
   size_t pairs = 0;              // heats shared with the leader
   double gap = 0;                // mean of d over them
   Interval interval;             // of d, at the pair's level
+  StallGap stalls = {};          // whether d is that of the means or of the quicker bursts
   // The leader itself: SAME, interval [0, 0]. An eliminated contender whose interval does not decide (it
   // met this leader too seldom) is SLOWER: it is surely slower than some contender, so also than the leader
   // if that is the fastest.
@@ -108,7 +111,8 @@ struct PairGap {  // d = log(a / b), a < b
   size_t b = 0;
   size_t pairs = 0;
   double gap = 0;
-  Interval interval;  // at the pair's level
+  Interval interval;     // at the pair's level
+  StallGap stalls = {};  // see Standing
   bool operator==(const PairGap&) const = default;
 };
 

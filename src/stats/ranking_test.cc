@@ -8,7 +8,7 @@
 #include <numeric>
 #include <random>
 
-#include "stats/e_process.h"
+#include "stats/boundary.h"
 #include "stats/noise_testing.h"
 
 namespace bakeoff::stats {
@@ -105,7 +105,7 @@ TEST(Ranking, AllTiedIsOneGroup) {
 }
 
 TEST(Ranking, OverlapIsNotTransitive) {
-  const Ranking ranking = rank(race_of({0, 0.015, 0.04}, 12, 8), {});
+  const Ranking ranking = rank(race_of({0, 0.015, 0.04}, 7, 8), {});
   EXPECT_EQ(ranking.places[0], (Place{1, 2, "a"}));
   EXPECT_EQ(ranking.places[1], (Place{1, 3, "ab"}));
   EXPECT_EQ(ranking.places[2], (Place{2, 3, "b"}));
@@ -187,9 +187,11 @@ TEST(Ranking, ADominatedContenderIsNeverInTheLeadersGroup) {
   }
 }
 
-// The intervals of a table by hand: the t e-process at a level of its own.
+// The intervals of a table by hand: those of its looks, at a level of its own.
 Interval at_level(const PairTable& table, size_t a, size_t b, double alpha) {
-  return table.interval(a, b, critical_ratio(table.met(a, b), alpha));
+  std::vector<double> ratios;
+  for (size_t n = 0; n <= table.met(a, b); ++n) ratios.push_back(boundary_ratio(n, alpha));
+  return table.interval(a, b, ratios);
 }
 
 TEST(Race, AlphaIsSharedAmongTheOpenOnes) {

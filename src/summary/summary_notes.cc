@@ -107,11 +107,11 @@ void add_precision_notes(const Summary& s, std::vector<std::string>& notes) {
 // What the verdicts owe to a promise of low noise.
 void add_promise_notes(const Summary& s, std::vector<std::string>& notes) {
   if (s.promise.stated <= 0) return;
-  const std::string promise =
-      fmt::format("{} that one heat's noise in a ratio is at most {:.2g}% (standard deviation)",
-                  s.promise.by_recipe ? "the recipe's own promise (race.noise_ceiling)"
-                                      : "the promise taken from this machine's profile",
-                  100 * s.promise.stated);
+  const std::string promise = fmt::format(
+      "{} that restarting the processes adds at most {:.2g}% of noise to a ratio (standard deviation)",
+      s.promise.by_recipe ? "the recipe's own promise (race.noise_ceiling)"
+                          : "the promise taken from this machine's profile",
+      100 * s.promise.stated);
   if (!s.promise.withdrawn.empty()) {
     notes.push_back(fmt::format("The race's own data contradict {}: {}. No verdict rests on it.", promise,
                                 s.promise.withdrawn));
@@ -200,7 +200,7 @@ std::string verdict_sentence(const Summary& s) {
     text += group_sentence(rows, groups.size() > 1 ? "In " + group + ", " : "", s.margin);
   }
   if (s.rests_on_promise && s.promise.by_recipe)
-    text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise in a heat.",
+    text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise by restarts.",
                         100 * s.promise.stated);
   return text +
          fmt::format(

@@ -71,8 +71,8 @@ std::string significant(double value, int digits) {
   return whole >= digits ? count(value) : fmt::format("{:.{}f}", value, digits - whole);
 }
 
-bool bounded_below(const Estimate& e) { return std::isfinite(e.low) && e.low > 0; }
-bool bounded_above(const Estimate& e) { return std::isfinite(e.high) && e.high > 0; }
+bool bounded_below(const Estimate& e) { return std::isfinite(e.low) && e.low * kSaysNothing > e.value; }
+bool bounded_above(const Estimate& e) { return e.high > 0 && e.high < e.value * kSaysNothing; }
 
 std::string interval(const Estimate& e, std::string (*show)(double)) {
   const std::string low = bounded_below(e) ? '[' + show(e.low) : "(0";

@@ -464,6 +464,10 @@ void Worker::thaw() {
   if (ok() && !impl_->child->resume()) failure_ = Failure{Stage::kRun, "cannot be woken for its burst", {}};
 }
 
+proc::ResourceUsage Worker::kill() {
+  return impl_->child ? impl_->child->kill(0).usage : proc::ResourceUsage{};
+}
+
 proc::ResourceUsage Worker::close() {
   if (!impl_->child) return {};
   if (ok() && !proc::interrupted()) {

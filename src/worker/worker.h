@@ -142,6 +142,8 @@ class Worker {
   void thaw();
   // Asks the process to end and kills it if it does not; returns the resources that it used.
   proc::ResourceUsage close();
+  // Kills the process at once; the same.
+  proc::ResourceUsage kill();
 
  private:
   struct Impl;

@@ -69,7 +69,7 @@ class Interrupted(unittest.TestCase):
         text = support.recipe(
             ['framework = "torch"', 'framework = "torch", channels_last = true'],
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 2\nheats = 2\n",
+            budget="minutes = 2\nheats = 3\n",
         )
         self.recipe = self.place.write("race.toml", text)
         self.folder = self.place.path / "run"

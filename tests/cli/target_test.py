@@ -60,7 +60,7 @@ class Target(unittest.TestCase):
         contenders = ['framework = "torch"', 'framework = "jax"']
         sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
         # Trainings are within the budget, and this machine may be busy.
-        sections.setdefault("budget", "minutes = 30\nheats = 2\n")
+        sections.setdefault("budget", "minutes = 30\nheats = 3\n")
         sections.setdefault(
             "top", 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
         )
@@ -130,7 +130,7 @@ class Target(unittest.TestCase):
     def test_the_budget_ends_it_after_a_whole_seed(self) -> None:
         """A twentieth of a second: the race of at most 2 heats spends it all."""
         race = "burst_seconds = 1e-3\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
-        recipe = self.recipe(budget="minutes = 8e-4\nheats = 2\n", race=race)
+        recipe = self.recipe(budget="minutes = 8e-4\nheats = 3\n", race=race)
         done = self.place.run(
             "run", recipe, "--out", "r", "--format", "json", timeout=600
         )

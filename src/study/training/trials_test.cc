@@ -10,7 +10,7 @@ namespace bakeoff {
 namespace {
 
 const HostRound kRound{7, {{"steal", 0.5}}, {{"others", "hidden"}}, "stolen", true, 3};
-const Burst kBurst{200, 2, 8, 9, 2, 201, {{4, 0.25}}, {{"wall_s", 1}}, BatchWait{5, 6, 7, 8}, 2, 61};
+const Burst kBurst{200, 2, 8, 9, 2, 201, {{4, 0.25}}, {{"wall_s", 1}}, BatchWait{5, 6, 7, 8}, 2, 61, 71, 81};
 
 TEST(TargetTrial, IsKept) {
   TargetTrial full{.contender = "torch",

@@ -1,0 +1,33 @@
+#pragma once
+
+// The bursts of the next heat, planned from heats that are over (stats/burst_plan.h), so that a running heat is
+// never changed by what it shows. A race that was killed continues with the same plan: all of it follows from
+// the records.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "recipe/recipe.h"
+#include "records/trial.h"
+#include "stats/racing.h"
+
+namespace bakeoff {
+
+// A burst is at least this long, in seconds: a worker that claims up to 2 ms too little per burst is not noticed
+// (Burst::counted_ns of records/trial.h), and the nudge of an audit takes up to 2 ms. Of this that is 1%.
+inline constexpr double kShortestAudited = 0.2;
+inline constexpr double kUsualBurst = 0.3;  // seconds, until the first heat has shown more
+
+struct HeatPlan {
+  int64_t rounds = 16;           // one burst of each member, or of all but those with long steps
+  double burst_s = kUsualBurst;  // duration of the steps of a burst that count
+  bool operator==(const HeatPlan&) const = default;
+};
+
+// `contenders`: ids of the race's group, of which `next.members` are positions. `alpha`: of one comparison.
+HeatPlan plan_heat(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
+                   const std::vector<std::string>& contenders, const stats::Race& race,
+                   const stats::Heat& next, double alpha);
+
+}  // namespace bakeoff
