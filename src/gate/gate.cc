@@ -331,15 +331,23 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
   comparisons.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
 }
 
-// The worker's current parameters, under canonical names.
-std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender) {
-  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
-  if (!worker.state(out)) return std::nullopt;
+// What the worker has written, which is removed.
+std::optional<Dump> take_dump(const fs::path& out, Parity& parity) {
   auto file = tensor::SafetensorsFile::open(out);
   std::error_code ignored;
   fs::remove(out, ignored);  // what is open stays readable
-  if (!file) return std::nullopt;
-  return Dump{std::move(*file)};
+  if (file) return Dump{std::move(*file)};
+  parity.failure = Failure{Stage::kParity, file.error().message, {}};
+  return std::nullopt;
+}
+
+// The worker's current parameters, under canonical names.
+std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender,
+                             Parity& parity) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
+  if (worker.state(out)) return take_dump(out, parity);
+  parity.failure = worker.failure();
+  return std::nullopt;
 }
 
 std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path& gradients,
@@ -348,12 +356,7 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
     parity.failure = worker.failure();
     return std::nullopt;
   }
-  auto file = tensor::SafetensorsFile::open(out);
-  if (!file) {
-    parity.failure = Failure{Stage::kParity, file.error().message, {}};
-    return std::nullopt;
-  }
-  return Dump{std::move(*file)};
+  return take_dump(out, parity);
 }
 
 // By a worker that has built the contender as it will be timed.
@@ -366,16 +369,10 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
     return;
   }
   parity.first_step_cold_ns = first->burst.ns;
-  auto file = tensor::SafetensorsFile::open(out);
-  if (!file) {
-    parity.failure = Failure{Stage::kParity, file.error().message, {}};
-    return;
-  }
-  const Tensor prediction = Dump{std::move(*file)}.get("output");
+  const auto dump = take_dump(out, parity);
+  if (!dump) return;
   Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
-  comparisons.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
-  std::error_code ignored;
-  fs::remove(out, ignored);
+  comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
 }
 
 }  // namespace
@@ -396,8 +393,6 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .batch = job.cut ? job.training.batch : 0},
                effective64);
   const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
-  std::error_code ignored;
-  fs::remove(out, ignored);
   if (!dump) return;
   Answer answer = read_answer(job.workload, *dump);
   bool model = true;
@@ -409,11 +404,12 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   }
   if (train && !predicts) {
     const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
-    const auto state = losses ? state_of(worker, job, contender) : std::nullopt;
-    if (!state) {
+    if (!losses) {
       parity.failure = worker.failure();
       return;
     }
+    const auto state = state_of(worker, job, contender, parity);
+    if (!state) return;
     answer.losses64 = losses->losses;
     for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
     {
@@ -456,13 +452,11 @@ std::optional<Answers32> ask_steps32(Worker& worker, const GateJob& job, const C
   const auto losses = worker.losses(job.steps);
   if (!losses) return std::nullopt;
   Answers32 answers{.losses = *losses};
-  answers.state = state_of(worker, job, contender);
+  answers.state = state_of(worker, job, contender, parity);
   if (!is_variant(contender)) answers.batches = ask_batches(worker, job);
   if (!worker.ok()) return answers;
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
   answers.step = proof_of(worker, job, {}, out, parity);
-  std::error_code ignored;
-  fs::remove(out, ignored);
   return answers;
 }
 

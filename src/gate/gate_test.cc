@@ -620,6 +620,18 @@ TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
   EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
 }
 
+TEST_F(GateTest, ParametersThatAreNoSafetensorsFileAreAFailure) {
+  for (const char* precision : {"64", "32"}) {
+    prove(perfect());
+    ASSERT_TRUE(write_file(folder_ / fmt::format("state{}.safetensors", precision), "nonsense"));
+    Proof proof(entry_);
+    proof.float64(job_, reference_);
+    proof.float32(job_, reference_);
+    ASSERT_TRUE(proof.parity.failure) << precision;
+    EXPECT_EQ(proof.parity.failure->stage, Stage::kParity);
+  }
+}
+
 TEST_F(GateTest, OneProcessIsImportedOnceAndBuiltInBothPrecisions) {
   ASSERT_TRUE(prove(perfect()).passed());
   EXPECT_EQ(read_file(folder_ / "imported").value(), "1");

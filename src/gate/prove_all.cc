@@ -59,7 +59,13 @@ class Referee {
       // The script's own batch decides: it may be written for that alone.
       proof = Proof(contender);
     }
-    if (const auto* whole = cut_ ? whole64() : &whole_) proof.float64(job_, *whole);
+    if (!cut_) {
+      proof.float64(job_, whole_);
+    } else if (const auto& whole = whole64()) {
+      proof.float64(job_, *whole);
+    } else {
+      proof.parity.failure = Failure{Stage::kParity, "the referee: " + whole.error().text(), {}};
+    }
     return proof;
   }
 
@@ -71,21 +77,21 @@ class Referee {
   explicit Referee(const GateJob& job) : job_(job) {}
 
   // The float64 part of the whole job, which was cut; computed by the first call.
-  const Reference* whole64() {
+  const Result<Reference>& whole64() {
     std::call_once(once_, [&] {
       GateJob job = job_;
       job.folder /= "whole";
-      if (!make_folder(job.folder)) return;
-      if (auto made = make_reference64(job)) whole64_ = std::move(*made);
+      const auto folder = make_folder(job.folder);
+      whole64_ = folder ? make_reference64(job) : Result<Reference>(folder.error());
     });
-    return whole64_ ? &*whole64_ : nullptr;
+    return *whole64_;
   }
 
   GateJob job_;
   std::optional<GateJob> cut_ = {};
   Reference cut_reference_ = {}, whole_ = {};
   std::once_flag once_;
-  std::optional<Reference> whole64_ = {};
+  std::optional<Result<Reference>> whole64_ = {};
   std::shared_future<Status> single_ = {};
 };
 
