@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "data/inputs.h"
 #include "evidence/precision.h"
 #include "gate/gate_variants.h"
+#include "gate/prove_all.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "plan/weights.h"
+#include "proc/interrupt.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"
@@ -27,8 +31,10 @@ using ::testing::ElementsAre;
 using testing::fake_spec;
 using testing::gate_job;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::network;
 using testing::TestFolder;
+using ::testing::UnorderedElementsAre;
 
 // A runner that answers what lies beside it: parity.safetensors (or what its option `recite` names),
 // losses64.json and losses32.json.
@@ -782,6 +788,179 @@ TEST_F(PredictionGateTest, SinglePrecisionMeansSinglePrecision) {
   tensor::Tensor noisy = reference_.prediction32;
   for (size_t i = 0; i < noisy.data.size(); ++i) noisy.data[i] *= 1 + (i % 2 == 0 ? 5e-6 : -5e-6);
   EXPECT_TRUE(prove(reference_.at.prediction, noisy).passed());
+}
+
+// A gate in portions. Its contenders recite what the fixture has written, each from a folder of its own.
+class PortionsTest : public GateTest {
+ protected:
+  void SetUp() override {
+    GateTest::SetUp();
+    ASSERT_TRUE(prove(perfect()).passed());
+  }
+
+  static Contender contender(const std::string& id, const std::string& framework = "",
+                             const std::map<std::string, std::string>& settings = {}) {
+    return {
+        .id = id, .framework = framework, .environment = "none", .settings = settings, .script = id + ".py"};
+  }
+
+  // `refuses`: a contender that refuses to be built in float32.
+  Plan plan_of(const std::string& run, const std::vector<Contender>& contenders,
+               const std::string& refuses = "") {
+    Plan plan{.recipe = {}, .directory = RunDirectory::create(folder_ / run).value()};
+    plan.gate = job_;
+    plan.manifest.contenders = contenders;
+    plan.manifest.not_started.resize(contenders.size());
+    for (const Contender& one : contenders) {
+      const fs::path own = folder_ / run / "reciters" / one.id;
+      for (const char* file : {"parity.safetensors", "parity32.safetensors", "state64.safetensors",
+                               "state32.safetensors", "losses64.json", "losses32.json"}) {
+        EXPECT_TRUE(make_folder(own));
+        fs::copy(folder_ / file, own / file);
+      }
+      EXPECT_TRUE(write_file(own / "bakeoff_runner/__main__.py", kReciter));
+      Lane lane{.entry = entry_};
+      lane.entry.contender = one;
+      lane.entry.script = plan.directory.scripts() / (one.id + ".py");
+      EXPECT_TRUE(write_file(lane.entry.script, "# " + one.id));
+      lane.entry.worker.runner = own;
+      if (one.id == refuses) lane.entry.worker.options = {{"refuse", "float32"}};
+      plan.lanes.push_back(std::move(lane));
+    }
+    EXPECT_TRUE(plan.directory.write(plan.manifest));
+    return plan;
+  }
+
+  // The contenders whose processes were started, and how often where that is not once.
+  static std::vector<std::string> started(const Plan& plan) {
+    std::vector<std::string> ids;
+    for (const Lane& lane : plan.lanes) {
+      const auto count = read_file(lane.entry.worker.runner / "imported");
+      if (count) ids.push_back(lane.entry.contender.id + (*count == "1" ? "" : " " + *count));
+    }
+    return ids;
+  }
+
+  static std::vector<std::string> ids_of(const std::vector<Parity>& parities) {
+    std::vector<std::string> ids;
+    for (const Parity& parity : parities) ids.push_back(parity.contender);
+    return ids;
+  }
+
+  // By contender, without the time of day.
+  static std::map<std::string, Parity> by_contender(const std::vector<Parity>& parities) {
+    std::map<std::string, Parity> all;
+    for (const Parity& parity : parities) {
+      all[parity.contender] = parity;
+      EXPECT_NE(std::exchange(all[parity.contender].proven, ""), "");
+    }
+    EXPECT_EQ(all.size(), parities.size());
+    return all;
+  }
+
+  int referees_ = 0;
+  const Watch watch_ = [this](const Happening& now) { referees_ += now.stage == "referee" ? 1 : 0; };
+};
+
+TEST_F(PortionsTest, TwoFindWhatOneDoesAndTheRefereeComputesOnce) {
+  const std::vector<Contender> contenders = {contender("a"), contender("b"), contender("c"), contender("d")};
+  Plan whole = plan_of("whole", contenders, "a");
+  const auto all = gate_all(whole, {}, watch_);
+  ASSERT_TRUE(all) << all.error().text();
+  EXPECT_EQ(std::exchange(referees_, 0), 1);
+
+  Plan plan = plan_of("portions", contenders, "a");
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate) << gate.error().text();
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(started(plan), ElementsAre("a", "b", "c")) << "one of two failed, so a third was proven";
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  EXPECT_EQ(plan.directory.manifest()->referee_losses, reference_.losses32);
+  EXPECT_FALSE(gate->finished());
+  EXPECT_TRUE(testing::workers_alive("reciter").empty());
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_EQ(gate->parities().size(), 3u) << "two have passed already";
+
+  fs::remove(job_.data);  // the referee needs no more
+  ASSERT_TRUE(gate->prove(watch_));
+  EXPECT_TRUE(gate->finished());
+  EXPECT_EQ(referees_, 1);
+  EXPECT_THAT(started(plan), ElementsAre("a", "b", "c", "d")) << "each once";
+  EXPECT_EQ(by_contender(gate->parities()), by_contender(*all));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+}
+
+TEST_F(PortionsTest, AnInterruptionLosesNothingThatWasFound) {
+  proc::install_interrupt_handlers();
+  Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
+  {
+    auto gate = Gate::open(plan, {});
+    ASSERT_TRUE(gate->prove(watch_, 2));
+    ::raise(SIGINT);
+    ASSERT_TRUE(gate->prove(watch_));
+    EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b"));
+    EXPECT_THAT(started(plan), ElementsAre("a", "b"));
+    proc::clear_interrupt();
+    const Watch interrupts = [&](const Happening& now) {
+      if (now.detail == "d in float64") ::raise(SIGINT);
+    };
+    ASSERT_TRUE(gate->prove(interrupts));
+    EXPECT_TRUE(proc::interrupted());
+    EXPECT_FALSE(gate->finished());
+    EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  }
+  proc::clear_interrupt();
+  EXPECT_TRUE(testing::workers_alive("reciter").empty());
+  auto gate = Gate::open(plan, plan.directory.read<Parity>().value());
+  ASSERT_TRUE(gate->prove(watch_));
+  EXPECT_THAT(ids_of(gate->parities()), UnorderedElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+}
+
+TEST_F(PortionsTest, StoredProofsCount) {
+  Plan earlier = plan_of("earlier", {contender("b"), contender("d")});
+  earlier.proofs = folder_ / "proofs";
+  ASSERT_TRUE(gate_all(earlier, {}, watch_));
+  referees_ = 0;
+
+  Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
+  plan.proofs = folder_ / "proofs";
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate) << gate.error().text();
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("b", "d"));
+  EXPECT_TRUE(gate->parities()[0].reused);
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  EXPECT_EQ(plan.manifest.referee_losses, reference_.losses32);
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_EQ(referees_, 0);
+  EXPECT_THAT(started(plan), IsEmpty());
+  ASSERT_TRUE(gate->prove(watch_, 3));
+  EXPECT_THAT(started(plan), ElementsAre("a"));
+  EXPECT_EQ(referees_, 1);
+}
+
+TEST_F(PortionsTest, ShortProofsComeFirstAndCompilersLast) {
+  Plan plan =
+      plan_of("run", {contender("slow", "keras"), contender("compiled", "torch", {{"compile", "default"}}),
+                      contender("jax", "jax"), contender("quick", "torch")});
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick"));
+  ASSERT_TRUE(gate->prove(watch_, 3));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick", "slow"));
+  ASSERT_TRUE(gate->prove(watch_, 4));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick", "slow", "compiled"));
+  EXPECT_EQ(gate->parities()[3].first_step_cold_ns, 7) << "measured alone";
+}
+
+TEST_F(PortionsTest, EnoughIsCountedWithinAPrecision) {
+  const std::map<std::string, std::string> half = {{"precision", "bfloat16"}};
+  Plan plan =
+      plan_of("run", {contender("a"), contender("b", "", half), contender("c"), contender("d", "", half)});
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b", "c"));
 }
 
 }  // namespace

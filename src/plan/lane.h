@@ -42,6 +42,8 @@ struct ContenderStart {
 
 // Whether it compiles through a cache on disk (inductor): slow the first time, fast in later processes.
 bool keeps_compilations(const Contender& contender);
+// About how long the gate takes to prove it, among others; a precision variant takes twice as long.
+double proof_seconds(const ContenderStart& contender);
 
 // A contender that can be started, or the reason why it cannot.
 struct Lane {
