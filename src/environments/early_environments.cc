@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "base/files.h"
 #include "base/home.h"
 #include "environments/environments.h"
 #include "proc/interrupt.h"
