@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/clock.h"
@@ -122,6 +123,23 @@ Status measure_peak_of_run(const Plan& plan) {
                            : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
 }
 
+// Contenders that cannot race.
+size_t refused_in(const Plan& plan, const std::vector<Parity>& parities) {
+  const auto failed =
+      std::ranges::count_if(plan.lanes, [](const Lane& lane) { return lane.failure.has_value(); });
+  return static_cast<size_t>(failed) + parities.size() - eligible(plan, parities).size();
+}
+
+// What audits of this run need; nothing if its work cannot be audited.
+Result<std::optional<AuditGround>> audit_ground(const Plan& plan) {
+  std::optional<AuditGround> audit;
+  if (can_audit(plan.gate.workload, plan.gate.training)) {
+    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
+                                 plan.directory.scripts() / "weights.safetensors"));
+  }
+  return audit;
+}
+
 // The race of one group of contenders (evidence/groups.h), between two heats.
 class GroupRace {
  public:
@@ -137,7 +155,7 @@ class GroupRace {
         alpha_(group.alpha),
         seconds_(seconds),
         left_s_(left_s),
-        taking_part_(eligible(plan, parities).size()) {
+        refused_(refused_in(plan, parities)) {
     for (const size_t lane : lanes_) contenders_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
     for (const Trial& trial : mark_broken(trials, bounds_)) {
@@ -152,8 +170,8 @@ class GroupRace {
   // Trials of heats that were run.
   std::vector<Trial> take_fresh() { return std::move(fresh_); }
 
-  Status run(const Watch& watch) {
-    while (!proc::interrupted() && heat_ < plan_.recipe.budget.heats) {
+  Status run(const Watch& watch, int64_t most_heats = std::numeric_limits<int64_t>::max()) {
+    while (!proc::interrupted() && heat_ < std::min(most_heats, plan_.recipe.budget.heats)) {
       TRY(const stats::Heat next, decide());
       // The time is over if most of another heat would exceed the budget.
       const bool late = seconds_since(begin_) + last_heat_s_ / 2 > seconds_;
@@ -223,7 +241,7 @@ class GroupRace {
                   .elapsed_s = seconds_since(begin_),
                   .survivors = static_cast<int>(contenders_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
-                  .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
+                  .failed = static_cast<int>(refused_) + out};
     now.left_s = time_left();
     if (state_.leader) {
       now.leader = contenders_[*state_.leader];
@@ -287,7 +305,8 @@ class GroupRace {
   stats::Race state_;
   std::vector<stats::ContenderState> known_;
   double alpha_ = 0, seconds_ = 0, left_s_ = 0;
-  size_t taking_part_ = 0;  // in all groups
+  size_t refused_ =
+      0;  // in all groups: not installed, or not proven; contenders without a proof yet are none
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
   int last_number_ = 0;  // of the run's last heat
@@ -305,11 +324,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   double left_s = plan.recipe.budget.minutes * 60;
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
-  std::optional<AuditGround> audit;
-  if (can_audit(plan.gate.workload, plan.gate.training)) {
-    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
-                                 plan.directory.scripts() / "weights.safetensors"));
-  }
+  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
   for (const Group& group : groups) {
     // Time is divided by the number of contenders; later groups get what a group leaves.
     const double seconds =
@@ -321,6 +336,21 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
     left_s = std::max(0.0, left_s - seconds_since(begin));
     left -= group.members.size();
+  }
+  return Done{};
+}
+
+Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const Watch& watch) {
+  std::vector<Group> groups =
+      groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
+  std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
+  if (groups.empty()) return Done{};
+  CHECK_OK(measure_peak_of_run(plan));
+  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
+  const double seconds = plan.recipe.budget.minutes * 60;
+  for (const Group& group : groups) {
+    GroupRace race(plan, parities, group, seconds, seconds, {}, audit ? &*audit : nullptr);
+    CHECK_OK(race.run(watch, 1));
   }
   return Done{};
 }
