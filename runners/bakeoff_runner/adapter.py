@@ -77,6 +77,8 @@ class BuildRequest:
     train: bool = True  # False: no optimizer, only parity with grads_in = None
     # True: the scenario "predict". A step is one forward pass in inference mode.
     predict: bool = False
+    dtype: str = "float32"  # or "float64": parameters, activations, optimizer state
+    batch: Optional[int] = None  # in place of the script's BATCH_SIZE
     # The whole request as it came: an adapter may understand further keys.
     fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -186,15 +188,12 @@ class Adapter(ABC):
     """One framework, seen by the worker. One instance per worker process."""
 
     @abstractmethod
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         """Imports the framework and applies the settings.
 
         `options` is the contender's settings map as written in the recipe, e.g.
         ``{"backend": "jax", "compile": "default"}``; an option that is not known here
-        is an `AdapterError`. `dtype` is ``float32`` or ``float64``; `threads` >= 1.
-        Called once.
+        is an `AdapterError`. `threads` >= 1. Called once.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Mapping, Optional, Union
 
-from bakeoff_runner.adapter import Adapter, AdapterError
+from bakeoff_runner.adapter import Adapter, AdapterError, BuildRequest
 
 _serial = itertools.count(1)
 
@@ -79,6 +79,12 @@ class ScriptAdapter(Adapter):
 
     def close(self) -> None:
         self._drop()
+
+    def _load_script(self, request: BuildRequest) -> ModuleType:
+        script = self._script = load_script(request.script)
+        if request.batch is not None:
+            script.BATCH_SIZE = request.batch  # type: ignore[attr-defined]
+        return script
 
     def _drop_script(self) -> None:
         if self._script is not None:

@@ -269,13 +269,10 @@ class Worker:
         if self._adapter is not None:
             raise ProtocolError("the framework is imported already")
         options = _options(request)
-        dtype = request.fields.get("dtype", "float32")
-        if dtype not in ("float32", "float64"):
-            raise ProtocolError(f"'dtype' {dtype!r} is not float32 or float64")
         threads = _count(request, "threads")
         start = time.monotonic_ns()
         adapter = load_adapter(self._framework)
-        info = adapter.import_framework(options, dtype, threads)
+        info = adapter.import_framework(options, threads)
         elapsed = time.monotonic_ns() - start
         self._adapter = adapter
         return {
@@ -298,6 +295,8 @@ class Worker:
             dropout=_flag(request, "dropout", True),
             train=_flag(request, "train", True),
             predict=_predicts(request),
+            dtype=_dtype(request),
+            batch=_count(request, "batch") if "batch" in request.fields else None,
             fields=request.fields,
         )
         self._built = False
@@ -477,6 +476,13 @@ def _predicts(request: Request) -> bool:
     if scenario not in ("train", "predict"):
         raise ProtocolError(f"'scenario' {scenario!r} is not train or predict")
     return bool(scenario == "predict")
+
+
+def _dtype(request: Request) -> str:
+    dtype = request.fields.get("dtype", "float32")
+    if dtype not in ("float32", "float64"):
+        raise ProtocolError(f"'dtype' {dtype!r} is not float32 or float64")
+    return str(dtype)
 
 
 def _path(request: Request, key: str) -> Optional[Path]:

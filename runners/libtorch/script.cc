@@ -130,12 +130,9 @@ class LibtorchAdapter : public Adapter {
     // The call switches off MKL's own choice of fewer threads for small products. Setting only
     // OMP_NUM_THREADS keeps that choice.
     if (at::get_num_threads() != request.threads) at::set_num_threads(request.threads);
-    dtype_ = request.float64 ? torch::kFloat64 : torch::kFloat32;
-    torch::set_default_dtype(c10::scalarTypeToTypeMeta(dtype_));
     const bool cuda = torch::cuda::is_available();
     Json effective = {{"threads", at::get_num_threads()},
                       {"interop_threads", static_cast<int64_t>(at::get_num_interop_threads())},
-                      {"dtype", request.float64 ? "float64" : "float32"},
                       {"compiler", kCompiler}};
     describe_build(effective);
     return {{"versions", {{"torch", TORCH_VERSION}}},
@@ -150,6 +147,8 @@ class LibtorchAdapter : public Adapter {
     if (program == programs().end()) throw AdapterError("this worker was not compiled from '" + name + "'");
     if (request.data.empty()) throw AdapterError("libtorch needs a data file");
     if (!request.layout.empty()) throw AdapterError("libtorch knows no layout file");
+    dtype_ = request.float64 ? torch::kFloat64 : torch::kFloat32;
+    torch::set_default_dtype(c10::scalarTypeToTypeMeta(dtype_));
     torch::manual_seed(1);  // a program's own seed comes after this one
     built_ = program->second();
     built_->model().train();

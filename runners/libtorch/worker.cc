@@ -104,14 +104,16 @@ ImportRequest import_request(const Json& request) {
       out.options[name] = value.string();
     }
   }
-  if (const Json* dtype = field(request, "dtype")) {
-    if (!dtype->is_string() || (dtype->string() != "float32" && dtype->string() != "float64")) {
-      throw ProtocolError("'dtype' is neither float32 nor float64");
-    }
-    out.float64 = dtype->string() == "float64";
-  }
   out.threads = static_cast<int>(positive(request, "threads"));
   return out;
+}
+
+bool double_precision(const Json& request) {
+  const Json* dtype = field(request, "dtype");
+  if (dtype == nullptr) return false;
+  if (!dtype->is_string() || (dtype->string() != "float32" && dtype->string() != "float64"))
+    throw ProtocolError("'dtype' is neither float32 nor float64");
+  return dtype->string() == "float64";
 }
 
 ParityRequest parity_request(const Json& request) {
@@ -244,7 +246,8 @@ class Worker {
   void build(const Json& request, Json& answer) {
     const BuildRequest what = {needed_path(request, "script"), path(request, "weights"),
                                path(request, "data"),          path(request, "layout"),
-                               flag(request, "dropout"),       flag(request, "train")};
+                               flag(request, "dropout"),       flag(request, "train"),
+                               double_precision(request)};
     built_ = false;
     const int64_t start = now_ns();
     const Json effective = adapter_.build(what);

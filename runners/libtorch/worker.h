@@ -71,7 +71,6 @@ class Ring {
 
 struct ImportRequest {
   std::map<std::string, std::string> options = {};
-  bool float64 = false;
   int threads = 1;
 };
 
@@ -82,6 +81,7 @@ struct BuildRequest {
   std::string layout = {};
   bool dropout = true;  // false: every rate is 0
   bool train = true;    // false: no optimizer
+  bool float64 = false;
 };
 
 struct ParityRequest {

@@ -90,14 +90,12 @@ class FakeAdapter(Adapter):
         self._step = 0
         self._held: Any = None
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         unknown = sorted(set(options) - _OPTIONS)
         if unknown:
             raise AdapterError(f"unknown option '{unknown[0]}' of framework fake")
         self._options = options
-        effective: dict[str, Any] = {"threads": threads, "dtype": dtype}
+        effective: dict[str, Any] = {"threads": threads}
         if self._on("ignore_sigterm"):
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         if "grandchild" in options:
@@ -113,7 +111,7 @@ class FakeAdapter(Adapter):
         self._reset()
         if self._on("load_script"):
             load_script(request.script)
-        return {"parameters": 1, "script": request.script.name}
+        return {"parameters": 1, "script": request.script.name, "dtype": request.dtype}
 
     def parity(self, request: ParityRequest) -> dict[str, Array]:
         self._trouble("parity")

@@ -112,7 +112,7 @@ class WorkerProcess:
 
     def ready(self, **options: str) -> WorkerProcess:
         """Imports with these options, and builds."""
-        assert self.ask("import", options=options, dtype="float32", threads=1)["ok"]
+        assert self.ask("import", options=options, threads=1)["ok"]
         assert self.ask("build", script="none.py")["ok"]
         return self
 

@@ -42,7 +42,7 @@ def test_a_short_execution_that_was_left_does_not_shorten_the_next(
 
 def test_has_no_backend_to_choose(worker: WorkerProcess) -> None:  # noqa: F811
     options = {"backend": "tensorflow"}
-    answer = worker.ask("import", options=options, dtype="float32", threads=1)
+    answer = worker.ask("import", options=options, threads=1)
     assert not answer["ok"]
     assert "unknown option 'backend' of framework keras2" in answer["error"]
 

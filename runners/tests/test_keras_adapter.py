@@ -123,18 +123,56 @@ def prepare(
     worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
 ) -> dict[str, Any]:
     options = {} if SECOND else {"backend": str(BACKEND)}
-    dtype = fields.pop("dtype", "float64")
-    info = worker.ask("import", options=options, dtype=dtype, threads=1)
+    info = worker.ask("import", options=options, threads=1)
     assert info["ok"], info
-    assert info["effective"]["dtype"] == dtype
+    return rebuild(worker, folder, text, **fields)
+
+
+def rebuild(
+    worker: WorkerProcess, folder: Path, text: str = SCRIPT, **fields: Any
+) -> dict[str, Any]:
     (folder / "mine.py").write_text(text.replace("STEPS", str(fields.pop("steps", 1))))
     return worker.ask(
         "build",
         script=str(folder / "mine.py"),
         weights=str(folder / "weights.safetensors"),
         data=str(folder / "data.safetensors"),
-        **{"dropout": False, **fields},
+        **{"dropout": False, "dtype": "float64", **fields},
     )
+
+
+def test_each_build_has_its_own_precision(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    """As in a process that has built nothing before."""
+    out = tmp_path / "out.safetensors"
+    wanted = problem.losses(4)
+    single = None
+    assert prepare(worker, tmp_path, dtype="float32")["ok"]
+    for dtype in ("float32", "float64", "float32"):
+        built = rebuild(worker, tmp_path, dtype=dtype)
+        assert built["ok"], built
+        assert built["effective"]["dtype"] == dtype
+        losses = worker.ask("losses", steps=4)["losses"]
+        assert worker.ask("parity", batch=[0, 4], out=str(out))["ok"]
+        assert read_safetensors(out)["output"].dtype == dtype
+        if dtype == "float64":
+            assert losses == pytest.approx(wanted, rel=1e-12)
+        else:
+            assert losses == (single or losses)
+            assert losses == pytest.approx(wanted, rel=1e-5)
+            assert losses != pytest.approx(wanted, rel=1e-12)
+            single = losses
+
+
+def test_a_build_may_have_another_batch(
+    worker: WorkerProcess, tmp_path: Path, problem: Problem
+) -> None:
+    built = prepare(worker, tmp_path, batch=2)
+    assert built["ok"], built
+    assert built["effective"]["batch"] == 2
+    # The script's own size again.
+    assert rebuild(worker, tmp_path)["effective"]["batch"] == 4
 
 
 def test_losses_follow_the_arithmetic_and_wrap_around(

@@ -50,7 +50,7 @@ def build(worker: WorkerProcess, folder: Path, text: str) -> str:  # noqa: F811
 @pytest.fixture
 def imported(worker: WorkerProcess, problem: Problem) -> WorkerProcess:  # noqa: F811
     options = {} if SECOND else {"backend": str(BACKEND)}
-    assert worker.ask("import", options=options, dtype="float32", threads=1)["ok"]
+    assert worker.ask("import", options=options, threads=1)["ok"]
     return worker
 
 

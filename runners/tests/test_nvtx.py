@@ -85,7 +85,7 @@ def test_whatever_is_marked_all_ranges_are_closed(
 def test_a_worker_with_them(library: Path, log: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("BAKEOFF_NVTX", str(library))
     with WorkerProcess() as worker:
-        imported = worker.ask("import", options={}, dtype="float32", threads=1)
+        imported = worker.ask("import", options={}, threads=1)
         assert imported["effective"]["nvtx"] is True
         worker.ask("build", script="a.py")
         worker.ask("run", steps=1)
@@ -103,7 +103,7 @@ def test_a_worker_with_them(library: Path, log: Path, monkeypatch: Any) -> None:
 def test_without_the_library_the_worker_says_so(monkeypatch: Any) -> None:
     monkeypatch.setenv("BAKEOFF_NVTX", "libno_such_library.so.1")
     with WorkerProcess() as worker:
-        imported = worker.ask("import", options={}, dtype="float32", threads=1)
+        imported = worker.ask("import", options={}, threads=1)
         assert "libno_such_library.so.1" in imported["effective"]["nvtx"]
         worker.ask("build", script="a.py")
         assert worker.ask("run", steps=2)["steps"] == 2

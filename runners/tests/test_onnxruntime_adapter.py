@@ -85,9 +85,9 @@ def request(
     return BuildRequest(script, folder / "w", folder / "x", **fields)
 
 
-def adapter(dtype: str = "float32", **options: str) -> Any:
+def adapter(**options: str) -> Any:
     made = onnxruntime_adapter.make()
-    made.import_framework(options, dtype, 1)
+    made.import_framework(options, 1)
     return made
 
 
@@ -102,7 +102,7 @@ def test_effective_settings_are_the_session_s(tmp_path: Path) -> None:
 
 def test_a_provider_that_falls_back_is_a_failure(tmp_path: Path) -> None:
     asked = request(tmp_path, provider="CUDAExecutionProvider")
-    available = adapter().import_framework({}, "float32", 1).effective
+    available = adapter().import_framework({}, 1).effective
     if "CUDAExecutionProvider" in available["available_providers"]:
         pytest.skip("there is a GPU")
     with pytest.raises(AdapterError, match="runs on CPUExecutionProvider"):
@@ -122,7 +122,7 @@ def test_a_provider_that_fails_later_is_a_failure(
         lambda session: (calls.append(session), original(session)),
     )
     adapter().build(request(tmp_path))
-    adapter("float64").build(request(tmp_path))
+    adapter().build(request(tmp_path, dtype="float64"))
     assert len(calls) == 2
 
 
@@ -133,7 +133,7 @@ def test_the_device_is_that_of_the_provider(monkeypatch: pytest.MonkeyPatch) -> 
         offered = [f"{name}ExecutionProvider" for name in available]
         monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: offered)
         made = onnxruntime_adapter.make()
-        found: str = made.import_framework({"provider": provider}, "float32", 1).device
+        found: str = made.import_framework({"provider": provider}, 1).device
         return found
 
     assert device("cuda", "CUDA", "CPU") == "cuda:0"
@@ -141,12 +141,15 @@ def test_the_device_is_that_of_the_provider(monkeypatch: pytest.MonkeyPatch) -> 
     assert device("tensorrt", "CUDA", "CPU") == "cpu"
     assert device("cuda", "CPU") == "cpu"
     assert device("cpu", "CUDA", "CPU") == "cpu"
-    assert onnxruntime_adapter.make().import_framework({}, "float32", 1).device == "cpu"
+    assert onnxruntime_adapter.make().import_framework({}, 1).device == "cpu"
 
 
 def test_double_without_kernels_is_by_the_reference(tmp_path: Path) -> None:
-    mine = adapter("float64")
-    assert mine.build(request(tmp_path, ERF))["computed_by"] == "onnx.reference"
+    mine = adapter()
+    assert (
+        mine.build(request(tmp_path, ERF, dtype="float64"))["computed_by"]
+        == "onnx.reference"
+    )
     output = mine.parity(ParityRequest(0, 2, None))["output"]
     single = adapter()
     single.build(request(tmp_path, ERF))
@@ -173,8 +176,8 @@ GELUS = {
 @pytest.mark.parametrize("form", GELUS)
 def test_gelu_is_double_in_double(tmp_path: Path, form: str) -> None:
     nodes = f"{GEMM.replace('y', 'h')}, {node('Gelu', 'h', 'y', approximate=form)}"
-    mine = adapter("float64")
-    mine.build(request(tmp_path, nodes))
+    mine = adapter()
+    mine.build(request(tmp_path, nodes, dtype="float64"))
     x = read_safetensors(tmp_path / "x")["x"][:2].astype("f8")
     wanted = np.vectorize(GELUS[form])(
         x @ read_safetensors(tmp_path / "w")["w"].T.astype("f8")
@@ -193,10 +196,9 @@ def test_a_scale_stays_double(tmp_path: Path) -> None:
         "helper.make_node('Transpose', ['w'], ['t']), "
         "helper.make_node('MatMul', ['x', 't'], ['h'])"
     )
-    mine = adapter("float64")
-    effective = mine.build(
-        request(tmp_path, f"{scale}, {product}, {node('Mul', 'h s', 'y')}")
-    )
+    mine = adapter()
+    nodes = f"{scale}, {product}, {node('Mul', 'h s', 'y')}"
+    effective = mine.build(request(tmp_path, nodes, dtype="float64"))
     assert effective["computed_by"] == "onnxruntime"
     x = read_safetensors(tmp_path / "x")["x"][:2].astype("f8")
     wanted = x @ read_safetensors(tmp_path / "w")["w"].T.astype("f8") * 3**-0.5

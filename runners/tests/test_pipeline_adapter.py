@@ -102,7 +102,7 @@ def built(worker: WorkerProcess, script: str, folder: Path) -> None:
     if not layout.exists():  # where many scripts share one
         layout = file.with_name("mnist_cnn.layout.json")
     options = {"backend": "jax"} if script.endswith("_jax.py") else {}
-    imported = worker.ask("import", options=options, dtype="float32", threads=1)
+    imported = worker.ask("import", options=options, threads=1)
     assert imported["ok"], imported
     answer = worker.ask(
         "build",
@@ -202,7 +202,7 @@ from bakeoff_runner.adapter import BuildRequest, load_adapter
 framework, script, layout, folder, call, backend = sys.argv[1:]
 adapter = load_adapter(framework)
 options = {"backend": backend} if backend else {}
-adapter.import_framework(options, "float32", 1)
+adapter.import_framework(options, 1)
 folder, layout = Path(folder), Path(layout)
 weights = None if "as_is" in script else folder / "weights.safetensors"
 layout = layout if layout.exists() else None

@@ -103,7 +103,7 @@ def predicted(framework: str, options: dict[str, str], script: Path) -> Any:
     }
     with WorkerProcess(framework) as worker:
         worker.patience = 300.0
-        answer = worker.ask("import", options=options, dtype="float32", threads=1)
+        answer = worker.ask("import", options=options, threads=1)
         assert answer["ok"], answer["error"]
         answer = worker.ask("build", script=str(script), **files)
         assert answer["ok"], answer["traceback"]

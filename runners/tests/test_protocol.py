@@ -29,13 +29,14 @@ def test_says_hello_unasked() -> None:
 
 def test_whole_session() -> None:
     with WorkerProcess() as worker:
-        answer = worker.ask("import", options={}, dtype="float64", threads=2)
+        answer = worker.ask("import", options={}, threads=2)
         assert answer["ok"] and answer["import_ns"] > 0
         assert answer["versions"] == {"fake": "1.0"}
         assert answer["device"] == "cpu"
-        assert answer["effective"] == {"threads": 2, "dtype": "float64"}
-        answer = worker.ask("build", script="/some/where.py", weights=None, data=None)
+        assert answer["effective"] == {"threads": 2}
+        answer = worker.ask("build", script="/some/where.py", dtype="float64")
         assert answer["ok"] and answer["build_ns"] >= 0
+        assert answer["effective"]["dtype"] == "float64"
         assert answer["effective"]["script"] == "where.py"
         answer = worker.ask("losses", steps=3)
         assert answer["losses"] == pytest.approx([4.5, 4.5 * 0.81, 4.5 * 0.81**2])
@@ -136,7 +137,6 @@ def test_losses_that_are_no_numbers_are_strings() -> None:
         ("build", {"script": "x.py"}, "the framework is not imported yet"),
         ("import", {"options": [], "threads": 1}, "'options' is not an object"),
         ("import", {"options": {"a": 1}, "threads": 1}, "option 'a' is not a string"),
-        ("import", {"dtype": "int8", "threads": 1}, "'dtype' 'int8' is not float32"),
         ("import", {"threads": 0}, "'threads' is not a positive integer"),
     ],
 )
@@ -155,6 +155,8 @@ def test_bad_requests_are_answered(op: str, fields: dict, error: str) -> None:
         ("import", {"threads": 1}, "imported already"),
         ("build", {}, "'script' is missing"),
         ("build", {"script": "x", "dropout": 1}, "'dropout' is not true or false"),
+        ("build", {"script": "x", "dtype": "int8"}, "'dtype' 'int8' is not float32"),
+        ("build", {"script": "x", "batch": 0}, "'batch' is not a positive integer"),
         ("build", {"script": "x", "weights": 3}, "'weights' is not a path"),
         ("run", {"steps": 0}, "'steps' is not a positive integer"),
         ("run", {"steps": True}, "'steps' is not a positive integer"),

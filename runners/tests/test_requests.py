@@ -16,7 +16,7 @@ MS = 1_000_000
 
 def ready(**options: str) -> WorkerProcess:
     worker = WorkerProcess("fake")
-    assert worker.ask("import", options=options, dtype="float32", threads=1)["ok"]
+    assert worker.ask("import", options=options, threads=1)["ok"]
     assert worker.ask("build", script="none.py", scenario="predict", train=False)["ok"]
     return worker
 

@@ -66,7 +66,7 @@ def worker(request: Any, tmp_path: Path) -> Any:
     write_safetensors(tmp_path / "data.safetensors", {"x": pictures, "y": labels})
     with WorkerProcess(framework) as process:
         process.patience = 300.0
-        answer = process.ask("import", options=options, dtype="float32", threads=1)
+        answer = process.ask("import", options=options, threads=1)
         assert answer["ok"], answer["error"]
         answer = process.ask(
             "build",

@@ -85,7 +85,7 @@ def train_step(model, optimizer, x, t):
 @pytest.fixture(scope="module")
 def adapter() -> Any:
     adapter = TensorFlowAdapter()
-    adapter.import_framework({}, "float64", 2)
+    adapter.import_framework({}, 2)
     return adapter
 
 
@@ -112,7 +112,7 @@ def build(adapter: Any, folder: Path, **more: Any) -> dict[str, Any]:
         folder / "weights.safetensors",
         folder / "data.safetensors",
         folder / "layout.json",
-        **more,
+        **{"dtype": "float64", **more},
     )
     effective: dict[str, Any] = adapter.build(request)
     return effective

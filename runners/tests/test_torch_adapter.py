@@ -152,10 +152,9 @@ def build_fields(mnist: dict[str, Any], script: Path) -> dict[str, Any]:
 def test_float64_proof_matches_the_model_by_hand(
     worker: Torch, mnist: dict[str, Any], script: str
 ) -> None:
-    worker.ask("import", dtype="float64", threads=1)
-    effective = worker.ask("build", **build_fields(mnist, cnn(mnist, script)))[
-        "effective"
-    ]
+    worker.ask("import", threads=1)
+    fields = build_fields(mnist, cnn(mnist, script))
+    effective = worker.ask("build", dtype="float64", **fields)["effective"]
     assert effective["parameters"] == 563_018
     assert effective["dtype"] == "float64"
     wanted = by_hand(mnist, torch.float64, 64)
@@ -185,7 +184,7 @@ def test_float64_proof_matches_the_model_by_hand(
 def test_losses_and_runs_follow_the_steps_by_hand(
     worker: Torch, mnist: dict[str, Any]
 ) -> None:
-    worker.ask("import", dtype="float32", threads=1)
+    worker.ask("import", threads=1)
     worker.ask("build", **build_fields(mnist, cnn(mnist)))
     first = worker.ask("losses", steps=6)["losses"]
     p = {
@@ -218,7 +217,7 @@ def test_epsilon_inside_the_root_shows_at_the_second_step(
     text = text.replace("torch.optim.RMSprop(", "RMSpropEpsInside(")
     mine = mnist["dir"] / "mine.py"
     mine.write_text(text)
-    worker.ask("import", dtype="float32", threads=1)
+    worker.ask("import", threads=1)
     losses = []
     for script in (cnn(mnist), mine):
         worker.ask("build", **build_fields(mnist, script))
@@ -233,7 +232,7 @@ def test_epsilon_inside_the_root_shows_at_the_second_step(
 @pytest.fixture
 def adapter() -> Iterator[TorchAdapter]:
     made = TorchAdapter()
-    made.import_framework({}, "float64", 1)
+    made.import_framework({}, 1)
     yield made
     made.close()
     torch.set_default_dtype(torch.float32)
@@ -245,7 +244,7 @@ def request(mnist: dict[str, Any], script: Path, **fields: Any) -> BuildRequest:
         weights=mnist["dir"] / "weights.safetensors",
         data=mnist["dir"] / "data.safetensors",
         layout=None,
-        **fields,
+        **{"dtype": "float64", **fields},
     )
 
 

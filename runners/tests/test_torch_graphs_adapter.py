@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
 
 def built(folder: Path, text: str) -> TorchAdapter:
     adapter = TorchAdapter()
-    adapter.import_framework({}, "float32", 1)
+    adapter.import_framework({}, 1)
     (folder / "net.py").write_text(text)
     adapter.build(
         BuildRequest(
@@ -143,4 +143,4 @@ def test_what_needs_a_gpu_says_so(
 ) -> None:
     monkeypatch.delenv("PYTORCH_CUDA_ALLOC_CONF", raising=False)
     with pytest.raises(AdapterError, match=f'^{option} = "{value}" needs a GPU, and'):
-        TorchAdapter().import_framework({option: value}, "float32", 1)
+        TorchAdapter().import_framework({option: value}, 1)

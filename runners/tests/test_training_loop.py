@@ -43,9 +43,7 @@ class FitAdapter(Adapter):
         self.end_at = -1
         self.lie = False
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         self.fail_at = int(options.get("fail_at", "-1"))
         self.end_at = int(options.get("end_at", "-1"))
         self.lie = "lie" in options

@@ -102,18 +102,32 @@ void apply_sensor_variables(Plan& plan) {
   if (const char* library = std::getenv("BAKEOFF_NVML"); library && *library) plan.gpu_library = library;
 }
 
+// Every contender's proof. A new run has its first heat as soon as two contenders are proven, so that a first
+// standing is known within a minute.
+Result<std::vector<Parity>> prove_contenders(Plan& plan, ConsoleProgress& progress) {
+  TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
+  TRY(const std::vector<Trial> trials, plan.directory.read<Trial>());
+  TRY(Gate gate, Gate::open(plan, std::move(parities)));
+  if (trials.empty()) {
+    CHECK_OK(gate.prove(progress.race(), 2));
+    if (!proc::interrupted() && !gate.finished())
+      CHECK_OK(first_heat(plan, gate.parities(), progress.race()));
+  }
+  if (!proc::interrupted()) CHECK_OK(gate.prove(progress.race()));
+  return gate.parities();
+}
+
 // Gate, race and studies; everything found is in the run directory afterwards, whatever ended them.
 Status carry_out(Plan& plan, ConsoleProgress& progress) {
-  TRY(std::vector<Parity> parities, plan.directory.read<Parity>());
-  TRY(parities, gate_all(plan, std::move(parities), progress.race()));
-  if (proc::interrupted()) return Done{};
-  TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
   std::optional<ClockKeeper> clocks;
   if (const int64_t mhz = plan.recipe.race.gpu_clock_mhz; mhz > 0) {
     clocks.emplace(mhz, plan.gpu_library);
     plan.gpu_clock = clocks->status();
     progress.lines()(fmt::format("GPUs' clocks: {}", plan.gpu_clock));
   }
+  TRY(const std::vector<Parity> parities, prove_contenders(plan, progress));
+  if (proc::interrupted()) return Done{};
+  TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
   CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.read<Trial>());
   const bool limited = !plan.recipe.budget.unlimited_time();

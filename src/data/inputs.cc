@@ -44,4 +44,21 @@ Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, 
   return batches;
 }
 
+Status copy_rows(const std::filesystem::path& data, int64_t count, int64_t distinct,
+                 const std::filesystem::path& file) {
+  TRY(const auto from, tensor::SafetensorsFile::open(data));
+  tensor::NamedTensors named;
+  for (const auto& entry : from.entries()) {
+    TRY(const auto bytes, from.bytes(entry.name));
+    if (entry.shape.empty() || entry.shape[0] < 1) continue;
+    const size_t size = bytes.size() / static_cast<size_t>(entry.shape[0]);
+    tensor::RawTensor raw{.dtype = entry.dtype, .shape = entry.shape, .bytes = {}};
+    raw.shape[0] = count;
+    for (int64_t row = 0; row < count; ++row)
+      raw.bytes += bytes.substr(static_cast<size_t>(row % distinct) * size, size);
+    named.emplace_back(entry.name, std::move(raw));
+  }
+  return tensor::write_safetensors(file, named);
+}
+
 }  // namespace bakeoff

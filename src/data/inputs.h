@@ -23,4 +23,8 @@ Result<std::vector<referee::Inputs>> read_batches(const ir::Workload& workload, 
                                                   const std::filesystem::path& data, int64_t rows,
                                                   int64_t steps);
 
+// Writes a data file of `count` rows; row i is row i % distinct of `data`.
+Status copy_rows(const std::filesystem::path& data, int64_t count, int64_t distinct,
+                 const std::filesystem::path& file);
+
 }  // namespace bakeoff

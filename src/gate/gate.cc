@@ -331,15 +331,23 @@ void compare_all_moves(const GateJob& job, const Dump& dump, const Moves& moves,
   comparisons.compare("moved/all parameters", apart / moved, limit + kNoiseFactor * noise / moved);
 }
 
-// The worker's current parameters, under canonical names.
-std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender) {
-  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
-  if (!worker.state(out)) return std::nullopt;
+// What the worker has written, which is removed.
+std::optional<Dump> take_dump(const fs::path& out, Parity& parity) {
   auto file = tensor::SafetensorsFile::open(out);
   std::error_code ignored;
   fs::remove(out, ignored);  // what is open stays readable
-  if (!file) return std::nullopt;
-  return Dump{std::move(*file)};
+  if (file) return Dump{std::move(*file)};
+  parity.failure = Failure{Stage::kParity, file.error().message, {}};
+  return std::nullopt;
+}
+
+// The worker's current parameters, under canonical names.
+std::optional<Dump> state_of(Worker& worker, const GateJob& job, const ContenderStart& contender,
+                             Parity& parity) {
+  const fs::path out = job.folder / (contender.script.stem().string() + ".state.safetensors");
+  if (worker.state(out)) return take_dump(out, parity);
+  parity.failure = worker.failure();
+  return std::nullopt;
 }
 
 std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path& gradients,
@@ -348,12 +356,7 @@ std::optional<Dump> proof_of(Worker& worker, const GateJob& job, const fs::path&
     parity.failure = worker.failure();
     return std::nullopt;
   }
-  auto file = tensor::SafetensorsFile::open(out);
-  if (!file) {
-    parity.failure = Failure{Stage::kParity, file.error().message, {}};
-    return std::nullopt;
-  }
-  return Dump{std::move(*file)};
+  return take_dump(out, parity);
 }
 
 // By a worker that has built the contender as it will be timed.
@@ -366,22 +369,16 @@ void prove_prediction32(Worker& worker, const GateJob& job, const Reference& ref
     return;
   }
   parity.first_step_cold_ns = first->burst.ns;
-  auto file = tensor::SafetensorsFile::open(out);
-  if (!file) {
-    parity.failure = Failure{Stage::kParity, file.error().message, {}};
-    return;
-  }
-  const Tensor prediction = Dump{std::move(*file)}.get("output");
+  const auto dump = take_dump(out, parity);
+  if (!dump) return;
   Comparisons comparisons(parity, "float32 prediction", tolerances.output32);
-  comparisons.compare("prediction", tensor::relative_distance(prediction, reference.prediction32));
-  std::error_code ignored;
-  fs::remove(out, ignored);
+  comparisons.compare("prediction", tensor::relative_distance(dump->get("output"), reference.prediction32));
 }
 
 }  // namespace
 
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
-              bool train, Parity& parity, const Tolerances& tolerances) {
+              bool train, Parity& parity, const Tolerances& tolerances, const std::string& dtype) {
   const bool predicts = job.training.predicts();
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity.safetensors");
   Texts effective64;
@@ -391,11 +388,11 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
                 .layout = contender.layout,
                 // Off if the recipe has dropout. If it has none, or predicts, dropout may have no effect.
                 .dropout = predicts || !has_dropout(job.workload),
-                .predict = predicts},
+                .predict = predicts,
+                .dtype = dtype,
+                .batch = job.cut ? job.training.batch : 0},
                effective64);
   const auto dump = proof_of(worker, job, predicts ? fs::path() : reference.gradients_file, out, parity);
-  std::error_code ignored;
-  fs::remove(out, ignored);
   if (!dump) return;
   Answer answer = read_answer(job.workload, *dump);
   bool model = true;
@@ -407,11 +404,12 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   }
   if (train && !predicts) {
     const auto losses = worker.losses(static_cast<int64_t>(reference.losses64.size()));
-    const auto state = losses ? state_of(worker, job, contender) : std::nullopt;
-    if (!state) {
+    if (!losses) {
       parity.failure = worker.failure();
       return;
     }
+    const auto state = state_of(worker, job, contender, parity);
+    if (!state) return;
     answer.losses64 = losses->losses;
     for (const ir::Parameter& p : job.workload.parameters) answer.after64.push_back(state->get(p.name));
     {
@@ -425,7 +423,7 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
     const Moves moves{reference.weights, reference.after64, reference.noise64};
     compare_each_move(job, *state, moves, tolerances.moved64, comparisons);
   }
-  if (parity.diverges_at.empty()) return;
+  if (parity.diverges_at.empty() || job.cut) return;  // the whole batch decides, and is explained
   if (parity.diverges_at == "prediction") {
     const std::string words = shape_words("the prediction", answer.prediction, reference.at.prediction);
     const std::string layer = words.empty() ? locate(worker, job, reference, contender) : "";
@@ -440,37 +438,42 @@ void prove_in(Worker& worker, const GateJob& job, const Reference& reference, co
   if (parity.explanation.empty()) parity.explanation = "no known cause reproduces the contender's results";
 }
 
-Parity prove_float64(const GateJob& job, const Reference& reference, const ContenderStart& contender,
-                     const Tolerances& tolerances) {
-  Parity parity{.contender = contender.contender.id};
-  WorkerSpec spec = contender.worker;
-  spec.dtype = "float64";
-  const auto worker = Worker::start(spec);
-  if (const auto imported = worker->import()) {
-    parity.effective = imported->effective, parity.versions = imported->versions;
-  }
-  const bool train = job.training.track == ir::Track::kEqualised;
-  prove_in(*worker, job, reference, contender, train, parity, tolerances);
-  worker->close();
-  return parity;
-}
-
 namespace {
 
-// Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
-void prove_precision(Worker& worker, const GateJob& job, const Reference& reference,
-                     const ContenderStart& contender, Parity& parity, const Tolerances& t) {
+// Answers to the requests of proof 3. What is missing could not be had.
+struct Answers32 {
+  Losses losses = {};
+  std::optional<Dump> state = {}, step = {};
+  std::optional<std::vector<std::string>> batches = {};
+};
+
+std::optional<Answers32> ask_steps32(Worker& worker, const GateJob& job, const ContenderStart& contender,
+                                     Parity& parity) {
+  const auto losses = worker.losses(job.steps);
+  if (!losses) return std::nullopt;
+  Answers32 answers{.losses = *losses};
+  answers.state = state_of(worker, job, contender, parity);
+  if (!is_variant(contender)) answers.batches = ask_batches(worker, job);
+  if (!worker.ok()) return answers;
   const fs::path out = job.folder / (contender.script.stem().string() + ".parity32.safetensors");
-  const auto dump = proof_of(worker, job, {}, out, parity);
-  std::error_code ignored;
-  fs::remove(out, ignored);
-  if (!dump) return;
-  const Answer answer = read_answer(job.workload, *dump);
+  answers.step = proof_of(worker, job, {}, out, parity);
+  return answers;
+}
+
+// Prediction and gradients of the first batch in float32: a contender that rounds to fewer bits differs more.
+void compare_precision(const GateJob& job, const Reference& reference, const Dump& dump, Parity& parity,
+                       const Tolerances& t) {
+  const Answer answer = read_answer(job.workload, dump);
+  // Rounding is measured only where the fixed tolerance does not do.
+  const auto tolerance = [&](double error, double fixed, const auto& rounding) {
+    return error <= fixed ? fixed : std::max(fixed, t.rounding_factor * rounding());
+  };
   {
     Comparisons comparisons(parity, "float32 prediction", t.output32);
-    comparisons.compare("float32 prediction",
-                        tensor::relative_distance(answer.prediction, reference.at32.prediction),
-                        std::max(t.output32, t.rounding_factor * reference.rounding.prediction));
+    const double error = tensor::relative_distance(answer.prediction, reference.at32.prediction);
+    comparisons.compare("float32 prediction", error, tolerance(error, t.output32, [&] {
+                          return rounding_distance(job, reference).prediction;
+                        }));
   }
   double largest = 0;
   for (const Tensor& g : reference.at32.gradients) largest = std::max(largest, tensor::norm(g));
@@ -482,68 +485,83 @@ void prove_precision(Worker& worker, const GateJob& job, const Reference& refere
     // Of a gradient that is zero by mathematics (a bias before BatchNorm) rounding is all there is: a long
     // sum of terms as large as others' that cancel.
     const double scale = norm <= 1e-6 * largest ? largest : std::max(norm, 3e-2 * largest);
-    const double rounding = reference.rounding.gradients[id] * norm / scale;
-    comparisons.compare("float32 grad/" + job.workload.parameters[id].name,
-                        distance(answer.gradients[id], expected) / scale,
-                        std::max(t.gradient32, t.rounding_factor * rounding));
+    const double error = distance(answer.gradients[id], expected) / scale;
+    comparisons.compare("float32 grad/" + job.workload.parameters[id].name, error,
+                        tolerance(error, t.gradient32, [&] {
+                          return rounding_distance(job, reference).gradients[id] * norm / scale;
+                        }));
   }
 }
 
-void prove_steps32(Worker& worker, const GateJob& job, const Reference& reference,
-                   const ContenderStart& contender, Parity& parity, const Tolerances& t) {
-  const auto losses = worker.losses(job.steps);
-  if (!losses) return;
-  parity.losses = losses->losses;
-  parity.first_step_cold_ns = losses->first_ns;
-  const auto state = state_of(worker, job, contender);
+void compare_steps32(const GateJob& job, const Reference& reference, const Answers32& answers, Parity& parity,
+                     const Tolerances& t) {
+  const std::vector<double>& losses = answers.losses.losses;
+  parity.losses = losses;
+  parity.first_step_cold_ns = answers.losses.first_ns;
   {
     Comparisons comparisons(parity, "float32 losses", t.losses32_first);
-    for (size_t k = 0; k < losses->losses.size(); ++k) {
+    for (size_t k = 0; k < losses.size(); ++k) {
       comparisons.compare(fmt::format("float32 loss of step {}", k),
-                          relative(losses->losses[k], reference.losses32[k]),
+                          relative(losses[k], reference.losses32[k]),
                           t.losses32_first + static_cast<double>(k) * t.losses32_growth);
     }
   }
-  if (state) {
+  if (answers.state) {
     Comparisons comparisons(parity, "float32 parameters", t.moved32);
     const Moves moves{reference.initial, reference.after32, reference.noise32};
-    compare_all_moves(job, *state, moves, t.moved32, comparisons);
-    compare_each_move(job, *state, moves, t.moved32_each, comparisons);
+    compare_all_moves(job, *answers.state, moves, t.moved32, comparisons);
+    compare_each_move(job, *answers.state, moves, t.moved32_each, comparisons);
   }
-  if (!is_variant(contender)) prove_batches(worker, job, reference, parity);
-  if (worker.ok()) prove_precision(worker, job, reference, contender, parity, t);
+  if (answers.batches) check_batches(reference, *answers.batches, parity);
+  if (answers.step) compare_precision(job, reference, *answers.step, parity, t);
 }
 
 }  // namespace
 
-void prove_float32(const GateJob& job, const Reference& reference, const ContenderStart& contender,
-                   Parity& parity, const Tolerances& tolerances) {
-  WorkerSpec spec = contender.worker;
-  spec.dtype = "float32";
-  const auto worker = Worker::start(spec);
-  const auto imported = worker->import();
-  if (imported) parity.effective = imported->effective, parity.versions = imported->versions;
-  worker->build({.script = contender.script,
-                 .weights = reference.initial_file,
-                 .data = job.data,
-                 .layout = contender.layout,
-                 .dropout = job.training.predicts() || !has_dropout(job.workload),
-                 .predict = job.training.predicts()},
-                parity.effective);
-  const bool right = parity.diverges_at.empty();
-  if (job.training.predicts()) {
-    prove_prediction32(*worker, job, reference, contender, parity, tolerances);
-  } else {
-    prove_steps32(*worker, job, reference, contender, parity, tolerances);
-    if (right && !parity.diverges_at.empty() && parity.explanation.empty()) {
-      parity.explanation =
-          "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
-          "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
-    }
+Proof::Proof(const ContenderStart& contender)
+    : parity{.contender = contender.contender.id}, contender_(contender) {
+  start();
+}
+
+void Proof::start() {
+  worker_ = Worker::start(contender_.worker);
+  imported_ = worker_->import();
+  if (!worker_->ok()) parity.failure = worker_->failure();
+  if (imported_) parity.effective = imported_->effective, parity.versions = imported_->versions;
+}
+
+void Proof::float64(const GateJob& job, const Reference& reference, const Tolerances& tolerances) {
+  if (parity.failure) return;
+  const bool train = job.training.track == ir::Track::kEqualised;
+  prove_in(*worker_, job, reference, contender_, train, parity, tolerances);
+}
+
+void Proof::float32(const GateJob& job, const Reference& reference, const Tolerances& tolerances,
+                    const std::function<bool()>& wait) {
+  if (parity.failure) return;
+  if (!worker_->ok()) start();  // a layer was to be found, and the worker could not tell its output
+  if (parity.failure) return;
+  parity.effective = imported_->effective;
+  const bool predicts = job.training.predicts(), right = parity.diverges_at.empty();
+  worker_->build({.script = contender_.script,
+                  .weights = reference.initial_file,
+                  .data = job.data,
+                  .layout = contender_.layout,
+                  .dropout = predicts || !has_dropout(job.workload),
+                  .predict = predicts},
+                 parity.effective);
+  std::optional<Answers32> answers;
+  if (!predicts) answers = ask_steps32(*worker_, job, contender_, parity);
+  if (wait && !wait()) return;
+  if (predicts) prove_prediction32(*worker_, job, reference, contender_, parity, tolerances);
+  if (answers) compare_steps32(job, reference, *answers, parity, tolerances);
+  if (!predicts && right && !parity.diverges_at.empty() && parity.explanation.empty()) {
+    parity.explanation =
+        "it equals the recipe in float64, but differs more in float32 than rounding to float32 explains: "
+        "lower precision (bfloat16, float16, TF32), or a different computation in float32 only";
   }
-  if (!worker->ok()) parity.failure = worker->failure();
-  if (!parity.failure && !job.training.predicts()) prove_dropout(*worker, job, reference, contender, parity);
-  worker->close();
+  if (!worker_->ok()) parity.failure = worker_->failure();
+  if (!parity.failure && !predicts) prove_dropout(*worker_, job, reference, contender_, parity);
 }
 
 }  // namespace bakeoff

@@ -2,8 +2,12 @@
 
 // The parity gate: proves, before any clock starts, that a contender computes what the recipe says.
 //
+// One process of the contender serves all proofs:
+//
 // 1. float64, from perturbed weights, on one batch: prediction, loss, every gradient, running statistics, and
-//    the parameters after one optimizer update from given gradients are compared with the referee's.
+//    the parameters after one optimizer update from given gradients are compared with the referee's. Where
+//    rows do not depend on each other and a step takes long, batches have fewer rows in proofs 1 and 2
+//    (cut_job). A contender that does not pass on them starts anew with its own batch, which decides.
 // 2. float64, with the contender's own training step: the losses of a few steps, and the parameters after
 //    them (their error is divided by how far they have moved). Rounding is negligible there, so a different
 //    optimizer or state shows at any learning rate.
@@ -26,6 +30,8 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -72,17 +78,34 @@ struct Tolerances {
 // Name of the check of float32 gradients; its error is shown as the contender's distance.
 inline constexpr const char* kGradients32 = "float32 gradients";
 
-// Proofs 1 and 2 in a worker that has imported its framework in float64; a worker may serve several proofs.
-// With `train` false proof 2 is skipped. The results are added to `parity`.
+// Proofs 1 and 2 in a worker that has imported its framework; a worker may serve several proofs. A gradient
+// that is zero by mathematics (of a bias before BatchNorm) is compared relative to the largest gradient of
+// the model. With `train` false proof 2 is skipped. The results are added to `parity`.
 void prove_in(Worker& worker, const GateJob& job, const Reference& reference, const ContenderStart& contender,
-              bool train, Parity& parity, const Tolerances& tolerances = {});
+              bool train, Parity& parity, const Tolerances& tolerances = {},
+              const std::string& dtype = "float64");
 
-// Proofs 1 and 2. A gradient that is zero by mathematics (of a bias before BatchNorm) is compared relative
-// to the largest gradient of the model.
-Parity prove_float64(const GateJob& job, const Reference& reference, const ContenderStart& contender,
-                     const Tolerances& tolerances = {});
-// Proof 3, added to the results of prove_float64.
-void prove_float32(const GateJob& job, const Reference& reference, const ContenderStart& contender,
-                   Parity& parity, const Tolerances& tolerances = {});
+// One contender's way through the gate, in one process, which is killed in the end.
+class Proof {
+ public:
+  // Starts it and imports the framework.
+  explicit Proof(const ContenderStart& contender);
+
+  // Proofs 1 and 2.
+  void float64(const GateJob& job, const Reference& reference, const Tolerances& tolerances = {});
+  // Proofs 3 and 4. Where the referee may still compute what add_reference32() adds to `reference`, `wait` is
+  // called when the worker has answered the requests of proof 3; false: the referee failed.
+  void float32(const GateJob& job, const Reference& reference, const Tolerances& tolerances = {},
+               const std::function<bool()>& wait = {});
+
+  Parity parity = {};
+
+ private:
+  void start();
+
+  ContenderStart contender_;
+  std::unique_ptr<Worker> worker_;
+  std::optional<Imported> imported_;
+};
 
 }  // namespace bakeoff

@@ -3,20 +3,25 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "data/inputs.h"
 #include "evidence/precision.h"
 #include "gate/gate_variants.h"
+#include "gate/prove_all.h"
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "plan/weights.h"
+#include "proc/interrupt.h"
 #include "referee/init.h"
 #include "referee/optimizer.h"
 #include "referee/train.h"
 #include "reference/reference.h"
+#include "zoo/zoo.h"
 
 namespace bakeoff {
 namespace {
@@ -26,8 +31,10 @@ using ::testing::ElementsAre;
 using testing::fake_spec;
 using testing::gate_job;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::network;
 using testing::TestFolder;
+using ::testing::UnorderedElementsAre;
 
 // A runner that answers what lies beside it: parity.safetensors (or what its option `recite` names),
 // losses64.json and losses32.json.
@@ -42,14 +49,22 @@ for line in requests:
     request = json.loads(line)
     rest = {}
     if request["op"] == "import":
-        dtype, options = request["dtype"], request["options"]
-        rest = {"versions": {"reciter": "1"}, "effective": {"dtype": dtype}, "import_ns": 1}
-        if request["options"].get("refuse") == dtype:
+        options = request["options"]
+        seen = os.path.join(folder, "imported")
+        count = int(open(seen).read()) if os.path.exists(seen) else 0
+        with open(seen, "w") as log:
+            print(count + 1, end="", file=log)
+        rest = {"versions": {"reciter": "1"}, "effective": {"imported": "yes"}, "import_ns": 1}
+    elif request["op"] == "build":
+        dtype = request["dtype"]
+        if options.get("refuse") == dtype:
             answer(id=request["id"], ok=False, error="no " + dtype + " here", traceback="")
             continue
-    elif request["op"] == "build":
+        rest = {"effective": {"dtype": dtype}}
         scenario = request["scenario"]
         initial = "initial" in request["weights"]
+        with open(os.path.join(folder, "batch." + dtype), "w") as log:
+            print(request.get("batch"), end="", file=log)
         assert request["train"] == (scenario == "train")
         with open(os.path.join(folder, "built." + dtype), "a") as log:
             print(os.path.basename(request["weights"]), request["dropout"], file=log)
@@ -158,11 +173,10 @@ class GateTest : public ::testing::Test {
     }
     EXPECT_TRUE(write_file(folder_ / "losses64.json", json(losses64_)));
     EXPECT_TRUE(write_file(folder_ / "losses32.json", json(losses32_)));
-    Parity parity = prove_float64(job_, reference_, entry_, tolerances);
-    if (!parity.failure && job_.training.track == ir::Track::kEqualised) {
-      prove_float32(job_, reference_, entry_, parity, tolerances);
-    }
-    return parity;
+    Proof proof(entry_);
+    proof.float64(job_, reference_, tolerances);
+    if (job_.training.track == ir::Track::kEqualised) proof.float32(job_, reference_, tolerances);
+    return proof.parity;
   }
 
   static std::string json(const std::vector<double>& losses) {
@@ -206,6 +220,7 @@ TEST_F(GateTest, ThePerfectContenderPassesEveryGroup) {
   EXPECT_EQ(parity.first_step_cold_ns, 7);
   EXPECT_EQ(parity.versions.at("reciter"), "1");
   EXPECT_EQ(parity.effective.at("dtype"), "float32");
+  EXPECT_EQ(parity.effective.at("imported"), "yes");
   // Each proof from its own weights; of dropout nothing is turned off where the recipe has none.
   EXPECT_EQ(read_file(folder_ / "built.float64").value(), "gate_weights.safetensors True\n");
   EXPECT_EQ(read_file(folder_ / "built.float32").value(), "gate_initial.safetensors True\n");
@@ -589,7 +604,7 @@ TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
   entry_.worker.options = {{"refuse", "float64"}};
   const Parity first = prove(perfect());
   ASSERT_TRUE(first.failure);
-  EXPECT_EQ(first.failure->stage, Stage::kImport);
+  EXPECT_EQ(first.failure->stage, Stage::kBuild);
   EXPECT_EQ(first.failure->reason, "no float64 here");
   EXPECT_FALSE(first.passed());
   EXPECT_EQ(first.diverges_at, "");
@@ -603,10 +618,96 @@ TEST_F(GateTest, AWorkerThatRefusesIsAFailureNotADivergence) {
 TEST_F(GateTest, AnAnswerThatIsNoSafetensorsFileIsAFailure) {
   prove(perfect());
   ASSERT_TRUE(write_file(folder_ / "parity.safetensors", "nonsense"));
-  const Parity parity = prove_float64(job_, reference_, entry_);
+  Proof proof(entry_);
+  proof.float64(job_, reference_);
+  const Parity& parity = proof.parity;
   ASSERT_TRUE(parity.failure);
   EXPECT_EQ(parity.failure->stage, Stage::kParity);
   EXPECT_EQ(parity.failure->reason.find('\n'), std::string::npos);
+}
+
+TEST_F(GateTest, ParametersThatAreNoSafetensorsFileAreAFailure) {
+  for (const char* precision : {"64", "32"}) {
+    prove(perfect());
+    ASSERT_TRUE(write_file(folder_ / fmt::format("state{}.safetensors", precision), "nonsense"));
+    Proof proof(entry_);
+    proof.float64(job_, reference_);
+    proof.float32(job_, reference_);
+    ASSERT_TRUE(proof.parity.failure) << precision;
+    EXPECT_EQ(proof.parity.failure->stage, Stage::kParity);
+  }
+}
+
+TEST_F(GateTest, OneProcessIsImportedOnceAndBuiltInBothPrecisions) {
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_EQ(read_file(folder_ / "imported").value(), "1");
+}
+
+// The reciter knows the answers of the cut batch alone, and how many rows a build was asked to take.
+TEST_F(GateTest, ACutJobIsProvenOnFewerRows) {
+  job_.cut = true;
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_EQ(read_file(folder_ / "batch.float64").value(), "8");
+  EXPECT_EQ(read_file(folder_ / "batch.float32").value(), "None") << "as it will be timed";
+}
+
+TEST_F(GateTest, RoundingIsMeasuredOnlyWhereTheFixedToleranceDoesNotDo) {
+  const auto measured = [&] { return !reference_.rounding->distance.gradients.empty(); };
+  ASSERT_TRUE(prove(perfect()).passed());
+  EXPECT_FALSE(measured());
+  dump32_ = perfect32();
+  disturb((*dump32_)["grad/fc1.weight"], 1e-2);
+  prove(perfect());
+  EXPECT_TRUE(measured());
+}
+
+TEST_F(GateTest, WhereTheRefereeFailsNothingIsCompared) {
+  prove(perfect());  // leaves the files behind that are recited now
+  Proof proof(entry_);
+  proof.float64(job_, reference_);
+  const size_t checks = proof.parity.checks.size();
+  proof.float32(job_, reference_, {}, [] { return false; });
+  EXPECT_EQ(proof.parity.checks.size(), checks);
+}
+
+class CutJobTest : public ::testing::Test {
+ protected:
+  Result<std::optional<GateJob>> cut(const std::string& workload, int64_t batch) {
+    GateJob job{.workload = *zoo::build(workload), .rows = 2 * batch, .steps = 10};
+    job.training.batch = batch;
+    job.training.optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4};
+    job.data = folder_ / "data.safetensors";
+    job.folder = folder_.path();
+    EXPECT_TRUE(testing::write_random_data(job.workload, job.rows, 3, job.data));
+    return cut_job(job);
+  }
+  TestFolder folder_;
+};
+
+TEST_F(CutJobTest, ALongStepTakesTheFirstRowsOfTheData) {
+  const auto job = cut("mnist_cnn", 256);
+  ASSERT_TRUE(job && *job);
+  const GateJob& less = **job;
+  EXPECT_TRUE(less.cut);
+  EXPECT_EQ(less.training.batch, 20);
+  EXPECT_EQ(less.rows, 256);
+  const auto reference = make_reference64(less);
+  ASSERT_TRUE(reference) << reference.error().text();
+  EXPECT_EQ(reference->losses64.size(), 4u);
+  EXPECT_EQ(reference->at.prediction.shape, (tensor::Shape{20, 10}));
+  const auto rows =
+      read_inputs(less.workload, folder_ / "data.safetensors", less.training.input_divisor, 0, 20);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(std::get<tensor::Tensor>(reference->batch[0]), std::get<tensor::Tensor>((*rows)[0]));
+}
+
+TEST_F(CutJobTest, AShortStepOrRowsThatDependOnEachOtherAreNotCut) {
+  for (const auto& [workload, batch] :
+       {std::pair{"mlp_small", 256}, {"mnist_cnn", 20}, {"mnist_cnn", 31}, {"residual_cnn", 512}}) {
+    const auto job = cut(workload, batch);
+    ASSERT_TRUE(job) << workload;
+    EXPECT_FALSE(*job) << workload << ", batch " << batch;
+  }
 }
 
 TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
@@ -645,9 +746,10 @@ class PredictionGateTest : public GateTest {
     };
     write("parity.safetensors", output64, tensor::DType::kF64);
     write("parity32.safetensors", output32, tensor::DType::kF32);
-    Parity parity = prove_float64(job_, reference_, entry_);
-    if (!parity.failure) prove_float32(job_, reference_, entry_, parity);
-    return parity;
+    Proof proof(entry_);
+    proof.float64(job_, reference_);
+    proof.float32(job_, reference_);
+    return proof.parity;
   }
 
   tensor::Tensor in_training_mode() const {
@@ -686,6 +788,179 @@ TEST_F(PredictionGateTest, SinglePrecisionMeansSinglePrecision) {
   tensor::Tensor noisy = reference_.prediction32;
   for (size_t i = 0; i < noisy.data.size(); ++i) noisy.data[i] *= 1 + (i % 2 == 0 ? 5e-6 : -5e-6);
   EXPECT_TRUE(prove(reference_.at.prediction, noisy).passed());
+}
+
+// A gate in portions. Its contenders recite what the fixture has written, each from a folder of its own.
+class PortionsTest : public GateTest {
+ protected:
+  void SetUp() override {
+    GateTest::SetUp();
+    ASSERT_TRUE(prove(perfect()).passed());
+  }
+
+  static Contender contender(const std::string& id, const std::string& framework = "",
+                             const std::map<std::string, std::string>& settings = {}) {
+    return {
+        .id = id, .framework = framework, .environment = "none", .settings = settings, .script = id + ".py"};
+  }
+
+  // `refuses`: a contender that refuses to be built in float32.
+  Plan plan_of(const std::string& run, const std::vector<Contender>& contenders,
+               const std::string& refuses = "") {
+    Plan plan{.recipe = {}, .directory = RunDirectory::create(folder_ / run).value()};
+    plan.gate = job_;
+    plan.manifest.contenders = contenders;
+    plan.manifest.not_started.resize(contenders.size());
+    for (const Contender& one : contenders) {
+      const fs::path own = folder_ / run / "reciters" / one.id;
+      for (const char* file : {"parity.safetensors", "parity32.safetensors", "state64.safetensors",
+                               "state32.safetensors", "losses64.json", "losses32.json"}) {
+        EXPECT_TRUE(make_folder(own));
+        fs::copy(folder_ / file, own / file);
+      }
+      EXPECT_TRUE(write_file(own / "bakeoff_runner/__main__.py", kReciter));
+      Lane lane{.entry = entry_};
+      lane.entry.contender = one;
+      lane.entry.script = plan.directory.scripts() / (one.id + ".py");
+      EXPECT_TRUE(write_file(lane.entry.script, "# " + one.id));
+      lane.entry.worker.runner = own;
+      if (one.id == refuses) lane.entry.worker.options = {{"refuse", "float32"}};
+      plan.lanes.push_back(std::move(lane));
+    }
+    EXPECT_TRUE(plan.directory.write(plan.manifest));
+    return plan;
+  }
+
+  // The contenders whose processes were started, and how often where that is not once.
+  static std::vector<std::string> started(const Plan& plan) {
+    std::vector<std::string> ids;
+    for (const Lane& lane : plan.lanes) {
+      const auto count = read_file(lane.entry.worker.runner / "imported");
+      if (count) ids.push_back(lane.entry.contender.id + (*count == "1" ? "" : " " + *count));
+    }
+    return ids;
+  }
+
+  static std::vector<std::string> ids_of(const std::vector<Parity>& parities) {
+    std::vector<std::string> ids;
+    for (const Parity& parity : parities) ids.push_back(parity.contender);
+    return ids;
+  }
+
+  // By contender, without the time of day.
+  static std::map<std::string, Parity> by_contender(const std::vector<Parity>& parities) {
+    std::map<std::string, Parity> all;
+    for (const Parity& parity : parities) {
+      all[parity.contender] = parity;
+      EXPECT_NE(std::exchange(all[parity.contender].proven, ""), "");
+    }
+    EXPECT_EQ(all.size(), parities.size());
+    return all;
+  }
+
+  int referees_ = 0;
+  const Watch watch_ = [this](const Happening& now) { referees_ += now.stage == "referee" ? 1 : 0; };
+};
+
+TEST_F(PortionsTest, TwoFindWhatOneDoesAndTheRefereeComputesOnce) {
+  const std::vector<Contender> contenders = {contender("a"), contender("b"), contender("c"), contender("d")};
+  Plan whole = plan_of("whole", contenders, "a");
+  const auto all = gate_all(whole, {}, watch_);
+  ASSERT_TRUE(all) << all.error().text();
+  EXPECT_EQ(std::exchange(referees_, 0), 1);
+
+  Plan plan = plan_of("portions", contenders, "a");
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate) << gate.error().text();
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(started(plan), ElementsAre("a", "b", "c")) << "one of two failed, so a third was proven";
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b", "c"));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  EXPECT_EQ(plan.directory.manifest()->referee_losses, reference_.losses32);
+  EXPECT_FALSE(gate->finished());
+  EXPECT_TRUE(testing::workers_alive("reciter").empty());
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_EQ(gate->parities().size(), 3u) << "two have passed already";
+
+  fs::remove(job_.data);  // the referee needs no more
+  ASSERT_TRUE(gate->prove(watch_));
+  EXPECT_TRUE(gate->finished());
+  EXPECT_EQ(referees_, 1);
+  EXPECT_THAT(started(plan), ElementsAre("a", "b", "c", "d")) << "each once";
+  EXPECT_EQ(by_contender(gate->parities()), by_contender(*all));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+}
+
+TEST_F(PortionsTest, AnInterruptionLosesNothingThatWasFound) {
+  proc::install_interrupt_handlers();
+  Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
+  {
+    auto gate = Gate::open(plan, {});
+    ASSERT_TRUE(gate->prove(watch_, 2));
+    ::raise(SIGINT);
+    ASSERT_TRUE(gate->prove(watch_));
+    EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b"));
+    EXPECT_THAT(started(plan), ElementsAre("a", "b"));
+    proc::clear_interrupt();
+    const Watch interrupts = [&](const Happening& now) {
+      if (now.detail == "d in float64") ::raise(SIGINT);
+    };
+    ASSERT_TRUE(gate->prove(interrupts));
+    EXPECT_TRUE(proc::interrupted());
+    EXPECT_FALSE(gate->finished());
+    EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  }
+  proc::clear_interrupt();
+  EXPECT_TRUE(testing::workers_alive("reciter").empty());
+  auto gate = Gate::open(plan, plan.directory.read<Parity>().value());
+  ASSERT_TRUE(gate->prove(watch_));
+  EXPECT_THAT(ids_of(gate->parities()), UnorderedElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+}
+
+TEST_F(PortionsTest, StoredProofsCount) {
+  Plan earlier = plan_of("earlier", {contender("b"), contender("d")});
+  earlier.proofs = folder_ / "proofs";
+  ASSERT_TRUE(gate_all(earlier, {}, watch_));
+  referees_ = 0;
+
+  Plan plan = plan_of("run", {contender("a"), contender("b"), contender("c"), contender("d")});
+  plan.proofs = folder_ / "proofs";
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate) << gate.error().text();
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("b", "d"));
+  EXPECT_TRUE(gate->parities()[0].reused);
+  EXPECT_EQ(plan.directory.read<Parity>().value(), gate->parities());
+  EXPECT_EQ(plan.manifest.referee_losses, reference_.losses32);
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_EQ(referees_, 0);
+  EXPECT_THAT(started(plan), IsEmpty());
+  ASSERT_TRUE(gate->prove(watch_, 3));
+  EXPECT_THAT(started(plan), ElementsAre("a"));
+  EXPECT_EQ(referees_, 1);
+}
+
+TEST_F(PortionsTest, ShortProofsComeFirstAndCompilersLast) {
+  Plan plan =
+      plan_of("run", {contender("slow", "keras"), contender("compiled", "torch", {{"compile", "default"}}),
+                      contender("jax", "jax"), contender("quick", "torch")});
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick"));
+  ASSERT_TRUE(gate->prove(watch_, 3));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick", "slow"));
+  ASSERT_TRUE(gate->prove(watch_, 4));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("jax", "quick", "slow", "compiled"));
+  EXPECT_EQ(gate->parities()[3].first_step_cold_ns, 7) << "measured alone";
+}
+
+TEST_F(PortionsTest, EnoughIsCountedWithinAPrecision) {
+  const std::map<std::string, std::string> half = {{"precision", "bfloat16"}};
+  Plan plan =
+      plan_of("run", {contender("a"), contender("b", "", half), contender("c"), contender("d", "", half)});
+  auto gate = Gate::open(plan, {});
+  ASSERT_TRUE(gate->prove(watch_, 2));
+  EXPECT_THAT(ids_of(gate->parities()), ElementsAre("a", "b", "c"));
 }
 
 }  // namespace

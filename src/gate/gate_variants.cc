@@ -122,13 +122,10 @@ void compare_step(const GateJob& job, const std::string& group, std::optional<do
 std::optional<Step> step_of_twin(const GateJob& job, const Reference& reference,
                                  const ContenderStart& contender, Parity& parity) {
   const ContenderStart twin = twin_of(contender);
-  WorkerSpec spec = twin.worker;
-  spec.dtype = "float32";
-  const auto worker = Worker::start(spec);
+  const auto worker = Worker::start(twin.worker);
   worker->import();
   auto step = take_step(*worker, job, reference, twin, parity);
   if (!worker->ok()) parity.failure = worker->failure();
-  worker->close();
   return step;
 }
 
@@ -154,7 +151,7 @@ void compare_steps(Worker& worker, const GateJob& job, const Reference& referenc
     worst.error = error;
   }
   add(parity, worst);
-  prove_batches(worker, job, reference, parity);
+  if (const auto seen = ask_batches(worker, job)) check_batches(reference, *seen, parity);
 }
 
 }  // namespace
@@ -181,12 +178,13 @@ ContenderStart twin_of(const ContenderStart& contender) {
   return twin;
 }
 
-void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity) {
-  const auto count = static_cast<int64_t>(reference.batches.size());
-  if (count == 0) return;
-  const auto seen = worker.batches(count, row_shapes(job.workload));
-  if (!seen) return;
-  const ParityCheck check = compare_batches(reference.batches, *seen);
+std::optional<std::vector<std::string>> ask_batches(Worker& worker, const GateJob& job) {
+  const int64_t count = batches_to_compare(job.workload, job.training, job.rows);
+  return count == 0 ? std::nullopt : worker.batches(count, row_shapes(job.workload));
+}
+
+void check_batches(const Reference& reference, const std::vector<std::string>& seen, Parity& parity) {
+  const ParityCheck check = compare_batches(reference.batches, seen);
   parity.checks.push_back(check);
   if (check.passed) return;
   // This explains every other difference.
@@ -200,9 +198,7 @@ void prove_batches(Worker& worker, const GateJob& job, const Reference& referenc
 void prove_variant(const GateJob& job, const Reference& reference, const ContenderStart& contender,
                    Parity& parity) {
   if (!is_variant(contender) || parity.failure) return;
-  WorkerSpec spec = contender.worker;
-  spec.dtype = "float32";
-  const auto worker = Worker::start(spec);
+  const auto worker = Worker::start(contender.worker);
   const auto imported = worker->import();
   const std::string device =
       imported && imported->effective.contains("device") ? imported->effective.at("device") : "";
@@ -219,7 +215,6 @@ void prove_variant(const GateJob& job, const Reference& reference, const Contend
     if (!worker->ok()) parity.failure = worker->failure();
   }
   if (imported) parity.effective.insert(imported->effective.begin(), imported->effective.end());
-  worker->close();
 }
 
 ParityCheck compare_batches(const std::vector<std::string>& expected, const std::vector<std::string>& seen) {

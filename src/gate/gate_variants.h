@@ -15,11 +15,6 @@
 //
 // The distances are shown; a variant is refused only if rounding cannot explain its distance
 // (docs/precision.md).
-//
-// In the track as-is all but the last are measured against what the twin itself computes from the gate's
-// weights, and nothing else is compared: every contender trains from weights of its own.
-//
-// They are shown, and refuse only what no rounding explains (docs/precision.md).
 
 #include <optional>
 #include <string>
@@ -49,9 +44,11 @@ void prove_variant(const GateJob& job, const Reference& reference, const Contend
 // |value - reference| / |reference|; infinite if the value is not finite.
 double relative(double value, double reference);
 
-// Compares the hashes of the batches that a contender's own pipeline delivers with the recipe's. A worker
-// that cannot report them is checked by its losses alone.
-void prove_batches(Worker& worker, const GateJob& job, const Reference& reference, Parity& parity);
+// Hashes of the batches that a contender's own pipeline delivers. A worker that cannot report them is checked
+// by its losses alone.
+std::optional<std::vector<std::string>> ask_batches(Worker& worker, const GateJob& job);
+// Compares them with the recipe's.
+void check_batches(const Reference& reference, const std::vector<std::string>& seen, Parity& parity);
 
 // The check "batches": passed if all are equal, else it names the first that differs.
 ParityCheck compare_batches(const std::vector<std::string>& expected, const std::vector<std::string>& seen);

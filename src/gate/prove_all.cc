@@ -1,11 +1,19 @@
 #include "gate/prove_all.h"
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/files.h"
+#include "evidence/groups.h"
 #include "gate/gate.h"
 #include "gate/gate_variants.h"
 #include "gate/proofs.h"
@@ -14,7 +22,6 @@
 #include "reference/reference.h"
 
 namespace bakeoff {
-namespace {
 
 // One contender on its way through the gate.
 struct GateTask {
@@ -22,87 +29,226 @@ struct GateTask {
   std::string identity = {};  // of its environment
   std::string key = {};
   Parity parity = {};
+
+  bool over() const { return !parity.proven.empty(); }
 };
 
-// The proofs of one plan, two contenders at a time: nothing is timed, and most of the work is importing and
-// compiling on one core.
-class Proving {
+// What the referee computes for a plan. The float32 part takes longest, and is computed while the first
+// contenders start and are proven in float64.
+class Referee {
  public:
-  Proving(const Plan& plan, const Reference& reference, const Watch& watch, Happening now)
-      : plan_(plan), reference_(reference), watch_(watch), now_(std::move(now)) {}
+  static Result<std::unique_ptr<Referee>> start(const GateJob& job, bool may_cut) {
+    std::unique_ptr<Referee> referee(new Referee(job));
+    if (may_cut) {
+      TRY(referee->cut_, cut_job(job));
+    }
+    if (referee->cut_) {
+      TRY(referee->cut_reference_, make_reference64(*referee->cut_));
+      TRY(referee->whole_, start_reference(job));
+    } else {
+      TRY(referee->whole_, make_reference64(job));
+    }
+    referee->single_ = std::async(std::launch::async, [r = referee.get()] {
+                         return add_reference32(r->job_, r->whole_);
+                       }).share();
+    return referee;
+  }
+
+  // Proofs 1 and 2, on fewer rows if the job could be cut.
+  Proof prove64(const ContenderStart& contender) {
+    Proof proof(contender);
+    const bool cut = cut_.has_value() && contender.worker.command.empty();  // a compiled batch stays as it is
+    if (cut) {
+      proof.float64(*cut_, cut_reference_);
+      if (proof.parity.passed() || proc::interrupted()) return proof;
+      // The script's own batch decides: it may be written for that alone.
+      proof = Proof(contender);
+    }
+    if (!cut_) {
+      proof.float64(job_, whole_);
+    } else if (const auto& whole = whole64()) {
+      proof.float64(job_, *whole);
+    } else {
+      proof.parity.failure = Failure{Stage::kParity, "the referee: " + whole.error().text(), {}};
+    }
+    return proof;
+  }
+
+  // Everything, from a successful wait() on.
+  const Reference& whole() const { return whole_; }
+  const Status& wait() const { return single_.get(); }
+
+ private:
+  explicit Referee(const GateJob& job) : job_(job) {}
+
+  // The float64 part of the whole job, which was cut; computed by the first call.
+  const Result<Reference>& whole64() {
+    std::call_once(once_, [&] {
+      GateJob job = job_;
+      job.folder /= "whole";
+      const auto folder = make_folder(job.folder);
+      whole64_ = folder ? make_reference64(job) : Result<Reference>(folder.error());
+    });
+    return *whole64_;
+  }
+
+  GateJob job_;
+  std::optional<GateJob> cut_ = {};
+  Reference cut_reference_ = {}, whole_ = {};
+  std::once_flag once_;
+  std::optional<Result<Reference>> whole64_ = {};
+  std::shared_future<Status> single_ = {};
+};
+
+namespace {
+
+// How many have passed in each precision group: only those of one group race with each other.
+using Passed = std::map<std::string, size_t>;
+
+bool reached(const Passed& passed, size_t enough) {
+  return std::any_of(passed.begin(), passed.end(), [&](const auto& group) { return group.second >= enough; });
+}
+
+// No contender computes in a precision that its device does not have.
+std::optional<Failure> missing_precision(const GateTask& task) {
+  const auto device = task.parity.effective.find("device");
+  if (device == task.parity.effective.end()) return std::nullopt;
+  return no_such_precision(task.entry.contender, device->second);
+}
+
+// One portion of the proofs, two contenders at a time: nothing is timed, and most of the work is importing
+// and compiling on one core.
+class Portion {
+ public:
+  Portion(const Plan& plan, Referee& referee, const Watch& watch, Happening& now, Passed passed,
+          size_t enough)
+      : plan_(plan),
+        referee_(referee),
+        watch_(watch),
+        now_(now),
+        passed_(std::move(passed)),
+        enough_(enough) {}
 
   void run(std::vector<GateTask>& tasks) {
-    // Taken from both ends, so that two of one framework seldom run together: the slowest would be last.
-    std::atomic<size_t> taken{0};
+    // The first step of a process with an empty cache is measured, so these go on alone in the end.
+    std::vector<std::optional<Proof>> alone(tasks.size());
+    const auto is_alone = [&](size_t at) { return keeps_compilations(tasks[at].entry.contender); };
+    std::vector<size_t> order = enough_ == Gate::kAll ? from_both_ends(tasks) : shortest_first(tasks);
+    const auto first_alone =
+        std::stable_partition(order.begin(), order.end(), [&](size_t at) { return !is_alone(at); });
+    const std::vector<size_t> last(first_alone, order.end());
+    // Their short first parts fill the end of a portion that proves all.
+    if (enough_ != Gate::kAll) order.erase(first_alone, order.end());
     const auto work = [&] {
-      for (size_t k = taken++; k < tasks.size(); k = taken++) {
-        GateTask& task = tasks[k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2];
-        if (task.parity.reused) continue;
-        float64(task);
-        // The first step of a process with an empty cache is measured, so this one runs later, alone.
-        if (keeps_compilations(task.entry.contender)) continue;
-        float32(task);
-        task.parity.first_step_cold_ns = 0;
-        finish(task);
+      while (const auto at = take(tasks, order)) {
+        GateTask& task = tasks[*at];
+        std::optional<Proof> proof = float64(task);
+        if (is_alone(*at)) {
+          alone[*at] = std::move(proof);
+        } else if (proof) {
+          float32(task, *proof);
+          task.parity.first_step_cold_ns = 0;
+        }
+        settle(task);
       }
     };
     std::thread second(work);
     work();
     second.join();
-    for (GateTask& task : tasks) {
-      if (task.parity.reused || !keeps_compilations(task.entry.contender)) continue;
-      float32(task);
-      finish(task);
+    for (const size_t at : last) {
+      if (reached(passed_, enough_)) break;
+      if (!alone[at]) alone[at] = float64(tasks[at]);
+      if (alone[at]) float32(tasks[at], *alone[at]);
+      alone[at].reset();
+      settle(tasks[at]);
     }
   }
 
  private:
-  void float64(GateTask& task) {
-    if (!begin_stage(task, "in float64", "gate64")) return;
-    task.parity = prove_float64(plan_.gate, reference_, twin_of(task.entry));
-    task.parity.referee_losses = reference_.losses32;
-  }
-  void float32(GateTask& task) {
-    const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
-    if (task.parity.failure || (!equalised && !is_variant(task.entry))) return;
-    if (!begin_stage(task, "in float32", "gate32")) return;
-    if (equalised) prove_float32(plan_.gate, reference_, twin_of(task.entry), task.parity);
-    prove_variant(plan_.gate, reference_, task.entry, task.parity);
+  // So that two of one framework seldom run together: the slowest would be last.
+  static std::vector<size_t> from_both_ends(const std::vector<GateTask>& tasks) {
+    std::vector<size_t> order;
+    for (size_t k = 0; k < tasks.size(); ++k) order.push_back(k % 2 == 0 ? k / 2 : tasks.size() - 1 - k / 2);
+    return order;
   }
 
-  static void finish(GateTask& task) {
+  static std::vector<size_t> shortest_first(const std::vector<GateTask>& tasks) {
+    std::vector<size_t> order(tasks.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return proof_seconds(tasks[a].entry) < proof_seconds(tasks[b].entry);
+    });
+    return order;
+  }
+
+  // The next one to prove. Nothing: enough have passed, or none is left. Waits while those under way may be
+  // enough.
+  std::optional<size_t> take(const std::vector<GateTask>& tasks, const std::vector<size_t>& order) {
+    std::unique_lock lock(mutex_);
+    settled_.wait(lock, [&] {
+      Passed hoped = passed_;
+      for (const auto& [group, count] : under_way_) hoped[group] += count;
+      return taken_ == order.size() || reached(passed_, enough_) || !reached(hoped, enough_);
+    });
+    if (taken_ == order.size() || reached(passed_, enough_)) return std::nullopt;
+    const size_t at = order[taken_++];
+    ++under_way_[group_of(tasks[at].entry.contender)];
+    return at;
+  }
+
+  void settle(const GateTask& task) {
+    const std::lock_guard lock(mutex_);
+    const std::string group = group_of(task.entry.contender);
+    if (under_way_[group] > 0) --under_way_[group];
+    if (task.over() && task.parity.passed() && !missing_precision(task)) ++passed_[group];
+    settled_.notify_all();
+  }
+
+  std::optional<Proof> float64(GateTask& task) {
+    if (!begin_stage(task, "in float64")) return std::nullopt;
+    const std::string stem = task.entry.script.stem().string();
+    task.entry.worker.log_file = plan_.directory.logs() / (stem + ".gate.log");
+    // Workers share the processors: a thread that waits must not spin. No result depends on it.
+    task.entry.worker.environment.emplace("OMP_WAIT_POLICY", "passive");
+    // As in the race: a script must not see from its process whether it is proven or timed.
+    task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
+    return referee_.prove64(twin_of(task.entry));
+  }
+
+  void float32(GateTask& task, Proof& proof) {
+    const bool equalised = plan_.recipe.training.track == ir::Track::kEqualised;
+    if (!proof.parity.failure && (equalised || is_variant(task.entry))) {
+      if (!begin_stage(task, "in float32")) return;
+      const auto wait = [&] { return referee_.wait().has_value(); };
+      if (equalised) proof.float32(plan_.gate, referee_.whole(), {}, wait);
+      if (wait()) prove_variant(plan_.gate, referee_.whole(), task.entry, proof.parity);
+    }
+    task.parity = std::move(proof.parity);
     if (!proc::interrupted()) task.parity.proven = utc_now();
   }
 
   // False: interrupted.
-  bool begin_stage(GateTask& task, const std::string& what, const std::string& log) {
+  bool begin_stage(const GateTask& task, const std::string& what) {
     if (proc::interrupted()) return false;
-    const std::lock_guard lock(telling_);
+    const std::lock_guard lock(mutex_);
     Happening here = now_;
     here.detail = task.entry.contender.id + " " + what;
     watch_(here);
     if (now_.done < now_.total - 1) ++now_.done;
-    const std::string stem = task.entry.script.stem().string();
-    task.entry.worker.log_file = plan_.directory.logs() / (stem + "." + log + ".log");
-    // As in the race: a script must not see from its process whether it is proven or timed.
-    task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     return true;
   }
 
   const Plan& plan_;
-  const Reference& reference_;
+  Referee& referee_;
   const Watch& watch_;
-  Happening now_;
-  std::mutex telling_;
+  Happening& now_;
+  Passed passed_;
+  const size_t enough_;
+  Passed under_way_ = {};  // by precision group
+  size_t taken_ = 0;       // of the order
+  std::mutex mutex_;
+  std::condition_variable settled_;
 };
-
-// It is reported before any other failure: if another one were repaired, this one would remain.
-void refuse_precision(GateTask& task) {
-  const auto device = task.parity.effective.find("device");
-  if (device == task.parity.effective.end()) return;
-  if (auto failure = no_such_precision(task.entry.contender, device->second))
-    task.parity.failure = std::move(failure);
-}
 
 // Finds the proofs of earlier runs.
 Status reuse(const Plan& plan, std::vector<GateTask>& tasks) {
@@ -126,49 +272,109 @@ Status note_referee_losses(Plan& plan, const std::vector<double>& losses) {
   return plan.directory.write(plan.manifest);
 }
 
-// Proves the contenders that no earlier run has proven.
-Status prove(Plan& plan, std::vector<GateTask>& tasks, const Watch& watch) {
-  Happening now{.stage = "referee",
-                .detail = "computing losses and gradients in float64",
-                .contenders = static_cast<int>(plan.lanes.size())};
-  watch(now);
-  TRY(const Reference reference, make_reference(plan.gate));
-  CHECK_OK(note_referee_losses(plan, reference.losses32));
-  now.stage = "parity";
-  now.total = 2 * static_cast<int>(tasks.size());
-  Proving(plan, reference, watch, now).run(tasks);
-  for (const GateTask& task : tasks) {
-    if (task.parity.reused || task.parity.proven.empty()) continue;
-    CHECK_OK(ProofStore(plan.proofs).keep(task.key, task.parity));
-  }
-  return Done{};
-}
-
 }  // namespace
 
-Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
-  std::vector<GateTask> tasks;
+struct Gate::State {
+  Plan& plan;
+  std::vector<Parity> parities = {};
+  std::vector<GateTask> left = {};
+  std::unique_ptr<Referee> referee = {};
+  Happening now = {};
+
+  // The referee computes for all portions alike.
+  Status start_referee(const Watch& watch) {
+    now = {.stage = "referee",
+           .detail = "computing losses and gradients in float64",
+           .contenders = static_cast<int>(plan.lanes.size())};
+    watch(now);
+    // The distances of precision variants are measured on whole batches, and as-is most contenders differ.
+    const bool may_cut =
+        plan.recipe.training.track == ir::Track::kEqualised &&
+        std::none_of(left.begin(), left.end(), [](const GateTask& task) { return is_variant(task.entry); });
+    TRY(referee, Referee::start(plan.gate, may_cut));
+    now.stage = "parity";
+    now.total = 2 * static_cast<int>(left.size());
+    return Done{};
+  }
+
+  Passed passed() const {
+    Passed passed;
+    for (const Parity& parity : parities) {
+      const auto& all = plan.manifest.contenders;
+      const auto contender =
+          std::find_if(all.begin(), all.end(), [&](const Contender& c) { return c.id == parity.contender; });
+      if (contender != all.end() && parity.passed()) ++passed[group_of(*contender)];
+    }
+    return passed;
+  }
+
+  // Moves what is over from `left` to the run directory and `parities`.
+  Status record() {
+    std::vector<GateTask> rest;
+    for (GateTask& task : left) {
+      if (!task.over()) {  // not its turn yet, or interrupted
+        rest.push_back(std::move(task));
+        continue;
+      }
+      // It is reported before any other failure: if another one were repaired, this one would remain.
+      if (auto failure = missing_precision(task)) task.parity.failure = std::move(failure);
+      CHECK_OK(plan.directory.append(task.parity));
+      parities.push_back(std::move(task.parity));
+    }
+    left = std::move(rest);
+    if (left.empty()) referee.reset();
+    return Done{};
+  }
+};
+
+Gate::Gate(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Gate::Gate(Gate&&) noexcept = default;
+Gate::~Gate() = default;
+
+const std::vector<Parity>& Gate::parities() const { return state_->parities; }
+bool Gate::finished() const { return state_->left.empty(); }
+
+Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done) {
+  auto state = std::make_unique<State>(State{.plan = plan});
   for (size_t i = 0; i < plan.lanes.size(); ++i) {
     const bool known = std::any_of(done.begin(), done.end(), [&](const Parity& p) {
       return p.contender == plan.manifest.contenders[i].id;
     });
     if (known || plan.lanes[i].failure) continue;
-    tasks.push_back({.entry = plan.lanes[i].entry, .identity = plan.lanes[i].identity});
+    state->left.push_back({.entry = plan.lanes[i].entry, .identity = plan.lanes[i].identity});
   }
-  if (tasks.empty()) return done;
-  CHECK_OK(reuse(plan, tasks));
-  if (std::all_of(tasks.begin(), tasks.end(), [](const GateTask& t) { return t.parity.reused; })) {
-    CHECK_OK(note_referee_losses(plan, tasks[0].parity.referee_losses));
-  } else {
-    CHECK_OK(prove(plan, tasks, watch));
+  state->parities = std::move(done);
+  CHECK_OK(reuse(plan, state->left));
+  for (const GateTask& task : state->left) {
+    if (!task.over()) continue;
+    CHECK_OK(note_referee_losses(plan, task.parity.referee_losses));
+    break;
   }
-  for (GateTask& task : tasks) {
-    if (task.parity.proven.empty()) continue;  // interrupted
-    refuse_precision(task);
-    CHECK_OK(plan.directory.append(task.parity));
-    done.push_back(std::move(task.parity));
+  CHECK_OK(state->record());
+  return Gate(std::move(state));
+}
+
+Status Gate::prove(const Watch& watch, size_t enough) {
+  State& s = *state_;
+  const Passed passed = s.passed();
+  if (s.left.empty() || reached(passed, enough)) return Done{};
+  if (!s.referee) CHECK_OK(s.start_referee(watch));
+  Portion(s.plan, *s.referee, watch, s.now, passed, enough).run(s.left);
+  CHECK_OK(s.referee->wait());
+  const std::vector<double>& losses = s.referee->whole().losses32;
+  CHECK_OK(note_referee_losses(s.plan, losses));
+  for (GateTask& task : s.left) {
+    if (!task.over()) continue;
+    task.parity.referee_losses = losses;
+    CHECK_OK(ProofStore(s.plan.proofs).keep(task.key, task.parity));
   }
-  return done;
+  return s.record();
+}
+
+Result<std::vector<Parity>> gate_all(Plan& plan, std::vector<Parity> done, const Watch& watch) {
+  TRY(Gate gate, Gate::open(plan, std::move(done)));
+  CHECK_OK(gate.prove(watch));
+  return gate.parities();
 }
 
 }  // namespace bakeoff

@@ -10,4 +10,10 @@ bool keeps_compilations(const Contender& contender) {
          framework->cache.used(contender.settings);
 }
 
+double proof_seconds(const ContenderStart& contender) {
+  const emit::Framework* framework = emit::find_framework(contender.contender.framework);
+  const double seconds = framework == nullptr ? emit::Framework().proof_s : framework->proof_s;
+  return contender.twin_script.empty() ? seconds : 2 * seconds;
+}
+
 }  // namespace bakeoff

@@ -23,6 +23,8 @@ struct GateJob {
   int64_t rows = 0;                   // rows of the data
   int64_t steps = 10;                 // float32 steps
   std::filesystem::path folder = {};  // existing folder for the gate's files
+  // Scripts train on batches of training.batch rows in place of their own size (reference/reference.h).
+  bool cut = false;
 };
 
 // What a worker of a contender is started with: in the gate, the race and the studies.
@@ -30,7 +32,7 @@ struct ContenderStart {
   Contender contender = {};
   std::filesystem::path script = {}, layout = {};
   std::string script_text = {};  // the script when the run began; empty: its text is not checked
-  WorkerSpec worker = {};        // the gate sets dtype
+  WorkerSpec worker = {};
   bool unbiased_running_var = false;
   // For a precision variant: its float32 counterpart (gate/gate_variants.h). Empty: it computes in float32
   // itself.
@@ -40,6 +42,8 @@ struct ContenderStart {
 
 // Whether it compiles through a cache on disk (inductor): slow the first time, fast in later processes.
 bool keeps_compilations(const Contender& contender);
+// About how long the gate takes to prove it, among others; a precision variant takes twice as long.
+double proof_seconds(const ContenderStart& contender);
 
 // A contender that can be started, or the reason why it cannot.
 struct Lane {

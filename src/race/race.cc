@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/clock.h"
@@ -123,6 +124,23 @@ Status measure_peak_of_run(const Plan& plan) {
                            : roofline::measure_bounds({.cpus = over, .stop = proc::interrupted}));
 }
 
+// Contenders that cannot race.
+size_t refused_in(const Plan& plan, const std::vector<Parity>& parities) {
+  const auto failed =
+      std::ranges::count_if(plan.lanes, [](const Lane& lane) { return lane.failure.has_value(); });
+  return static_cast<size_t>(failed) + parities.size() - eligible(plan, parities).size();
+}
+
+// What audits of this run need; nothing if its work cannot be audited.
+Result<std::optional<AuditGround>> audit_ground(const Plan& plan) {
+  std::optional<AuditGround> audit;
+  if (can_audit(plan.gate.workload, plan.gate.training)) {
+    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
+                                 plan.directory.scripts() / "weights.safetensors"));
+  }
+  return audit;
+}
+
 // The race of one group of contenders (evidence/groups.h), between two heats.
 class GroupRace {
  public:
@@ -138,7 +156,7 @@ class GroupRace {
         alpha_(group.alpha),
         seconds_(seconds),
         left_s_(left_s),
-        taking_part_(eligible(plan, parities).size()) {
+        refused_(refused_in(plan, parities)) {
     for (const size_t lane : lanes_) contenders_.push_back(plan.manifest.contenders[lane].id);
     std::set<int> heats;
     for (const Trial& trial : mark_broken(trials, bounds_)) {
@@ -153,13 +171,14 @@ class GroupRace {
   // Trials of heats that were run.
   std::vector<Trial> take_fresh() { return std::move(fresh_); }
 
-  Status run(const Watch& watch) {
+  Status run(const Watch& watch, int64_t most_heats = std::numeric_limits<int64_t>::max()) {
+    most_heats = std::min(most_heats, plan_.recipe.budget.heats);
     while (!proc::interrupted()) {
       TRY(const stats::Heat next, decide());
       tell_standing(next, watch);
       // The time is over if another heat would exceed the budget. The first one is run in any case.
       const bool late = seconds_since(begin_) + last_heat_s_ > seconds_;
-      if (heat_ >= plan_.recipe.budget.heats || next.members.empty() || (heat_ > 0 && late)) break;
+      if (heat_ >= most_heats || next.members.empty() || (heat_ > 0 && late)) break;
       if (plan_.recipe.budget.until_decided && hardly_decides()) break;
       CHECK_OK(run_one(next, watch));
     }
@@ -188,10 +207,11 @@ class GroupRace {
 
   // After every heat, for the display.
   void tell_standing(const stats::Heat& next, const Watch& watch) {
-    if (heat_ == 0 || !state_.leader) return;
+    if (fresh_.empty() || !state_.leader) return;
     outlook_ = outlook(plan_.recipe, trials_, contenders_, alpha_);
     Happening now = happening(next);
     Standing& standing = now.standing.emplace();
+    standing.decided = next.phase != stats::Phase::kRace;
     if (outlook_) {
       const Rival& rival = outlook_->rivals.front();
       standing = {rival.contender, rival.ratio.value, rival.ratio.low, rival.ratio.high, rival.slower};
@@ -251,7 +271,7 @@ class GroupRace {
                   .elapsed_s = seconds_since(begin_),
                   .survivors = static_cast<int>(contenders_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
-                  .failed = static_cast<int>(plan_.lanes.size() - taking_part_) + out};
+                  .failed = static_cast<int>(refused_) + out};
     now.left_s = time_left();
     if (state_.leader) {
       now.leader = contenders_[*state_.leader];
@@ -316,7 +336,8 @@ class GroupRace {
   std::optional<Outlook> outlook_;
   std::vector<stats::ContenderState> known_;
   double alpha_ = 0, seconds_ = 0, left_s_ = 0;
-  size_t taking_part_ = 0;  // in all groups
+  size_t refused_ =
+      0;  // in all groups: not installed, or not proven; contenders without a proof yet are none
   std::vector<Trial> fresh_;
   int heat_ = 0;         // of this group
   int last_number_ = 0;  // of the run's last heat
@@ -334,11 +355,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   double left_s = bakeoff::left_s(plan);
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
-  std::optional<AuditGround> audit;
-  if (can_audit(plan.gate.workload, plan.gate.training)) {
-    TRY(audit, make_audit_ground(plan.gate.workload, plan.gate.training, plan.gate.data, plan.gate.rows,
-                                 plan.directory.scripts() / "weights.safetensors"));
-  }
+  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
   for (const Group& group : groups) {
     // Time is divided by the number of contenders; later groups get what a group leaves.
     const double seconds =
@@ -350,6 +367,21 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
     for (Trial& trial : group_race.take_fresh()) trials.push_back(std::move(trial));
     left_s = std::max(0.0, left_s - seconds_since(begin));
     left -= group.members.size();
+  }
+  return Done{};
+}
+
+Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const Watch& watch) {
+  std::vector<Group> groups =
+      groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
+  std::erase_if(groups, [](const Group& group) { return group.members.size() < 2; });
+  if (groups.empty()) return Done{};
+  CHECK_OK(measure_peak_of_run(plan));
+  TRY(const std::optional<AuditGround> audit, audit_ground(plan));
+  const double seconds = left_s(plan);
+  for (const Group& group : groups) {
+    GroupRace race(plan, parities, group, seconds, seconds, {}, audit ? &*audit : nullptr);
+    CHECK_OK(race.run(watch, 1));
   }
   return Done{};
 }

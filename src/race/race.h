@@ -67,4 +67,8 @@ std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& members
 Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<Trial> trials,
             const Watch& watch);
 
+// One heat of each group (evidence/groups.h) with at least two eligible contenders: a first standing, while others
+// wait for their proofs. It counts like any other heat.
+Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const Watch& watch);
+
 }  // namespace bakeoff

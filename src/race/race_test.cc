@@ -492,6 +492,33 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_EQ(plan.directory.read<Trial>()->size(), trials.size() + 2);
 }
 
+TEST_F(RaceTest, AFirstHeatOfThoseThatAreProvenCountsLikeTheOthers) {
+  Plan plan =
+      make_plan_of(folder_ / "run",
+                   {{"late", {{"step_ms", "15"}}}, {"f", {{"step_ms", "2"}}}, {"s", {{"step_ms", "15"}}}});
+  plan.recipe.race.noise_ceiling = 0;
+  plan.recipe.race.confirm_heats = 0;
+  const std::vector<Parity> all = all_pass(plan);
+  ASSERT_TRUE(first_heat(plan, {all[1]}, kNobody));
+  EXPECT_TRUE(plan.directory.read<Trial>()->empty()) << "one contender is no race";
+  std::vector<Happening> seen;
+  ASSERT_TRUE(first_heat(plan, {all[1], all[2]}, [&](const Happening& h) { seen.push_back(h); }));
+  const auto first = plan.directory.read<Trial>().value();
+  ASSERT_EQ(first.size(), 2u);
+  for (const Trial& trial : first) EXPECT_EQ(trial.heat, 1);
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.back().failed, 0) << "a contender without a proof has not failed";
+  ASSERT_TRUE(race(plan, all, first, kNobody));
+  const auto trials = plan.directory.read<Trial>().value();
+  const std::vector<std::string> heats = heats_of(trials);
+  ASSERT_GE(heats.size(), 4u);
+  EXPECT_EQ(heats[0], "fs");
+  EXPECT_EQ(heats[1], "flates") << "the next number, and all that are not decided";
+  const auto table = tabulate(trials, {"late", "f", "s"}).value();
+  EXPECT_EQ(table.met(1, 2), table.heats(2)) << "the first heat is evidence";
+  EXPECT_GT(table.met(1, 2), table.met(0, 2));
+}
+
 TEST_F(RaceTest, APromisedCeilingEndsAnObviousGapAfterTwoHeats) {
   Plan plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
   plan.recipe.race.confirm_heats = 0;

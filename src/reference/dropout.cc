@@ -13,7 +13,6 @@
 #include "ir/cost.h"
 #include "ir/verify.h"
 #include "tensor/rng.h"
-#include "tensor/safetensors.h"
 
 namespace bakeoff {
 namespace {
@@ -279,23 +278,6 @@ double t_limit(double degrees) {
   return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), kChance / 2));
 }
 
-// The first rows of the data, repeated.
-Status write_rows(const GateJob& job, int64_t distinct, const fs::path& file) {
-  TRY(const auto data, tensor::SafetensorsFile::open(job.data));
-  tensor::NamedTensors named;
-  for (const auto& entry : data.entries()) {
-    TRY(const auto bytes, data.bytes(entry.name));
-    if (entry.shape.empty() || entry.shape[0] < 1) continue;
-    const size_t size = bytes.size() / static_cast<size_t>(entry.shape[0]);
-    tensor::RawTensor raw{.dtype = entry.dtype, .shape = entry.shape, .bytes = {}};
-    raw.shape[0] = job.training.batch;
-    for (int64_t row = 0; row < job.training.batch; ++row)
-      raw.bytes += bytes.substr(static_cast<size_t>(row % distinct) * size, size);
-    named.emplace_back(entry.name, std::move(raw));
-  }
-  return tensor::write_safetensors(file, named);
-}
-
 struct ContenderDraws {
   std::optional<Predictions> predictions = {};
   Sample loss = {};
@@ -502,7 +484,7 @@ Result<DropoutReference> draw_dropout(const GateJob& job, const referee::Weights
   r.distinct = batch >= 64 ? 4 : batch >= 16 ? 2 : 1;
   plan_steps(job, r);
   const fs::path file = job.folder / "gate_dropout.safetensors";
-  CHECK_OK(write_rows(job, r.distinct, file));
+  CHECK_OK(copy_rows(job.data, batch, r.distinct, file));
   uint64_t drawn = 0;  // steps
   const auto draw = [&](const referee::Inputs& inputs) {
     const referee::DropoutMasks masks{.seed = job.training.seed, .step = drawn++};

@@ -48,23 +48,25 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
   return path;
 }
 
-// How far rounding every value on the way to float32 moves prediction and gradients, with every ReLU that
-// lies on an edge open, and closed: an honest framework is on some of their sides.
-Status note_rounding(const GateJob& job, const referee::Weights& initial, Reference& r) {
-  r.rounding.gradients.assign(initial.size(), 0);
+// With every ReLU that lies on an edge open, and closed: an honest framework is on some of their sides. 0
+// where the referee fails, which it does not where it computed at32: nothing is forgiven then.
+RoundingDistance measure_rounding(const GateJob& job, const Reference& r) {
+  RoundingDistance distance;
+  distance.gradients.assign(r.initial.size(), 0);
   for (const auto edges : {referee::Edges::kOpen, referee::Edges::kClosed}) {
-    TRY(const auto rounded,
-        referee::evaluate(job.workload, initial, r.batch, {.round_to_float32 = true, .edges = edges}));
-    r.rounding.prediction =
-        std::max(r.rounding.prediction, tensor::relative_distance(rounded.prediction, r.at32.prediction));
-    for (size_t p = 0; p < rounded.gradients.size(); ++p) {
+    const auto rounded =
+        referee::evaluate(job.workload, r.initial, r.batch, {.round_to_float32 = true, .edges = edges});
+    if (!rounded) continue;
+    distance.prediction =
+        std::max(distance.prediction, tensor::relative_distance(rounded->prediction, r.at32.prediction));
+    for (size_t p = 0; p < rounded->gradients.size(); ++p) {
       const auto& exact = r.at32.gradients[p];
       if (!exact.data.empty())
-        r.rounding.gradients[p] =
-            std::max(r.rounding.gradients[p], tensor::relative_distance(rounded.gradients[p], exact));
+        distance.gradients[p] =
+            std::max(distance.gradients[p], tensor::relative_distance(rounded->gradients[p], exact));
     }
   }
-  return Done{};
+  return distance;
 }
 
 // As many as in float32 where they are cheap.
@@ -76,7 +78,25 @@ int64_t steps_in_float64(const GateJob& job) {
 
 }  // namespace
 
-Result<Reference> make_reference(const GateJob& job) {
+Result<std::optional<GateJob>> cut_job(const GateJob& job) {
+  const auto cost = ir::step_cost(job.workload, job.training);
+  const int64_t batch = job.training.batch;
+  if (!cost || cost->flops() <= kStepFlops64 || job.workload.has(ir::Op::kBatchNorm))
+    return std::optional<GateJob>();
+  const auto share = static_cast<double>(kStepFlops64) / static_cast<double>(cost->flops());
+  GateJob cut = job;
+  cut.training.batch = std::max(kLeastRows64, static_cast<int64_t>(static_cast<double>(batch) * share));
+  if (2 * cut.training.batch > batch) return std::optional<GateJob>();
+  cut.cut = true;
+  cut.rows = std::min(job.rows, batch);
+  cut.folder = job.folder / "cut";
+  cut.data = cut.folder / "data.safetensors";
+  CHECK_OK(make_folder(cut.folder));
+  CHECK_OK(copy_rows(job.data, cut.rows, cut.rows, cut.data));
+  return std::optional(std::move(cut));
+}
+
+Result<Reference> start_reference(const GateJob& job) {
   Reference r;
   r.weights_file = job.folder / "gate_weights.safetensors";
   r.gradients_file = job.folder / "gate_gradients.safetensors";
@@ -84,36 +104,56 @@ Result<Reference> make_reference(const GateJob& job) {
   TRY(r.initial, write_initial_weights(job.workload, job.training.seed, r.initial_file));
   TRY(r.weights,
       rounded(job.workload, referee::perturbed(job.workload, r.initial, job.training.seed), r.weights_file));
-  TRY(const auto batches,
-      read_batches(job.workload, job.training, job.data, job.rows, std::max(job.steps, kSteps64)));
-  r.batch = batches[0];
+  TRY(r.batch, read_inputs(job.workload, job.data, job.training.input_divisor, 0, job.training.batch));
+  return r;
+}
+
+Result<Reference> make_reference64(const GateJob& job) {
+  TRY(Reference r, start_reference(job));
   const bool predicts = job.training.predicts();
   TRY(r.at, referee::evaluate(job.workload, r.weights, r.batch,
                               {.train = !predicts, .gradients = !predicts, .activations = true}));
-  if (predicts) {
-    TRY(auto at32, referee::evaluate(job.workload, r.initial, r.batch, {.train = false, .gradients = false}));
-    r.prediction32 = std::move(at32.prediction);
-    return r;
-  }
+  if (predicts) return r;
   CHECK_OK(write_parameters(job.workload, r.at.gradients, tensor::DType::kF64, true, r.gradients_file));
   r.updated = r.weights;
   auto state = referee::initial_state(r.weights);
   referee::step(job.training.optimizer, r.at.gradients, state, r.updated);
   if (job.training.track == ir::Track::kAsIs) return r;
-  const std::span<const referee::Inputs> all(batches);
-  TRY(Path path64,
-      follow(job, r.weights, all.first(static_cast<size_t>(steps_in_float64(job))), r.at, kNoise64, false));
-  r.losses64 = std::move(path64.losses), r.after64 = std::move(path64.after);
-  r.noise64 = std::move(path64.noise);
+  TRY(const auto batches,
+      read_batches(job.workload, job.training, job.data, job.rows, steps_in_float64(job)));
+  TRY(Path path, follow(job, r.weights, batches, r.at, kNoise64, false));
+  r.losses64 = std::move(path.losses), r.after64 = std::move(path.after);
+  r.noise64 = std::move(path.noise);
+  return r;
+}
+
+Status add_reference32(const GateJob& job, Reference& r) {
+  if (job.training.predicts()) {
+    TRY(auto at32, referee::evaluate(job.workload, r.initial, r.batch, {.train = false, .gradients = false}));
+    r.prediction32 = std::move(at32.prediction);
+    return Done{};
+  }
+  if (job.training.track == ir::Track::kAsIs) return Done{};
   TRY(r.at32, referee::evaluate(job.workload, r.initial, r.batch));
-  CHECK_OK(note_rounding(job, r.initial, r));
-  TRY(Path path32, follow(job, r.initial, all.first(static_cast<size_t>(job.steps)), r.at32, kNoise32, true));
-  r.losses32 = std::move(path32.losses), r.after32 = std::move(path32.after);
-  r.noise32 = std::move(path32.noise);
+  TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows, job.steps));
+  TRY(Path path, follow(job, r.initial, batches, r.at32, kNoise32, true));
+  r.losses32 = std::move(path.losses), r.after32 = std::move(path.after);
+  r.noise32 = std::move(path.noise);
   TRY(r.dropout, draw_dropout(job, r.weights));
   TRY(r.batches, batch_hashes(job.workload, job.training, job.data, job.rows,
                               batches_to_compare(job.workload, job.training, job.rows)));
+  return Done{};
+}
+
+Result<Reference> make_reference(const GateJob& job) {
+  TRY(Reference r, make_reference64(job));
+  CHECK_OK(add_reference32(job, r));
   return r;
+}
+
+const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r) {
+  std::call_once(r.rounding->once, [&] { r.rounding->distance = measure_rounding(job, r); });
+  return r.rounding->distance;
 }
 
 }  // namespace bakeoff

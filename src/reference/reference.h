@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +25,12 @@ struct RoundingDistance {
   std::vector<double> gradients = {};  // by ParamId
 };
 
+// Computed when a contender first needs it.
+struct LazyRounding {
+  std::once_flag once;
+  RoundingDistance distance = {};
+};
+
 // What the referee computes for a recipe.
 struct Reference {
   referee::Weights weights = {};      // perturbed, rounded to float32: proofs 1 and 2 start here
@@ -29,19 +38,18 @@ struct Reference {
   referee::Inputs batch = {};         // rows [0, training.batch)
   referee::Evaluation at = {};        // at `weights`; scenario predict: in inference mode, without gradients
   referee::Evaluation at32 = {};      // at `initial`
-  RoundingDistance rounding = {};     // rounding distance of at32
   tensor::Tensor prediction32 = {};   // scenario predict: computed in float64 from the initial weights
   referee::Weights updated = {};      // after one update from at.gradients
   std::vector<double> losses64 = {};  // losses of proof 2
   std::vector<double> losses32 = {};  // losses of proof 3, computed in float64 from the initial weights
   // Parameters after those steps. The noise, by ParamId: the sum over elements of how far rounding of the
-  // gradients alone moves a parameter (reference/rounding.h). gradients alone moves a parameter
-  // (reference/rounding.h).
+  // gradients alone moves a parameter (reference/rounding.h).
   referee::Weights after64 = {}, after32 = {};
   std::vector<double> noise64 = {}, noise32 = {};
   std::vector<std::string> batches = {};  // batch hashes of proof 3
   DropoutReference dropout = {};          // for proof 4, from `weights`
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};
+  std::shared_ptr<LazyRounding> rounding = std::make_shared<LazyRounding>();  // of at32
 };
 
 // Number of float64 steps: what an optimizer keeps (momentum, second moments, their maximum) shows from the
@@ -50,6 +58,26 @@ struct Reference {
 inline constexpr int64_t kSteps64 = 4;
 inline constexpr int64_t kCheapFlops64 = 1'000'000'000;  // limit for all steps of a small network
 
+// Limit of a float64 step, and the fewest rows to which it cuts a batch.
+inline constexpr int64_t kStepFlops64 = 1'000'000'000;
+inline constexpr int64_t kLeastRows64 = 16;
+
+// The same job with fewer rows in a batch, for the float64 proofs of a network whose step takes more than
+// kStepFlops64: every row is computed alike there, and an error shows in few rows. Its folder and data lie in
+// the job's folder. Nothing: the batch is small enough, or rows depend on each other (batch_norm).
+Result<std::optional<GateJob>> cut_job(const GateJob& job);
+
+// The files, and what the float64 proofs need.
+Result<Reference> make_reference64(const GateJob& job);
+// The files alone.
+Result<Reference> start_reference(const GateJob& job);
+// Adds what the float32 proofs need. Writes no member that the float64 proofs read.
+Status add_reference32(const GateJob& job, Reference& r);
+
+// All of it.
 Result<Reference> make_reference(const GateJob& job);
+
+// The rounding distance of `r.at32`; computed by the first call.
+const RoundingDistance& rounding_distance(const GateJob& job, const Reference& r);
 
 }  // namespace bakeoff

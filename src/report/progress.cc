@@ -127,8 +127,8 @@ std::string standing_line(const ProgressState& s, const Standing& standing, int 
   std::vector<Part> all = {
       {fmt::format("heat {}", s.heat), 0, Ink::kBold},
       {fmt::format("{} {} ms", one_line(s.leader), milliseconds(s.leader_ms)), 1, Ink::kGood}};
-  if (standing.next.empty()) {
-    all.push_back({"decided", 2});
+  if (standing.next.empty() || standing.decided) {
+    all.push_back({standing.decided ? "decided" : "others have not run yet", 2});
   } else {
     const Estimate of{standing.ratio, standing.low, standing.high};
     all.push_back({"then " + one_line(standing.next), 5});

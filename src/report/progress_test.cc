@@ -105,7 +105,8 @@ TEST(StandingLine, SaysWhatIsNotKnownYetAndWhenItIsDecided) {
   EXPECT_THAT(standing_line(race(), {.next = "jax", .to_go_s = 9.0 * 3600, .to_go_at_least = true}, 0),
               HasSubstr("more than 9 h to go"));
   EXPECT_THAT(standing_line(race(), {.next = "jax", .to_go_s = 34}, 0), HasSubstr("about 40 s to go"));
-  EXPECT_EQ(standing_line(race(), {}, 0),
+  EXPECT_THAT(standing_line(race(), {}, 0), HasSubstr("others have not run yet"));
+  EXPECT_EQ(standing_line(race(), {.decided = true}, 0),
             "heat 4 · tensorflow[mode=function] 75.6 ms · decided · 5 of 12 in the race");
   for (int width = 1; width < 120; ++width)
     EXPECT_LE(display_width(standing_line(race(), first, width)), width);

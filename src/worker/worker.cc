@@ -233,11 +233,9 @@ std::unique_ptr<Worker> Worker::start(const WorkerSpec& spec) {
 }
 
 std::optional<Imported> Worker::import() {
-  const auto answer = ask(*impl_, failure_, Stage::kImport,
-                          {{"op", "import"},
-                           {"options", impl_->spec.options},
-                           {"dtype", impl_->spec.dtype},
-                           {"threads", impl_->spec.threads}});
+  const auto answer =
+      ask(*impl_, failure_, Stage::kImport,
+          {{"op", "import"}, {"options", impl_->spec.options}, {"threads", impl_->spec.threads}});
   if (!answer) return std::nullopt;
   Imported imported{stage_ns(*answer, "import_ns", Stage::kImport, failure_), {}, {}};
   add_texts(*answer, "versions", imported.versions);
@@ -275,16 +273,17 @@ std::optional<Transfer> Worker::transfer() {
 }
 
 std::optional<int64_t> Worker::build(const Build& build, Texts& effective) {
-  const auto answer =
-      ask(*impl_, failure_, Stage::kBuild,
-          {{"op", "build"},
-           {"script", build.script.string()},
-           {"weights", path_or_null(build.weights)},
-           {"data", path_or_null(build.data)},
-           {"layout", path_or_null(build.layout)},
-           {"dropout", build.dropout},
-           {"train", !build.predict},
-           {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}});
+  Json request = {{"op", "build"},
+                  {"script", build.script.string()},
+                  {"weights", path_or_null(build.weights)},
+                  {"data", path_or_null(build.data)},
+                  {"layout", path_or_null(build.layout)},
+                  {"dtype", build.dtype},
+                  {"dropout", build.dropout},
+                  {"train", !build.predict},
+                  {"scenario", ir::name(build.predict ? ir::Scenario::kPredict : ir::Scenario::kTrain)}};
+  if (build.batch > 0) request["batch"] = build.batch;
+  const auto answer = ask(*impl_, failure_, Stage::kBuild, std::move(request));
   if (!answer) return std::nullopt;
   impl_->steps_done = 0;
   impl_->restored = false;

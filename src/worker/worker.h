@@ -26,7 +26,6 @@ struct WorkerSpec {
   std::filesystem::path runner = {};  // folder that contains the package bakeoff_runner
   std::string framework = {};
   std::map<std::string, std::string> options = {};
-  std::string dtype = "float32";
   int threads = 1;
   std::vector<int> cpus = {};  // affinity; empty: inherited
   bool huge_pages = true;
@@ -47,6 +46,8 @@ struct Build {
   std::filesystem::path layout = {};
   bool dropout = true;
   bool predict = false;  // scenario "predict": no optimizer; a step is one forward pass
+  std::string dtype = "float32";
+  int64_t batch = 0;  // replaces the script's batch size; 0: the script's own
 };
 
 struct Imported {

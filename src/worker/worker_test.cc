@@ -59,7 +59,6 @@ TEST_F(WorkerTest, GoesThroughAllStages) {
   EXPECT_GT(imported->ns, 0);
   EXPECT_EQ(imported->versions.at("fake"), "1.0");
   EXPECT_EQ(imported->effective.at("threads"), "3");
-  EXPECT_EQ(imported->effective.at("dtype"), "float32");
   Texts effective = {{"kept", "yes"}};
   const auto built = worker->build(kBuild, effective);
   ASSERT_TRUE(built) << worker->failure()->reason;

@@ -15,13 +15,16 @@ class Fake : public bakeoff::Adapter {
       if (name != "fault") throw bakeoff::AdapterError("unknown option '" + name + "'", "the stack");
       fault_ = value;
     }
-    bakeoff::Json effective = {{"threads", request.threads}, {"float64", request.float64}};
+    bakeoff::Json effective = {{"threads", request.threads}};
     return {{"versions", {{"fake", "1.0 \"quoted\""}}}, {"device", "cpu"}, {"effective", effective}};
   }
   bakeoff::Json build(const bakeoff::BuildRequest& request) override {
     if (fault_ == "build") throw std::runtime_error("first line\nsecond line");
     steps_ = 0;
-    return {{"script", request.script}, {"dropout", request.dropout}, {"weights", request.weights}};
+    return {{"script", request.script},
+            {"dropout", request.dropout},
+            {"float64", request.float64},
+            {"weights", request.weights}};
   }
   std::vector<std::string> parity(const bakeoff::ParityRequest& request) override {
     return {"loss", request.out + " " + std::to_string(request.first) + " " + std::to_string(request.count)};

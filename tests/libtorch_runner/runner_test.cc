@@ -49,7 +49,6 @@ class RunnerWorker : public ::testing::Test {
     return Worker::start({.command = {FAKE_WORKER},
                           .framework = "libtorch",
                           .options = options,
-                          .dtype = "float64",
                           .threads = 3,
                           .log_file = folder_ / "log",
                           .ring_file = folder_ / ("ring" + std::to_string(rings_++)),
@@ -65,9 +64,9 @@ TEST_F(RunnerWorker, GoesThroughAllStages) {
   ASSERT_TRUE(imported) << worker->failure()->reason;
   EXPECT_EQ(imported->versions.at("fake"), "1.0 \"quoted\"");
   EXPECT_EQ(imported->effective.at("threads"), "3");
-  EXPECT_EQ(imported->effective.at("float64"), "true");
   Texts effective;
-  ASSERT_TRUE(worker->build({.script = "/run/ü.cc", .dropout = false}, effective));
+  ASSERT_TRUE(worker->build({.script = "/run/ü.cc", .dropout = false, .dtype = "float64"}, effective));
+  EXPECT_EQ(effective.at("float64"), "true");
   EXPECT_EQ(effective.at("script"), "/run/ü.cc");
   EXPECT_EQ(effective.at("dropout"), "false");
   EXPECT_EQ(effective.at("weights"), "");

@@ -150,9 +150,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
   // One worker serves all cases; a new one where a case has broken the last.
   Worker& worker(const ContenderStart& entry) {
     if (!worker_ || !worker_->ok()) {
-      WorkerSpec spec = entry.worker;
-      spec.dtype = dtype_;
-      worker_ = Worker::start(spec);
+      worker_ = Worker::start(entry.worker);
       worker_->import();
     }
     return *worker_;
@@ -290,7 +288,7 @@ class OpParity : public ::testing::TestWithParam<Target> {
       Parity parity;
       Tolerances tolerances;
       if (dtype_ == "float32") tolerances.output64 = tolerances.output32;
-      prove_in(worker(one.entry), one.job, *reference, one.entry, one.train, parity, tolerances);
+      prove_in(worker(one.entry), one.job, *reference, one.entry, one.train, parity, tolerances, dtype_);
       EXPECT_EQ(complaint(parity), "") << ir::dump(one.workload) << "files: " << folder_;
     }
   }

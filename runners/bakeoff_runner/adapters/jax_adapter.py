@@ -69,7 +69,6 @@ from bakeoff_runner.script import (
     ScriptAdapter,
     check_options,
     check_rows,
-    load_script,
 )
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.transfers import time_batch, time_data
@@ -139,9 +138,7 @@ class JaxAdapter(ScriptAdapter):
         self._proof: Any = None  # compiled
         self._key: Any = None  # of the next proof: what the last one left
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "jax")
         # XLA's CPU client sizes its thread pools by this.
         os.environ["NPROC"] = str(threads)
@@ -149,14 +146,10 @@ class JaxAdapter(ScriptAdapter):
         import numpy
         import optax
 
-        self._dtype = dtype
-        jax.config.update("jax_enable_x64", dtype == "float64")
         device = jax.devices()[0]
         effective = {
             "threads": threads,
             "processors": len(os.sched_getaffinity(0)),
-            "dtype": dtype,
-            "x64": bool(jax.config.jax_enable_x64),
             "platform": device.platform,
             "device_kind": device.device_kind,
             "xla_flags": os.environ.get("XLA_FLAGS", ""),
@@ -171,8 +164,12 @@ class JaxAdapter(ScriptAdapter):
         return ImportInfo(versions, name, effective)
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
+        import jax
+
         self._drop()
-        self._script = load_script(request.script)
+        self._dtype = request.dtype
+        jax.config.update("jax_enable_x64", request.dtype == "float64")
+        self._load_script(request)
         self._predicts = request.predict
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
         self._require(_SCRIPT_NAMES, "load_data", "batches", *steps)
@@ -674,7 +671,9 @@ class JaxAdapter(ScriptAdapter):
         for equation in closed.jaxpr.eqns:
             known = [a for a in equation.invars if not hasattr(a, "val")]
             depends = set().union(*(sources.get(a, set()) for a in known))
-            functions, settings = equation.primitive.get_bind_params(equation.params)
+            bound = equation.primitive.get_bind_params(equation.params)
+            # JAX before 0.10 has the functions apart.
+            functions, settings = bound if isinstance(bound, tuple) else ((), bound)
             made = equation.primitive.bind(
                 *functions, *map(read, equation.invars), **settings
             )

@@ -63,7 +63,6 @@ from bakeoff_runner.script import (
     ScriptAdapter,
     check_options,
     check_rows,
-    load_script,
 )
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.transfers import Transfer, time_batch, time_data
@@ -109,23 +108,21 @@ class KerasAdapter(ScriptAdapter):
         self._names: dict[str, tuple[Any, LayoutEntry, tuple[int, ...]]] = {}
         self._output = LayoutEntry("output")
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         library = self._library
         check_options(options, library.options, library.framework)
         backend = self._backend = library.backend(options)
-        backend.prepare(dtype, threads)
+        backend.prepare(threads)
         import numpy
 
-        library.start(dtype)
+        library.start()
         self._waits = watch(library, backend)
         versions = {
             library.keras.__name__: library.keras.__version__,
             **backend.versions(),
             "numpy": numpy.__version__,
         }
-        effective = {"backend": backend.name, "dtype": library.floatx()}
+        effective = {"backend": backend.name}
         return ImportInfo(
             versions, backend.device(), {**effective, **backend.effective()}
         )
@@ -133,9 +130,11 @@ class KerasAdapter(ScriptAdapter):
     def build(self, request: BuildRequest) -> dict[str, Any]:
         library, keras = self._library, self._library.keras
         self._drop()
+        self._backend.set_dtype(request.dtype)
+        library.set_dtype(request.dtype)
         library.clear()
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
-        script = self._script = load_script(request.script)
+        script = self._load_script(request)
         self._predicts = request.predict
         self._check_script()
         model = self._model = script.build_model()
@@ -584,9 +583,9 @@ class KerasAdapter(ScriptAdapter):
                 to_framework(grads[name], entry).copy(), dtype=variable.dtype
             )
         variables = [v for v in model.trainable_variables if id(v) in given]
-        self._library.apply(
-            model.optimizer, [given[id(v)] for v in variables], variables
-        )
+        updates = [given[id(v)] for v in variables]
+        if not self._backend.apply(model.optimizer, updates, variables):
+            self._library.apply(model.optimizer, updates, variables)
         return {
             f"update/{name}": to_canonical(self._library.value(variable), entry, shape)
             for name, (variable, entry, shape) in self._names.items()

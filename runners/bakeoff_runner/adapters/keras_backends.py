@@ -47,8 +47,11 @@ class Backend(ABC):
     name: str
 
     @abstractmethod
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         """Sets what has to be set before Keras is imported."""
+
+    def set_dtype(self, dtype: str) -> None:  # noqa: B027
+        """What Keras itself does not do for a build in `dtype`."""
 
     @abstractmethod
     def versions(self) -> dict[str, str]: ...
@@ -78,6 +81,10 @@ class Backend(ABC):
         `scale`: what the optimizer multiplies the loss with, 1 where it does not.
         """
 
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> bool:
+        """One update of `variables` as `fit` makes it. False: Keras has to."""
+        return False
+
     @abstractmethod
     def barrier(self, model: Any) -> list[float]:
         """Returns when every step dispatched so far is complete.
@@ -99,14 +106,18 @@ class Backend(ABC):
 class TensorFlowBackend(Backend):
     name = "tensorflow"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import tensorflow as tf
 
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
-        if dtype == "float64":
-            tf.nn.gelu = _double_gelu
+        self._gelu = tf.nn.gelu
+
+    def set_dtype(self, dtype: str) -> None:
+        import tensorflow as tf
+
+        tf.nn.gelu = _double_gelu if dtype == "float64" else self._gelu
 
     def versions(self) -> dict[str, str]:
         import tensorflow as tf
@@ -192,11 +203,13 @@ class TensorFlowBackend(Backend):
 class JaxBackend(Backend):
     name = "jax"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
         allowed = sorted(os.sched_getaffinity(0))
         if threads < len(allowed):
             os.sched_setaffinity(0, allowed[:threads])
+
+    def set_dtype(self, dtype: str) -> None:
         import jax
 
         jax.config.update("jax_enable_x64", dtype == "float64")
@@ -239,23 +252,52 @@ class JaxBackend(Backend):
         def state(variables: Any) -> list[Any]:
             return [variable.value for variable in variables]
 
-        step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
-        (_, (loss, output, buffers, _)), grads = step(
+        def pass_(*variables: Any) -> Any:
+            trained, others, metrics, optimizer, x, y = variables
+            step = jax.value_and_grad(model.compute_loss_and_updates, has_aux=True)
+            return step(
+                trained,
+                others,
+                metrics,
+                x,
+                y,
+                None,
+                training=True,
+                optimizer_variables=optimizer,
+            )
+
+        variables = (
             state(model.trainable_variables),
             state(model.non_trainable_variables),
             state(model.metrics_variables),
+            state(model.optimizer.variables),
             x,
             y,
-            None,
-            training=True,
-            optimizer_variables=state(model.optimizer.variables),
         )
+        try:
+            found = jax.jit(pass_)(*variables)
+        except jax.errors.ConcretizationTypeError:  # the model is no pure function
+            found = pass_(*variables)
+        (_, (loss, output, buffers, _)), grads = found
         return Gradients(
             np.array(loss),
             np.array(output, _wide(output)),
             [np.array(grad) / scale for grad in grads],
             [np.array(buffer) for buffer in buffers],
         )
+
+    def apply(self, optimizer: Any, grads: list[Any], variables: list[Any]) -> bool:
+        import jax
+
+        kept = [variable.value for variable in optimizer.variables]
+        trained = [variable.value for variable in variables]
+        try:
+            made, _ = jax.jit(optimizer.stateless_apply)(kept, grads, trained)
+        except jax.errors.ConcretizationTypeError:  # it is no pure function
+            return False
+        for variable, value in zip(variables, made):
+            variable.assign(value)
+        return True
 
     def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
         def step(state: Any, iterator: Any) -> tuple[dict[str, Any], Any]:
@@ -286,11 +328,12 @@ class JaxBackend(Backend):
 class TorchBackend(Backend):
     name = "torch"
 
-    def prepare(self, dtype: str, threads: int) -> None:
+    def prepare(self, threads: int) -> None:
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         limit_threads(threads)
-        if dtype == "float64":
-            stay_eager()
+
+    def set_dtype(self, dtype: str) -> None:
+        stay_eager(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import torch

@@ -33,8 +33,12 @@ class Library(ABC):
         """The backend that the options ask for; nothing is imported."""
 
     @abstractmethod
-    def start(self, dtype: str) -> None:
-        """Imports Keras, and makes it compute in `dtype`, with channels last."""
+    def start(self) -> None:
+        """Imports Keras, with channels last."""
+
+    @abstractmethod
+    def set_dtype(self, dtype: str) -> None:
+        """Makes models that are built from now on compute in `dtype`."""
 
     @abstractmethod
     def floatx(self) -> str: ...
@@ -122,14 +126,23 @@ class Keras3(Library):
         os.environ["KERAS_BACKEND"] = name
         return BACKENDS[name]()
 
-    def start(self, dtype: str) -> None:
+    def start(self) -> None:
         import keras
 
         self.keras = keras
-        keras.config.set_floatx(dtype)
-        if dtype == "float64":
-            _keep_double()
         keras.config.set_image_data_format("channels_last")  # not the user's keras.json
+        self._narrowed = dict(_narrowed_types())
+
+    def set_dtype(self, dtype: str) -> None:
+        """With JAX and torch type promotion turns every 64-bit type into 32 bits.
+
+        BatchNormalization, `ops.mean` and losses would then leave double precision.
+        """
+        self.keras.config.set_floatx(dtype)
+        narrowed = _narrowed_types()
+        narrowed.update(self._narrowed)
+        if dtype == "float64":
+            narrowed.pop("float64", None)
 
     def floatx(self) -> str:
         return str(self.keras.config.floatx())
@@ -191,12 +204,14 @@ class Keras2(Library):
     def backend(self, options: Mapping[str, str]) -> Backend:
         return _Keras2Backend()
 
-    def start(self, dtype: str) -> None:
+    def start(self) -> None:
         import tf_keras
 
         self.keras = tf_keras
-        tf_keras.backend.set_floatx(dtype)
         tf_keras.backend.set_image_data_format("channels_last")
+
+    def set_dtype(self, dtype: str) -> None:
+        self.keras.backend.set_floatx(dtype)
 
     def floatx(self) -> str:
         return str(self.keras.backend.floatx())
@@ -277,12 +292,9 @@ class _Keras2Backend(TensorFlowBackend):
         return value
 
 
-def _keep_double() -> None:
-    """Keeps Keras from rounding float64 to float32 in layers and ops.
-
-    With JAX and torch its type promotion turns every 64-bit type into the 32-bit one;
-    BatchNormalization, `ops.mean` and losses would then leave double precision.
-    """
+def _narrowed_types() -> dict[str, str]:
+    """Keras's own table: what its type promotion makes of 64-bit types."""
     from keras.src.backend.common import dtypes
 
-    dtypes.BIT64_TO_BIT32_DTYPE.pop("float64", None)
+    table: dict[str, str] = dtypes.BIT64_TO_BIT32_DTYPE
+    return table

@@ -47,7 +47,6 @@ from bakeoff_runner.script import (
     ScriptAdapter,
     check_options,
     check_rows,
-    load_script,
 )
 from bakeoff_runner.tensors import read_safetensors
 
@@ -72,15 +71,13 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         self._data: tuple[Array, ...] = ()
         self._batches: Optional[Iterator[Any]] = None
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "onnxruntime")
         import numpy
         import onnx
         import onnxruntime
 
-        self._dtype, self._threads = dtype, threads
+        self._threads = threads
         available = onnxruntime.get_available_providers()
         versions = {
             "onnxruntime": onnxruntime.__version__,
@@ -89,7 +86,6 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         }
         effective = {
             "threads": threads,
-            "dtype": dtype,
             "available_providers": available,
         }
         on_gpu = _ON_GPU.get(options.get("provider", "cpu")) in available
@@ -101,7 +97,8 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         self._drop()
         if not request.predict:
             raise AdapterError("ONNX Runtime does not train: scenario 'predict' only")
-        script = self._script = load_script(request.script)
+        self._dtype = request.dtype
+        script = self._load_script(request)
         self._require(_SCRIPT_NAMES)
         if request.weights is None:
             raise AdapterError("onnxruntime needs a weights file")

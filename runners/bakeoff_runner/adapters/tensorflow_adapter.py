@@ -71,7 +71,6 @@ from bakeoff_runner.script import (
     ScriptAdapter,
     check_options,
     check_rows,
-    load_script,
 )
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.transfers import time_batch, time_data
@@ -104,15 +103,12 @@ class TensorFlowAdapter(ScriptAdapter):
         self._trained: dict[str, Any] = {}  # canonical name -> variable
         self._sums: Any = None  # compiled: the sum of every one of them
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "tensorflow")
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
         import numpy
         import tensorflow as tf
 
-        self._dtype = dtype
         tf.config.threading.set_intra_op_parallelism_threads(threads)
         tf.config.threading.set_inter_op_parallelism_threads(threads)
         gpus = tf.config.list_physical_devices("GPU")
@@ -120,7 +116,6 @@ class TensorFlowAdapter(ScriptAdapter):
         effective: dict[str, Any] = {
             "threads": tf.config.threading.get_intra_op_parallelism_threads(),
             "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
-            "dtype": dtype,
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
             "xla_flags": os.environ.get("XLA_FLAGS", ""),
             "cuda_build": bool(build.get("is_cuda_build", False)),
@@ -133,7 +128,8 @@ class TensorFlowAdapter(ScriptAdapter):
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         self._drop()
-        self._script = load_script(request.script)
+        self._dtype = request.dtype
+        self._load_script(request)
         self._predicts = request.predict
         step = "predict_step" if request.predict else "train_step"
         self._require(_SCRIPT_NAMES, "load_data", "batches", step)

@@ -76,7 +76,6 @@ from bakeoff_runner.script import (
     ScriptAdapter,
     check_options,
     check_rows,
-    load_script,
 )
 from bakeoff_runner.tensors import read_safetensors
 from bakeoff_runner.transfers import time_batch, time_data
@@ -130,9 +129,7 @@ class TorchAdapter(ScriptAdapter):
         self._trained: dict[str, Any] = {}  # canonical name -> parameter
         self._dropout = False
 
-    def import_framework(
-        self, options: Mapping[str, str], dtype: str, threads: int
-    ) -> ImportInfo:
+    def import_framework(self, options: Mapping[str, str], threads: int) -> ImportInfo:
         check_options(options, _OPTIONS, "torch")
         os.environ.setdefault("OMP_NUM_THREADS", str(threads))
         allocator = options.get("cuda_allocator", "default")
@@ -142,10 +139,6 @@ class TorchAdapter(ScriptAdapter):
         import torch
 
         limit_threads(threads)
-        self._dtype = torch.float64 if dtype == "float64" else torch.float32
-        if self._dtype == torch.float64:
-            stay_eager()
-        torch.set_default_dtype(self._dtype)
         cuda = torch.cuda.is_available()
         if not cuda:
             _refuse_what_needs_a_gpu(options)
@@ -153,7 +146,6 @@ class TorchAdapter(ScriptAdapter):
         effective: dict[str, Any] = {
             "threads": torch.get_num_threads(),
             "interop_threads": torch.get_num_interop_threads(),
-            "dtype": dtype,
             **_build_flags(torch.__config__.show(), torch.__config__.parallel_info()),
         }
         if cuda:
@@ -167,7 +159,10 @@ class TorchAdapter(ScriptAdapter):
 
         self._drop()
         torch.manual_seed(1)  # a script's own seed comes after this one
-        script = self._script = load_script(request.script)
+        self._dtype = torch.float64 if request.dtype == "float64" else torch.float32
+        torch.set_default_dtype(self._dtype)
+        stay_eager(request.dtype == "float64")
+        script = self._load_script(request)
         self._predicts = request.predict
         self._dropout = request.dropout
         step = "predict_step" if request.predict else "train_step"

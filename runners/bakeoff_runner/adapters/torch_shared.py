@@ -49,10 +49,10 @@ def limit_threads(threads: int) -> None:
         torch.set_num_threads(threads)
 
 
-def stay_eager() -> None:
-    """Passes over torch.compile and model.compile, where this torch can do so."""
+def stay_eager(eager: bool) -> None:
+    """Passes over torch.compile and model.compile, or not, where this torch can."""
     import torch
 
     set_stance = getattr(torch.compiler, "set_stance", None)
     if set_stance is not None:
-        set_stance("force_eager")
+        set_stance("force_eager" if eager else "default")

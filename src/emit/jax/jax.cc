@@ -135,6 +135,7 @@ const Framework& jax_framework() {
       .defaults = defaults,
       .unbiased_running_var = unbiased_running_var,
       .least_batches = jax::least_batches,
+      .proof_s = 16,
       .cpu_variables = {{"JAX_PLATFORMS", "cpu"}},
       .watched_variables = {{"XLA_FLAGS", "XLA is told how to compile"}},
       .faults = {.repeated_steps = repeated_steps, .no_barrier = kNoBarrier, .unread_loss = kUnreadLoss}};

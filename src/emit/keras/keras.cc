@@ -314,6 +314,7 @@ const Framework& keras_framework() {
       .defaults = defaults_3,
       .unbiased_running_var = biased,
       .between_epochs = kFit,
+      .proof_s = 30,
       .cache = {.used = compiles_through_torch},
   };
   return framework;
@@ -343,6 +344,7 @@ const Framework& keras2_framework() {
       .defaults = defaults_2,
       .unbiased_running_var = biased,  // in the proof: float64 is beyond the fused kernel
       .between_epochs = kFit,
+      .proof_s = 30,
   };
   return framework;
 }

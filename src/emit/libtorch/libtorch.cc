@@ -65,6 +65,7 @@ const Framework& libtorch_framework() {
       .emit = emit_program,
       .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
+      .proof_s = 4,
   };
   return framework;
 }

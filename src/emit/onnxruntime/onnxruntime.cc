@@ -68,7 +68,8 @@ const Framework& onnxruntime_framework() {
       .supports = supports,
       .emit = emit_script,
       .unbiased_running_var = unbiased_running_var,
-      .weights_are_constants = true};
+      .weights_are_constants = true,
+      .proof_s = 4};
   return framework;
 }
 

@@ -152,6 +152,7 @@ const Framework& tensorflow_framework() {
       .defaults = defaults,
       .unbiased_running_var = unbiased_running_var,
       .least_batches = tensorflow::least_batches,
+      .proof_s = 20,
       .worker_variables = {{"TF_CPP_MIN_LOG_LEVEL", "2"}},
       .thread_variables = {"TF_NUM_INTRAOP_THREADS"},
       .watched_variables = {{"XLA_FLAGS", "XLA is told how to compile"},

@@ -114,6 +114,7 @@ const Framework& torch_framework() {
       .emit = emit_script,
       .defaults = torch_defaults,
       .unbiased_running_var = unbiased_running_var,
+      .proof_s = 10,
       .cache = {.variable = "TORCHINDUCTOR_CACHE_DIR", .folder = "inductor", .used = compiles},
       .calls_compiler = "torch.compile",
       .gemm = {.file = "libtorch_cpu.so", .title = "MKL of torch"},
