@@ -3,10 +3,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "base/clock.h"
 #include "proc/interrupt.h"
@@ -69,6 +72,7 @@ struct ConsoleProgress::State {
   bool terminal = isatty(STDERR_FILENO) == 1;
   bool drawn = false;
   int frame = 0;
+  std::optional<double> limit_s;  // since `begin`
   int64_t begin = monotonic_clock().now_ns();
   report::ProgressState last;
 
@@ -80,8 +84,15 @@ struct ConsoleProgress::State {
     clear();
     std::fprintf(stderr, "%s\n", text.c_str());
   }
+  // After a heat. A log has this one line for it: the next heat's beginning is no news.
+  void stand(const report::ProgressState& now, const Standing& standing) {
+    line(report::standing_line(now, standing, terminal ? columns_of(STDERR_FILENO) - 1 : 0, terminal));
+    last = now;
+    ++last.heat;
+  }
   void show(report::ProgressState now) {
-    if (now.elapsed_s <= 0) now.elapsed_s = static_cast<double>(monotonic_clock().now_ns() - begin) / 1e9;
+    if (now.elapsed_s <= 0) now.elapsed_s = seconds_since(begin);
+    if (!now.left_s && limit_s) now.left_s = std::max(0.0, *limit_s - seconds_since(begin));
     if (terminal) {
       std::fprintf(stderr, "\r\x1b[K%s",
                    report::progress_line(now, columns_of(STDERR_FILENO) - 1, true, frame++).c_str());
@@ -109,7 +120,16 @@ Progress ConsoleProgress::lines() {
 }
 
 Watch ConsoleProgress::race() {
-  return [state = state_](const Happening& now) { state->show(shown(now)); };
+  return [state = state_](const Happening& now) {
+    if (now.standing)
+      state->stand(shown(now), *now.standing);
+    else
+      state->show(shown(now));
+  };
+}
+
+void ConsoleProgress::limit(double left_s) {
+  if (std::isfinite(left_s)) state_->limit_s = seconds_since(state_->begin) + left_s;
 }
 
 }  // namespace bakeoff::cli

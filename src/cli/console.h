@@ -30,9 +30,10 @@ bool output_is_terminal();
 class ConsoleProgress {
  public:
   ConsoleProgress();
-  ~ConsoleProgress();  // clears the line
-  Progress lines();    // for preparation
-  Watch race();        // for gate and race
+  ~ConsoleProgress();         // clears the line
+  Progress lines();           // for preparation
+  Watch race();               // for gate and race
+  void limit(double left_s);  // of the budget, from now on; infinite: none
  private:
   struct State;
   State* state_;

@@ -50,13 +50,15 @@ void add_format(CLI::App* sub, std::string& format) {
       ->capture_default_str();
 }
 
-// "6", "6min", "20pairs".
+// "6", "6min", "6m", "90s", "1h", "20pairs".
 std::optional<Budget> parse_budget(const std::string& text) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   const std::string unit = end;
   if (end == text.c_str() || !(number > 0 && number < 1e9)) return std::nullopt;
-  if (unit.empty() || unit == "min") return Budget{.minutes = number};
+  if (unit.empty() || unit == "min" || unit == "m") return Budget{.minutes = number};
+  if (unit == "s") return Budget{.minutes = number / 60};
+  if (unit == "h") return Budget{.minutes = number * 60};
   if (unit != "pairs" || number != std::floor(number)) return std::nullopt;
   return Budget{.pairs = static_cast<int64_t>(number)};
 }
@@ -123,14 +125,24 @@ void add_run_commands(CLI::App& app, Targets& t) {
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "continue an interrupted or undecided run");
   run->add_option_function<std::string>(
-         "--budget", [&t](const std::string& text) { t.run.budget = *parse_budget(text); },
-         "minutes of racing (6, 6min) or number of paired blocks (20pairs), instead of the recipe's [budget]")
+         "--budget",
+         [&t](const std::string& text) {
+           const bool until = t.run.budget.until_decided;
+           t.run.budget = *parse_budget(text);
+           t.run.budget.until_decided = until;
+         },
+         "time of the whole command, proofs included (90s, 3m, 1h; 6 is 6 minutes), or number of paired blocks "
+         "(20pairs), instead of the recipe's [budget]")
       ->check(CLI::Validator(
           [](const std::string& text) {
             return parse_budget(text) ? std::string()
-                                      : "must be a number above 0, or whole pairs: 6, 6min, 20pairs";
+                                      : "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs";
           },
-          "MINUTES|PAIRS"));
+          "TIME|PAIRS"));
+  run->add_option_function<std::string>(
+         "--until", [&t](const std::string&) { t.run.budget.until_decided = true; },
+         "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")
+      ->check(CLI::IsMember({"decided"}));
   add_format(run, t.run.format);
   run->add_flag("--prove-again", t.run.prove_again,
                 "do not reuse parity proofs of earlier runs with the same inputs");
@@ -240,6 +252,15 @@ Command chosen(const CLI::App& app, const Targets& t) {
   return EnvOptions{.action = EnvAction::kDoctor};
 }
 
+// What no option alone shows, with the remedy; empty: nothing.
+std::string misuse(const RunOptions& run) {
+  if (run.recipe.empty() && run.resume.empty())
+    return "run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n";
+  if (run.budget.until_decided && (run.budget.minutes > 0 || run.budget.pairs > 0))
+    return "run: --until decided races without a limit, and --budget states one\n  leave out one of the two\n";
+  return "";
+}
+
 }  // namespace
 
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
@@ -286,10 +307,8 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
     std::fputs(chosen_one == "man" ? man_page(app).c_str() : completion(app, shell)->c_str(), stdout);
     return 0;
   }
-  const bool run = chosen_one == "run";
-  if (run && targets.run.recipe.empty() && targets.run.resume.empty()) {
-    std::fputs("run: name a recipe, for example `bakeoff run recipes/mnist_cnn.toml`, or --resume DIR\n",
-               stderr);
+  if (const std::string wrong = chosen_one == "run" ? misuse(targets.run) : ""; !wrong.empty()) {
+    std::fputs(wrong.c_str(), stderr);
     return 2;
   }
   return CommandLine{chosen(app, targets), targets.config};

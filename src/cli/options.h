@@ -17,6 +17,7 @@ namespace bakeoff::cli {
 struct Budget {
   double minutes = 0;
   int64_t pairs = 0;  // number of heats; each heat gives one pair for every two of its members
+  bool until_decided = false;
 };
 struct RunOptions {
   std::filesystem::path recipe = {};

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <optional>
 
 #include "base/clock.h"
@@ -37,8 +39,13 @@ fs::path dated_folder(const std::string& name) {
   return fs::path("runs") / (name + "-" + date);
 }
 
+// A race that is not decided within a day is not worth its time.
+constexpr double kLongestRun = 24 * 60;  // minutes
+
 // A budget in pairs has no limit in time, and on a resumed run counts from where that run stands.
 void apply(const Budget& wanted, int64_t ran, recipe::Budget& budget) {
+  if (wanted.until_decided)
+    budget = {.minutes = kLongestRun, .heats = std::numeric_limits<int64_t>::max(), .until_decided = true};
   if (wanted.minutes > 0) budget.minutes = wanted.minutes;
   if (wanted.pairs > 0) budget = {.minutes = recipe::Budget::kNoLimit, .heats = ran + wanted.pairs};
 }
@@ -89,12 +96,6 @@ Result<Plan> prepare(const RunOptions& options, const fs::path& config, ConsoleP
   return make_plan(recipe, folder, interpreters, progress.lines(), calibration);
 }
 
-// Of the budget, for what follows the race; empty where there is no limit in time.
-std::optional<double> left_s(const recipe::Budget& budget, int64_t begin) {
-  if (budget.unlimited_time()) return std::nullopt;
-  return std::max(0.0, budget.minutes * 60 - seconds_since(begin));
-}
-
 // For tests: sensors are files below another folder than /, and GPUs those of another library than NVIDIA's.
 void apply_sensor_variables(Plan& plan) {
   if (const char* root = std::getenv("BAKEOFF_SENSORS"); root && *root) plan.sensors = root;
@@ -127,15 +128,15 @@ Status carry_out(Plan& plan, ConsoleProgress& progress) {
   TRY(const std::vector<Parity> parities, prove_contenders(plan, progress));
   if (proc::interrupted()) return Done{};
   TRY(std::vector<Trial> trials, plan.directory.read<Trial>());
-  const int64_t begin = monotonic_clock().now_ns();
   CHECK_OK(race(plan, parities, std::move(trials), progress.race()));
   TRY(trials, plan.directory.read<Trial>());
+  const bool limited = !plan.recipe.budget.unlimited_time();
   for (const Study& study : studies()) {
     if (proc::interrupted()) break;
     CHECK_OK(study.run({.plan = plan,
                         .parities = parities,
                         .trials = trials,
-                        .left_s = left_s(plan.recipe.budget, begin),
+                        .left_s = limited ? std::optional(left_s(plan)) : std::nullopt,
                         .progress = progress.lines(),
                         .watch = progress.race()}));
   }
@@ -157,6 +158,7 @@ Result<Interpreters> find_interpreters(const fs::path& config) {
 }
 
 int run(const RunOptions& options, const fs::path& config) {
+  const int64_t begin = monotonic_clock().now_ns();
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   std::optional<Plan> plan;
   {
@@ -164,6 +166,8 @@ int run(const RunOptions& options, const fs::path& config) {
     auto prepared = prepare(options, config, progress);
     if (!prepared) return fail(prepared.error());
     plan.emplace(std::move(*prepared));
+    plan->begin_ns = begin;
+    if (!plan->recipe.budget.until_decided) progress.limit(left_s(*plan));
     apply_sensor_variables(*plan);
     if (!options.prove_again) plan->proofs = bakeoff_home() / "proofs";
     for (const std::string& note : plan->manifest.notes) progress.lines()(note);
@@ -174,6 +178,8 @@ int run(const RunOptions& options, const fs::path& config) {
   auto summary = summarise(plan->directory);
   if (!summary) return fail(summary.error());
   summary->interrupted = proc::interrupted();
+  if (plan->recipe.budget.until_decided && !summary->outlooks.empty() && !summary->interrupted)
+    std::fputs("bakeoff: stopped undecided: to decide would take more than 24 hours in all\n", stderr);
   return present(*summary, options.format, plan->directory.path() / "report.html");
 }
 

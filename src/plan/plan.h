@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "plan/lane.h"
@@ -33,8 +34,13 @@ struct Plan {
   std::filesystem::path sensors = "/";  // folder that contains the /proc and /sys of evidence/usage.h
   std::filesystem::path gpu_library = "libnvidia-ml.so.1";  // the driver's library, for race/sensing.h
   std::string gpu_clock = {};  // result of locking the GPU clocks (machine/clock_keeper.h); empty: not done
+  // When the command that the budget is of began (monotonic clock).
+  int64_t begin_ns = monotonic_clock().now_ns();
   std::filesystem::path proofs = {};  // proofs of earlier runs (gate/proofs.h); empty: none are reused
 };
+
+// Seconds until the budget is spent, counted from plan.begin_ns; infinite where heats alone are limited.
+double left_s(const Plan& plan);
 
 // Writes scripts, data.safetensors and weights.safetensors into `folder`. Each script then runs alone.
 Status write_scripts(const recipe::Recipe& recipe, const std::filesystem::path& folder,

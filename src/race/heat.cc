@@ -47,12 +47,6 @@ int64_t steps_of_burst(double step_s, double burst_s) {
   return std::max(filling, stats::counted_steps(step_s, burst_s));
 }
 
-HeatOptions with_stated(HeatOptions options, const recipe::Race& race) {
-  if (race.bursts > 0) options.plan.rounds = race.bursts;
-  if (race.burst_seconds > 0) options.plan.burst_s = race.burst_seconds;
-  return options;
-}
-
 // A running heat.
 class Heat {
  public:
@@ -60,7 +54,7 @@ class Heat {
        const Watch& watch, Happening happening)
       : plan_(plan),
         lanes_(lanes),
-        options_(with_stated(options, plan.recipe.race)),
+        options_(options),
         watch_(watch),
         now_(std::move(happening)),
         rng_(plan.recipe.training.seed * 1000003 + static_cast<uint64_t>(number)),
@@ -373,7 +367,9 @@ class Heat {
 
 std::vector<Trial> run_heat(const Plan& plan, const std::vector<size_t>& lanes, int heat,
                             const HeatOptions& options, const Watch& watch, Happening happening) {
-  Heat running(plan, lanes, heat, options, watch, std::move(happening));
+  HeatOptions stated = options;
+  stated.plan = with_stated(options.plan, plan.recipe.race);
+  Heat running(plan, lanes, heat, stated, watch, std::move(happening));
   running.start();
   running.time();
   return running.end();

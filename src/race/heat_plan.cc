@@ -78,7 +78,31 @@ std::optional<double> planned_burst_s(const std::vector<Trial>& trials,
   return std::nullopt;
 }
 
-// What a heat of `members` costs, by the heats in which they took part.
+}  // namespace
+
+HeatPlan with_stated(HeatPlan plan, const recipe::Race& race) {
+  if (race.bursts > 0) plan.rounds = race.bursts;
+  if (race.burst_seconds > 0) plan.burst_s = race.burst_seconds;
+  return plan;
+}
+
+namespace {
+
+double preparation_s(const Trial& trial) {
+  const int64_t start = trial.start_ns + trial.import_ns + trial.build_ns + trial.first_step_ns;
+  return seconds(start) / (trial.alone ? 1 : 2) + seconds(trial.warmup_ns);
+}
+
+double awake_s(const Burst& burst) { return seconds(std::max(burst.awake_ns, burst.ns)); }
+
+}  // namespace
+
+double counted_seconds(const Trial& trial) {
+  double sum = preparation_s(trial);
+  for (const Burst& burst : trial.bursts) sum += awake_s(burst);
+  return sum;
+}
+
 std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
                                          const std::vector<std::string>& members) {
   stats::HeatCost cost;
@@ -86,9 +110,8 @@ std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
     std::vector<double> starts, bursts;
     for (const Trial& trial : trials) {
       if (trial.contender != id || trial.bursts.empty()) continue;
-      const int64_t start = trial.start_ns + trial.import_ns + trial.build_ns + trial.first_step_ns;
-      starts.push_back(seconds(start) / (trial.alone ? 1 : 2) + seconds(trial.warmup_ns));
-      for (const Burst& burst : trial.bursts) bursts.push_back(seconds(std::max(burst.awake_ns, burst.ns)));
+      starts.push_back(preparation_s(trial));
+      for (const Burst& burst : trial.bursts) bursts.push_back(awake_s(burst));
     }
     if (starts.empty()) return std::nullopt;
     cost.start_s += stats::median(starts);
@@ -97,7 +120,6 @@ std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
   return cost;
 }
 
-// The heats of two contenders.
 std::vector<stats::PastHeat> past_heats(const std::vector<Trial>& trials, const std::string& a,
                                         const std::string& b) {
   std::vector<stats::PastHeat> heats;
@@ -114,8 +136,6 @@ std::vector<stats::PastHeat> past_heats(const std::vector<Trial>& trials, const 
   }
   return heats;
 }
-
-}  // namespace
 
 HeatPlan plan_heat(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
                    const std::vector<std::string>& contenders, const stats::Race& race,

@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "recipe/recipe.h"
 #include "records/trial.h"
+#include "stats/burst_plan.h"
 #include "stats/racing.h"
 
 namespace bakeoff {
@@ -32,6 +34,20 @@ struct HeatPlan {
   std::set<size_t> far_behind = {};
   bool operator==(const HeatPlan&) const = default;
 };
+
+// Where the recipe states the bursts, they are as it says.
+HeatPlan with_stated(HeatPlan plan, const recipe::Race& race);
+
+// What a heat of `members` costs, by the heats in which they took part; nothing if one never did.
+std::optional<stats::HeatCost> heat_cost(const std::vector<Trial>& trials,
+                                         const std::vector<std::string>& members);
+
+// What heat_cost() counts of a trial: its start, its warm-up and its bursts, in seconds.
+double counted_seconds(const Trial& trial);
+
+// The heats of two contenders in which both were timed; d = log(a / b).
+std::vector<stats::PastHeat> past_heats(const std::vector<Trial>& trials, const std::string& a,
+                                        const std::string& b);
 
 // `contenders`: ids of the race's group, of which `next.members` are positions. `alpha`: of one comparison.
 HeatPlan plan_heat(const recipe::Recipe& recipe, const std::vector<Trial>& trials,

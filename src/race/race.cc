@@ -13,6 +13,7 @@
 #include "machine/host.h"
 #include "plan/lane.h"
 #include "proc/interrupt.h"
+#include "race/outlook.h"
 #include "records/machine_report.h"
 #include "roofline/measure.h"
 #include "sample/machine_limits.h"
@@ -171,17 +172,22 @@ class GroupRace {
 
   // A short heat: others wait for their proofs.
   Status run_first(const Watch& watch) {
-    TRY(const stats::Heat next, decide());
-    return next.members.empty() ? Status(Done{})
-                                : run_one(next, watch, HeatPlan{.rounds = stats::kFewestRounds});
+    TRY(stats::Heat next, decide());
+    if (next.members.empty()) return Done{};
+    CHECK_OK(run_one(next, watch, HeatPlan{.rounds = stats::kFewestRounds}));
+    TRY(next, decide());
+    tell_standing(next, watch);
+    return Done{};
   }
 
   Status run(const Watch& watch) {
-    while (!proc::interrupted() && heat_ < plan_.recipe.budget.heats) {
+    while (!proc::interrupted()) {
       TRY(const stats::Heat next, decide());
-      // The time is over if most of another heat would exceed the budget.
-      const bool late = seconds_since(begin_) + last_heat_s_ / 2 > seconds_;
-      if (next.members.empty() || (heat_ > 0 && late)) break;
+      tell_standing(next, watch);
+      // The time is over if another heat would exceed the budget. The first one is run in any case.
+      const bool late = seconds_since(begin_) + last_heat_s_ > seconds_;
+      if (heat_ >= plan_.recipe.budget.heats || next.members.empty() || (heat_ > 0 && late)) break;
+      if (plan_.recipe.budget.until_decided && hardly_decides()) break;
       CHECK_OK(
           run_one(next, watch, plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha())));
     }
@@ -206,6 +212,31 @@ class GroupRace {
     }
     if (next.members.empty()) next.members = lone_member();
     return next;
+  }
+
+  // After every heat, for the display.
+  void tell_standing(const stats::Heat& next, const Watch& watch) {
+    if (fresh_.empty() || !state_.leader) return;
+    outlook_ = outlook(plan_.recipe, trials_, contenders_, alpha_);
+    Happening now = happening(next);
+    Standing& standing = now.standing.emplace();
+    standing.decided = next.phase != stats::Phase::kRace;
+    if (outlook_) {
+      const Rival& rival = outlook_->rivals.front();
+      standing = {rival.contender, rival.ratio.value, rival.ratio.low, rival.ratio.high, rival.slower};
+      if (outlook_->rest) standing.to_go_s = outlook_->rest->seconds;
+      standing.to_go_at_least = outlook_->rest && outlook_->rest->more;
+    }
+    watch(now);
+  }
+
+  // Whether the race is planned to take longer than the whole budget, by enough heats to say so.
+  bool hardly_decides() const {
+    constexpr size_t kTellingHeats = 6;
+    if (!outlook_ || !outlook_->rest) return false;
+    const auto telling = [](const Rival& rival) { return rival.heats >= kTellingHeats; };
+    return (outlook_->rest->more || outlook_->rest->seconds > 60 * plan_.recipe.budget.minutes) &&
+           std::all_of(outlook_->rivals.begin(), outlook_->rivals.end(), telling);
   }
 
   // One contender is left without a rival, and has not run often enough to have a reported time.
@@ -235,6 +266,7 @@ class GroupRace {
   // has run yet.
   std::optional<double> time_left() const {
     const recipe::Budget& budget = plan_.recipe.budget;
+    if (budget.until_decided) return std::nullopt;
     if (!budget.unlimited_time()) return std::max(0.0, left_s_ - seconds_since(begin_));
     if (last_heat_s_ == 0) return std::nullopt;
     return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
@@ -309,6 +341,7 @@ class GroupRace {
   std::vector<std::string> contenders_;  // ids; the policy's indices are positions in these two
   std::vector<Trial> trials_;
   stats::Race state_;
+  std::optional<Outlook> outlook_;
   std::vector<stats::ContenderState> known_;
   double alpha_ = 0, seconds_ = 0, left_s_ = 0;
   size_t refused_ =
@@ -327,7 +360,7 @@ Status race(const Plan& plan, const std::vector<Parity>& parities, std::vector<T
   CHECK_OK(measure_peak_of_run(plan));
   std::vector<Group> groups =
       groups_of(plan.manifest.contenders, eligible(plan, parities), plan.recipe.alpha);
-  double left_s = plan.recipe.budget.minutes * 60;
+  double left_s = bakeoff::left_s(plan);
   size_t left = 0;
   for (const Group& group : groups) left += group.members.size();
   TRY(const std::optional<AuditGround> audit, audit_ground(plan));
@@ -353,7 +386,7 @@ Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const W
   if (groups.empty()) return Done{};
   CHECK_OK(measure_peak_of_run(plan));
   TRY(const std::optional<AuditGround> audit, audit_ground(plan));
-  const double seconds = plan.recipe.budget.minutes * 60;
+  const double seconds = left_s(plan);
   for (const Group& group : groups) {
     GroupRace race(plan, parities, group, seconds, seconds, {}, audit ? &*audit : nullptr);
     CHECK_OK(race.run_first(watch));

@@ -26,9 +26,12 @@ struct Data {
   bool operator==(const Data&) const = default;
 };
 
+// Of one command, from its start to its report: preparation, gate, race and studies.
 struct Budget {
   double minutes = 10;
   int64_t heats = 40;
+  // The race ends when everything is decided, or when that is planned to take longer than the minutes.
+  bool until_decided = false;
   static constexpr double kNoLimit =
       std::numeric_limits<double>::infinity();  // minutes: heats alone are limited
   bool unlimited_time() const { return minutes == kNoLimit; }

@@ -6,6 +6,17 @@
 
 namespace bakeoff {
 
+// What a race shows when a heat is over.
+struct Standing {
+  std::string next = {};  // the contender that may still be faster than the leader; empty: none has run
+  double ratio = 1, low = 1, high = 1;  // to the leader, with its interval
+  std::optional<double> slower = {};    // confidence of this look that it is slower; empty: not known yet
+  std::optional<double> to_go_s = {};   // until every contender is decided; empty: not known yet
+  bool to_go_at_least = false;
+  bool decided = false;
+  bool operator==(const Standing&) const = default;
+};
+
 // What a run is doing now, for its display.
 struct Happening {
   std::string stage = {};   // "referee", "parity", "race"
@@ -17,6 +28,7 @@ struct Happening {
   std::string leader = {};
   double leader_ms = 0;
   int survivors = 0, contenders = 0, failed = 0;
+  std::optional<Standing> standing = {};  // once after each heat
 };
 using Watch = std::function<void(const Happening&)>;
 

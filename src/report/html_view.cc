@@ -7,6 +7,7 @@
 
 #include "report/charts.h"
 #include "report/html_parts.h"
+#include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
@@ -162,9 +163,13 @@ View section_view(const Summary& s, const Section& section) {
   v.texts = {{"section_id", section.key},
              {"section_title", one_line(section.title)},
              {"section_legend", section.legend},
+             {"section_next", section.next},
+             {"section_command", section.command},
              {"picture_wide", curve_chart(s, section.picture, kWide)},
              {"picture_narrow", curve_chart(s, section.picture, kNarrow)}};
   v.flags["has_picture"] = !v.texts["picture_wide"].empty();
+  v.flags["has_next"] = !section.next.empty();
+  v.flags["has_command"] = !section.command.empty();
   v.lists["section_heads"] = heads(columns);
   v.lists["section_rows"] = row_views(columns, section.notes);
   for (const Series& series : all_series(s)) {
@@ -180,8 +185,11 @@ View section_view(const Summary& s, const Section& section) {
   return v;
 }
 
-// Lists "sections" (the studies) and "published" (at most one), and what the navigation calls them.
+// Lists "outlook" (what is open), "sections" (the studies) and "published" (at most one), and what the
+// navigation calls them.
 void add_sections(const Summary& s, View& page) {
+  for (const Section& section : outlook_sections(s))
+    page.lists["outlook"].push_back(section_view(s, section));
   for (const Section& section : sections_of(s)) {
     if (section.rows() == 0) continue;
     page.lists[section.key == "published" ? "published" : "sections"].push_back(section_view(s, section));
@@ -302,6 +310,7 @@ void navigation(View& page) {
   const auto add = [&](const char* id, const char* label, bool shown) {
     if (shown) page.lists["nav"].push_back({{{"nav_id", id}, {"nav_label", label}}, {}, {}});
   };
+  add("outlook", "Open", !page.lists["outlook"].empty());
   add("table", "Table", page.flags["has_ranked"]);
   add("unranked", "Not ranked", page.flags["has_unranked"]);
   for (const View& v : page.lists["charts"]) {

@@ -191,6 +191,8 @@ std::string render_json(const Summary& s, const JsonOptions& options) {
   for (const Row& r : s.ranked) out["ranked"].push_back(row({&s, &r, true}, quantities, options.samples));
   for (const Row& r : s.unranked)
     out["unranked"].push_back(row({&s, &r, false}, quantities, options.samples));
+  out["outlook"] = Json::array();
+  for (const Section& section : outlook_sections(s)) out["outlook"].push_back(section.json);
   out["host"] = host_watch(s);
   out["promise"] = promise(s);
   out["variance"] = s.variance ? variance(*s.variance) : Json(nullptr);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
@@ -107,6 +108,8 @@ std::string below(const Section& section) {
     if (!section.notes[i].empty())
       out += fmt::format("\n- {}: {}\n", code(section.row_names[i]), escape(section.notes[i]));
   }
+  if (!section.next.empty()) out += fmt::format("\n{}\n", escape(section.next));
+  if (!section.command.empty()) out += '\n' + code_block({section.command});
   return out;
 }
 
@@ -127,6 +130,7 @@ std::string render_markdown(const Summary& s, const MarkdownOptions& options) {
   std::string out = fmt::format("### Bakeoff: {} ({})\n\n", escape(s.title), escape(track_label(s)));
   out += fmt::format("**{}**\n\n", escape(headline(s)));
   out += fmt::format("{}\n\n", fmt::join(facts(s), " · "));
+  for (const Section& section : outlook_sections(s)) out += below(section) + '\n';
   if (!s.ranked.empty()) out += ranking(s);
   for (const Section& section : sections_of(s)) out += below(section);
   if (s.variance) out += fmt::format("\n{}\n", escape(s.variance->sentence));

@@ -109,6 +109,19 @@ std::vector<std::string> facts(const Summary& s) {
   return all;
 }
 
+namespace {
+
+std::string proven_so_far(const Summary& s) {
+  size_t proven = 0;
+  for (const auto* rows : {&s.ranked, &s.unranked}) {
+    for (const Row& row : *rows) proven += row.parity == ParityState::kPassed;
+  }
+  return fmt::format("{} of {} proven", proven,
+                     counted(static_cast<int64_t>(s.ranked.size() + s.unranked.size()), "contender"));
+}
+
+}  // namespace
+
 std::string headline(const Summary& s) {
   std::string text = one_line(s.sentence);
   if (text.empty() && s.ranked.empty()) text = "No contender could be ranked.";
@@ -116,9 +129,14 @@ std::string headline(const Summary& s) {
     text =
         fmt::format("{} leads{}", one_line(s.ranked.front().contender.id), s.decided ? "." : "; undecided.");
   }
-  if (s.interrupted && text.find("nterrupted") == std::string::npos) {
+  if (!s.interrupted) return text;
+  if (s.heats == 0)
+    text = "Interrupted before anything was timed: " + proven_so_far(s) + '.';
+  else
     text += " The run was interrupted: this is what was measured so far.";
-  }
+  text += " A heat that was running is not counted.";
+  if (!s.run.empty() && s.outlooks.empty())
+    text += fmt::format(" `bakeoff run --resume {}` continues.", one_line(s.run));
   return text;
 }
 

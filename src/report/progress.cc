@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
+#include "race/outlook.h"
 #include "report/layout.h"
 #include "table/numbers.h"
 #include "table/text.h"
@@ -52,7 +54,7 @@ std::vector<Part> parts(const ProgressState& s) {
   all.push_back({stage, 0, Ink::kBold});
   if (s.total > 0) all.push_back({fmt::format("{}/{}", std::min(s.done, s.total), s.total), 2});
   std::string time = clock(s.elapsed_s);
-  if (s.left_s) time += fmt::format(", at most {} left", clock(*s.left_s));
+  if (s.left_s) time += fmt::format(", {} of the budget left", clock(*s.left_s));
   all.push_back({time, 1});
   if (!s.leader.empty()) {
     all.push_back(
@@ -106,6 +108,39 @@ std::string progress_line(const ProgressState& state, int width, bool colour, in
   std::vector<Part> all = parts(state);
   shrink(all, std::max(width - lead_width, 1));
   return width <= lead_width ? fit(state.stage, width) : lead + joined(all, colour);
+}
+
+namespace {
+
+std::string to_go(const Standing& standing) {
+  if (!standing.to_go_s) return "time to go not known yet";
+  const double s = *standing.to_go_s;
+  const std::string amount = s < 90     ? fmt::format("{:.0f} s", std::ceil(s / 10) * 10)
+                             : s < 7200 ? fmt::format("{:.0f} min", s / 60)
+                                        : fmt::format("{:.0f} h", s / 3600);
+  return fmt::format("{} {} to go", standing.to_go_at_least ? "more than" : "about", amount);
+}
+
+}  // namespace
+
+std::string standing_line(const ProgressState& s, const Standing& standing, int width, bool colour) {
+  std::vector<Part> all = {
+      {fmt::format("heat {}", s.heat), 0, Ink::kBold},
+      {fmt::format("{} {} ms", one_line(s.leader), milliseconds(s.leader_ms)), 1, Ink::kGood}};
+  if (standing.next.empty() || standing.decided) {
+    all.push_back({standing.decided ? "decided" : "others have not run yet", 2});
+  } else {
+    const Estimate of{standing.ratio, standing.low, standing.high};
+    all.push_back({"then " + one_line(standing.next), 5});
+    all.push_back({ratio(of.value) + ' ' + interval(of, ratio), 2});
+    all.push_back(
+        {standing.slower ? sure_in_words(standing.slower) + " sure" : "how sure: not known yet", 3});
+    all.push_back({to_go(standing), 4});
+  }
+  if (s.contenders > 0)
+    all.push_back({fmt::format("{} of {} in the race", s.survivors, s.contenders), 6, Ink::kDim});
+  if (width > 0) shrink(all, width);
+  return joined(all, colour);
 }
 
 std::string progress_text(const ProgressState& state) { return joined(parts(state), false); }

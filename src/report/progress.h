@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "records/watch.h"
+
 namespace bakeoff::report {
 
 struct ProgressState {
@@ -17,7 +19,7 @@ struct ProgressState {
   int total = 0;       // 0: not known
   int heat = 0;        // race only; counted from 1
   double elapsed_s = 0;
-  std::optional<double> left_s;  // of the budget, or an estimate
+  std::optional<double> left_s;  // of the budget
   std::string leader;            // race only; empty as long as there is none
   double leader_ms = 0;          // per step
   int survivors = 0;             // contenders still raced
@@ -31,6 +33,10 @@ std::string progress_line(const ProgressState& state, int width, bool colour = f
 
 // The same for a log: no bar, no colour, all parts.
 std::string progress_text(const ProgressState& state);
+
+// A line that stays, of at most `width` columns (0: any): how the race stands after `state.heat` heats.
+std::string standing_line(const ProgressState& state, const Standing& standing, int width,
+                          bool colour = false);
 
 // Whether `now` tells a reader of a log something new: another stage, heat, leader or number of survivors, a
 // part done, or half a minute gone by.

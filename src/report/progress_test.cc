@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "table/text.h"
 
 namespace bakeoff::report {
@@ -30,7 +32,7 @@ ProgressState race() {
 
 TEST(ProgressText, SaysEverything) {
   EXPECT_EQ(progress_text(race()),
-            "race heat 4 · 1:35, at most 3:25 left · leader tensorflow[mode=function] 75.6 ms · "
+            "race heat 4 · 1:35, 3:25 of the budget left · leader tensorflow[mode=function] 75.6 ms · "
             "5 of 12 in the race, 2 failed · torch[compile=none]");
 }
 
@@ -75,6 +77,39 @@ TEST(ProgressLine, ShowsTheShareDone) {
   EXPECT_THAT(progress_line(s, 80), HasSubstr("▕██████      ▏"));
   s.done = 9;
   EXPECT_THAT(progress_line(s, 80), HasSubstr("▕████████████▏"));
+}
+
+TEST(StandingLine, SaysWhoLeadsByHowMuchHowSurelyAndForHowLong) {
+  const Standing standing = {.next = "keras[backend=jax]",
+                             .ratio = 1.031,
+                             .low = 0.98,
+                             .high = 1.09,
+                             .slower = 0.934,
+                             .to_go_s = 371};
+  EXPECT_EQ(standing_line(race(), standing, 0),
+            "heat 4 · tensorflow[mode=function] 75.6 ms · then keras[backend=jax] · 1.031 [0.980, 1.090] · "
+            "93% sure · about 6 min to go · 5 of 12 in the race");
+  const std::string narrow = standing_line(race(), standing, 80);
+  EXPECT_LE(display_width(narrow), 80);
+  for (const char* part : {"heat 4 · tensorflow[mode=function] 75.6 ms", "1.031 [0.980, 1.090]"})
+    EXPECT_THAT(narrow, HasSubstr(part));
+  EXPECT_EQ(clean(standing_line(race(), standing, 80, true)), narrow);
+}
+
+TEST(StandingLine, SaysWhatIsNotKnownYetAndWhenItIsDecided) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Standing first = {.next = "jax", .ratio = 1.2, .low = 0, .high = inf};
+  EXPECT_THAT(standing_line(race(), first, 0),
+              HasSubstr("then jax · 1.200 (0, ∞) · how sure: not known yet · time to go not known yet"));
+  EXPECT_THAT(standing_line(race(), {.next = "jax", .slower = 0.4}, 0), HasSubstr("· 40% sure ·"));
+  EXPECT_THAT(standing_line(race(), {.next = "jax", .to_go_s = 9.0 * 3600, .to_go_at_least = true}, 0),
+              HasSubstr("more than 9 h to go"));
+  EXPECT_THAT(standing_line(race(), {.next = "jax", .to_go_s = 34}, 0), HasSubstr("about 40 s to go"));
+  EXPECT_THAT(standing_line(race(), {}, 0), HasSubstr("others have not run yet"));
+  EXPECT_EQ(standing_line(race(), {.decided = true}, 0),
+            "heat 4 · tensorflow[mode=function] 75.6 ms · decided · 5 of 12 in the race");
+  for (int width = 1; width < 120; ++width)
+    EXPECT_LE(display_width(standing_line(race(), first, width)), width);
 }
 
 TEST(WorthALine, OnNewsOrAfterHalfAMinute) {

@@ -272,6 +272,18 @@ Summary sample_summary(int steps) {
       "3% of "
       "each other; torch[channels_last=true] follows at 1.15 times their step time (1.12 to 1.18).";
   s.decided = false;
+  s.run = "runs/mnist_cnn-20261121-080000";
+  s.outlooks = {
+      {.leader = id_of(kSpecs[0]),
+       .rivals = {{.contender = id_of(kSpecs[4]),
+                   .heats = 9,
+                   .ratio = {1.012, 0.974, 1.061},
+                   .slower = 0.934,
+                   .slower_than_previous = 0.934,
+                   .deciding = 0.018,
+                   .as_same = true},
+                  {.contender = id_of(kSpecs[5]), .heats = 1, .ratio = {1.419, 0, kInf}, .deciding = 0.419}},
+       .rest = stats::Rest{.heats = 5, .seconds = 371, .low_s = 184, .high_s = 912}}};
   s.heats = 9;
   s.elapsed_s = 252.4;
   uint64_t seed = 1;

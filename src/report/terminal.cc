@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "report/layout.h"
+#include "report/outlook_section.h"
 #include "report/phrases.h"
 #include "report/published_section.h"
 #include "report/ranking.h"
@@ -37,6 +38,10 @@ class Screen {
 
   std::string render() {
     header();
+    for (const Section& section : outlook_sections(s_)) {
+      below(section);
+      line();
+    }
     table();
     legend();
     for (const Section& section : sections_of(s_)) below(section);
@@ -83,7 +88,7 @@ class Screen {
   // A table below the ranking, with notes on its rows and a legend.
   void below(const Section& section) {
     if (section.columns.empty() || section.rows() == 0) return;
-    line();
+    if (!out_.ends_with("\n\n")) line();
     lines(section.title, Ink::kBold);
     for (const std::string& row : layout(choose_columns(section.columns, width_), width_, options_.colour))
       out_ += row + '\n';
@@ -93,6 +98,17 @@ class Screen {
     }
     line();
     lines(section.legend, Ink::kDim);
+    if (section.next.empty()) return;
+    line();
+    lines(section.next, Ink::kBold);
+    if (!section.command.empty()) command(section.command);
+  }
+
+  // To be copied: where it is broken the shell goes on.
+  void command(const std::string& text) {
+    const std::vector<std::string> parts = wrap(text, width_ - 6);
+    for (size_t i = 0; i < parts.size(); ++i)
+      line((i == 0 ? "  " : "    ") + parts[i] + (i + 1 < parts.size() ? " \\" : ""));
   }
 
   void variance() {

@@ -42,12 +42,12 @@ class Level {
   Interval of(size_t a, size_t b) const;
   // False only if of(a, b) contains 0: cheaper, for the many pairs of a large field that are alike.
   bool may_differ(size_t a, size_t b) const;
-
- private:
   // The share of alpha of what decides between a and b.
   double alpha_of(size_t a, size_t b) const {
     return table_.mean_decides(a, b) ? mean_alpha_ : quicker_alpha_;
   }
+
+ private:
   bool rests_on_promise(size_t a, size_t b) const {
     return options_.ceiling > 0 && !table_.mean_decides(a, b);
   }

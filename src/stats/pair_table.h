@@ -99,6 +99,8 @@ class PairTable {
   // part, and the mean of d.
   size_t met(size_t a, size_t b) const { return pairs_[slot(std::min(a, b), std::max(a, b))].size(); }
   double gap(size_t a, size_t b) const;
+  // What decides between a and b, after all heats so far: of d = log(low / high) by index. met(a, b) > 0.
+  const EProcess& seen(size_t a, size_t b) const { return looks(std::min(a, b), std::max(a, b)).back(); }
   // The heats of a pair to which a promised ceiling applies, of d = log(low / high) by index.
   const std::vector<PromisedHeat>& promised(size_t a, size_t b) const {
     return promised_[slot(std::min(a, b), std::max(a, b))];

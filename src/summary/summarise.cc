@@ -70,12 +70,14 @@ class Summariser {
       note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
       fill_rows(s, ranking, group);
       for (std::string& note : sign_notes(table, ids)) signs.push_back(std::move(note));
+      if (auto open = outlook(recipe_, trials_, ids, group.alpha)) s.outlooks.push_back(std::move(*open));
     }
     fill_against_leader(s);
     fill_use(s);
     take_out_broken(s, manifest_.data_rows);
     s.decided = !s.ranked.empty() && std::none_of(s.ranked.begin(), s.ranked.end(),
                                                   [](const Row& r) { return r.verdict == "undecided"; });
+    keep_what_is_open(s);
     s.sentence = verdict_sentence(s);
     if (!manifest_.published_text.empty()) {
       TRY(s.published, recipe::parse_published(manifest_.published_text, "run.json"));
@@ -401,6 +403,19 @@ class Summariser {
     if (s.roofline) s.roofline->fewest_threads = *threads.begin();
   }
 
+  // A row that was taken out is open no more, and without its leader an outlook is none.
+  static void keep_what_is_open(Summary& s) {
+    const auto reads = [&](const std::string& id, const char* verdict) {
+      return std::any_of(s.ranked.begin(), s.ranked.end(),
+                         [&](const Row& row) { return row.contender.id == id && row.verdict == verdict; });
+    };
+    for (Outlook& outlook : s.outlooks)
+      std::erase_if(outlook.rivals, [&](const Rival& rival) { return !reads(rival.contender, "undecided"); });
+    std::erase_if(s.outlooks, [&](const Outlook& outlook) {
+      return outlook.rivals.empty() || !reads(outlook.leader, "leader");
+    });
+  }
+
   // Over all ranked contenders together.
   void add_variance(Summary& s) const {
     std::vector<std::string> ids;
@@ -423,6 +438,7 @@ class Summariser {
     if (!refusal || (nothing_said && !s.host.busy_throughout(recipe_.race.host))) return;
     s.refusal = *refusal;
     s.decided = false;
+    s.outlooks.clear();
     s.sentence = fmt::format("No verdict: {}.", *refusal);
     for (Row& row : s.ranked) {
       row.verdict = "refused";
@@ -481,6 +497,7 @@ Result<Summary> summarise(const RunDirectory& directory) {
   const auto peak = run_peak(directory.path(), manifest.host);
   TRY(Summary summary, summarise(manifest, parities, trials, std::move(sources),
                                  machine ? &*machine : nullptr, peak ? &*peak : nullptr));
+  summary.run = directory.path().string();
   CHECK_OK(add_studies(directory, summary));
   if (!note.empty()) summary.notes.push_back(note);
   return summary;

@@ -12,6 +12,7 @@
 #include "evidence/roofline.h"
 #include "evidence/usage.h"
 #include "evidence/variance.h"
+#include "race/outlook.h"
 #include "recipe/published_table.h"
 #include "records/trial.h"
 #include "table/numbers.h"
@@ -103,6 +104,8 @@ struct Summary {
   std::string sentence = {};  // the verdict in one or two plain sentences
   bool decided = false;       // every contender is distinguished from the leader or within the margin
   bool interrupted = false;
+  std::string run = {};                // its directory; empty: not known
+  std::vector<Outlook> outlooks = {};  // of each group that is not decided; none where the verdict is refused
   std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
   Promise promise = {};      // of low noise
   bool rests_on_promise = false;  // without it some verdict would be another

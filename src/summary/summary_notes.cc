@@ -8,6 +8,7 @@
 #include "emit/all/frameworks.h"
 #include "evidence/evidence.h"
 #include "records/controls.h"
+#include "table/numbers.h"
 #include "worker/grants.h"
 
 namespace bakeoff {
@@ -159,8 +160,28 @@ std::string named(const std::vector<std::string>& names) {
                      names.size() - kMost + 1);
 }
 
+// Of a group that is not decided.
+std::string open_sentence(const Summary& s, const Row& leader, const std::string& words,
+                          std::vector<std::string> open) {
+  const auto outlook = std::find_if(s.outlooks.begin(), s.outlooks.end(),
+                                    [&](const Outlook& o) { return o.leader == leader.contender.id; });
+  std::string rest;
+  if (outlook != s.outlooks.end()) {
+    open.clear();
+    for (const Rival& rival : outlook->rivals)
+      open.push_back(
+          fmt::format("{} ({})", rival.contender,
+                      rival.slower ? sure_in_words(rival.slower) + " sure" : "not known yet how sure"));
+    rest = ' ' + rest_in_words(*outlook);
+  }
+  return fmt::format("{} decided yet: {} is the fastest so far, {} ms a step, ahead of {}.{}",
+                     words.empty() ? "Not" : words + "not", leader.contender.id,
+                     table::milliseconds(leader.ms_per_step.value), named(open), rest);
+}
+
 // Of the rows of one group, best first. `words`: "in bfloat16, ", where there are several groups.
-std::string group_sentence(const std::vector<const Row*>& rows, const std::string& words, double margin) {
+std::string group_sentence(const Summary& s, const std::vector<const Row*>& rows, const std::string& words) {
+  const double margin = s.margin;
   const Row& leader = *rows.front();
   const std::string name = words + leader.contender.id;
   if (rows.size() == 1) return fmt::format("{}only {} could be ranked.", words, leader.contender.id);
@@ -180,8 +201,7 @@ std::string group_sentence(const std::vector<const Row*>& rows, const std::strin
   }
   if (open.empty())
     return fmt::format("{} leads, tied with {} within {:g}%.", name, named(tied), 100 * margin);
-  return fmt::format("{} leads, but cannot be distinguished from {} yet: undecided at a margin of {:g}%.",
-                     name, named(open), 100 * margin);
+  return open_sentence(s, leader, words, open);
 }
 
 }  // namespace
@@ -197,7 +217,7 @@ std::string verdict_sentence(const Summary& s) {
       if (row.group == group) rows.push_back(&row);
     }
     if (!text.empty()) text += ' ';
-    text += group_sentence(rows, groups.size() > 1 ? "In " + group + ", " : "", s.margin);
+    text += group_sentence(s, rows, groups.size() > 1 ? "In " + group + ", " : "");
   }
   if (s.rests_on_promise && s.promise.by_recipe)
     text += fmt::format(" This rests on the recipe's own promise of at most {:.2g}% of noise by restarts.",
@@ -219,12 +239,9 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
   add_remarks(s, notes);
   add_race_notes(s, trials, notes);
   if (!s.decided && s.refusal.empty() && s.ranked.size() > 1) {
-    notes.push_back(fmt::format(
-        "Undecided after {} heats: a larger [budget] minutes, a wider margin or a quieter "
-        "machine would decide; `bakeoff run --resume` continues. The leader was not measured "
-        "again: its time comes from the heats that made it the leader, so it includes its luck in "
-        "them.",
-        s.heats));
+    notes.push_back(
+        "The leader was not measured again, as the race is undecided: its time comes from the heats that made "
+        "it the leader, so it includes its luck in them.");
   }
   if (const auto reused =
           std::count_if(parities.begin(), parities.end(), [](const Parity& p) { return p.reused; });

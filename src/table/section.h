@@ -34,6 +34,8 @@ struct Section {
   std::string title = {};   // "Whole training: 41 epochs of 60,000 rows"
   std::string legend = {};  // what its numbers are, in sentences
   std::vector<FilledColumn> columns = {};
+  std::string next = {};                    // what may be done about it, in sentences; empty: nothing
+  std::string command = {};                 // that does it, for copying
   std::vector<std::string> row_names = {};  // one a row, for the notes: "torch, single stream"
   std::vector<std::string> notes = {};      // one a row; empty: there is none
   std::vector<std::string> remarks = {};    // for the notes of the whole report

@@ -283,7 +283,7 @@ class BadInput(unittest.TestCase):
             heats, self.line_of(heats, "heats = 1"), "heats", r"at least \d+ heats"
         )
         minutes = support.replaced(
-            two, ("minutes = 1", "minutes = 0.001"), ("heats = 3", "heats = 40")
+            two, ("minutes = 4", "minutes = 0.001"), ("heats = 3", "heats = 40")
         )
         self.refuse_recipe(
             minutes,
@@ -521,8 +521,14 @@ class BadInput(unittest.TestCase):
         self.refuse("run", "no.toml", says=[r"no\.toml", r"\n  \S"])
         self.refuse("run", "race.toml", "--frob", says=["--frob"])
         self.refuse("run", "race.toml", "--format", "xml", says=["xml", "markdown"])
-        for budget in ("-1", "2.5pairs", "3weeks", "pairs"):
-            self.refuse("run", "race.toml", "--budget", budget, says=["--budget"])
+        for budget in ("-1", "0s", "2.5pairs", "3weeks", "pairs", "1h30"):
+            says = ["--budget", "90s, 3m, 1h, 20pairs"]
+            self.refuse("run", "race.toml", "--budget", budget, says=says)
+        self.refuse("run", "race.toml", "--until", "dawn", says=["--until", "decided"])
+        both = ["--until decided", "--budget", r"\n  leave out one"]
+        self.refuse(
+            "run", "race.toml", "--until", "decided", "--budget", "3m", says=both
+        )
         two = support.recipe(['framework = "torch"', 'framework = "jax"'])
         self.place.write("two.toml", two)
         few = ["budget.heats = 2", "allow at least"]

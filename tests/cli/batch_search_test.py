@@ -16,7 +16,7 @@ from tests.cli import support
 # The race beside the search is not what is tested.
 BRIEF = {
     "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-    "budget": "minutes = 1\nheats = 3\n",
+    "budget": "minutes = 4\nheats = 3\n",
 }
 TRAIN = ['framework = "torch"', 'framework = "torch", channels_last = true']
 

@@ -26,7 +26,7 @@ class Device(unittest.TestCase):
                 'framework = "torch", cuda_allocator = "async"',
             ],
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
-            budget="minutes = 1\nheats = 3\n",
+            budget="minutes = 4\nheats = 3\n",
         )
         outcome = place.run(
             "run",

@@ -44,7 +44,7 @@ class Fit(unittest.TestCase):
         **sections: str,
     ) -> Path:
         sections.setdefault("data", 'kind = "file"\npath = "rows.safetensors"\n')
-        sections.setdefault("budget", "minutes = 1\nheats = 3\n")
+        sections.setdefault("budget", "minutes = 4\nheats = 3\n")
         sections.setdefault(
             "top", 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
         )

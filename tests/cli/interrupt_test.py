@@ -96,6 +96,9 @@ class Interrupted(unittest.TestCase):
         out = self.interrupt(run)
         self.assertIn("torch", out)
         self.assertIn("race", out)
+        self.assertIn("Interrupted before anything was timed: 0 of 2 contenders", out)
+        self.assertIn("`bakeoff run --resume ", out)
+        self.assertTrue((self.folder / "report.html").exists())
         manifest = json.loads((self.folder / "run.json").read_text())
         self.assertEqual(len(manifest["contenders"]), 2)
 
@@ -105,9 +108,49 @@ class Interrupted(unittest.TestCase):
         run.wait_for_worker()
         out = self.interrupt(run)
         self.assertIn("torch", out)
+        self.assertIn("Interrupted before anything was timed: 2 of 2 contenders", out)
+        self.assertIn("A heat that was running is not counted", out)
         self.assertEqual(
             [p["diverges_at"] for p in records(self.folder / "parity.jsonl")], ["", ""]
         )
+
+    def test_what_is_known_so_far(self) -> None:
+        """Nothing decides this race: ended in its third heat, then by a budget."""
+        text = support.recipe(
+            ['framework = "torch"', 'framework = "torch", channels_last = true'],
+            top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.01\nmargin = 1e-5\n',
+        )
+        self.place.write("open.toml", text)
+        run = Run(self.place, "open.toml", "--out", "open", "--until", "decided")
+        run.wait_for(r"(?m)^heat 1 · .*how sure: not known yet")
+        run.wait_for(r"(?m)^heat 2 · torch.* ms · then torch.* \d%? sure · .* to go")
+        run.wait_for_worker()
+        out = self.interrupt(run)
+        for part in (
+            r"Not decided yet: torch\S* is the fastest so far, [\d.]+ ms a step, ahead of",
+            r"\([<>]?[\d.]+% sure\)",
+            "The run was interrupted: .* A heat that was running is not counted",
+            r"(?m)^Fastest so far: torch",
+            r"(decide it|would decide it)",
+            r"(?m)^  bakeoff run --resume \S*open --until decided$",
+        ):
+            self.assertRegex(out, part)
+        page = (self.place.path / "open" / "report.html").read_text()
+        self.assertIn('<section id="outlook">', page)
+        heats = {t["heat"] for t in records(self.place.path / "open" / "trials.jsonl")}
+        self.assertEqual(heats, {1, 2})
+
+        budget = ("--resume", "open", "--budget", "15s", "--format", "json")
+        more = self.place.run("run", *budget)
+        self.assertEqual(more.code, 0, more.err)
+        self.assertLess(more.seconds, 20)
+        self.assertIn("of the budget left", more.err)
+        summary = more.json()
+        self.assertGreater(summary["heats"], 2)
+        if not summary["decided"]:
+            self.assertEqual(len(summary["outlook"]), 1)
+            rival = summary["outlook"][0]["rivals"][0]
+            self.assertGreater(rival["slower_than_leader"], 0)
 
     def second_run_and_kill(self) -> None:
         run = Run(self.place, "--resume", "run")

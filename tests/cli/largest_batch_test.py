@@ -33,7 +33,7 @@ class LargestBatch(unittest.TestCase):
             "largest.toml",
             support.recipe(
                 ['framework = "torch"'],
-                budget="minutes = 1\nheats = 1\n",
+                budget="minutes = 4\nheats = 1\n",
                 top=f'workload = "mlp.ir"\nbatch = {batch}\n',
                 data=f"samples = {samples}\n",
                 largest_batch=section,

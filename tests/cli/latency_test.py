@@ -26,7 +26,7 @@ contenders = [{ framework = "torch" }, { framework = "onnxruntime" }]
 samples = 64
 
 [budget]
-minutes = 1
+minutes = 4
 heats = 3
 
 [race]

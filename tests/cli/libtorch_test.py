@@ -82,7 +82,7 @@ class Libtorch(unittest.TestCase):
             data="samples = 64\n",
             optimizer='kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
             'eps_form = "inside"\n',
-            budget="minutes = 1\nheats = 3\n",
+            budget="minutes = 4\nheats = 3\n",
             # Whose verdict it is does not matter here: the host may be busy. Bursts of several epochs of 4
             # batches each, so that each has the first batch of one.
             race="burst_seconds = 0.1\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n",

@@ -30,7 +30,7 @@ class Predict(unittest.TestCase):
             CONTENDERS,
             top='workload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n',
             optimizer="",
-            budget="minutes = 1\nheats = 3\n",
+            budget="minutes = 4\nheats = 3\n",
         )
         self.recipe = self.place.write(
             "predict.toml", text.replace("\n[optimizer]\n", "")

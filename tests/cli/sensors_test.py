@@ -70,7 +70,7 @@ class Sensors(unittest.TestCase):
     def race(self) -> Any:
         text = support.recipe(
             ['framework = "torch"'],
-            budget="minutes = 1\nheats = 1\n",
+            budget="minutes = 4\nheats = 1\n",
             cost=COST,
             largest_batch='memory = "2 GiB"\nmost = 100\n',
         )

@@ -218,7 +218,7 @@ def recipe(contenders: Iterable[str], **sections: str) -> str:
         "top": 'workload = "mlp.ir"\nbatch = 50\nalpha = 0.05\nmargin = 0.5\n',
         "data": "samples = 200\n",
         "optimizer": 'kind = "adam"\nlr = 1e-3\neps = 1e-4\n',
-        "budget": "minutes = 1\nheats = 3\n",
+        "budget": "minutes = 4\nheats = 3\n",
         # Tests run beside each other: a busy host is no reason to refuse.
         "race": "burst_seconds = 0.02\nbursts = 2\nparity_steps = 3\nmax_busy = 1\n"
         "confirm_heats = 0\n",
