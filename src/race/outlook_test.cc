@@ -93,13 +93,17 @@ TEST(Outlook, IsNotKnownBeforeTwoHeats) {
   const Outlook first = race.look().value();
   EXPECT_FALSE(first.rivals[0].slower);
   EXPECT_FALSE(first.rest);
-  EXPECT_THAT(rest_in_words(first), HasSubstr("known after two heats of the leader against all of them"));
+  EXPECT_THAT(rest_in_words(first), HasSubstr("How long it takes to decide is known after two heats."));
   race.heat({0, 1});
   EXPECT_TRUE(race.look()->rivals[0].slower);
-  EXPECT_FALSE(race.look()->rest) << "c has not run";
-  race.heat({0, 1, 2});
   EXPECT_TRUE(race.look()->rest);
-  EXPECT_FALSE(race.look()->rivals.back().slower) << "one heat of c";
+  EXPECT_EQ(race.look()->waiting, std::vector<std::string>{"c"});
+  EXPECT_THAT(rest_in_words(*race.look()), HasSubstr(" decide it, once c has run, at the gaps"));
+  race.heat({0, 1, 2});
+  const Outlook all = race.look().value();
+  EXPECT_TRUE(all.waiting.empty());
+  EXPECT_TRUE(all.rest) << "one heat of c, with the noise that is usual";
+  for (const Rival& rival : all.rivals) EXPECT_EQ(rival.slower.has_value(), rival.contender != "c");
 }
 
 TEST(Outlook, ThereIsNoneWhereAllIsDecidedOrNobodyIsLeft) {

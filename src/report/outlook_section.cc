@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/phrases.h"
 #include "table/numbers.h"
@@ -50,6 +51,7 @@ Entries quantities() {
         .left = true},
        [](const Rival& r) { return number(r.deciding); },
        [](const Rival& r) {
+         if (r.deciding > 1) return Cell{};  // anything decides
          return Cell{fmt::format("±{}%{}", significant(100 * r.deciding, 2), r.as_same ? " same" : "")};
        }},
       {{.key = "decides"}, [](const Rival& r) { return Json(r.as_same ? "same" : "order"); }},
@@ -68,6 +70,7 @@ Json to_json(const Outlook& outlook) {
   };
   return {{"leader", outlook.leader},
           {"rivals", rivals},
+          {"waiting", outlook.waiting},
           {"rest", outlook.rest ? of(*outlook.rest) : Json(nullptr)},
           {"wider_margin", number(outlook.wider_margin)},
           {"rest_at_wider_margin", outlook.wider_margin ? of(outlook.rest_of_wider) : Json(nullptr)}};
@@ -92,11 +95,21 @@ std::string legend(const Summary& s, const Outlook& outlook) {
       percent(s.alpha), same ? fmt::format("; same: within the margin of {}", percent(s.margin)) : "");
 }
 
+// "3 to 15 minutes".
+std::string span(double low_s, double high_s) {
+  const bool seconds = high_s < 90, minutes = high_s < kLongRest;
+  const double unit = seconds ? 1 : minutes ? 60 : 3600;
+  return fmt::format("{} to {} {}", significant(low_s / unit, 2), count(std::ceil(high_s / unit)),
+                     seconds   ? "seconds"
+                     : minutes ? "minutes"
+                               : "hours");
+}
+
 std::string what_is_next(const Outlook& outlook) {
   std::string text = rest_in_words(outlook);
   if (!outlook.rest || outlook.rest->more || outlook.rest->seconds >= kLongRest) return text;
-  return text + fmt::format(" In 8 of 10 such races it takes {} to {}.", duration(1e3 * outlook.rest->low_s),
-                            duration(1e3 * outlook.rest->high_s));
+  return text +
+         fmt::format(" In 8 of 10 such races it takes {}.", span(outlook.rest->low_s, outlook.rest->high_s));
 }
 
 }  // namespace
