@@ -184,7 +184,7 @@ std::string rest_in_words(const Outlook& outlook) {
     const std::string once = wait.empty()       ? ""
                              : wait.size() == 1 ? ", once " + wait.front() + " has run"
                                                 : ", once the others have run";
-    return text + " decide it" + once + ", at the gaps and the noise seen so far.";
+    return text + " decide it" + once + ".";
   }
   text += " would decide it: the gaps are too small for the noise. Accept a tie, or state a larger margin";
   if (!outlook.wider_margin) return text + ".";

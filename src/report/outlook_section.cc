@@ -16,6 +16,8 @@ namespace {
 
 using Entries = std::vector<Quantity<Rival>>;
 
+constexpr double kWidest = 1;  // a gap of 100% is decided by any interval that says something
+
 Cell sure(const std::optional<double>& sure) {
   return {sure_in_words(sure), "", sure ? Ink::kPlain : Ink::kDim};
 }
@@ -51,7 +53,7 @@ Entries quantities() {
         .left = true},
        [](const Rival& r) { return number(r.deciding); },
        [](const Rival& r) {
-         if (r.deciding > 1) return Cell{};  // anything decides
+         if (r.deciding > kWidest) return Cell{};
          return Cell{fmt::format("±{}%{}", significant(100 * r.deciding, 2), r.as_same ? " same" : "")};
        }},
       {{.key = "decides"}, [](const Rival& r) { return Json(r.as_same ? "same" : "order"); }},
@@ -86,13 +88,19 @@ std::string quoted(const std::string& text) {
 }
 
 std::string legend(const Summary& s, const Outlook& outlook) {
-  const bool same =
-      std::any_of(outlook.rivals.begin(), outlook.rivals.end(), [](const Rival& r) { return r.as_same; });
-  return fmt::format(
+  const auto any = [&](bool (*is)(const Rival&)) {
+    return std::any_of(outlook.rivals.begin(), outlook.rivals.end(), is);
+  };
+  std::string text = fmt::format(
       "Interval: valid at any look (error rate {} of all together). Slower: how sure it is that the contender is "
       "slower than the leader, by the paired differences of its heats; the confidence of this look alone, no "
-      "guarantee. Decides: how narrow the interval has to become if the gap is as seen{}.",
-      percent(s.alpha), same ? fmt::format("; same: within the margin of {}", percent(s.margin)) : "");
+      "guarantee.",
+      percent(s.alpha));
+  if (any([](const Rival& r) { return r.deciding <= kWidest; }))
+    text += " Decides: how narrow the interval has to become if the gap is as seen";
+  if (any([](const Rival& r) { return r.as_same; }))
+    text += fmt::format("; same: within the margin of {}", percent(s.margin));
+  return text.ends_with('.') ? text : text + '.';
 }
 
 // "3 to 15 minutes".
@@ -108,8 +116,8 @@ std::string span(double low_s, double high_s) {
 std::string what_is_next(const Outlook& outlook) {
   std::string text = rest_in_words(outlook);
   if (!outlook.rest || outlook.rest->more || outlook.rest->seconds >= kLongRest) return text;
-  return text +
-         fmt::format(" In 8 of 10 such races it takes {}.", span(outlook.rest->low_s, outlook.rest->high_s));
+  return text + fmt::format(" With gaps and noise as seen, 8 of 10 such races take {}.",
+                            span(outlook.rest->low_s, outlook.rest->high_s));
 }
 
 }  // namespace
