@@ -248,7 +248,7 @@ def test_gradients_of_the_cnn_are_those_of_its_loss(
     script = golden("mnist_cnn", tmp_path, 16)
     layout = GOLDEN / "mnist_cnn.layout.json"
     files = (tmp_path / "weights.safetensors", tmp_path / "data.safetensors", layout)
-    adapter.build(BuildRequest(script, *files))
+    adapter.build(BuildRequest(script, *files, dtype="float64"))
     at = adapter.parity(ParityRequest(0, 8, None))
     weights = read_safetensors(files[0])
     rng = np.random.default_rng(3)
@@ -258,7 +258,8 @@ def test_gradients_of_the_cnn_are_those_of_its_loss(
     for sign in (1, -1):
         moved = {k: v + sign * 1e-8 * direction[k] for k, v in weights.items()}
         write_safetensors(tmp_path / "moved.safetensors", moved)
-        adapter.build(BuildRequest(script, tmp_path / "moved.safetensors", *files[1:]))
+        moved_files = (tmp_path / "moved.safetensors", *files[1:])
+        adapter.build(BuildRequest(script, *moved_files, dtype="float64"))
         loss.append(float(adapter.parity(ParityRequest(0, 8, None))["loss"]))
     assert slope == pytest.approx((loss[0] - loss[1]) / 2e-8, rel=1e-5)
 

@@ -61,7 +61,7 @@ class Nothing(TrainCommands):
 
 def test_bursts_do_not_wait_for_the_logs_of_a_step() -> None:
     library = Keras2()
-    library.start("float32")
+    library.start()
     bursts = _new_bursts(
         library, library.backend({}), Nothing(), Waits(), lambda sums: {}
     )

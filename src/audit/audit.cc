@@ -294,24 +294,23 @@ class Judge {
     compare(expected, losses, moved);
     if (audit_.differs == before || !full) return Done{};
     // Some trainings amplify rounding more than others, the more the longer a burst is: how much this one
-    // does, runs of the referee show. A ReLU or a maximum on an edge flips in one of them and not in
-    // another.
+    // does, runs of the referee show, as many as it takes: each can only widen the limits. A ReLU or a maximum
+    // on an edge flips in one of them and not in another.
     double apart_most = 0;
     std::vector<double> worst(losses.size(), 0);
-    for (uint64_t run = 1; run <= kNoisyRuns; ++run) {
+    for (uint64_t run = 1; run <= kNoisyRuns && audit_.differs != before; ++run) {
       TRY(const Expected other, continue_from(ground_, shown_, {.rounding_seed = run}));
       double so_far = 0;
       for (size_t k = 0; k < losses.size(); ++k) {
         so_far = std::max(so_far, apart(other.losses[k], expected.losses[k]));
         worst[k] = std::max(worst[k], so_far);
+        losses[k] = std::max(losses[k], std::min(kSpare * worst[k], t.loss_most_shown));
       }
       apart_most = std::max(apart_most, moved_apart(ground_.workload, other.after, expected));
+      moved = std::max(moved, std::min(kSpare * apart_most, t.moved_most_shown));
+      audit_.differs = before;
+      compare(expected, losses, moved);
     }
-    for (size_t k = 0; k < losses.size(); ++k)
-      losses[k] = std::max(losses[k], std::min(kSpare * worst[k], t.loss_most_shown));
-    moved = std::max(moved, std::min(kSpare * apart_most, t.moved_most_shown));
-    audit_.differs = before;
-    compare(expected, losses, moved);
     return Done{};
   }
 

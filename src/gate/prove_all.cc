@@ -283,9 +283,7 @@ struct Gate::State {
 
   // The referee computes for all portions alike.
   Status start_referee(const Watch& watch) {
-    now = {.stage = "referee",
-           .detail = "computing losses and gradients in float64",
-           .contenders = static_cast<int>(plan.lanes.size())};
+    now = {.stage = "referee", .detail = "computing losses and gradients in float64"};
     watch(now);
     // The distances of precision variants are measured on whole batches, and as-is most contenders differ.
     const bool may_cut =

@@ -70,6 +70,7 @@ class Heat {
       members_[i].trial.heat = number;
       members_[i].trial.confirms = options.confirms;
       members_[i].audit = options.audit;
+      members_[i].far_behind = options_.plan.far_behind.contains(i);
       const auto* framework = emit::find_framework(plan.lanes[lanes[i]].entry.contender.framework);
       members_[i].nudges = framework == nullptr || !framework->weights_are_constants;
     }
@@ -121,7 +122,7 @@ class Heat {
  private:
   // Timing is over. Members that no heat has audited yet come first; the others in random order.
   void audit_members() {
-    constexpr double kShare = 0.2;
+    constexpr double kShare = 0.1;
     const double heat_s = seconds_since(begin_);
     const int64_t begin = monotonic_clock().now_ns();
     tensor::shuffle(order_, rng_);
@@ -186,8 +187,9 @@ class Heat {
     member.burst_steps = steps_of_burst(member.step_s, options_.plan.burst_s);
     const double burst_s = static_cast<double>(member.burst_steps + 1) * member.step_s;
     const double fit = burst_s > 0 ? std::floor(longest_block_s() / burst_s) : static_cast<double>(rounds);
-    const int64_t bursts = std::clamp(static_cast<int64_t>(std::min(fit, static_cast<double>(rounds))),
-                                      std::min(kFewestBursts, rounds), rounds);
+    int64_t bursts = std::clamp(static_cast<int64_t>(std::min(fit, static_cast<double>(rounds))),
+                                std::min(kFewestBursts, rounds), rounds);
+    if (member.far_behind) bursts = std::min(bursts, std::max(kBurstsFarBehind, rounds / 2));
     member.every = rounds / bursts;
     member.planned_bursts = (rounds + member.every - 1) / member.every;
   }

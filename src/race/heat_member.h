@@ -22,8 +22,9 @@ struct Member {
   WorkerSensors sensors;
   WorkerSpec granted = {};  // what it was started from
   int64_t burst_steps = 2;
-  // Takes part in every n-th round: in fewer where its step is long.
+  // Takes part in every n-th round: in fewer where its step is long, or where it is far behind.
   int64_t every = 1;
+  bool far_behind = false;             // HeatPlan::far_behind
   int64_t planned_bursts = 0;          // in this heat
   double step_s = 0;                   // last known step time of the warm-up
   const AuditGround* audit = nullptr;  // null: bursts continue each other and are not audited

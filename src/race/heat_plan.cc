@@ -160,6 +160,10 @@ HeatPlan plan_heat(const recipe::Recipe& recipe, const std::vector<Trial>& trial
   const int64_t before = heats.empty() ? stats::kFewestRounds : heats.back().rounds;
   plan.rounds = stats::plan_rounds(stats::heat_variance(heats), cost,
                                    stats::gap_to_decide(race, next, recipe.margin), alpha, before);
+  for (size_t i = 0; i < next.members.size(); ++i) {
+    if (race.standings[next.members[i]].effect.value_or(0) > stats::kWideGap) plan.far_behind.insert(i);
+  }
+  if (!plan.far_behind.empty()) plan.rounds = std::max(plan.rounds, 2 * kBurstsFarBehind);
   return plan;
 }
 

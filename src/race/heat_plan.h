@@ -4,8 +4,10 @@
 // never changed by what it shows. A race that was killed continues with the same plan: all of it follows from
 // the records.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,9 +23,15 @@ namespace bakeoff {
 inline constexpr double kShortestAudited = 0.2;
 inline constexpr double kUsualBurst = 0.3;  // seconds, until the first heat has shown more
 
+// Fewest bursts in a heat of a member that is far behind.
+inline constexpr int64_t kBurstsFarBehind = 4;
+
 struct HeatPlan {
   int64_t rounds = 16;           // one burst of each member, or of all but those with long steps
   double burst_s = kUsualBurst;  // duration of the steps of a burst that count
+  // Members, by position, that earlier heats saw behind the leader by more than stats::kWideGap. They have a burst
+  // in every second round only: half as many decide so wide a gap.
+  std::set<size_t> far_behind = {};
   bool operator==(const HeatPlan&) const = default;
 };
 

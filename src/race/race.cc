@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "base/clock.h"
@@ -171,16 +170,26 @@ class GroupRace {
   // Trials of heats that were run.
   std::vector<Trial> take_fresh() { return std::move(fresh_); }
 
-  Status run(const Watch& watch, int64_t most_heats = std::numeric_limits<int64_t>::max()) {
-    most_heats = std::min(most_heats, plan_.recipe.budget.heats);
+  // A short heat: others wait for their proofs.
+  Status run_first(const Watch& watch) {
+    TRY(stats::Heat next, decide());
+    if (next.members.empty()) return Done{};
+    CHECK_OK(run_one(next, watch, HeatPlan{.rounds = stats::kFewestRounds}));
+    TRY(next, decide());
+    tell_standing(next, watch);
+    return Done{};
+  }
+
+  Status run(const Watch& watch) {
     while (!proc::interrupted()) {
       TRY(const stats::Heat next, decide());
       tell_standing(next, watch);
       // The time is over if another heat would exceed the budget. The first one is run in any case.
       const bool late = seconds_since(begin_) + last_heat_s_ > seconds_;
-      if (heat_ >= most_heats || next.members.empty() || (heat_ > 0 && late)) break;
+      if (heat_ >= plan_.recipe.budget.heats || next.members.empty() || (heat_ > 0 && late)) break;
       if (plan_.recipe.budget.until_decided && hardly_decides()) break;
-      CHECK_OK(run_one(next, watch));
+      CHECK_OK(
+          run_one(next, watch, plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha())));
     }
     return Done{};
   }
@@ -287,7 +296,7 @@ class GroupRace {
     return alpha_ / static_cast<double>(stats::comparisons(open));
   }
 
-  Status run_one(const stats::Heat& next, const Watch& watch) {
+  Status run_one(const stats::Heat& next, const Watch& watch, const HeatPlan& heat_plan) {
     ++heat_;
     std::vector<size_t> members;
     std::set<size_t> timed, audited;
@@ -304,16 +313,15 @@ class GroupRace {
     // the heats that measure the winner again: start-up times without contention, held against our clock.
     const bool confirms = next.phase == stats::Phase::kConfirm;
     const int64_t begin = monotonic_clock().now_ns();
-    std::vector<Trial> fresh =
-        run_heat(plan_, members, ++last_number_,
-                 {.at_once = confirms ? size_t{1} : size_t{2},
-                  .plan = plan_heat(plan_.recipe, trials_, contenders_, state_, next, pair_alpha()),
-                  .confirms = confirms,
-                  .leader_step_s = leader_step_s(),
-                  .timed = timed,
-                  .audit = audit_,
-                  .audited = audited},
-                 watch, happening(next));
+    std::vector<Trial> fresh = run_heat(plan_, members, ++last_number_,
+                                        {.at_once = confirms ? size_t{1} : size_t{2},
+                                         .plan = heat_plan,
+                                         .confirms = confirms,
+                                         .leader_step_s = leader_step_s(),
+                                         .timed = timed,
+                                         .audit = audit_,
+                                         .audited = audited},
+                                        watch, happening(next));
     last_heat_s_ = seconds_since(begin);
     if (proc::interrupted()) return Done{};  // a heat cut short is void
     for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
@@ -381,7 +389,7 @@ Status first_heat(const Plan& plan, const std::vector<Parity>& parities, const W
   const double seconds = left_s(plan);
   for (const Group& group : groups) {
     GroupRace race(plan, parities, group, seconds, seconds, {}, audit ? &*audit : nullptr);
-    CHECK_OK(race.run(watch, 1));
+    CHECK_OK(race.run_first(watch));
   }
   return Done{};
 }

@@ -51,7 +51,7 @@ struct HeatOptions {
   double leader_step_s = 0;
   std::set<size_t> timed = {};         // lanes that were timed in an earlier heat, or looked at often enough
   const AuditGround* audit = nullptr;  // what audits need (audit/audit.h); null: no audits
-  // Lanes audited in an earlier heat: they are audited again only while audits take at most a fifth of a
+  // Lanes audited in an earlier heat: they are audited again only while audits take at most a tenth of a
   // heat's time.
   std::set<size_t> audited = {};
 };

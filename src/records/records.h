@@ -3,7 +3,7 @@
 // The run directory: where each record lies, and the JSON text of each.
 //
 //   run.json       Manifest, written once before the first worker starts
-//   parity.jsonl   one Parity per line, in the order of the contenders
+//   parity.jsonl   one Parity per line, in the order in which contenders were proven
 //   trials.jsonl   one Trial per line, flushed to disk after every heat
 //   fit.jsonl ...  one record of a study per line, if the recipe asks for it (study/study.h)
 //   scripts/       the emitted (or copied) scripts, data.safetensors, weights.safetensors: they run alone

@@ -274,6 +274,7 @@ TORCH_HONEST = [
 QUICK = {
     "no_update_after_50_steps",
     "gradient_of_half_the_batch_called_by_run",
+    "gradient_of_half_the_batch_first_built_in_its_process",
     "film_in_the_first_step",
     "film_unless_weights_were_set",
     "lazy_loss",

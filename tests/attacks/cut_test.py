@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import unittest
 
-from tests.attacks.gate_test import verdicts
+from tests.attacks.gate_test import REFUSED, verdicts
 from tests.cli import support
 
 NET = """
@@ -24,13 +24,14 @@ workload wide(x: f32[N,20], y: i32[N]) {
   loss = softmax_cross_entropy(logits, y) reduction=mean
 }
 """
-TOP = 'workload = "net.ir"\nbatch = 256\nalpha = 0.5\n'  # cut to 112 rows
+TOP = 'workload = "net.ir"\nbatch = 256\nalpha = 0.5\n'  # cut to 114 rows
 DATA = "samples = 600\n"
 OPTIMIZER = 'kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
 
 LOSS = "F.cross_entropy(model(x), y)"
 ROWS = "rows = slice(first, first + BATCH_SIZE)"
 STEP = "    optimizer.step()\n"
+ZERO = "    optimizer.zero_grad(set_to_none=True)\n"
 RIGHT = {
     "as_emitted": (),
     # Only with their own batch.
@@ -48,15 +49,15 @@ WRONG = {
 # Right in float64 on the cut batch; only the float32 proofs see what is timed.
 SEES_THE_CUT = {
     "rows_after_the_cut_left_out": (
-        (LOSS, "F.cross_entropy(model(x[:112]), y[:112])"),
+        (LOSS, "F.cross_entropy(model(x[:128]), y[:128])"),
     ),
     "targets_wrong_from_row_240": (
         (LOSS, "F.cross_entropy(model(x), torch.cat([y[:240], y[240:].flip(0)]))"),
     ),
-    "inputs_rounded_from_row_112": (
+    "inputs_rounded_from_row_128": (
         (
-            "    loss =",
-            "    x = torch.cat([x[:112], x[112:].bfloat16().to(x.dtype)])\n    loss =",
+            ZERO,
+            f"{ZERO}    x = torch.cat([x[:128], x[128:].bfloat16().to(x.dtype)])\n",
         ),
     ),
     "two_updates_at_its_own_batch": (
@@ -74,12 +75,11 @@ SEES_THE_CUT = {
     ),
     "weights_rounded_in_float32": (
         (
-            "    loss =",
-            "    if x.dtype == torch.float32:\n"
+            ZERO,
+            f"{ZERO}    if x.dtype == torch.float32:\n"
             "        with torch.no_grad():\n"
             "            for p in model.parameters():\n"
-            "                p.copy_(p.bfloat16())\n"
-            "    loss =",
+            "                p.copy_(p.bfloat16())\n",
         ),
     ),
     "half_precision_in_the_second_precision": (
@@ -93,6 +93,8 @@ SEES_THE_CUT = {
 
 
 class Cut(unittest.TestCase):
+    maxDiff = None
+
     def said(self, scripts: dict[str, tuple[tuple[str, str], ...]]) -> dict[str, str]:
         """What the gate says of them, by name."""
         support.need("torch")
@@ -112,7 +114,7 @@ class Cut(unittest.TestCase):
         for name, changes in scripts.items():
             place.write(f"{name}.py", support.replaced(source, *changes))
         said = verdicts(ask([f'script = "{name}.py"' for name in scripts], "parity"))
-        self.assertEqual(place.none_left(), {})
+        self.assertEqual(place.none_left(), {}, said)
         return {name: said[f"{name}.py"] for name in scripts}
 
     def test_scripts_that_are_right_on_the_cut_batch_alone(self) -> None:
@@ -120,7 +122,7 @@ class Cut(unittest.TestCase):
         self.assertIn(": same", said.pop("as_emitted"))
         for name, text in said.items():
             with self.subTest(name):
-                self.assertIn(": DIFFERS", text)
+                self.assertRegex(text, REFUSED)
                 self.assertNotIn("DIFF float64", text)
                 self.assertIn("DIFF float32", text)
 

@@ -111,6 +111,15 @@ OTHER = BEFORE.read_text() != PRESENT
 def racing(model):
     return OTHER
 """,
+    # The gate builds a script twice in a process, first in float64.
+    "first_built_in_its_process": """
+FIRST = "BUILT" not in os.environ
+os.environ["BUILT"] = "1"
+
+
+def racing(model):
+    return FIRST
+""",
     "name_of_the_log": """
 LOG = os.readlink("/proc/self/fd/2")
 HEAT = "heat" in LOG or any(
@@ -369,6 +378,7 @@ PAIRS = (
     ("after_90_steps_of_all_processes", "half_the_batch"),
     ("after_40_seconds", "fitted_curve"),
     ("environment_differs", "stale_loss"),
+    ("first_built_in_its_process", "gradient_of_half_the_batch"),
     ("name_of_the_log", "every_second_step"),
     ("ring_mapped", "loss_by_batch"),
     ("called_by_run", "gradient_of_half_the_batch"),

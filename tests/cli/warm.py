@@ -74,7 +74,10 @@ def work(line, message, fds):
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    line.send(str(code).encode())
+    try:
+        line.send(str(code).encode())
+    except OSError:  # the one in front was killed
+        pass
     os._exit(code)
 
 
