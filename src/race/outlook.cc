@@ -74,16 +74,13 @@ struct Look {
     return with_stated(plan_heat(recipe, trials, contenders, race, next, alpha), recipe.race).rounds;
   }
 
-  // Some contender has not met the leader, or no two heats show how noisy a heat is.
-  bool too_early() const {
-    size_t most = 0;
+  // Those that take part and were not compared yet.
+  std::vector<std::string> waiting() const {
+    std::vector<std::string> ids;
     for (size_t i = 0; i < states.size(); ++i) {
-      const stats::Standing& standing = race.standings[i];
-      if (states[i].out || i == race.leader || standing.eliminated_by) continue;
-      if (standing.verdict == stats::Verdict::kUndecided && standing.pairs == 0) return true;
-      most = std::max(most, standing.pairs);
+      if (!states[i].out && i != race.leader && !race.standings[i].effect) ids.push_back(contenders[i]);
     }
-    return most < 2;
+    return ids;
   }
 
   double heat_s(size_t i, int64_t rounds) const {
@@ -157,7 +154,12 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
     found.rivals.push_back(rival_of(look, i, previous));
     previous = i;
   }
-  if (!look.too_early()) add_rest(look, found);
+  found.waiting = look.waiting();
+  const auto twice = [](const Rival& rival) { return rival.heats >= 2; };
+  const auto met = [](const Rival& rival) { return rival.heats >= 1; };
+  if (std::all_of(found.rivals.begin(), found.rivals.end(), met) &&
+      std::any_of(found.rivals.begin(), found.rivals.end(), twice))
+    add_rest(look, found);
   return found;
 }
 
@@ -173,12 +175,17 @@ std::string in_words(const stats::Rest& rest) {
 }
 
 std::string rest_in_words(const Outlook& outlook) {
-  if (!outlook.rest)
-    return "How long it takes to decide is known after two heats of the leader against all of them.";
+  if (!outlook.rest) return "How long it takes to decide is known after two heats.";
   const stats::Rest& rest = *outlook.rest;
   std::string text = in_words(rest);
   text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
-  if (rest.seconds < kLongRest) return text + " decide it, at the gaps and the noise seen so far.";
+  if (rest.seconds < kLongRest) {
+    const std::vector<std::string>& wait = outlook.waiting;
+    const std::string once = wait.empty()       ? ""
+                             : wait.size() == 1 ? ", once " + wait.front() + " has run"
+                                                : ", once the others have run";
+    return text + " decide it" + once + ".";
+  }
   text += " would decide it: the gaps are too small for the noise. Accept a tie, or state a larger margin";
   if (!outlook.wider_margin) return text + ".";
   return text +

@@ -31,8 +31,9 @@ struct Rival {
 
 struct Outlook {
   std::string leader = {};
-  std::vector<Rival> rivals = {};  // by their estimate, fastest first
-  // Empty: some contender has not met the leader yet, or none has in two heats.
+  std::vector<Rival> rivals = {};         // by their estimate, fastest first
+  std::vector<std::string> waiting = {};  // take part, and have met none of these yet
+  // Until all rivals are decided; those that wait are not in it. Empty: no rival has met the leader in two heats.
   std::optional<stats::Rest> rest = {};
   // Where the rest is long: a larger margin that takes at most half an hour, and what it takes.
   std::optional<double> wider_margin = {};
@@ -49,7 +50,7 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
 
 // "about 40 more seconds (3 heats)", "about 6 more minutes (5 heats)", "more than 9 hours (5,000 heats)".
 std::string in_words(const stats::Rest& rest);
-// "About 6 more minutes (5 heats) decide it, at the gaps and the noise seen so far.", or what else is to be said of it.
+// "About 6 more minutes (5 heats) decide it.", or what else is to be said of it.
 std::string rest_in_words(const Outlook& outlook);
 // "93%", "99.5%", ">99.9%", "<0.1%", rounded down; "not yet" known.
 std::string sure_in_words(const std::optional<double>& sure);

@@ -93,13 +93,17 @@ TEST(Outlook, IsNotKnownBeforeTwoHeats) {
   const Outlook first = race.look().value();
   EXPECT_FALSE(first.rivals[0].slower);
   EXPECT_FALSE(first.rest);
-  EXPECT_THAT(rest_in_words(first), HasSubstr("known after two heats of the leader against all of them"));
+  EXPECT_THAT(rest_in_words(first), HasSubstr("How long it takes to decide is known after two heats."));
   race.heat({0, 1});
   EXPECT_TRUE(race.look()->rivals[0].slower);
-  EXPECT_FALSE(race.look()->rest) << "c has not run";
-  race.heat({0, 1, 2});
   EXPECT_TRUE(race.look()->rest);
-  EXPECT_FALSE(race.look()->rivals.back().slower) << "one heat of c";
+  EXPECT_EQ(race.look()->waiting, std::vector<std::string>{"c"});
+  EXPECT_THAT(rest_in_words(*race.look()), HasSubstr(" decide it, once c has run. the gaps"));
+  race.heat({0, 1, 2});
+  const Outlook all = race.look().value();
+  EXPECT_TRUE(all.waiting.empty());
+  EXPECT_TRUE(all.rest) << "one heat of c, with the noise that is usual";
+  for (const Rival& rival : all.rivals) EXPECT_EQ(rival.slower.has_value(), rival.contender != "c");
 }
 
 TEST(Outlook, ThereIsNoneWhereAllIsDecidedOrNobodyIsLeft) {
@@ -143,7 +147,7 @@ TEST(InWords, RestsAndConfidences) {
   EXPECT_EQ(in_words({.heats = 900, .seconds = 5.2 * 3600}), "about 5 hours (900 heats)");
   EXPECT_EQ(in_words({.heats = 5000, .seconds = 9 * 3600, .more = true}), "more than 9 hours (5,000 heats)");
   EXPECT_EQ(rest_in_words({.rest = stats::Rest{.heats = 5, .seconds = 371}}),
-            "About 6 more minutes (5 heats) decide it, at the gaps and the noise seen so far.");
+            "About 6 more minutes (5 heats) decide it.");
   EXPECT_EQ(sure_in_words(std::nullopt), "not yet");
   EXPECT_EQ(sure_in_words(0.939), "93%");
   EXPECT_EQ(sure_in_words(0.061), "6%");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "report/phrases.h"
 #include "table/numbers.h"
@@ -14,6 +15,8 @@ using namespace table;
 namespace {
 
 using Entries = std::vector<Quantity<Rival>>;
+
+constexpr double kWidest = 1;  // a gap of 100% is decided by any interval that says something
 
 Cell sure(const std::optional<double>& sure) {
   return {sure_in_words(sure), "", sure ? Ink::kPlain : Ink::kDim};
@@ -50,6 +53,7 @@ Entries quantities() {
         .left = true},
        [](const Rival& r) { return number(r.deciding); },
        [](const Rival& r) {
+         if (r.deciding > kWidest) return Cell{};
          return Cell{fmt::format("±{}%{}", significant(100 * r.deciding, 2), r.as_same ? " same" : "")};
        }},
       {{.key = "decides"}, [](const Rival& r) { return Json(r.as_same ? "same" : "order"); }},
@@ -68,6 +72,7 @@ Json to_json(const Outlook& outlook) {
   };
   return {{"leader", outlook.leader},
           {"rivals", rivals},
+          {"waiting", outlook.waiting},
           {"rest", outlook.rest ? of(*outlook.rest) : Json(nullptr)},
           {"wider_margin", number(outlook.wider_margin)},
           {"rest_at_wider_margin", outlook.wider_margin ? of(outlook.rest_of_wider) : Json(nullptr)}};
@@ -83,20 +88,36 @@ std::string quoted(const std::string& text) {
 }
 
 std::string legend(const Summary& s, const Outlook& outlook) {
-  const bool same =
-      std::any_of(outlook.rivals.begin(), outlook.rivals.end(), [](const Rival& r) { return r.as_same; });
-  return fmt::format(
+  const auto any = [&](bool (*is)(const Rival&)) {
+    return std::any_of(outlook.rivals.begin(), outlook.rivals.end(), is);
+  };
+  std::string text = fmt::format(
       "Interval: valid at any look (error rate {} of all together). Slower: how sure it is that the contender is "
       "slower than the leader, by the paired differences of its heats; the confidence of this look alone, no "
-      "guarantee. Decides: how narrow the interval has to become if the gap is as seen{}.",
-      percent(s.alpha), same ? fmt::format("; same: within the margin of {}", percent(s.margin)) : "");
+      "guarantee.",
+      percent(s.alpha));
+  if (any([](const Rival& r) { return r.deciding <= kWidest; }))
+    text += " Decides: how narrow the interval has to become if the gap is as seen";
+  if (any([](const Rival& r) { return r.as_same; }))
+    text += fmt::format("; same: within the margin of {}", percent(s.margin));
+  return text.ends_with('.') ? text : text + '.';
+}
+
+// "3 to 15 minutes".
+std::string span(double low_s, double high_s) {
+  const bool seconds = high_s < 90, minutes = high_s < kLongRest;
+  const double unit = seconds ? 1 : minutes ? 60 : 3600;
+  return fmt::format("{} to {} {}", significant(low_s / unit, 2), count(std::ceil(high_s / unit)),
+                     seconds   ? "seconds"
+                     : minutes ? "minutes"
+                               : "hours");
 }
 
 std::string what_is_next(const Outlook& outlook) {
   std::string text = rest_in_words(outlook);
   if (!outlook.rest || outlook.rest->more || outlook.rest->seconds >= kLongRest) return text;
-  return text + fmt::format(" In 8 of 10 such races it takes {} to {}.", duration(1e3 * outlook.rest->low_s),
-                            duration(1e3 * outlook.rest->high_s));
+  return text + fmt::format(" With gaps and noise as seen, 8 of 10 such races take {}.",
+                            span(outlook.rest->low_s, outlook.rest->high_s));
 }
 
 }  // namespace
