@@ -40,13 +40,13 @@ void write_memory() {
   }
 }
 
-// Exponential times, busy and idle, of this mean.
-void come_and_go(double mean_s, unsigned seed) {
+// Exponential times of these means.
+void come_and_go(double busy_s, double idle_s, unsigned seed) {
   std::mt19937 random(seed);
-  std::exponential_distribution<double> length(1 / mean_s);
+  std::exponential_distribution<double> busy(1 / busy_s), idle(1 / idle_s);
   for (;;) {
-    burn(length(random));
-    std::this_thread::sleep_for(std::chrono::duration<double>(length(random)));
+    burn(busy(random));
+    std::this_thread::sleep_for(std::chrono::duration<double>(idle(random)));
   }
 }
 
@@ -81,6 +81,8 @@ std::string name(Load load) {
       return "busy for seconds";
     case Load::kShort:
       return "busy for 50 ms";
+    case Load::kMild:
+      return "a mild neighbour";
     case Load::kQuota:
       break;
   }
@@ -93,8 +95,9 @@ PlantedLoad::PlantedLoad(Load load, unsigned seed) {
   if (load == Load::kLoop) processes_.push_back(in_a_process(forever));
   for (unsigned i = 0; load == Load::kLoops && i < cpus; ++i) processes_.push_back(in_a_process(forever));
   if (load == Load::kMemory) processes_.push_back(in_a_process(write_memory));
-  if (load == Load::kRegimes) processes_.push_back(in_a_process([&] { come_and_go(3, seed); }));
-  if (load == Load::kShort) processes_.push_back(in_a_process([&] { come_and_go(0.05, seed); }));
+  if (load == Load::kRegimes) processes_.push_back(in_a_process([&] { come_and_go(3, 3, seed); }));
+  if (load == Load::kShort) processes_.push_back(in_a_process([&] { come_and_go(0.05, 0.05, seed); }));
+  if (load == Load::kMild) processes_.push_back(in_a_process([&] { come_and_go(0.015, 0.285, seed); }));
   if (load == Load::kQuota) limit_ourselves();
 }
 

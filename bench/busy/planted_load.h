@@ -17,7 +17,8 @@ enum class Load {
   kMemory,   // 64 MiB are written over and over
   kRegimes,  // busy and idle for seconds each, at random
   kShort,    // busy and idle for some 50 ms each, at random
-  kQuota,    // our own cgroup gets half of a processor
+  kMild,  // busy for some 15 ms and idle for some 285 ms, at random: a neighbour that takes 5% of a processor
+  kQuota,  // our own cgroup gets half of a processor
 };
 std::string name(Load load);
 

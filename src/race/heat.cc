@@ -120,10 +120,12 @@ class Heat {
   }
 
  private:
-  // Timing is over. Members that no heat has audited yet come first; the others in random order.
+  // Timing is over. Members that no heat has audited yet come first; the others in random order, while audits have
+  // taken little of the race.
   void audit_members() {
     constexpr double kShare = 0.1;
-    const double heat_s = seconds_since(begin_);
+    const double share_s = kShare * (options_.race_s + seconds_since(begin_));
+    const double before_s = options_.audits_s != nullptr ? *options_.audits_s : 0;
     const int64_t begin = monotonic_clock().now_ns();
     tensor::shuffle(order_, rng_);
     std::stable_partition(order_.begin(), order_.end(),
@@ -131,11 +133,12 @@ class Heat {
     for (const size_t i : order_) {
       Member& member = members_[i];
       if (proc::interrupted() || member.shown.empty()) continue;
-      const bool again = options_.audited.contains(lanes_[i]);
+      const bool again = options_.audited.contains(lanes_[i]) && !options_.confirms;
       report("auditing", i);
       audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
-            again && seconds_since(begin) > kShare * heat_s);
+            again && before_s + seconds_since(begin) > share_s);
     }
+    if (options_.audits_s != nullptr) *options_.audits_s += seconds_since(begin);
   }
 
   // A few short steps after a pause are slower than usual; a burst planned from them would be too short.

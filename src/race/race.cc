@@ -320,9 +320,12 @@ class GroupRace {
                                          .leader_step_s = leader_step_s(),
                                          .timed = timed,
                                          .audit = audit_,
-                                         .audited = audited},
+                                         .audited = audited,
+                                         .race_s = heats_s_,
+                                         .audits_s = &audits_s_},
                                         watch, happening(next));
     last_heat_s_ = seconds_since(begin);
+    heats_s_ += last_heat_s_;
     if (proc::interrupted()) return Done{};  // a heat cut short is void
     for (Trial& trial : mark_broken(std::move(fresh), bounds_)) {
       trial.cold = first_of_its_kind(trial, trials_, parities_);
@@ -350,6 +353,7 @@ class GroupRace {
   int heat_ = 0;         // of this group
   int last_number_ = 0;  // of the run's last heat
   double last_heat_s_ = 0;
+  double heats_s_ = 0, audits_s_ = 0;  // all heats; of them the audits
   int64_t begin_ = monotonic_clock().now_ns();
 };
 

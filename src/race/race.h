@@ -51,9 +51,11 @@ struct HeatOptions {
   double leader_step_s = 0;
   std::set<size_t> timed = {};         // lanes that were timed in an earlier heat, or looked at often enough
   const AuditGround* audit = nullptr;  // what audits need (audit/audit.h); null: no audits
-  // Lanes audited in an earlier heat: they are audited again only while audits take at most a tenth of a
-  // heat's time.
+  // Lanes audited in an earlier heat. They are audited again in confirmation heats, and in others while audits have
+  // taken at most a tenth of the race.
   std::set<size_t> audited = {};
+  double race_s = 0;           // duration of the heats before
+  double* audits_s = nullptr;  // of it for audits; the heat adds its own. Null: none before
 };
 
 // Runs one heat; returns trials in the order of `members` (indices of lanes). The trial of a member that
