@@ -281,6 +281,7 @@ class Judge {
 
   Status against_referee(const std::string& group, const AuditTolerances& t) {
     TRY(const Expected expected, continue_from(ground_, shown_, {}));
+    sums_apart_.assign(expected.after.size(), 0);
     const bool full = full_ = Judge::full(group);
     const std::string before = audit_.differs;
     std::vector<double> losses;
@@ -307,6 +308,9 @@ class Judge {
         losses[k] = std::max(losses[k], std::min(kSpare * worst[k], t.loss_most_shown));
       }
       apart_most = std::max(apart_most, moved_apart(ground_.workload, other.after, expected));
+      for (size_t id = 0; id < sums_apart_.size(); ++id)
+        sums_apart_[id] =
+            std::max(sums_apart_[id], std::abs(sum_of(other.after[id]) - sum_of(expected.after[id])));
       moved = std::max(moved, std::min(kSpare * apart_most, t.moved_most_shown));
       audit_.differs = before;
       compare(expected, losses, moved);
@@ -336,8 +340,11 @@ class Judge {
     if (!(error <= limit)) differs(fmt::format("{} is {:.6g}, the referee's {:.6g}", what, loss, expected));
   }
 
-  // Wrong elements add up to a sum that is wrong by their norm, or so.
+  // Only where the parameters themselves are not known: these must have the sums that were reported (check_shown).
+  // Wrong elements add up to a sum that is wrong by their norm, or so; but where a ReLU on an edge flips, a whole
+  // row moves one way, and its sum by much more than its norm.
   void compare_sums(const Expected& expected, double limit) {
+    if (!state_.empty()) return;
     for (size_t id = 0; id < expected.after.size(); ++id) {
       if (!trained(id) || expected.idle[id]) continue;
       const auto told = shown_.sums.find(name(id));
@@ -346,7 +353,7 @@ class Judge {
       const double moved = way_of(expected, id);
       const double allowed =
           alone(limit) * std::max(moved, std::abs(after - before)) + sum_rounding(id, after);
-      if (!(std::abs(told->second - after) <= allowed))
+      if (!(std::abs(told->second - after) <= std::max(allowed, kSpare * sums_apart_[id])))
         differs(fmt::format("when its burst ended the sum of {} was {:.8g}, the referee's {:.8g}", name(id),
                             told->second, after));
     }
@@ -486,6 +493,8 @@ class Judge {
   // The limit of a single parameter.
   static double alone(double limit) { return std::min(3 * limit, std::max(limit, 0.5)); }
 
+  std::vector<double> sums_apart_ =
+      {};              // by ParamId: what rounding makes of a sum, as runs of the referee show
   bool full_ = true;   // precision
   double spread_ = 0;  // standard deviations within which the referee's draws count as alike
   const AuditGround& ground_;
