@@ -120,7 +120,7 @@ void add_calibrate(CLI::App& app, Targets& t) {
 void add_run_commands(CLI::App& app, Targets& t) {
   CLI::App* run =
       command(app, "run", "Prove that the contenders of a recipe compute the same, race them and report",
-              "bakeoff run recipes/mnist_cnn.toml --budget 6");
+              "bakeoff run recipes/mnist_cnn.toml --budget 6m");
   auto* recipe = run->add_option("recipe", t.run.recipe, "recipe (TOML)");
   run->add_option("--out", t.run.out, "run directory; default runs/<recipe>-<date>");
   auto* resume = run->add_option("--resume", t.run.resume, "continue an interrupted or undecided run");

@@ -221,6 +221,7 @@ class GroupRace {
     Happening now = happening(next);
     Standing& standing = now.standing.emplace();
     standing.decided = next.phase != stats::Phase::kRace;
+    if (fresh_.back().confirms) now.stage = "confirmation";
     if (outlook_) {
       const Rival& rival = outlook_->rivals.front();
       standing = {rival.contender, rival.ratio.value, rival.ratio.low, rival.ratio.high, rival.slower};

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "evidence/host_rounds.h"
@@ -15,6 +16,7 @@
 #include "plan/lane.h"
 #include "plan/testing.h"
 #include "proc/interrupt.h"
+#include "race/outlook.h"
 #include "records/controls.h"
 #include "records/machine_report.h"
 #include "worker/grants.h"
@@ -485,6 +487,13 @@ TEST_F(RaceTest, EndsWhenEverythingIsDecidedAndTheWinnerWasMeasuredAgain) {
   EXPECT_NEAR(seen.back().leader_ms, 3, 2);
   EXPECT_EQ(seen.back().survivors, 1);
   EXPECT_EQ(seen.back().heat, static_cast<int>(heats.size()));
+  std::erase_if(seen, [](const Happening& h) { return !h.standing; });
+  ASSERT_EQ(seen.size(), heats.size()) << "one standing after each heat";
+  EXPECT_EQ(seen.front().standing->next, "s");
+  EXPECT_FALSE(seen.front().standing->slower) << "one heat";
+  EXPECT_GT(seen[1].standing->slower.value(), 0.9);
+  EXPECT_TRUE(seen[1].standing->to_go_s);
+  EXPECT_TRUE(seen.back().standing->decided);
   // Going on with a decided race does nothing; a kill before the last confirmation leaves one to do.
   ASSERT_TRUE(race(plan, all_pass(plan), trials, kNobody));
   EXPECT_EQ(plan.directory.read<Trial>()->size(), trials.size());
@@ -739,6 +748,33 @@ TEST_F(RaceTest, TimeIsABudgetToo) {
   plan.recipe.budget.minutes = 1.0 / 600;  // 0.1 s: less than a heat
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u) << "the heat under way is finished, and it is the last";
+}
+
+TEST_F(RaceTest, TheBudgetCountsFromTheStartOfTheCommand) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  plan.recipe.margin = 1e-6;
+  plan.recipe.budget.minutes = 10;
+  EXPECT_NEAR(left_s(plan), 600, 60);
+  plan.begin_ns -= 3600 * kSecond;
+  EXPECT_EQ(left_s(plan), 0);
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  EXPECT_EQ(plan.directory.read<Trial>()->size(), 2u) << "one heat in any case";
+  plan.recipe.budget.minutes = recipe::Budget::kNoLimit;
+  EXPECT_EQ(left_s(plan), recipe::Budget::kNoLimit);
+}
+
+TEST_F(RaceTest, UntilDecidedItGivesUpWhereThatIsPlannedToTakeTooLong) {
+  Plan plan = make_plan_of(folder_ / "run", {{"a", {{"step_ms", "3"}}}, {"b", {{"step_ms", "3"}}}});
+  plan.recipe.margin = 1e-6;
+  plan.recipe.budget = {.minutes = 1, .heats = std::numeric_limits<int64_t>::max(), .until_decided = true};
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto trials = plan.directory.read<Trial>().value();
+  EXPECT_GE(heats_of(trials).size(), 6u) << "fewer heats do not tell";
+  EXPECT_LT(heats_of(trials).size(), 60u) << "a minute of heats";
+  EXPECT_GT(left_s(plan), 15);
+  const auto open = outlook(plan.recipe, trials, {"a", "b"}, plan.recipe.alpha);
+  ASSERT_TRUE(open);
+  EXPECT_TRUE(open->rest->more || open->rest->seconds > 60);
 }
 
 TEST_F(RaceTest, CtrlCEndsItWithinTwoSecondsAndVoidsTheHeat) {

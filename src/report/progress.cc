@@ -113,7 +113,6 @@ std::string progress_line(const ProgressState& state, int width, bool colour, in
 namespace {
 
 std::string to_go(const Standing& standing) {
-  if (!standing.to_go_s) return "time to go not known yet";
   const double s = *standing.to_go_s;
   const std::string amount = s < 90     ? fmt::format("{:.0f} s", std::ceil(s / 10) * 10)
                              : s < 7200 ? fmt::format("{:.0f} min", s / 60)
@@ -133,9 +132,10 @@ std::string standing_line(const ProgressState& s, const Standing& standing, int 
     const Estimate of{standing.ratio, standing.low, standing.high};
     all.push_back({"then " + one_line(standing.next), 5});
     all.push_back({ratio(of.value) + ' ' + interval(of, ratio), 2});
-    all.push_back(
-        {standing.slower ? sure_in_words(standing.slower) + " sure" : "how sure: not known yet", 3});
-    all.push_back({to_go(standing), 4});
+    if (standing.slower) all.push_back({sure_in_words(standing.slower) + " sure", 3});
+    if (standing.to_go_s) all.push_back({to_go(standing), 4});
+    if (!standing.slower)
+      all.push_back({standing.to_go_s ? "how sure: not known yet" : "how sure, how long: not known yet", 3});
   }
   if (s.contenders > 0)
     all.push_back({fmt::format("{} of {} in the race", s.survivors, s.contenders), 6, Ink::kDim});
