@@ -120,8 +120,8 @@ class Heat {
   }
 
  private:
-  // Timing is over. Members that no heat has audited yet come first; the others in random order, while audits have
-  // taken little of the race.
+  // Timing is over. Members that fewer than two heats have audited come first; the others in random order, while
+  // audits have taken little of the race.
   void audit_members() {
     constexpr double kShare = 0.1;
     const double share_s = kShare * (options_.race_s + seconds_since(begin_));

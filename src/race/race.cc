@@ -25,6 +25,7 @@ namespace bakeoff {
 namespace {
 
 constexpr size_t kLoneHeats = 3;
+constexpr int64_t kHeatsAudited = 2;  // of a contender in any case
 constexpr int kMostLooks =
     4;  // at a contender that looks hopeless on a noisy host; then it is timed like the others
 constexpr int64_t kBytesPerWorker = int64_t{3} << 29;  // 1.5 GiB, which a worker may need
@@ -303,10 +304,10 @@ class GroupRace {
     std::set<size_t> timed, audited;
     for (const size_t m : next.members) {
       members.push_back(lanes_[m]);
-      const bool seen = std::any_of(trials_.begin(), trials_.end(), [&](const Trial& t) {
+      const auto seen = std::count_if(trials_.begin(), trials_.end(), [&](const Trial& t) {
         return t.contender == contenders_[m] && !t.audits.empty();
       });
-      if (seen) audited.insert(lanes_[m]);
+      if (seen >= kHeatsAudited) audited.insert(lanes_[m]);
       if (!times_of(contenders_[m]).empty() || looks_at(contenders_[m]) >= kMostLooks)
         timed.insert(lanes_[m]);
     }

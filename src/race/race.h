@@ -51,7 +51,7 @@ struct HeatOptions {
   double leader_step_s = 0;
   std::set<size_t> timed = {};         // lanes that were timed in an earlier heat, or looked at often enough
   const AuditGround* audit = nullptr;  // what audits need (audit/audit.h); null: no audits
-  // Lanes audited in an earlier heat. They are audited again in confirmation heats, and in others while audits have
+  // Lanes audited in two earlier heats. They are audited again in confirmation heats, and in others while audits have
   // taken at most a tenth of the race.
   std::set<size_t> audited = {};
   double race_s = 0;           // duration of the heats before

@@ -147,6 +147,7 @@ std::vector<VariancePart> variance_parts(const Variance& variance) {
                        const std::optional<double>& high = std::nullopt) {
     if (!sd) return;
     const bool nothing = *sd < 0.00005 && high;
+    if (nothing && *high > 1) return;  // a bound of so many percent, from few heats, says nothing
     parts.push_back(
         {what, fmt::format("{}{:.2f}%", nothing ? "at most " : "", 100 * (nothing ? *high : *sd)), meaning});
   };
