@@ -24,6 +24,7 @@
 #include "sample/host_probe.h"
 #include "stats/burst_plan.h"
 #include "stats/racing.h"
+#include "stats/trimmed.h"
 #include "tensor/rng.h"
 
 namespace bakeoff {
@@ -133,12 +134,25 @@ class Heat {
     for (const size_t i : order_) {
       Member& member = members_[i];
       if (proc::interrupted() || member.shown.empty()) continue;
-      const bool again = options_.audited.contains(lanes_[i]) && !options_.confirms;
+      const bool again = options_.audited.contains(lanes_[i]) && !options_.confirms && begins_alike(member);
       report("auditing", i);
       audit(group_of(plan_.manifest.contenders[lanes_[i]]), member,
             again && before_s + seconds_since(begin) > share_s);
     }
     if (options_.audits_s != nullptr) *options_.audits_s += seconds_since(begin);
+  }
+
+  // Whether its bursts begin with losses as the referee's first steps have: all begin at the initial weights, nudged.
+  bool begins_alike(const Member& member) const {
+    const std::vector<double>& known = plan_.manifest.referee_losses;
+    std::vector<double> first;
+    for (const ShownBurst& shown : member.shown) {
+      if (!shown.losses.empty()) first.push_back(shown.losses.front());
+    }
+    if (known.empty() || first.empty()) return true;
+    const auto [least, most] = std::minmax_element(known.begin(), known.end());
+    const double usual = stats::median(first);
+    return usual > 0.7 * *least && usual < 1.5 * *most;
   }
 
   // A few short steps after a pause are slower than usual; a burst planned from them would be too short.

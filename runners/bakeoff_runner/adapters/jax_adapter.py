@@ -169,14 +169,14 @@ class JaxAdapter(ScriptAdapter):
         self._drop()
         self._dtype = request.dtype
         jax.config.update("jax_enable_x64", request.dtype == "float64")
-        self._load_script(request)
+        script = self._load_script(request)
         self._predicts = request.predict
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
         self._require(_SCRIPT_NAMES, "load_data", "batches", *steps)
         if not request.predict:
             self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
-            _no_dropout(self._script)
+            _no_dropout(script)
         self._with_optimizer = request.train
         if request.train:
             self._require(_SCRIPT_NAMES, "make_optimizer")
