@@ -248,6 +248,9 @@ constexpr const char* kLeakyReluKeras = R"(def leaky_relu(x, slope):
 constexpr const char* kMishTf = R"(def mish(x):
     return x * tf.tanh(tf.math.softplus(x))
 )";
+constexpr const char* kMishKeras = R"(def mish(x):
+    return x * ops.tanh(ops.softplus(x))
+)";
 constexpr const char* kSoftplusTorch = R"(def softplus(x):
     """Exact for all x, where F.softplus is x above a threshold."""
     return torch.logaddexp(x, torch.zeros_like(x))
@@ -364,7 +367,7 @@ std::vector<Elementwise> activations() {
        .spellings = {{"F.mish({0})"},
                      {"jax.nn.mish({0})"},
                      {"mish({0})", kMishTf},
-                     {"keras.activations.mish({0})"},
+                     {"mish({0})", kMishKeras},
                      {"torch::mish({0})"},
                      {"Mul({0}, Tanh(Softplus({0})))"}}},
       {.op = Op::kSoftsign,
@@ -375,7 +378,7 @@ std::vector<Elementwise> activations() {
        .spellings = {{"F.softsign({0})"},
                      {"jax.nn.soft_sign({0})"},
                      {"tf.nn.softsign({0})"},
-                     {"ops.soft_sign({0})"},
+                     {"ops.softsign({0})"},
                      {"torch::nn::functional::softsign({0})"},
                      {"Div({0}, Add(Abs({0}), 1))"}}},
       {.op = Op::kLogSigmoid,
