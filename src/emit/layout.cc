@@ -241,8 +241,8 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
         plan.params[static_cast<size_t>(node.param(slot))] = {.perm = {1, 0}};
       }
     }
-    if (node.op == Op::kParameter && pass.held()[static_cast<size_t>(workload.output_of(static_cast<int>(n)))] ==
-                                         Order::kChannelsLast) {
+    if (node.op == Op::kParameter &&
+        pass.held()[static_cast<size_t>(workload.output_of(static_cast<int>(n)))] == Order::kChannelsLast) {
       plan.params[static_cast<size_t>(node.param("weight"))] = {.perm = kToLast};
     }
     if (node.op != Op::kConv2d && node.op != Op::kLinear) continue;

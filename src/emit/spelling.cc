@@ -115,7 +115,8 @@ std::vector<const ir::Node*> pointers(const ir::Workload& workload) {
 std::set<std::string> spelled_names() {
   std::set<std::string> names;
   for (const ir::Elementwise& row : ir::elementwise_ops()) {
-    for (const auto of : {&ir::Spellings::torch, &ir::Spellings::jax, &ir::Spellings::tensorflow, &ir::Spellings::keras}) {
+    for (const auto of :
+         {&ir::Spellings::torch, &ir::Spellings::jax, &ir::Spellings::tensorflow, &ir::Spellings::keras}) {
       const std::string& helper = (row.spellings.*of).helper;
       if (helper.starts_with("def ")) names.insert(helper.substr(4, helper.find('(') - 4));
     }
@@ -124,11 +125,12 @@ std::set<std::string> spelled_names() {
 }
 
 std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
-                                         ir::Spelling ir::Spellings::* of) {
+                                         ir::Spelling ir::Spellings::*of) {
   std::vector<std::string> helpers;
   for (const ir::Elementwise& row : ir::elementwise_ops()) {
     const std::string& helper = (row.spellings.*of).helper;
-    const bool used = std::any_of(nodes.begin(), nodes.end(), [&](const ir::Node* n) { return n->op == row.op; });
+    const bool used =
+        std::any_of(nodes.begin(), nodes.end(), [&](const ir::Node* n) { return n->op == row.op; });
     if (used && !helper.empty() && std::find(helpers.begin(), helpers.end(), helper) == helpers.end())
       helpers.push_back(helper);
   }

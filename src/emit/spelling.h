@@ -37,6 +37,6 @@ std::vector<const ir::Node*> pointers(const ir::Workload& workload);
 // The names of all of these helper functions; no variable of a script has such a name.
 std::set<std::string> spelled_names();
 std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
-                                         ir::Spelling ir::Spellings::* of);
+                                         ir::Spelling ir::Spellings::*of);
 
 }  // namespace bakeoff::emit

@@ -45,7 +45,9 @@ std::vector<Elementwise> arithmetic() {
        .name = "abs",
        .doc = "|x|; the gradient at 0 is 0.",
        .value = [](X x, X) { return std::abs(x[0]); },
-       .slope = [](size_t, X x, double, X) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : 0.0; },
+       .slope = [](size_t, X x, double, X) { return x[0] > 0   ? 1.0
+                                                    : x[0] < 0 ? -1.0
+                                                               : 0.0; },
        .kinks = [](X) { return Points{0}; },
        .spellings = {{"torch.abs({0})"},
                      {"jnp.abs({0})"},
@@ -56,7 +58,9 @@ std::vector<Elementwise> arithmetic() {
       {.op = Op::kSign,
        .name = "sign",
        .doc = "-1, 0 or 1; the gradient is 0.",
-       .value = [](X x, X) { return x[0] > 0 ? 1.0 : x[0] < 0 ? -1.0 : x[0]; },
+       .value = [](X x, X) { return x[0] > 0   ? 1.0
+                                    : x[0] < 0 ? -1.0
+                                               : x[0]; },
        .spellings = {{"torch.sign({0})"},
                      {"jnp.sign({0})"},
                      {"tf.sign({0})"},
@@ -278,8 +282,13 @@ std::vector<Elementwise> activations() {
        .doc = "x min(max(x + 3, 0), 6) / 6.",
        .value = [](X x, X) { return x[0] * std::clamp(x[0] + 3, 0.0, 6.0) / 6; },
        .slope = [](size_t, X x, double,
-                   X) { return x[0] <= -3 ? 0.0 : x[0] >= 3 ? 1.0 : (2 * x[0] + 3) / 6; },
-       .kinks = [](X) { return Points{-3, 3}; },
+                   X) { return x[0] <= -3  ? 0.0
+                               : x[0] >= 3 ? 1.0
+                                           : (2 * x[0] + 3) / 6; },
+       .kinks =
+           [](X) {
+             return Points{-3, 3};
+           },
        .spellings = {{"F.hardswish({0})"},
                      {"jax.nn.hard_swish({0})"},
                      {"hard_swish({0})", kHardSwishTf},
@@ -292,7 +301,10 @@ std::vector<Elementwise> activations() {
        .attributes = {number("alpha", 1.0 / 6, "factor"), number("beta", 0.5, "added")},
        .value = [](X x, X a) { return std::clamp(a[0] * x[0] + a[1], 0.0, 1.0); },
        .slope = [](size_t, X, double y, X a) { return y > 0 && y < 1 ? a[0] : 0.0; },
-       .kinks = [](X a) { return Points{-a[1] / a[0], (1 - a[1]) / a[0]}; },
+       .kinks =
+           [](X a) {
+             return Points{-a[1] / a[0], (1 - a[1]) / a[0]};
+           },
        .spellings = {{"torch.clamp({alpha} * {0} + {beta}, 0, 1)"},
                      {"hard_sigmoid({0}, {alpha}, {beta})", kHardSigmoidJax},
                      {"hard_sigmoid({0}, {alpha}, {beta})", kHardSigmoidTf},
@@ -314,7 +326,8 @@ std::vector<Elementwise> activations() {
                      {"Where(Greater({0}, 0), {0}, Mul(Sub(Exp({0}), 1), {alpha}))"}}},
       {.op = Op::kSelu,
        .name = "selu",
-       .doc = "1.0507009873554805 (x where x > 0, else 1.6732632423543772 (exp(x) - 1)) (Klambauer et al. 2017).",
+       .doc =
+           "1.0507009873554805 (x where x > 0, else 1.6732632423543772 (exp(x) - 1)) (Klambauer et al. 2017).",
        .value =
            [](X x, X) {
              return 1.0507009873554804934 * (x[0] > 0 ? x[0] : 1.6732632423543772848 * std::expm1(x[0]));
@@ -397,9 +410,14 @@ std::vector<Elementwise> activations() {
        .doc = "min(max(x, least), most).",
        .attributes = {number("least", -kInfinity, "smallest output"),
                       number("most", kInfinity, "largest output")},
-       .value = [](X x, X a) { return x[0] < a[0] ? a[0] : x[0] > a[1] ? a[1] : x[0]; },
+       .value = [](X x, X a) { return x[0] < a[0]   ? a[0]
+                                      : x[0] > a[1] ? a[1]
+                                                    : x[0]; },
        .slope = [](size_t, X x, double, X a) { return x[0] >= a[0] && x[0] <= a[1] ? 1.0 : 0.0; },
-       .kinks = [](X a) { return Points{a[0], a[1]}; },
+       .kinks =
+           [](X a) {
+             return Points{a[0], a[1]};
+           },
        .spellings = {{"torch.clamp({0}, {least}, {most})"},
                      {"jnp.clip({0}, {least}, {most})"},
                      {"tf.clip_by_value({0}, {least}, {most})"},
@@ -455,11 +473,14 @@ std::vector<Elementwise> pairs() {
                      {"Pow({0}, {1})"}}},
       {.op = Op::kMaximum,
        .name = "maximum",
-       .doc = "The larger of a and b; where they are equal either takes half of the gradient. Sizes are equal or 1.",
+       .doc =
+           "The larger of a and b; where they are equal either takes half of the gradient. Sizes are equal or 1.",
        .inputs = 2,
        .value = [](X x, X) { return std::max(x[0], x[1]); },
        .slope = [](size_t i, X x, double,
-                   X) { return x[0] == x[1] ? 0.5 : (x[0] > x[1]) == (i == 0) ? 1.0 : 0.0; },
+                   X) { return x[0] == x[1]                ? 0.5
+                               : (x[0] > x[1]) == (i == 0) ? 1.0
+                                                           : 0.0; },
        .spellings = {{"torch.maximum({0}, {1})", {}, "torch.clamp({0}, min={1})"},
                      {"jnp.maximum({0}, {1})"},
                      {"tf.maximum({0}, {1})"},
@@ -468,11 +489,14 @@ std::vector<Elementwise> pairs() {
                      {"Max({0}, {1})"}}},
       {.op = Op::kMinimum,
        .name = "minimum",
-       .doc = "The smaller of a and b; where they are equal either takes half of the gradient. Sizes are equal or 1.",
+       .doc =
+           "The smaller of a and b; where they are equal either takes half of the gradient. Sizes are equal or 1.",
        .inputs = 2,
        .value = [](X x, X) { return std::min(x[0], x[1]); },
        .slope = [](size_t i, X x, double,
-                   X) { return x[0] == x[1] ? 0.5 : (x[0] < x[1]) == (i == 0) ? 1.0 : 0.0; },
+                   X) { return x[0] == x[1]                ? 0.5
+                               : (x[0] < x[1]) == (i == 0) ? 1.0
+                                                           : 0.0; },
        .spellings = {{"torch.minimum({0}, {1})", {}, "torch.clamp({0}, max={1})"},
                      {"jnp.minimum({0}, {1})"},
                      {"tf.minimum({0}, {1})"},

@@ -294,7 +294,8 @@ Result<Type> where(const NodeView& view) {
     return misfit("chooses between two numbers: give one of them as a parameter");
   Shape shape = view.inputs[0].shape;
   for (const size_t i : {size_t{1}, size_t{2}}) {
-    if (view.inputs[i].dtype != DType::kF32) return misfit("chooses between floats, got {}", to_text(view.inputs[i]));
+    if (view.inputs[i].dtype != DType::kF32)
+      return misfit("chooses between floats, got {}", to_text(view.inputs[i]));
     TRY(shape, joined(shape, view.inputs[i].shape));
   }
   return Type{DType::kF32, shape};

@@ -272,7 +272,8 @@ std::vector<OpInfo> value_ops() {
        .shape = rules::constant},
       {.op = Op::kParameter,
        .name = "parameter",
-       .doc = "A parameter as a value, of its own shape (learned queries, position tables, scales of layers).",
+       .doc =
+           "A parameter as a value, of its own shape (learned queries, position tables, scales of layers).",
        .attributes = {},
        .min_inputs = 0,
        .max_inputs = 0,

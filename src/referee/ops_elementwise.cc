@@ -131,10 +131,9 @@ void each_choice(const NodeContext& c, const Visit& visit) {
   const IntTensor& condition = c.integers(0);
   std::vector<char> holds(static_cast<size_t>(tensor::elements(c.shape)));
   const Strides none(c.shape.size(), 0);
-  walk(c.shape, broadcast_strides(condition.shape, c.shape), none,
-       [&](int64_t i, int64_t from, int64_t) {
-         holds[static_cast<size_t>(i)] = condition.data[static_cast<size_t>(from)] != 0 ? 1 : 0;
-       });
+  walk(c.shape, broadcast_strides(condition.shape, c.shape), none, [&](int64_t i, int64_t from, int64_t) {
+    holds[static_cast<size_t>(i)] = condition.data[static_cast<size_t>(from)] != 0 ? 1 : 0;
+  });
   walk(c.shape, broadcast_strides(c.input(1).shape, c.shape), broadcast_strides(c.input(2).shape, c.shape),
        [&](int64_t i, int64_t a, int64_t b) {
          visit(static_cast<size_t>(i), holds[static_cast<size_t>(i)] != 0, static_cast<size_t>(a),

@@ -476,7 +476,8 @@ const Row* find_row(Op op) {
 bool has_random_case(Op op) { return ir::find_elementwise(op) != nullptr || find_row(op) != nullptr; }
 
 ir::Workload random_case(Op op, Rng& rng) {
-  if (const ir::Elementwise* elementwise = ir::find_elementwise(op)) return elementwise_case(*elementwise, rng);
+  if (const ir::Elementwise* elementwise = ir::find_elementwise(op))
+    return elementwise_case(*elementwise, rng);
   const Row* row = find_row(op);
   assert(row != nullptr && "the op has no generator");
   return row->make(rng);

@@ -64,7 +64,8 @@ ValueId Network::nonlinear(ValueId x) {
 
 ValueId Network::elementwise(ValueId x) {
   const auto& rows = ir::elementwise_ops();
-  const ir::Elementwise& row = rows[static_cast<size_t>(rng_.integer(0, static_cast<int64_t>(rows.size()) - 1))];
+  const ir::Elementwise& row =
+      rows[static_cast<size_t>(rng_.integer(0, static_cast<int64_t>(rows.size()) - 1))];
   if (row.domain == ir::Domain::kPositive) x = positive(b_, x);
   std::vector<ValueId> inputs = {x};
   if (row.inputs == 2) {

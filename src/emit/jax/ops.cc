@@ -260,38 +260,40 @@ bool linear_with_bias(const Graph& graph) {
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& op_functions() {
-  static const OpFunctions<ForwardPrinter> table = with_elementwise<ForwardPrinter>({
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, reshape},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kConstant, constant},
-      {Op::kParameter, parameter},
-      {Op::kWhere, where},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  }, elementwise);
+  static const OpFunctions<ForwardPrinter> table = with_elementwise<ForwardPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, reshape},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      elementwise);
   return table;
 }
 
@@ -311,7 +313,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
-  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::jax)) helper(true, text.c_str());
+  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::jax))
+    helper(true, text.c_str());
   print_network_helpers(out, graph, mixed);
 }
 

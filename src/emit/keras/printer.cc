@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "emit/spelling.h"
-
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::keras {
@@ -133,7 +132,8 @@ std::string Printer::literal(double value) const {
 std::string Printer::first_input() {
   for (ir::ValueId id = 0; workload.is_input(id); ++id) {
     const auto readers = ir::consumers(workload, id);
-    if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size())) return value_name(id);
+    if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
+      return value_name(id);
   }
   return value_name(0);
 }

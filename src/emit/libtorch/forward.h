@@ -65,9 +65,9 @@ class ForwardPrinter {
   const std::vector<std::string>& inputs_;
   Namer names_;
   std::map<ir::ValueId, std::string> variables_;
-  std::set<ir::ValueId> fixed_;  // values that are no variable but an expression: numbers, parameters
-  std::vector<std::string> order_;           // all variables, oldest first
-  std::vector<std::string> free_;            // variables whose value is dead
+  std::set<ir::ValueId> fixed_;     // values that are no variable but an expression: numbers, parameters
+  std::vector<std::string> order_;  // all variables, oldest first
+  std::vector<std::string> free_;   // variables whose value is dead
   std::map<std::string, std::string> once_;  // variables of once(), by key
   std::optional<Pending> pending_;
   int node_ = 0;  // index of the node being printed

@@ -244,38 +244,40 @@ bool native_depthwise(const Node& conv) {
 }
 
 OpFunctions<ForwardPrinter> op_functions(bool xla) {
-  return with_elementwise<ForwardPrinter>({
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, reshape},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kConstant, constant},
-      {Op::kParameter, parameter},
-      {Op::kWhere, where},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  }, elementwise);
+  return with_elementwise<ForwardPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, reshape},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      elementwise);
 }
 
 void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
@@ -297,7 +299,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
          kGeluTanh);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
-  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow)) helper(true, text.c_str());
+  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow))
+    helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
 }
 

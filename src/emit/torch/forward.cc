@@ -148,7 +148,10 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
                      inner == Op::kAdd || inner == Op::kLayerNorm;
   // Room for "x = F.gelu(self.layer(...), approximate="tanh")" and the like.
   const std::string& module = modules_.module_of(consumer);
-  const size_t extra = op == Op::kGelu || ir::elementwise_of_one(op) ? 32 : op == Op::kAdd ? 20 : module.empty() ? 16 : module.size() + 2;
+  const size_t extra = op == Op::kGelu || ir::elementwise_of_one(op) ? 32
+                       : op == Op::kAdd                              ? 20
+                       : module.empty()                              ? 16
+                                                                     : module.size() + 2;
   const bool named = consumer.params.empty() || !module.empty();
   return around && layer && named && 16 + pending_->flat.size() + extra <= kColumns;
 }

@@ -7,12 +7,12 @@
 
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "emit/spelling.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
 #include "emit/torch/network_ops.h"
 #include "emit/torch/ops.h"
-#include "emit/spelling.h"
 #include "emit/torch/optimizer.h"
 #include "emit/torch_rules.h"
 
