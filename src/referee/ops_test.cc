@@ -322,7 +322,11 @@ double loss(const View& v, bool cross_entropy) {
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
     count += 1;
     if (!cross_entropy) {
-      sum += std::pow(at(v.inputs[0], i) - at(v.inputs[1], i), 2);
+      const double x = at(v.inputs[0], i), t = at(v.inputs[1], i);
+      if (v.node.op == ir::Op::kMse) sum += (x - t) * (x - t);
+      if (v.node.op == ir::Op::kL1) sum += std::abs(x - t);
+      if (v.node.op == ir::Op::kBceWithLogits)
+        sum -= t * std::log(1 / (1 + std::exp(-x))) + (1 - t) * std::log(1 / (1 + std::exp(x)));
       return;
     }
     const auto row = static_cast<size_t>(count) - 1;
@@ -389,7 +393,21 @@ double defined(const View& v, const Index& i) {
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:
+    case ir::Op::kL1:
+    case ir::Op::kBceWithLogits:
       return loss(v, false);
+    case ir::Op::kTake: {
+      Index from = i;
+      int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
+      place = v.integers[0].data[static_cast<size_t>(place)];
+      return at(v.inputs[0], from);
+    }
+    case ir::Op::kGroupNorm: {
+      const int64_t size = v.shape[1] / v.node.integer("groups");
+      const double hat =
+          normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
+      return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
+    }
     case ir::Op::kConstant:
       return v.node.real("value");
     case ir::Op::kParameter:
