@@ -20,8 +20,8 @@ constexpr const char* kExpandKeras = R"(class Expand(layers.Layer):
         return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
 )";
 
-const std::map<Op, Spellings>& table() {
-  static const std::map<Op, Spellings> rows = {
+std::map<Op, Spellings> rows() {
+  return {
       {Op::kSum,
        {{"{0}.sum(dim={axes}{keepdims?, keepdim=True})"},
         {"jnp.sum({0}, axis={axes}{keepdims?, keepdims=True})"},
@@ -114,7 +114,6 @@ const std::map<Op, Spellings>& table() {
         {"torch::index_select({0}, {axis}, {1})"},
         {"Gather({0}, {1}, axis={axis})"}}},
   };
-  return rows;
 }
 
 }  // namespace
@@ -135,16 +134,17 @@ const LossSpelling& loss_spelling(Op op) {
       {Op::kBceWithLogits,
        {"F.binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits",
         "BinaryCrossEntropyWithLogitsFuncOptions", "optax.sigmoid_binary_cross_entropy({0}, {1})",
-        "tf.nn.sigmoid_cross_entropy_with_logits(labels={1}, logits={0})", "BinaryCrossentropy(from_logits=True)",
-        "ops.softplus(y_pred) - y_pred * y_true"}},
+        "tf.nn.sigmoid_cross_entropy_with_logits(labels={1}, logits={0})",
+        "BinaryCrossentropy(from_logits=True)", "ops.softplus(y_pred) - y_pred * y_true"}},
   };
   return losses.at(op);
 }
 
 const Spellings* spellings(Op op) {
+  static const std::map<Op, Spellings> table = rows();
   if (const Elementwise* row = find_elementwise(op)) return &row->spellings;
-  const auto found = table().find(op);
-  return found == table().end() ? nullptr : &found->second;
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : &found->second;
 }
 
 }  // namespace bakeoff::ir

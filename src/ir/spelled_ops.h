@@ -14,8 +14,9 @@ struct LossSpelling {
   std::string options;   // the class of its options
   std::string jax;       // the losses of all elements
   std::string tensorflow;
-  std::string keras;        // the class of the mean, with its arguments
-  std::string keras_terms;  // the loss of y_pred and y_true, for a sum over all elements; empty: reduction="sum"
+  std::string keras;  // the class of the mean, with its arguments
+  std::string
+      keras_terms;  // the loss of y_pred and y_true, for a sum over all elements; empty: reduction="sum"
 };
 const LossSpelling& loss_spelling(Op op);
 

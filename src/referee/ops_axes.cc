@@ -280,7 +280,8 @@ void each_taken(const NodeContext& c, const Visit& visit) {
   for (int64_t o = 0, i = 0; o < outer; ++o) {
     for (const int64_t place : places) {
       const bool exists = place >= 0 && place < size;
-      for (int64_t j = 0; j < inner; ++j, ++i) visit(static_cast<size_t>(i), exists ? (o * size + place) * inner + j : -1);
+      for (int64_t j = 0; j < inner; ++j, ++i)
+        visit(static_cast<size_t>(i), exists ? (o * size + place) * inner + j : -1);
     }
   }
 }

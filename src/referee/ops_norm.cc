@@ -177,7 +177,9 @@ struct Groups {
         size(channels * places) {}
   int64_t count(const NodeContext& c) const { return c.shape[0] * groups; }
   // The channel of element i of group g.
-  size_t channel(int64_t g, int64_t i) const { return static_cast<size_t>(g % groups * channels + i / places); }
+  size_t channel(int64_t g, int64_t i) const {
+    return static_cast<size_t>(g % groups * channels + i / places);
+  }
 };
 
 AnyTensor group_norm(const NodeContext& c) {

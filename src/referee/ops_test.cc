@@ -339,6 +339,54 @@ double loss(const View& v, bool cross_entropy) {
   return v.node.word("reduction") == "sum" ? sum : sum / count;
 }
 
+double taken(const View& v, const Index& i) {
+  Index from = i;
+  int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
+  place = v.integers[0].data[static_cast<size_t>(place)];
+  return at(v.inputs[0], from);
+}
+
+double group_norm(const View& v, const Index& i) {
+  const int64_t size = v.shape[1] / v.node.integer("groups");
+  const double hat =
+      normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
+  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
+}
+
+double over_axes(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kSum:
+    case ir::Op::kMean:
+    case ir::Op::kMax:
+    case ir::Op::kMin:
+    case ir::Op::kLogsumexp:
+      return reduced(v, i);
+    case ir::Op::kCumsum:
+    case ir::Op::kLogSoftmax:
+      return along_axis(v, i);
+    case ir::Op::kSlice:
+      return sliced(v, i);
+    case ir::Op::kFlip:
+      return flipped(v, i);
+    case ir::Op::kExpand:
+      return operand(v, 0, i);
+    case ir::Op::kMatmul:
+      return product(v, i);
+    case ir::Op::kConstant:
+      return v.node.real("value");
+    case ir::Op::kParameter:
+      return at(v.param("weight"), i);
+    case ir::Op::kWhere:
+      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    case ir::Op::kTake:
+      return taken(v, i);
+    case ir::Op::kGroupNorm:
+      return group_norm(v, i);
+    default:
+      return elementwise(v, i);
+  }
+}
+
 double defined(const View& v, const Index& i) {
   switch (v.node.op) {
     case ir::Op::kConv2d:
@@ -396,43 +444,8 @@ double defined(const View& v, const Index& i) {
     case ir::Op::kL1:
     case ir::Op::kBceWithLogits:
       return loss(v, false);
-    case ir::Op::kTake: {
-      Index from = i;
-      int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
-      place = v.integers[0].data[static_cast<size_t>(place)];
-      return at(v.inputs[0], from);
-    }
-    case ir::Op::kGroupNorm: {
-      const int64_t size = v.shape[1] / v.node.integer("groups");
-      const double hat =
-          normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
-      return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
-    }
-    case ir::Op::kConstant:
-      return v.node.real("value");
-    case ir::Op::kParameter:
-      return at(v.param("weight"), i);
-    case ir::Op::kWhere:
-      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
-    case ir::Op::kSum:
-    case ir::Op::kMean:
-    case ir::Op::kMax:
-    case ir::Op::kMin:
-    case ir::Op::kLogsumexp:
-      return reduced(v, i);
-    case ir::Op::kCumsum:
-    case ir::Op::kLogSoftmax:
-      return along_axis(v, i);
-    case ir::Op::kSlice:
-      return sliced(v, i);
-    case ir::Op::kFlip:
-      return flipped(v, i);
-    case ir::Op::kExpand:
-      return operand(v, 0, i);
-    case ir::Op::kMatmul:
-      return product(v, i);
     default:
-      return elementwise(v, i);
+      return over_axes(v, i);
   }
 }
 

@@ -343,7 +343,8 @@ ir::Workload cast_case(Rng& rng) {
   const Shape shape = {kBatch, rng.integer(1, 4), 3};
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0]);
-    const ValueId one = b.apply(Op::kSlice, {x}, {{"axis", int64_t{1}}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
+    const ValueId one =
+        b.apply(Op::kSlice, {x}, {{"axis", int64_t{1}}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
     return b.apply(Op::kTake, {one, random_places(b, count, 2)}, {{"axis", int64_t{2}}});
   };
   return with_mse(Op::kCast, {{floats("x", shape)}, body});
@@ -375,8 +376,8 @@ ir::Workload loss_case(Rng& rng) {
   Builder b("case_" + ir::info(op).name);
   const ValueId x = b.input("x", {DType::kF32, shape});
   const ValueId t = b.input("t", {DType::kF32, shape});
-  return close(
-      b, b.apply(op, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+  return close(b,
+               b.apply(op, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
 }  // namespace

@@ -96,7 +96,8 @@ ValueId Network::along_axes(ValueId x) {
       const ValueId raw = b_.parameter_value(name, {size});
       b_.freeze(name);
       const ValueId wide = b_.apply(Op::kMul, {raw, b_.constant(static_cast<double>(size))});
-      const ValueId in = b_.apply(Op::kClip, {wide}, {{"least", 0.0}, {"most", static_cast<double>(size - 1)}});
+      const ValueId in =
+          b_.apply(Op::kClip, {wide}, {{"least", 0.0}, {"most", static_cast<double>(size - 1)}});
       const ValueId taken = b_.apply(Op::kTake, {x, b_.apply(Op::kCast, {in})}, {{"axis", at}});
       return b_.apply(Op::kAdd, {x, taken});
     }
@@ -136,7 +137,8 @@ ValueId Network::along_axes(ValueId x) {
 ValueId Network::conv_block(ValueId x, int64_t channels) {
   const bool norm = rng_.chance(0.5);
   ValueId h = b_.conv2d(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
-  if (norm && rng_.chance(0.2)) return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 1e-3));
+  if (norm && rng_.chance(0.2))
+    return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 1e-3));
   if (norm) h = b_.batch_norm(h, layer("bn"), 1e-3, 0.2);
   return nonlinear(h);
 }

@@ -127,7 +127,8 @@ void layer_norm(Printer& p, const Node& node) {
 
 void group_norm(Printer& p, const Node& node) {
   p.layer(node, "layers.GroupNormalization",
-          {fmt::format("groups={}", node.integer("groups")), "axis=-1", "epsilon=" + python_real(node.real("eps"))},
+          {fmt::format("groups={}", node.integer("groups")), "axis=-1",
+           "epsilon=" + python_real(node.real("eps"))},
           p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
 }
 
@@ -331,9 +332,9 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kWhere, where},
                                                                  {Op::kSoftmaxCrossEntropy, loss},
                                                                  {Op::kMse, loss},
- {Op::kL1, loss},
- {Op::kBceWithLogits, loss},
- {Op::kGroupNorm, group_norm}},
+                                                                 {Op::kL1, loss},
+                                                                 {Op::kBceWithLogits, loss},
+                                                                 {Op::kGroupNorm, group_norm}},
                                                                 spelled);
   return all;
 }

@@ -207,10 +207,8 @@ void Program::train_step() {
     const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
     if (loss.word("reduction") == "sum")
       terms.push_back("F::" + spelling.options + "().reduction(torch::kSum)");
-    call(out_,
-         fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "",
-                     spelling.libtorch),
-         terms, ";");
+    call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
+         ";");
     rounded.reset();
     if (!half_.empty()) out_.line("}");
     out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");

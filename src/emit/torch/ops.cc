@@ -212,9 +212,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
-      {Op::kL1, loss},
-      {Op::kBceWithLogits, loss},
-      {Op::kGroupNorm, group_norm},
+          {Op::kL1, loss},
+          {Op::kBceWithLogits, loss},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return functions;
