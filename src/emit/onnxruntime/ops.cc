@@ -77,7 +77,8 @@ void layer_norm(P& p, const Node& node) {
 
 void group_norm(P& p, const Node& node) {
   p.add("GroupNormalization", {p.input(), p.param("weight"), p.param("bias")},
-        {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups"))});
+        {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups")),
+         "stash_type=helper.np_dtype_to_tensor_dtype(np.dtype(real))"});
 }
 
 void embedding(P& p, const Node&) { p.add("Gather", {p.param("weight"), p.input()}); }
