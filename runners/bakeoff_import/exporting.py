@@ -1,0 +1,396 @@
+"""From a module to IR text: exported in training and in inference mode, mapped, and
+compared: the modes may differ by dropout and batch norm alone."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Sequence
+
+import torch
+from torch.utils import _pytree as pytree
+
+import bakeoff_import.layers  # noqa: F401: adds its rows to the table
+from bakeoff_import.float64 import Float64, in_float64, seen_functions
+from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
+from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, dtype_of
+from bakeoff_import.origin import user_place
+from bakeoff_import.problems import ImportProblem, Refusal
+from bakeoff_import.rows import ROWS
+from bakeoff_import.values import N, Shape, Value
+
+_TWO_BIASES = (
+    "the two biases of each LSTM become one, their sum: its gradient is that of each, so "
+    "plain SGD moves the sum half as far as it moves in torch"
+)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as the user wrote it: its name, if he gave one, and type."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]  # with a batch size of an example at axis 0
+
+    def drawn(self, rows: int) -> Any:
+        sizes = (rows, *self.shape[1:])
+        if self.dtype == "i32":
+            return torch.zeros(sizes, dtype=torch.int64)
+        generator = torch.Generator().manual_seed(1)
+        return torch.randn(sizes, generator=generator, dtype=torch.float64)
+
+
+@dataclass
+class Exported:
+    """The import, before its proof."""
+
+    graph: Graph
+    nodes: list[Node]
+    output: Value
+    inputs: dict[str, tuple[str, Shape]]  # IR name -> dtype, IR shape
+    running: dict[str, str]
+    program: Any = None
+    mapper: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _modules(found: torch.nn.Module) -> torch.nn.Module:
+    """A copy in float64, whose own code computes in float64 too."""
+    try:
+        module = copy.deepcopy(found)
+    except Exception:
+        module = found
+    return in_float64(module)
+
+
+def input_names(module: torch.nn.Module, specs: Sequence[InputSpec]) -> list[str]:
+    """The IR's names: those of the user, else of forward's parameters."""
+    signature = inspect.signature(type(module).forward)
+    order = [
+        p.name
+        for p in list(signature.parameters.values())[1:]
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    names, unique = [], Names()
+    free = iter(n for n in order if n not in {s.name for s in specs})
+    for i, spec in enumerate(specs):
+        given = spec.name or next(free, f"x{i + 1}")
+        names.append(unique.unique(ir_word(given)))
+    return names
+
+
+def arguments(
+    module: torch.nn.Module, specs: Sequence[InputSpec], tensors: Sequence[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional inputs, and named ones as keywords."""
+    known = inspect.signature(type(module).forward).parameters
+    args, kwargs = [], {}
+    for spec, tensor in zip(specs, tensors):
+        if not spec.name:
+            args.append(tensor)
+        elif spec.name in known or any(p.kind == p.VAR_KEYWORD for p in known.values()):
+            kwargs[spec.name] = tensor
+        else:
+            raise ImportProblem(
+                f"forward has no parameter '{spec.name}'",
+                f"it has {', '.join(list(known)[1:])}",
+            )
+    return tuple(args), kwargs
+
+
+class Importer:
+    """One module, its inputs, and what is exported of it."""
+
+    def __init__(
+        self,
+        found: torch.nn.Module,
+        specs: Sequence[InputSpec],
+        folder: str,
+        output: str = "",
+    ) -> None:
+        self.specs = list(specs)
+        self.folder = folder
+        self.output = output
+        self.module = _modules(found)
+        self.own = {  # as the user's function made them
+            key: tensor.dtype for key, tensor in found.state_dict(keep_vars=True).items()
+        }
+        self.names = input_names(self.module, self.specs)
+        self.keys = self._tied()
+        self.exported: Optional[Exported] = None
+
+    # -- what the module holds
+
+    def tensors(self) -> dict[str, Any]:
+        """Parameters and buffers by name, persistent or not."""
+        named = dict(self.module.named_parameters(remove_duplicate=False))
+        named.update(self.module.named_buffers(remove_duplicate=False))
+        return named
+
+    def _tied(self) -> dict[str, str]:
+        """Every name of a tensor -> its first name: tied tensors share memory."""
+        first: dict[tuple[Any, ...], str] = {}
+        storages: dict[int, tuple[Any, ...]] = {}
+        keys = {}
+        for key, tensor in self.tensors().items():
+            if tensor.numel() == 0:
+                keys[key] = key
+                continue
+            storage = tensor.untyped_storage().data_ptr()
+            place = (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+            keys[key] = first.setdefault(place, key)
+            if storages.setdefault(storage, place) != place:
+                raise ImportProblem(
+                    f"'{key}' shares a part of its memory with '{first[storages[storage]]}'",
+                    "tie whole tensors, or clone() the part",
+                )
+        return keys
+
+    # -- export
+
+    def _program(self, train: bool, functional: bool) -> Any:
+        self.module.train(train)
+        # Batch sizes of 0 and 1 are special to torch; any other stands for all.
+        rows = max(3, min(self.specs[0].shape[0], 5))
+        tensors = [spec.drawn(rows) for spec in self.specs]
+        args, kwargs = arguments(self.module, self.specs, tensors)
+        batch = torch.export.Dim("N", min=2, max=1 << 20)
+        shapes = (
+            tuple({0: batch} for _ in args),
+            {key: {0: batch} for key in kwargs},
+        )
+        dynamic = _dynamic(self.module, args, kwargs, shapes)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with seen_functions(self.folder) as functions:
+                    program = torch.export.export(
+                        self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+                    )
+                if functions:
+                    name, place = functions[0]
+                    raise ImportProblem(
+                        f"'{name}' is a torch.autograd.Function, whose backward no export keeps",
+                        "spell it with torch's ops, whose gradients are known",
+                        place,
+                    )
+                return program.run_decompositions({}) if functional else program
+        except ImportProblem:
+            raise
+        except Exception as error:
+            raise _explained(error, self.folder, train) from error
+
+    def _origin(self, program: Any) -> Origin:
+        signature = program.graph_signature
+        tensors = self.tensors()
+        parameters, constants, inputs = {}, {}, {}
+        names = iter(self.names_in_order())
+        for spec in signature.input_specs:
+            kind = spec.kind.name
+            if kind in ("PARAMETER", "BUFFER"):
+                key = self.keys.get(spec.target, spec.target)
+                tensor = tensors.get(key)
+                if tensor is None:
+                    tensor = program.state_dict.get(key, program.constants.get(key))
+                if kind == "PARAMETER" and tensor.requires_grad:
+                    parameters[spec.arg.name] = (key, tensor)
+                else:
+                    constants[spec.arg.name] = (key, tensor.detach().clone())
+            elif kind == "CONSTANT_TENSOR":
+                constants[spec.arg.name] = ("", program.constants[spec.target].clone())
+            elif kind == "USER_INPUT" and hasattr(spec.arg, "name"):
+                key, dtype, shape = next(names)
+                inputs[spec.arg.name] = (key, (N, *shape[1:]), dtype)
+        return Origin(parameters, constants, inputs, [self.folder])
+
+    def names_in_order(self) -> list[tuple[str, str, Shape]]:
+        """Inputs as the exported program takes them: positional ones first."""
+        rows = list(zip(self.names, self.specs))
+        kwargs = arguments(self.module, self.specs, self.names)[1]
+        order = [r for r in rows if not r[1].name]
+        order += [next(r for r in rows if r[1].name == key) for key in kwargs]
+        return [(name, spec.dtype, spec.shape) for name, spec in order]
+
+    def _mapped(
+        self, train: bool, modes: Optional[Sequence[bool]] = None
+    ) -> tuple[Any, list[Mapper], list[Value]]:
+        """The program, mapped with dropout and without, and their results."""
+        for functional in (False, True):
+            program = self._program(train, functional)
+            mappers, results = [], []
+            try:
+                for dropout in (True, False) if train else (False,):
+                    origin = self._origin(program)
+                    mapper = Mapper(program.graph_module, origin, ROWS, modes, dropout)
+                    outputs = mapper.run()
+                    if mapper.refusals:
+                        raise Refused(mapper.refusals)
+                    count = len(_user_outputs(program))  # behind those of buffers
+                    chosen = self._chosen(program, outputs[len(outputs) - count :])
+                    value = mapper.batch_first(mapper.value(chosen))
+                    mappers.append(mapper)
+                    results.append(value)
+            except InPlaceOnView:
+                continue
+            return program, mappers, results
+        raise ImportProblem("a tensor changes in place through a view", "assign to a new tensor")
+
+    def run(self) -> Exported:
+        """Exports in both modes. Raises ImportProblem, or Refused with the list."""
+        program, (mapper, plain), (value, result) = self._mapped(True)
+        _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
+        _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
+        nodes = mapper.graph.live([value.name])
+        inputs = {
+            name: (spec.dtype, (N, *spec.shape[1:]))
+            for name, spec in zip(self.names, self.specs)
+        }
+        notes = [_TWO_BIASES] if mapper.merged_biases else []
+        self.exported = Exported(
+            mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
+        )
+        return self.exported
+
+    def _chosen(self, program: Any, outputs: Sequence[Any]) -> Any:
+        """The output that the loss compares, by its place or key."""
+        outputs = list(outputs)
+        spec = program.call_spec.out_spec
+        tree = pytree.tree_unflatten(list(range(len(outputs))), spec)
+        named = {
+            pytree.keystr(path).strip("[]'\"."): i
+            for path, i in pytree.tree_flatten_with_path(tree)[0]
+        }
+        tensors = {key: i for key, i in named.items() if outputs[i] is not None}
+        if self.output:
+            if self.output not in tensors:
+                raise ImportProblem(
+                    f"the model has no output '{self.output}'", f"it has {', '.join(tensors)}"
+                )
+            return outputs[tensors[self.output]]
+        if len(tensors) != 1:
+            raise ImportProblem(
+                f"the model gives {len(tensors)} outputs: {', '.join(tensors)}",
+                "name the one that the loss compares: --output " + next(iter(tensors), "0"),
+            )
+        return outputs[next(iter(tensors.values()))]
+
+
+class Refused(Exception):
+    """Ops without a counterpart."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(f"{len(refusals)} ops")
+        self.refusals = list(refusals)
+
+
+def _user_outputs(program: Any) -> list[Any]:
+    return [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+
+
+def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
+    """Dynamic shapes by forward's parameters, as torch wants them with keywords."""
+    if not kwargs:
+        return shapes[0]
+    signature = inspect.signature(type(module).forward)
+    bound = signature.bind_partial(module, *args, **kwargs).arguments
+    found: dict[str, Any] = {}
+    rest = iter(shapes[0])
+    for name, value in list(bound.items())[1:]:
+        kind = signature.parameters[name].kind
+        if kind == inspect.Parameter.VAR_POSITIONAL:
+            found[name] = tuple(next(rest) for _ in value)
+        elif kind == inspect.Parameter.VAR_KEYWORD:
+            found[name] = {key: shapes[1][key] for key in value}
+        else:
+            found[name] = shapes[1][name] if name in shapes[1] else next(rest)
+    return found
+
+
+def _same_in_both_modes(train: Graph, output: str, inference: Graph, other: str) -> None:
+    ours, theirs = train.signature([output]), inference.signature([other])
+    for i, (one, two) in enumerate(zip(ours, theirs)):
+        if one[:4] != two[:4]:
+            break
+    else:
+        if len(ours) == len(theirs):
+            return
+        i = min(len(ours), len(theirs)) - 1
+    one, two = ours[min(i, len(ours) - 1)], theirs[min(i, len(theirs) - 1)]
+
+    def said(rowed: tuple[Any, ...]) -> str:
+        return f"{rowed[0]} ({rowed[4]})" if rowed[4] else str(rowed[0])
+
+    raise ImportProblem(
+        "the model computes something else in training than in inference: "
+        f"{said(one)} against {said(two)}",
+        "only dropout and batch norm may differ by the mode: remove the branch on self.training",
+        one[4] or two[4],
+    )
+
+
+_DATA_DEPENDENT = re.compile(
+    r"data-dependent|DataDependent|GuardOnDataDependent|Unbacked|unbacked|_local_scalar_dense"
+    r"|item\(\)|nonzero"
+)
+
+
+def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
+    """An export's failure in words."""
+    text = f"{type(error).__name__}: {error}"
+    place = user_place(error, folder)
+    chain: Optional[BaseException] = error
+    while chain is not None and not place:
+        chain = chain.__cause__ or chain.__context__
+        place = user_place(chain, folder) if chain else ""
+    if not place:
+        found = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+        own = [f for f in found if f[0].startswith(folder) and "-packages" not in f[0]]
+        place = f"{own[-1][0].rpartition('/')[2]}:{own[-1][1]}" if own else ""
+    mode = "training" if train else "inference"
+    if _DATA_DEPENDENT.search(text):
+        return ImportProblem(
+            "what is computed depends on the data (a branch, a loop or a shape by a tensor's values)",
+            "torch.where keeps both branches in one graph",
+            place,
+        )
+    if "Constraints violated" in text or "specialized" in text or "ConstraintViolation" in text:
+        reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
+        return ImportProblem(
+            "the batch size is fixed in the model: "
+            + (reason[1] if reason else str(error).strip().splitlines()[0]),
+            "use x.shape[0] (or -1) where the batch size is written as a number",
+            place,
+        )
+    first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+    return ImportProblem(
+        f"torch.export fails in {mode} mode: {type(error).__name__}: {first}",
+        "the module must run with these inputs, and be traceable by torch.export",
+        place,
+    )
+
+
+def type_text(dtype: str, shape: Shape) -> str:
+    return dtype + shape_text(shape)
+
+
+def loss_lines(loss: str, output: Value, target: str) -> tuple[str, list[str]]:
+    """The target's type and the lines of the loss."""
+    shape = output.ir
+    if loss == "softmax_cross_entropy":
+        kind = type_text("i32", shape[:-1])
+    else:
+        kind = type_text("f32", shape)
+    return kind, [f"loss = {loss}({output.name}, {target}) reduction=mean"]
+
+
+def dtype_text(tensor: Any) -> str:
+    return dtype_of(tensor.dtype)
+
+
+def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:
+    used = {name for node in nodes for _, name in node.params}
+    return {name: graph.parameters[name] for name in graph.parameters if name in used}

@@ -1,0 +1,101 @@
+"""The origin in float64: its tensors, the precisions that its code names, and dropout
+turned off."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any, Iterator
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def _wide(arg: Any) -> Any:
+    if isinstance(arg, torch.dtype):
+        return torch.float64 if arg in _NARROW else arg
+    if isinstance(arg, (list, tuple)) and any(isinstance(one, torch.dtype) for one in arg):
+        return type(arg)(_wide(one) for one in arg)
+    return arg
+
+
+class Float64(TorchFunctionMode):
+    """Where the code says float32, float16 or bfloat16 it gets float64."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
+            return args[0].double()
+        return func(*map(_wide, args), **{key: _wide(value) for key, value in kwargs.items()})
+
+
+class WithoutDropout(TorchFunctionMode):
+    """Dropout of any spelling passes its input on; Bernoulli noise is its mean."""
+
+    _passed = {
+        torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout,
+        torch.dropout_, torch.alpha_dropout_, torch.feature_dropout_, torch.feature_alpha_dropout_,
+        torch.nn.functional.dropout, torch.nn.functional.alpha_dropout,
+        torch.nn.functional.dropout1d, torch.nn.functional.dropout2d,
+        torch.nn.functional.dropout3d, torch.nn.functional.feature_alpha_dropout,
+    }  # fmt: skip
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        if func in self._passed:
+            return args[0] if args else kwargs["input"]
+        if func is torch.Tensor.bernoulli_:
+            return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            if len(args) > 4:
+                args = (*args[:4], 0.0, *args[5:])
+            else:
+                kwargs["dropout_p"] = 0.0
+        if func in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
+            args = (*args[:5], 0.0, *args[6:])
+        return func(*args, **kwargs)
+
+
+def in_float64(module: torch.nn.Module) -> torch.nn.Module:
+    """The module in float64; its forward runs under Float64."""
+    module = module.double().cpu()
+    forward = module.forward
+
+    def wide(*args: Any, **kwargs: Any) -> Any:
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with Float64():
+                return forward(*args, **kwargs)
+        finally:
+            torch.set_default_dtype(before)
+
+    wide.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
+    module.forward = wide  # type: ignore[method-assign]
+    return module
+
+
+@contextlib.contextmanager
+def seen_functions(folder: str) -> Iterator[list[tuple[str, str]]]:
+    """Custom torch.autograd.Function classes that are applied meanwhile, with the
+    user's line."""
+    seen: list[tuple[str, str]] = []
+    original = torch.autograd.Function.__dict__["apply"]
+
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if not cls.__module__.startswith("torch."):
+            frame: Any = sys._getframe(1)
+            while frame and not frame.f_code.co_filename.startswith(folder):
+                frame = frame.f_back
+            place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
+            seen.append((cls.__name__, place))
+        return original.__get__(None, cls)(*args, **kwargs)
+
+    torch.autograd.Function.apply = classmethod(apply)  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        torch.autograd.Function.apply = original

@@ -1,0 +1,699 @@
+"""The table's rows for layers: products, convolutions, pools, norms, sequences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Optional, Sequence
+
+import torch
+
+from bakeoff_import.mapping import Args, Mapper
+from bakeoff_import.problems import Unsupported
+from bakeoff_import.rows import _axes, _global_pool, row
+from bakeoff_import.values import Const, Layout, N, Param, Stacked, Value
+
+# ---- products
+
+
+def _weights(m: Mapper, **slots: Any) -> list[tuple[str, str]]:
+    return [(slot, m.slot(arg)) for slot, arg in slots.items() if arg is not None]
+
+
+@row("linear")
+def linear(m: Mapper, a: Args) -> Value:
+    """`linear`; with a computed weight `transpose`, `matmul`, `add`"""
+    x = m.value(a.input)
+    if x.layout.n == x.layout.rank - 1:
+        raise Unsupported("works along the batch axis", "keep the rows apart")
+    if not isinstance(a.weight, (Param, Const)):
+        weight = m.value(a.weight)
+        out = _product(m, x, m.permuted(weight, [1, 0]))
+        return out if a.bias is None else _biased(m, out, a.bias)
+    layout = x.layout.sized(x.layout.rank - 1, a.weight.tensor.shape[0])
+    return m.made("linear", [x], layout, params=_weights(m, weight=a.weight, bias=a.bias))
+
+
+def _biased(m: Mapper, x: Value, bias: Any) -> Value:
+    b = m.value(bias)
+    shape = (1,) * (x.layout.rank - b.layout.rank) + b.shape
+    b = m._fitted(m.reshaped(b, Layout(shape)), x.layout)
+    return m.made("add", [x, b], x.layout)
+
+
+def _product(m: Mapper, a: Value, b: Value) -> Value:
+    """torch.matmul: the last two axes, those before broadcast."""
+    squeeze_a, squeeze_b = a.layout.rank == 1, b.layout.rank == 1
+    if squeeze_a:
+        a = m.reshaped(a, a.layout.reshaped((1, *a.shape), None if a.layout.n is None else 1))
+    if squeeze_b:
+        b = m.reshaped(b, b.layout.reshaped((*b.shape, 1), b.layout.n))
+    rank = max(a.layout.rank, b.layout.rank)
+    lead_b = b.shape[:-2]
+    if b.layout.n is None and all(size == 1 for size in lead_b):
+        # All axes of a but the last one are rows of one matrix.
+        if a.layout.n == a.layout.rank - 1:
+            raise Unsupported("works along the batch axis", "keep the rows apart")
+        b = m.reshaped(b, Layout((1,) * (len(a.ir) - 2) + b.shape[-2:]))
+        out = m.made("matmul", [a, b], a.layout.sized(a.layout.rank - 1, b.shape[-1]))
+    else:
+        for v in (a, b):
+            if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
+                raise Unsupported("multiplies rows of a batch with each other")
+        lead = torch.broadcast_shapes(a.shape[:-2], lead_b)
+        held = [v for v in (a, b) if v.layout.n is not None and not v.spread]
+        held = held or [v for v in (a, b) if v.layout.n is not None]
+        first = held[0].layout if held else a.layout
+        n = None if first.n is None else first.n + rank - first.rank
+
+        def target(v: Value) -> Layout:
+            return Layout((*lead, *v.shape[-2:]), n, first.before, first.after)
+
+        pair = [m._fitted(v, target(v)) for v in (a, b)]
+        for v, old in zip(pair, (a, b)):
+            own = v.layout
+            if old.layout.n is not None and not v.spread and (
+                (own.n, own.before, own.after) != (n, first.before, first.after)
+            ):
+                raise Unsupported("mixes rows of a batch with each other")
+        layout = Layout((*lead, a.shape[-2], b.shape[-1]), n, first.before, first.after)
+        out = m.made("matmul", pair, layout)
+    drop = ([out.layout.rank - 2] if squeeze_a else []) + ([out.layout.rank - 1] if squeeze_b else [])
+    return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
+
+
+@row("matmul", "bmm", "mm", "mv", "dot", "__matmul__")
+def matmul(m: Mapper, a: Args) -> Value:
+    """`matmul`; with a trained matrix transposed on the right it is still `matmul`"""
+    left = a.input
+    right = a.get("other", a.get("mat2", a.get("vec", a.get("tensor"))))
+    return _product(m, m.value(left), m.value(right))
+
+
+@row("addmm", "baddbmm")
+def addmm(m: Mapper, a: Args) -> Value:
+    """`matmul`, `add`"""
+    first, second = a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))
+    out = _product(m, m.value(first), m.value(second))
+    if a.get("alpha", 1) != 1:
+        out = m.binary("mul", out, a.alpha)
+    beta = a.get("beta", 1)
+    if beta == 0:
+        return out
+    added = a.input if beta == 1 else m.binary("mul", m.value(a.input), beta)
+    return m.pointwise("add", out, added)
+
+
+@row("einsum")
+def einsum(m: Mapper, a: Args) -> Value:
+    """`transpose`, `reshape`, `matmul`; `sum` of one operand"""
+    equation = a.equation.replace(" ", "")
+    if "..." in equation or "->" not in equation or len(a.tensors) > 2:
+        raise Unsupported("einsum with '...' or more than two operands", "torch.matmul")
+    terms, out = equation.split("->")
+    letters = terms.split(",")
+    values = [m.value(t) for t in a.tensors]
+    if any(len(set(word)) != len(word) for word in [*letters, out]):
+        raise Unsupported("einsum with a repeated letter", "torch.diagonal, torch.matmul")
+    if len(values) == 1:
+        gone = [i for i, c in enumerate(letters[0]) if c not in out]
+        v = m.reduced("sum", values[0], gone, False) if gone else values[0]
+        left = [c for c in letters[0] if c in out]
+        return m.permuted(v, [left.index(c) for c in out])
+    for i in (0, 1):  # letters of one operand alone that the result lacks
+        other = letters[1 - i]
+        gone = [k for k, c in enumerate(letters[i]) if c not in other and c not in out]
+        if gone:
+            values[i] = m.reduced("sum", values[i], gone, False)
+            letters[i] = "".join(c for c in letters[i] if c in other or c in out)
+    one, two = letters
+    shared = [c for c in out if c in one and c in two]
+    summed = [c for c in one if c in two and c not in out]
+    rows_ = [c for c in out if c in one and c not in two]
+    columns = [c for c in out if c in two and c not in one]
+
+    def matrix(v: Value, word: str, first: list[str], second: list[str]) -> Value:
+        v = m.permuted(v, [word.index(c) for c in (*shared, *first, *second)])
+        size = dict(zip((*shared, *first, *second), v.shape))
+        shape = (
+            *(size[c] for c in shared),
+            math.prod(size[c] for c in first),
+            math.prod(size[c] for c in second),
+        )
+        n = v.layout.n
+        if n is not None:
+            s, f = len(shared), len(first)
+            n = n if n < s else s if n < s + f else s + 1
+        return m.reshaped(v, v.layout.reshaped(shape, n))
+
+    sizes = {**dict(zip(one, values[0].shape)), **dict(zip(two, values[1].shape))}
+    made = _product(
+        m, matrix(values[0], one, rows_, summed), matrix(values[1], two, summed, columns)
+    )
+    order = [*shared, *rows_, *columns]
+    target = [c for c in order]
+    n = None
+    for v, word in zip(values, (one, two)):
+        if v.layout.n is not None:
+            n = target.index(word[v.layout.n])
+    v = m.reshaped(made, made.layout.reshaped(tuple(sizes[c] for c in target), n))
+    return m.permuted(v, [target.index(c) for c in out])
+
+
+@row("embedding")
+def embedding(m: Mapper, a: Args) -> Value:
+    """`embedding`; of constant ids `take`; padding_idx is refused while it is trained"""
+    padding = int(a.get("padding_idx", -1))
+    ids = a.indices
+    trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
+    if padding >= 0 and trained:
+        raise Unsupported(
+            "padding_idx keeps one row of a trained table from training",
+            "leave padding_idx out, and mask what padding computes",
+        )
+    if a.get("scale_grad_by_freq") or a.get("sparse"):
+        raise Unsupported("scales gradients by frequency, or keeps them sparse")
+    shape, n = m.out()
+    if isinstance(ids, Const):
+        table = m.value(a.weight)
+        row_ = m.one_row(ids, 1)
+        flat = m.value(Const(row_.reshape(-1).to(torch.int64)))
+        taken = m.made("take", [table, flat], Layout((row_.numel(), shape[-1])), axis=0)
+        if n is None:
+            return m.reshaped(taken, Layout(shape))
+        whole = Layout(shape, n, 1, shape[n])
+        name = m.graph.reshape(taken.name, taken.ir, whole.ir(True))
+        return Value(name, whole, spread=True)
+    x = m.value(ids)
+    l = x.layout
+    layout = Layout((*l.shape, shape[-1]), l.n, l.before, l.after)
+    return m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+
+
+@row("one_hot")
+def one_hot(m: Mapper, a: Args) -> Value:
+    """`one_hot`"""
+    x = m.value(a.input)
+    if a.num_classes < 1:
+        raise Unsupported("takes the number of classes from the data", "num_classes")
+    l = x.layout
+    layout = Layout((*l.shape, a.num_classes), l.n, l.before, l.after)
+    return m.made("one_hot", [x], layout, classes=a.num_classes)
+
+
+# ---- convolutions
+
+
+def _pairs(value: Any, count: int) -> list[int]:
+    value = list(value) if isinstance(value, (list, tuple)) else [value]
+    return [int(one) for one in (value * count if len(value) == 1 else value)]
+
+
+@row("conv1d", "conv2d", "conv3d")
+def conv(m: Mapper, a: Args) -> Value:
+    """`conv1d`, `conv2d`, `conv3d`; padding="same" too"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[4])
+    x = m.batch_first(a.input, count + 2)
+    weight = a.weight
+    if not isinstance(weight, (Param, Const)):
+        m.slot(weight)  # refuses
+    kernel = weight.tensor.shape[2:]
+    dilation = _pairs(a.dilation, count)
+    if a.padding == "same":
+        total = [d * (k - 1) for d, k in zip(dilation, kernel)]
+        pads = [side for t in total for side in (t // 2, t - t // 2)]
+    elif a.padding == "valid":
+        pads = [0] * (2 * count)
+    else:
+        pads = [p for p in _pairs(a.padding, count) for _ in (0, 1)]
+    layout = Layout(m.out()[0], 0)
+    return m.made(
+        name,
+        [x],
+        layout,
+        params=_weights(m, weight=weight, bias=a.bias),
+        stride=_pairs(a.stride, count),
+        pad=pads,
+        dilation=dilation,
+        groups=int(a.groups),
+    )
+
+
+@row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(m: Mapper, a: Args) -> Value:
+    """`conv_transpose1d`, `conv_transpose2d`, `conv_transpose3d`"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[14])
+    x = m.batch_first(a.input, count + 2)
+    return m.made(
+        name,
+        [x],
+        Layout(m.out()[0], 0),
+        params=_weights(m, weight=a.weight, bias=a.bias),
+        stride=_pairs(a.stride, count),
+        pad=[p for p in _pairs(a.padding, count) for _ in (0, 1)],
+        dilation=_pairs(a.dilation, count),
+        groups=int(a.groups),
+        output_pad=_pairs(a.output_padding, count),
+    )
+
+
+# ---- pools
+
+
+def _pool(m: Mapper, a: Args, count: int) -> tuple[Value, dict[str, Any], list[int]]:
+    """Input, attributes, and by how much windows reach beyond the padding (ceil_mode)."""
+    x = m.batch_first(a.input, count + 2)
+    kernel = _pairs(a.kernel_size, count)
+    stride = _pairs(a.stride or kernel, count)
+    pad = _pairs(a.padding, count)
+    out = m.out()[0][2:]
+    sides, extra = [], []
+    for size, k, s, p, o in zip(x.shape[2:], kernel, stride, pad, out):
+        need = (o - 1) * s + k - size - p  # after the axis, so that o windows fit
+        sides += [p, max(p, need)]
+        extra.append(max(0, need - p))
+    return x, {"kernel": kernel, "stride": stride, "pad": sides}, extra
+
+
+def _reaches_far(attrs: dict[str, Any]) -> bool:
+    return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
+
+
+def _as_ceil(attrs: dict[str, Any], extra: list[int]) -> None:
+    """Lets the op round up, where a pad of more than half a window would be needed."""
+    attrs["pad"] = [p - (extra[i // 2] if i % 2 else 0) for i, p in enumerate(attrs["pad"])]
+    attrs["ceil"] = True
+
+
+@row("max_pool1d", "max_pool2d", "max_pool3d")
+def max_pool(m: Mapper, a: Args) -> Value:
+    """`max_pool1d`, `max_pool2d`, `max_pool3d`; ceil_mode as padding at the end"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[8])
+    if any(d != 1 for d in _pairs(a.dilation, count)):
+        raise Unsupported("dilates its windows", "dilation 1")
+    x, attrs, extra = _pool(m, a, count)
+    if _reaches_far(attrs):
+        _as_ceil(attrs, extra)
+    return m.made(name, [x], Layout(m.out()[0], 0), **attrs)
+
+
+@row("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def avg_pool(m: Mapper, a: Args) -> Value:
+    """`avg_pool1d`, `avg_pool2d`, `avg_pool3d`; ceil_mode as padding at the end"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[8])
+    x, attrs, extra = _pool(m, a, count)
+    include = bool(a.count_include_pad)
+    if not any(_pairs(a.padding, count)):
+        include = False  # what ceil_mode adds never counts
+    elif include and any(extra):
+        _as_ceil(attrs, extra)
+    if not attrs.get("ceil") and _reaches_far(attrs):
+        _as_ceil(attrs, extra)
+    out = m.made(name, [x], Layout(m.out()[0], 0), **attrs, count_include_pad=include)
+    if a.get("divisor_override"):
+        if include is False and any(attrs["pad"]):
+            raise Unsupported("divisor_override together with padding")
+        out = m.binary("mul", out, math.prod(attrs["kernel"]) / a.divisor_override)
+    return out
+
+
+def _adaptive(m: Mapper, a: Args, count: int) -> tuple[Value, list[int], Optional[dict[str, Any]]]:
+    """Input, output sizes, and the windows of an ordinary pool where sizes divide."""
+    x = m.batch_first(a.input, count + 2)
+    out = list(m.out()[0][2:])
+    sizes = x.shape[2:]
+    if any(size % o for size, o in zip(sizes, out)):
+        return x, out, None
+    kernel = [size // o for size, o in zip(sizes, out)]
+    return x, out, {"kernel": kernel, "stride": kernel, "pad": [0] * (2 * count)}
+
+
+@row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+def adaptive_avg_pool(m: Mapper, a: Args) -> Value:
+    """`global_avg_pool2d`, `avg_pool2d` where sizes divide, else `adaptive_avg_pool2d`"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[17])
+    x, out, windows = _adaptive(m, a, count)
+    layout = Layout((*x.shape[:2], *out), 0)
+    if list(x.shape[2:]) == out:
+        return x
+    if all(o == 1 for o in out):
+        if count == 2:
+            return _global_pool(m, x, True)
+        return m.reduced("mean", x, list(range(2, 2 + count)), True)
+    if windows:
+        pool = name.removeprefix("adaptive_")
+        return m.made(pool, [x], layout, **windows, count_include_pad=False)
+    if count != 2:
+        raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}")
+    return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+
+
+@row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(m: Mapper, a: Args) -> Any:
+    """`max_pool2d` where sizes divide"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[17])
+    out = list(m.node.meta["val"][0].shape[2:])
+    x = m.batch_first(a.input, count + 2)
+    if any(size % o for size, o in zip(x.shape[2:], out)):
+        raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}", "sizes that divide")
+    kernel = [size // int(o) for size, o in zip(x.shape[2:], out)]
+    pool = name.removeprefix("adaptive_")
+    layout = Layout((*x.shape[:2], *(int(o) for o in out)), 0)
+    made = m.made(pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count))
+    return [made, None]
+
+
+def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
+    x = m.batch_first(a.input, 4)
+    shape = m.out()[0]
+    factors = a.get("scale_factors")
+    if factors and coordinates != "align_corners":
+        for size, out, factor in zip(x.shape[2:], shape[2:], factors):
+            if abs(size * factor - out) > 1e-9:
+                raise Unsupported(
+                    f"resizes {size} by {factor:g}, which is no whole size", "size instead of scale_factor"
+                )
+    if shape == x.shape:
+        return x
+    return m.made(
+        "resize", [x], Layout(shape, 0), size=list(shape[2:]), mode=mode, coordinates=coordinates
+    )
+
+
+@row("upsample_nearest2d")
+def upsample_nearest(m: Mapper, a: Args) -> Value:
+    """`resize` mode=nearest coordinates=asymmetric"""
+    return _resized(m, a, "nearest", "asymmetric")
+
+
+@row("_upsample_nearest_exact2d")
+def upsample_nearest_exact(m: Mapper, a: Args) -> Value:
+    """`resize` mode=nearest coordinates=half_pixel"""
+    return _resized(m, a, "nearest", "half_pixel")
+
+
+@row("upsample_bilinear2d")
+def upsample_bilinear(m: Mapper, a: Args) -> Value:
+    """`resize` mode=bilinear coordinates=half_pixel or align_corners"""
+    coordinates = "align_corners" if a.align_corners else "half_pixel"
+    return _resized(m, a, "bilinear", coordinates)
+
+
+# ---- norms
+
+
+def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
+    """Slots of scale and shift; frozen ones and zeros where the origin has none."""
+    weight = m.slot(a.weight) if a.weight is not None else m.filled(f"{m.graph.base}.ones", tuple(shape), 1.0)
+    bias = m.slot(a.bias) if a.bias is not None else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
+    return [("weight", weight), ("bias", bias)]
+
+
+@row("batch_norm", "_native_batch_norm_legit_functional", "native_batch_norm")
+def batch_norm(m: Mapper, a: Args) -> Any:
+    """`batch_norm`; with frozen statistics `sub`, `mul`, `add`"""
+    functional = m._op_name(m.node) != "aten.batch_norm"
+    x = m.value(a.input)
+    statistics = bool(a.training)  # those of the batch
+    if m.known_modes is None:
+        m.norm_modes.append(statistics)
+    else:
+        trained = m.known_modes[len(m.norm_modes)] if len(m.norm_modes) < len(m.known_modes) else False
+        m.norm_modes.append(trained)
+        if trained and statistics:
+            raise Unsupported(
+                "takes the batch's statistics in inference too", "track_running_stats=True"
+            )
+        statistics = trained
+    mean, var = a.running_mean, a.running_var
+    if mean is None or var is None:
+        raise Unsupported("has no running statistics", "track_running_stats=True")
+    if not statistics:
+        out = _frozen_norm(m, a, x, mean, var)
+        return [out, None, None, None, None] if functional else out
+    x = m.batch_first(x)
+    slots = _affine(m, a, (x.shape[1],))
+    for slot, held in (("mean", mean), ("var", var)):
+        name = m.slot(held)
+        if m.running.get(name, m.node.name) != m.node.name:
+            raise Unsupported("shares its running statistics with another call", "one layer for each call")
+        m.running[name] = m.node.name
+        m.graph.parameters[name].frozen = False
+        slots.append((slot, name))
+    out = m.made("batch_norm", [x], x.layout, params=slots, eps=float(a.eps), momentum=float(a.momentum))
+    return [out, None, None, None, None] if functional else out
+
+
+def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
+    """With fixed statistics: a scale and a shift for each channel."""
+    if not isinstance(mean, Const) or not isinstance(var, Const):
+        raise Unsupported("has computed statistics")
+    shape = tuple(mean.tensor.shape[0] if i == 1 else 1 for i in range(x.layout.rank))
+
+    def channels(tensor: Any) -> Const:
+        return Const(tensor.reshape(shape))
+
+    def fitted(v: Any) -> Value:
+        value = m.value(v)
+        if value.layout.rank == 1:
+            value = m.reshaped(value, Layout(shape))
+        return m._fitted(value, x.layout)
+
+    out = m.made("sub", [x, fitted(channels(mean.tensor))], x.layout)
+    scale = torch.rsqrt(var.tensor + a.eps)
+    out = m.made("mul", [out, fitted(channels(scale))], x.layout)
+    if a.weight is not None:
+        out = m.made("mul", [out, fitted(a.weight)], x.layout)
+    if a.bias is not None:
+        out = m.made("add", [out, fitted(a.bias)], x.layout)
+    return out
+
+
+@row("layer_norm")
+def layer_norm(m: Mapper, a: Args) -> Value:
+    """`layer_norm`"""
+    x = m.value(a.input)
+    dims = len(a.normalized_shape)
+    if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
+        raise Unsupported("normalises over the batch")
+    slots = _affine(m, a, a.normalized_shape)
+    return m.made("layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps))
+
+
+@row("group_norm")
+def group_norm(m: Mapper, a: Args) -> Value:
+    """`group_norm`"""
+    x = m.batch_first(a.input)
+    slots = _weights(m, weight=a.weight, bias=a.bias)
+    return m.made("group_norm", [x], x.layout, params=slots, groups=int(a.num_groups), eps=float(a.eps))
+
+
+@row("instance_norm")
+def instance_norm(m: Mapper, a: Args) -> Value:
+    """`group_norm` with a group for each channel"""
+    if not a.use_input_stats:
+        raise Unsupported("normalises by running statistics", "track_running_stats=False")
+    x = m.batch_first(a.input)
+    slots = _weights(m, weight=a.weight, bias=a.bias)
+    return m.made("group_norm", [x], x.layout, params=slots, groups=x.shape[1], eps=float(a.eps))
+
+
+@row("rms_norm")
+def rms_norm(m: Mapper, a: Args) -> Value:
+    """`rms_norm`"""
+    x = m.value(a.input)
+    dims = len(a.normalized_shape)
+    eps = torch.finfo(m.node.meta["val"].dtype).eps if a.eps is None else a.eps
+    slots = _weights(m, weight=a.weight)
+    return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=float(eps))
+
+
+@row("cosine_similarity")
+def cosine_similarity(m: Mapper, a: Args) -> Value:
+    """sums of products over the norms"""
+    x, y = m.value(a.x1), m.value(a.x2)
+    axes = _axes(m, x, a.dim)
+
+    def total(one: Value, two: Value) -> Value:
+        return m.reduced("sum", m.made("mul", [one, two], one.layout), axes, False)
+
+    def size(v: Value) -> Value:
+        root = m.unary("sqrt", total(v, v))
+        return m.made("maximum", [root, m.number(float(a.eps))], root.layout)
+
+    top = total(x, y)
+    return m.made("div", [m.made("div", [top, size(x)], top.layout), size(y)], top.layout)
+
+
+# ---- attention
+
+
+@row("scaled_dot_product_attention")
+def attention(m: Mapper, a: Args) -> Value:
+    """`attention`; with a mask, its dropout or other sizes `matmul`, `softmax`, `matmul`"""
+    q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
+    if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
+        k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
+    width = q.shape[-1]
+    factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
+    causal = bool(a.is_causal)
+    rate = float(a.dropout_p) if m.dropout else 0.0
+    whole = (
+        q.layout.rank == 4
+        and all(t.layout.n == 0 and t.layout.alone for t in (q, k, v))
+        and a.attn_mask is None
+        and rate == 0
+        and k.shape == v.shape
+        and q.shape[-1] == k.shape[-1]
+        and (not causal or q.shape[-2] == k.shape[-2])
+    )
+    if whole:
+        if factor != 1:
+            q = m.binary("mul", q, factor)
+        heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
+        out = m.made("attention", heads, heads[0].layout, causal=causal)
+        return m.permuted(out, [0, 2, 1, 3])
+    q = m.binary("mul", q, factor / math.sqrt(width))
+    rank = k.layout.rank
+    turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
+    scores = _product(m, q, turned)
+    mask = a.attn_mask
+    if causal:
+        side = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        mask = Const(side)
+    if mask is not None:
+        scores = _masked(m, scores, mask)
+    weights = m.unary("softmax", scores, axis=scores.layout.ir_axis(scores.layout.rank - 1))
+    if rate > 0:
+        weights = m.unary("dropout", weights, rate=rate)
+    return _product(m, weights, v)
+
+
+def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
+    from bakeoff_import.rows import repeat_interleave
+
+    return repeat_interleave(m, Args(input=t, repeats=times, dim=t.layout.rank - 3))
+
+
+def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
+    """Boolean: True takes part; else added."""
+    layout = scores.layout
+    if isinstance(mask, Const) and mask.tensor.is_floating_point():
+        if bool(torch.isinf(mask.tensor).any()):
+            if not bool(((mask.tensor == 0) | torch.isinf(mask.tensor)).all()):
+                raise Unsupported("a mask with -inf and other numbers", "a boolean mask")
+            mask = Const(mask.tensor == 0, mask.n)
+    if isinstance(mask, Const):
+        kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
+    else:
+        kind = m.value(mask).dtype
+        mask = m.value(mask)
+    fitted = m._fitted(mask, layout)
+    if kind == "bool":
+        return m.made("where", [fitted, scores, m.number(-1e30)], layout)
+    return m.made("add", [scores, fitted], layout)
+
+
+# ---- recurrent layers
+
+
+def _zero(state: Any) -> bool:
+    return isinstance(state, Const) and not bool(state.tensor.any())
+
+
+def _time_axis(m: Mapper, x: Value, batch_first: bool) -> Value:
+    """As N,T,F: for T,N,F that costs nothing."""
+    v = x if batch_first else m.permuted(x, [1, 0, 2])
+    return m.batch_first(v, 3)
+
+
+def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
+    """The IR's one bias is the sum of torch's two."""
+    for bias in (bias_in, bias_hidden):
+        if not isinstance(bias, Param):
+            raise Unsupported("has a frozen or computed bias")
+    total = bias_in.tensor.detach() + bias_hidden.tensor.detach()
+    wanted = bias_in.key.replace("bias_ih", "bias")
+    m.merged_biases = True
+    return m.graph.parameter(
+        wanted, total, not bias_in.tensor.requires_grad, [bias_in.key, bias_hidden.key]
+    )
+
+
+@row("lstm")
+def lstm(m: Mapper, a: Args) -> list[Any]:
+    """`lstm` for each layer; both directions: `flip`, `lstm`, `flip`, `concat`"""
+    if not all(_zero(state) for state in a.hx):
+        raise Unsupported("starts from a state that is not zero", "no initial state")
+    weights = a.params
+    biases, both = bool(a.has_biases), bool(a.bidirectional)
+    if any(len(w.tensor.shape) != 2 for w in weights[:2]):
+        raise Unsupported("is no plain LSTM")
+    each = 4 if biases else 2
+    directions = 2 if both else 1
+    if len(weights) != each * directions * int(a.num_layers):
+        raise Unsupported("projects its hidden state (proj_size)", "nn.Linear behind it")
+    x = _time_axis(m, m.value(a.input), bool(a.batch_first))
+    lasts = []
+    for layer in range(int(a.num_layers)):
+        outs = []
+        for direction in range(directions):
+            group = weights[(layer * directions + direction) * each :][:each]
+            slots = _weights(m, weight_ih=group[0], weight_hh=group[1])
+            if biases:
+                slots.append(("bias", _bias(m, group[2], group[3])))
+            units = group[1].tensor.shape[1]
+            layout = x.layout.sized(2, units)
+            source = m.unary("flip", x, axes=[1]) if direction else x
+            h = m.made("lstm", [source], layout, params=slots)
+            steps = h.shape[1]
+            last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
+            lasts.append(m.reshaped(last, last.layout.dropped([1], False)) if last else None)
+            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
+        x = m.concat(outs, 2)
+        if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):
+            x = m.unary("dropout", x, rate=float(a.dropout))
+    if m_reads(m, 2):
+        raise Unsupported("gives its last cell state, which the IR's lstm does not", "use the last hidden state")
+    out = x if a.batch_first else m.permuted(x, [1, 0, 2])
+    return [out, Stacked(tuple(lasts)), None]
+
+
+def m_reads(m: Mapper, index: int) -> bool:
+    """Whether something reads output `index` of the present node."""
+    return any(u.args[1] == index and u.users for u in m.node.users)
+
+
+@row("gru")
+def gru(m: Mapper, a: Args) -> list[Any]:
+    """`gru` for each layer; both directions: `flip`, `gru`, `flip`, `concat`"""
+    if not _zero(a.hx):
+        raise Unsupported("starts from a state that is not zero", "no initial state")
+    weights = a.params
+    biases, both = bool(a.has_biases), bool(a.bidirectional)
+    each, directions = (4 if biases else 2), (2 if both else 1)
+    x = _time_axis(m, m.value(a.input), bool(a.batch_first))
+    lasts = []
+    for layer in range(int(a.num_layers)):
+        outs = []
+        for direction in range(directions):
+            group = weights[(layer * directions + direction) * each :][:each]
+            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+            slots = [(slot, m.slot(w)) for slot, w in zip(names, group)]
+            layout = x.layout.sized(2, group[1].tensor.shape[1])
+            source = m.unary("flip", x, axes=[1]) if direction else x
+            h = m.made("gru", [source], layout, params=slots)
+            steps = h.shape[1]
+            last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
+            lasts.append(m.reshaped(last, last.layout.dropped([1], False)) if last else None)
+            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
+        x = m.concat(outs, 2)
+        if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):
+            x = m.unary("dropout", x, rate=float(a.dropout))
+    out = x if a.batch_first else m.permuted(x, [1, 0, 2])
+    return [out, Stacked(tuple(lasts))]

@@ -1,0 +1,685 @@
+"""Walks an exported program and maps its ops, by the table of rows (rows.py).
+
+Whatever depends on no input and no trained parameter is computed here and now, with
+kRows rows where the batch enters: masks, position ids, relative position tables.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import torch
+
+from bakeoff_import.graph import Graph, ir_word, value_of
+from bakeoff_import.problems import Refusal, Unsupported
+from bakeoff_import.values import (
+    N,
+    Const,
+    Layout,
+    Noise,
+    Param,
+    Shape,
+    Stacked,
+    Value,
+)
+
+ROWS_FOLDED = 7  # the batch size that constants are computed with
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+Row = Callable[["Mapper", "Args"], Any]
+
+
+class InPlaceOnView(Exception):
+    """A tensor changes through a view: the graph must be made functional first."""
+
+
+class Args(dict[str, Any]):
+    """Arguments of a call by their names in the op's schema."""
+
+    __getattr__ = dict.__getitem__
+
+
+def dtype_of(dtype: torch.dtype) -> str:
+    if dtype == torch.bool:
+        return "bool"
+    if dtype.is_complex:
+        raise Unsupported("computes with complex numbers")
+    return "f32" if dtype.is_floating_point else "i32"
+
+
+def coefficient(size: Any) -> tuple[int, bool]:
+    """A size as (c, False), or as (c, True) where it is c N."""
+    if isinstance(size, int):
+        return size, False
+    expression = size.node.expr
+    if expression.is_Integer:
+        return int(expression), False
+    symbols = list(expression.free_symbols)
+    if len(symbols) == 1:
+        factor = expression / symbols[0]
+        if factor.is_Integer and factor > 0:
+            return int(factor), True
+    raise Unsupported(
+        f"a size is {expression} of the batch size",
+        "sizes may be the batch size or a multiple of it, or fixed",
+    )
+
+
+def layout_of(tensor: Any) -> tuple[Shape, Optional[int]]:
+    """Sizes for each row, and the axis that holds N, of a traced tensor."""
+    sizes, n = [], None
+    for axis, size in enumerate(tensor.shape):
+        c, batch = coefficient(size)
+        if batch and n is not None:
+            raise Unsupported(
+                "has the batch on two axes", "rows of a batch must not meet"
+            )
+        n = axis if batch else n
+        sizes.append(c)
+    return tuple(sizes), n
+
+
+def user_line(trace: Optional[str], own: Sequence[str]) -> str:
+    """'model.py:12': the innermost frame in the user's own files, else in any file
+    that is not torch's."""
+    frames = _FRAME.findall(trace or "")
+    for wanted in (
+        lambda f: any(f.startswith(folder) for folder in own) and "-packages" not in f,
+        lambda f: "/torch/" not in f,
+        lambda f: True,
+    ):
+        for file, line, _ in reversed(frames):
+            if wanted(file):
+                return f"{Path(file).name}:{line}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the exported program's placeholders stand for."""
+
+    parameters: Mapping[str, tuple[str, Any]]  # placeholder -> (key, tensor)
+    constants: Mapping[str, tuple[str, Any]]
+    inputs: Mapping[str, tuple[str, Shape, str]]  # -> (name, IR shape, dtype)
+    folders: Sequence[str]  # of the user's files
+
+
+class Mapper:
+    def __init__(
+        self,
+        module: Any,
+        origin: Origin,
+        rows: Mapping[str, Row],
+        norm_modes: Optional[Sequence[bool]] = None,
+        dropout: bool = True,
+    ) -> None:
+        """dropout: False leaves it out."""
+        self.dropout = dropout
+        self.graph = Graph()
+        self.refusals: list[Refusal] = []
+        # Of every batch norm, in order: whether it takes the batch's statistics in
+        # training mode. Known already where the graph is that of inference.
+        self.norm_modes: list[bool] = []
+        self.known_modes = norm_modes
+        self.running: dict[str, str] = {}
+        self.merged_biases = False  # of LSTMs
+        self.named: dict[str, Value] = {}  # values by their names in the exported graph
+        self._module = module
+        self._origin = origin
+        self._rows = rows
+        self._env: dict[Any, Any] = {}
+        self._root: dict[Any, Any] = {}
+        self._same: dict[Any, list[Any]] = {}
+        self._order = {node: i for i, node in enumerate(module.graph.nodes)}
+        self._cached: dict[Any, Value] = {}
+        self._blocked: set[Any] = set()
+        self.node: Any = None
+
+    # -- the walk
+
+    def run(self) -> list[Any]:
+        """Maps all nodes; the outputs. Look at `refusals` first."""
+        outputs: list[Any] = []
+        for node in self._module.graph.nodes:
+            self.node = node
+            if node.op == "placeholder":
+                self._env[node] = self._placeholder(node)
+            elif node.op == "get_attr":
+                self._env[node] = getattr(self._module, node.target)
+            elif node.op == "output":
+                outputs = list(node.args[0])
+            elif node.op == "call_function":
+                self._call(node)
+        blocked = any(o in self._blocked for o in outputs if isinstance(o, torch.fx.Node))
+        if self.refusals or blocked:
+            return []
+        return [self._get(o) for o in outputs]
+
+    def _placeholder(self, node: Any) -> Any:
+        origin, name = self._origin, node.name
+        if name in origin.parameters:
+            return Param(*origin.parameters[name])
+        if name in origin.constants:
+            key, tensor = origin.constants[name]
+            return Const(tensor, key=key)
+        key, shape, dtype = origin.inputs[name]
+        self.graph.input_shapes[key] = shape
+        self.graph.names.unique(key)
+        self.named[name] = value_of(key, shape, dtype)
+        return self.named[name]
+
+    def _get(self, arg: Any) -> Any:
+        if isinstance(arg, torch.fx.Node):
+            return self._env[arg]
+        if isinstance(arg, (list, tuple)):
+            return [self._get(one) for one in arg]
+        return arg
+
+    def _call(self, node: Any) -> None:
+        inputs = node.all_input_nodes
+        if any(one in self._blocked for one in inputs):
+            self._blocked.add(node)
+            return
+        self._set_place(node)
+        try:
+            result = self._map(node)
+        except Unsupported as why:
+            self._refuse(node, str(why), why.remedy)
+            return
+        self._env[node] = result
+        if isinstance(result, Value):
+            self.named[node.name] = result
+
+    def _set_place(self, node: Any) -> None:
+        self.graph.where = user_line(node.meta.get("stack_trace"), self._origin.folders)
+        op = self._op_name(node)
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
+        short = op.removeprefix("aten.").rstrip("_")
+        words = ir_word(path.replace(".", "_"))
+        if not path:
+            words = short
+        elif not kind.removeprefix("<class '").startswith("torch.nn.modules."):
+            words = f"{words}_{short}"
+        self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
+        self.graph.source = op
+
+    @staticmethod
+    def _op_name(node: Any) -> str:
+        target = node.target
+        schema = getattr(target, "_schema", None)
+        return schema.name.replace("::", ".") if schema else getattr(target, "__name__", str(target))
+
+    def _refuse(self, node: Any, why: str, remedy: str) -> None:
+        self._blocked.add(node)
+        refusal = Refusal(self._op_name(node), self.graph.where, why, remedy)
+        if refusal not in self.refusals:
+            self.refusals.append(refusal)
+
+    def _map(self, node: Any) -> Any:
+        target = node.target
+        if target is operator.getitem:
+            return self._get(node.args[0])[node.args[1]]
+        if not isinstance(target, torch._ops.OpOverload):
+            return self._python(node)
+        name = self._op_name(node)
+        args = self._bind(node)
+        if name == "aten.sym_size":
+            return node.meta["val"]
+        if name.startswith(("aten._assert", "aten.sym_constrain", "aten._check")):
+            return None
+        mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
+        flat = [a for a in _flat(args.values()) if isinstance(a, (Value, Param, Const, Noise, Stacked))]
+        if all(isinstance(a, Const) for a in flat) and name not in _RANDOM | _EMPTY:
+            if not any(k.endswith(("batch_norm", "dropout")) for k in (name,)):
+                return self._fold(node, flat, mutates)
+        if name in _EMPTY:
+            return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
+        row = self._rows.get(name.removeprefix("aten."))
+        if row is None:
+            row = self._rows.get(name.removeprefix("aten.").rstrip("_"))
+        if row is None:
+            raise Unsupported(*nearest(name))
+        result = row(self, args)
+        self._alias(node, target, mutates, result)
+        return result
+
+    def _python(self, node: Any) -> Any:
+        """Arithmetic with sizes; a region of another gradient mode."""
+        value = node.meta.get("val")
+        if isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return value
+        name = self._op_name(node)
+        if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+            raise Unsupported(
+                "a part of forward runs under torch.no_grad() or torch.autocast()",
+                "freeze parameters by requires_grad_(False), and leave precision to the recipe",
+            )
+        raise Unsupported(f"'{name}' is no tensor op", "spell it with torch's tensor ops")
+
+    def _bind(self, node: Any) -> Args:
+        schema = node.target._schema
+        bound = Args()
+        for i, argument in enumerate(schema.arguments):
+            if i < len(node.args):
+                value = node.args[i]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            else:
+                value = argument.default_value
+            bound[argument.name] = self._get(value)
+        if "self" in bound:
+            bound["input"] = bound["self"]
+        return bound
+
+    # -- constants
+
+    def _fold(self, node: Any, read: Sequence[Const], mutates: bool) -> Any:
+        """Computes a node of constants with ROWS_FOLDED rows."""
+        if mutates:
+            base = self._env[node.args[0]] if node.args else None
+            if isinstance(base, Const) and base.key:
+                if base.key.endswith("num_batches_tracked"):
+                    return base
+                raise Unsupported(
+                    f"changes the buffer '{base.key}' in the forward pass",
+                    "only batch norm's running statistics may change",
+                )
+
+        def real(arg: Any) -> Any:
+            if isinstance(arg, torch.fx.Node):
+                return real(self._env[arg])
+            if isinstance(arg, Const):
+                return arg.tensor
+            if isinstance(arg, (torch.SymInt, torch.SymFloat)):
+                return _at(arg, ROWS_FOLDED)
+            if isinstance(arg, (list, tuple)):
+                return [real(one) for one in arg]
+            return torch.device("cpu") if isinstance(arg, torch.device) else arg
+
+        with torch.no_grad():
+            made = node.target(*real(node.args), **{k: real(v) for k, v in node.kwargs.items()})
+        metas = node.meta["val"]
+        if isinstance(made, torch.Tensor):
+            if len(read) == 1 and read[0].key and made is read[0].tensor:
+                return read[0]
+            return Const(made, layout_of(metas)[1])
+        if isinstance(made, (list, tuple)):
+            return [Const(t, layout_of(meta)[1]) for t, meta in zip(made, metas)]
+        return made
+
+    # -- in-place ops
+
+    def _alias(self, node: Any, target: Any, mutates: bool, result: Any) -> None:
+        """Remembers which nodes share memory, and lets all names of a tensor that was
+        changed in place stand for its new value."""
+        first = node.args[0] if node.args else None
+        if not isinstance(first, torch.fx.Node):
+            return
+        root = self._root.get(first, first)
+        if not mutates:
+            info = target._schema.returns[0].alias_info if target._schema.returns else None
+            if info is not None:
+                self._root[node] = root
+            return
+        group = self._same.setdefault(first, [first])
+        now = self._order[node]
+        for other in self._order:
+            if self._root.get(other, other) is not root or other in group:
+                continue
+            if other in self._env and any(self._order[u] > now for u in other.users):
+                raise InPlaceOnView
+        if root not in group:
+            raise InPlaceOnView
+        group.append(node)
+        self._same[node] = group
+        self._root[node] = root
+        for other in group:
+            self._env[other] = result
+
+    # -- for the rows
+
+    def out(self) -> tuple[Shape, Optional[int]]:
+        return layout_of(self.node.meta["val"])
+
+    def value(self, arg: Any) -> Value:
+        """A value of the IR for a tensor of any kind; for a number a constant."""
+        if isinstance(arg, Value):
+            return arg
+        if isinstance(arg, (bool, int, float)):
+            return self.number(float(arg))
+        if isinstance(arg, Noise):
+            raise Unsupported(
+                "draws random numbers", "only dropout and stochastic depth may be random"
+            )
+        if isinstance(arg, Stacked):
+            return self.stack([self.value(item) for item in arg.items], 0)
+        if isinstance(arg, Param):
+            return self._once(("p", arg.key), lambda: self._parameter_value(arg))
+        if isinstance(arg, Const):
+            return self._constant_value(arg)
+        raise Unsupported(f"takes {type(arg).__name__} where a tensor is expected")
+
+    def _once(self, key: Any, make: Callable[[], Value]) -> Value:
+        if key not in self._cached:
+            self._cached[key] = make()
+        return self._cached[key]
+
+    def number(self, number: float) -> Value:
+        """A scalar; printed as a literal."""
+
+        def make() -> Value:
+            base, self.graph.base = self.graph.base, "c"
+            name = self.graph.node("constant", [], (), attrs={"value": float(number)})
+            self.graph.base = base
+            return Value(name, Layout(()))
+
+        return self._once(("n", float(number)), make)
+
+    def _parameter_value(self, arg: Param) -> Value:
+        slot = self.slot(arg)
+        shape = tuple(arg.tensor.shape)
+        base, self.graph.base = self.graph.base, ir_word(arg.key.replace(".", "_"))
+        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+        self.graph.base = base
+        return Value(name, Layout(shape))
+
+    def _constant_value(self, arg: Const) -> Value:
+        tensor, n = arg.tensor, arg.n
+        if tensor.ndim == 0 and tensor.is_floating_point():
+            return self.number(float(tensor))
+        if n is not None:
+            tensor = self.one_row(arg, 1)
+        layout = Layout(tuple(tensor.shape), n)
+        return self._stored(tensor, layout, arg)
+
+    def one_row(self, arg: Const, c: int, before: int = 1) -> Any:
+        """The constant with N = 1, at its axis `n` of c N elements."""
+        tensor, n = arg.tensor, arg.n
+        if n is None:
+            return tensor
+        c = tensor.shape[n] // ROWS_FOLDED
+        split = tensor.reshape(
+            *tensor.shape[:n], before, ROWS_FOLDED, c // before, *tensor.shape[n + 1 :]
+        )
+        rows = split.movedim(n + 1, 0)
+        if not bool((rows == rows[0]).all()):
+            raise Unsupported("depends on the number of a row within its batch")
+        return rows[0].reshape(*tensor.shape[:n], c, *tensor.shape[n + 1 :])
+
+    def _stored(self, tensor: Any, layout: Layout, arg: Const) -> Value:
+        """A frozen parameter of the IR with this content."""
+        kind = dtype_of(tensor.dtype)
+        spread = layout.n is not None
+        shape = layout.ir(spread)
+        laid = tensor.detach()
+        if spread:
+            laid = laid.reshape(shape)
+
+        def make() -> Value:
+            wanted = arg.key or f"constant_{self.graph.base}"
+            slot = self.graph.parameter(wanted, laid.to(torch.float64), frozen=True)
+            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+            if kind == "i32":
+                name = self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+            if kind == "bool":
+                half = self.number(0.5)
+                name = self.graph.node("less", [half.name, name], shape, "bool")
+            return Value(name, layout, kind, spread)
+
+        self._keep = getattr(self, "_keep", [])
+        self._keep.append(arg.tensor)  # ids stay unique
+        return self._once(("t", id(arg.tensor), layout), make)
+
+    def slot(self, arg: Any, tensor: Any = None) -> str:
+        """The name of a parameter for a slot of an op."""
+        if isinstance(arg, Param):
+            return self.graph.parameter(
+                arg.key, arg.tensor.detach(), not arg.tensor.requires_grad, [arg.key]
+            )
+        if isinstance(arg, Const):
+            held = arg.tensor if tensor is None else tensor
+            targets = [arg.key] if arg.key and tensor is None else []
+            key = ("slot", id(held))
+            if key not in self._cached:
+                wanted = arg.key or f"constant_{self.graph.base}"
+                self._cached[key] = self.graph.parameter(
+                    wanted, held.detach().to(torch.float64), True, targets
+                )
+            return str(self._cached[key])
+        raise Unsupported(
+            "its weight is computed, not a parameter",
+            "remove weight standardisation or normalisation, or fold it into the weight",
+        )
+
+    def filled(self, wanted: str, shape: Shape, number: float) -> str:
+        """A frozen parameter full of one number, for a slot."""
+        tensor = torch.full(shape, number, dtype=torch.float64)
+        return self.graph.parameter(wanted, tensor, True)
+
+    def spread_out(self, v: Value) -> Value:
+        """With all its rows in the IR."""
+        if not v.spread:
+            return v
+        name = self.graph.node("expand", [v.name], v.layout.ir(), v.dtype, attrs={"shape": v.layout.ir()})
+        return Value(name, v.layout, v.dtype)
+
+    def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
+        """A value whose IR shape is torch's, N first and alone."""
+        v = self.spread_out(self.value(arg))
+        if rank is not None and v.layout.rank != rank:
+            raise Unsupported(f"has an input of {v.layout.rank} axes, not {rank}", "keep the batch axis")
+        if v.layout.n != 0 or not v.layout.alone:
+            raise Unsupported(
+                "the batch must be axis 0 here, and not merged with another axis",
+                "bring the batch first before this op",
+            )
+        return v
+
+    def made(self, op: str, inputs: Sequence[Value], layout: Layout, dtype: str = "f32", **more: Any) -> Value:
+        """One op whose result lies as `layout` says; spread if every input is."""
+        spread = layout.n is not None and not any(v.layout.n is not None and not v.spread for v in inputs)
+        shape = layout.ir(spread)
+        params = more.pop("params", ())
+        names = [v.name for v in inputs]
+        name = self.graph.node(op, names, shape, dtype, params, more)
+        return Value(name, layout, dtype, spread)
+
+    def reshaped(self, v: Value, layout: Layout) -> Value:
+        if v.layout.n is not None and layout.n is None:
+            raise Unsupported("reshapes the batch away")
+        name = self.graph.reshape(v.name, v.ir, layout.ir(v.spread), v.dtype)
+        return Value(name, layout, v.dtype, v.spread)
+
+    def permuted(self, v: Value, perm: Sequence[int]) -> Value:
+        """Torch's permutation: an op of the IR only where the axes besides N move."""
+        old = v.layout
+        n = None if old.n is None else list(perm).index(old.n)
+        shape = tuple(old.shape[axis] for axis in perm)
+        layout = Layout(shape, n, old.before, old.after)
+        first = 0 if old.n is None else 1
+        starts, at = [], first
+        for group in old.groups():
+            starts.append(range(at, at + len(group)))
+            at += len(group)
+        order = [*range(first), *(i for axis in perm for i in starts[axis])]
+        name = self.graph.transpose(v.name, v.ir, order, v.dtype)
+        return Value(name, layout, v.dtype, v.spread)
+
+    def aligned(self, args: Sequence[Any]) -> tuple[list[Value], Layout]:
+        """Operands of an element-by-element op with equal ranks in the IR, and the
+        layout of the result."""
+        values = [self._operand(arg) for arg in args]
+        shape, n = self.out()
+        rank = len(shape)
+        shapes = []
+        for v in values:
+            l = v.layout if isinstance(v, Value) else None
+            shapes.append((l.rank, l.n, l.before, l.after) if l else None)
+        held = {
+            (n_ + rank - r, b, a)
+            for v, s in zip(values, shapes)
+            if s is not None
+            for r, n_, b, a in [s]
+            if n_ is not None and not (isinstance(v, Value) and v.spread)
+        }
+        if len(held) > 1:
+            raise Unsupported("mixes rows of a batch with each other")
+        if held:
+            at, before, after = next(iter(held))
+            layout = Layout(shape, at, before, after)
+        else:
+            layout = Layout(shape, n, 1, shape[n] if n is not None else 1)
+        return [self._fitted(v, layout) for v in values], layout
+
+    def _operand(self, arg: Any) -> Any:
+        if isinstance(arg, Const) and arg.tensor.ndim > 0:
+            return arg  # laid out once the result's layout is known
+        return self.value(arg)
+
+    def _fitted(self, v: Any, layout: Layout) -> Value:
+        """An operand with size 1 wherever it is broadcast, its N where the result's is."""
+        if isinstance(v, Const):
+            v = self._constant_fitted(v, layout)
+        if v.layout.rank == 0:
+            return v  # type: ignore[no-any-return]
+        lead = layout.rank - v.layout.rank
+        shape = (1,) * lead + v.shape
+        n = layout.n
+        if n is None or (v.layout.n is not None and not v.spread):
+            own = None if v.layout.n is None else v.layout.n + lead
+            target = Layout(shape, own, v.layout.before, v.layout.after)
+            return self.reshaped(v, target) if lead else v
+        # Without rows of its own: size 1 at N, and at what is merged with it.
+        size = shape[n]
+        if size not in (1, layout.shape[n]):
+            raise Unsupported("mixes rows of a batch with each other")
+        before, after = (layout.before, layout.after) if size > 1 else (1, 1)
+        rest = Layout(shape, n, before, after).ir(spread=True)
+        if size == 1 and not layout.alone:
+            rest = (1, *_ones_at(layout, shape))
+        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
+        target = Layout(shape, n, before, after)
+        return Value(name, target, v.dtype, spread=True)
+
+    def _constant_fitted(self, arg: Const, layout: Layout) -> Value:
+        if arg.n is None:
+            return self._constant_value(arg)
+        lead = layout.rank - arg.tensor.ndim
+        own = arg.n + lead
+        if own != layout.n:
+            raise Unsupported("mixes rows of a batch with each other")
+        row = self.one_row(arg, layout.shape[own], layout.before)
+        # Like torch's, at N = 1, with N where it is.
+        target = Layout(tuple(row.shape), arg.n, *(
+            (layout.before, layout.after) if row.shape[arg.n] > 1 else (1, 1)
+        ))
+        return self._stored(row, target, arg)
+
+    def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
+        values, layout = self.aligned(args)
+        return self.made(op, values, layout, dtype, **attrs)
+
+    def unary(self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any) -> Value:
+        return self.made(op, [v], v.layout, dtype or v.dtype, **attrs)
+
+    def binary(self, op: str, a: Value, b: Any, dtype: str = "f32") -> Value:
+        """Of a value and a number, or of values with the same layout."""
+        other = b if isinstance(b, Value) else self.number(float(b))
+        return self.made(op, [a, other], a.layout, dtype)
+
+    def sliced(self, v: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
+        size = v.shape[axis]
+        if (begin, end, step) == (0, size, 1):
+            return v
+        layout = v.layout.sized(axis, max(0, -(-(end - begin) // step)))
+        return self.made("slice", [v], layout, v.dtype, axis=v.layout.ir_axis(axis) , begin=begin, end=end, step=step)
+
+    def concat(self, values: Sequence[Value], axis: int) -> Value:
+        if len(values) == 1:
+            return values[0]
+        lead = next((v for v in values if v.layout.n is not None), values[0])
+        fitted = []
+        for v in values:
+            if lead.layout.n is not None:
+                v = self._fitted(v, lead.layout.sized(axis, v.shape[axis]))
+                v = self.spread_out(v)
+                if (v.layout.n, v.layout.before, v.layout.after) != (lead.layout.n, lead.layout.before, lead.layout.after):
+                    raise Unsupported("mixes rows of a batch with each other")
+            fitted.append(v)
+        layout = lead.layout.sized(axis, sum(v.shape[axis] for v in fitted))
+        return self.made("concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis))
+
+    def stack(self, values: Sequence[Value], axis: int) -> Value:
+        parts = []
+        for v in values:
+            l = v.layout
+            shape = (*l.shape[:axis], 1, *l.shape[axis:])
+            n = l.n if l.n is None or l.n < axis else l.n + 1
+            parts.append(self.reshaped(v, Layout(shape, n, l.before, l.after)))
+        return self.concat(parts, axis)
+
+    def reduced(self, op: str, v: Value, axes: Sequence[int], keep: bool) -> Value:
+        layout = v.layout.dropped(axes, keep)
+        ir_axes = sorted(v.layout.ir_axis(axis) for axis in axes)
+        return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)
+
+
+_EMPTY = {"aten.empty", "aten.new_empty", "aten.empty_like"}
+_RANDOM = {
+    "aten.rand", "aten.randn", "aten.bernoulli", "aten.rand_like", "aten.randn_like",
+    "aten.normal", "aten.uniform", "aten.randint", "aten.multinomial", "aten.randperm",
+}  # fmt: skip
+_RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
+# They write to buffers as a part of what they are.
+_MUTATES_STATISTICS = {"aten.batch_norm", "aten._native_batch_norm_legit", "aten.instance_norm"}
+
+
+def _flat(items: Any) -> list[Any]:
+    found = []
+    for item in items:
+        found += _flat(item) if isinstance(item, (list, tuple)) else [item]
+    return found
+
+
+def _at(size: Any, rows: int) -> Any:
+    """A symbolic size where the batch has `rows` rows."""
+    expression = size.node.expr
+    value = expression.subs({symbol: rows for symbol in expression.free_symbols})
+    return float(value) if isinstance(size, torch.SymFloat) else int(value)
+
+
+def _ones_at(layout: Layout, shape: Shape) -> list[int]:
+    """IR sizes besides N of an operand with size 1 where `layout` merges N."""
+    sizes = []
+    for i, group in enumerate(layout.groups()):
+        sizes += [1] * len(group) if i == layout.n else [shape[i]]
+    return sizes
+
+
+def nearest(op: str) -> tuple[str, str]:
+    """Why an op without a row is refused, and the nearest thing that works."""
+    short = op.removeprefix("aten.").rstrip("_")
+    for words, remedy in _INSTEAD:
+        if short in words.split():
+            return "has no counterpart in the IR", remedy
+    return "has no counterpart in the IR", "spell it with ops of docs/import.md"
+
+
+_INSTEAD = [
+    ("sort argsort topk msort kthvalue median mode unique _unique2", "a maximum or a sum over the axis works"),
+    ("nonzero masked_select nonzero_static", "a mask with torch.where keeps the shape fixed"),
+    ("index_put index_put_ scatter scatter_add index_add index_copy", "torch.where or a matrix product with one_hot"),
+    ("gather index_select take_along_dim", "a row of a table by integer: nn.Embedding"),
+    ("fft_rfft fft_fft fft_rfft2 fft_irfft2 stft fft_fft2", "a convolution or a matrix product"),
+    ("linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky", "no decomposition of matrices works"),
+    ("randn rand randn_like rand_like normal bernoulli", "nn.Dropout, or noise as an input of the model"),
+    ("rrelu", "nn.LeakyReLU"), ("fractional_max_pool2d", "nn.MaxPool2d"),
+    ("grid_sampler affine_grid_generator", "nn.Upsample"),
+    ("col2im", "nn.ConvTranspose2d"), ("im2col unfold", "nn.Conv2d or slices"),
+    ("deform_conv2d", "nn.Conv2d"), ("detach", "freeze parameters by requires_grad_(False)"),
+]  # fmt: skip
