@@ -76,7 +76,7 @@ class Service:
                 for n in made.nodes
             ],
             "notes": made.notes,
-            "torch": torch.__version__,
+            "version": f"torch {torch.__version__}",
             "unused": sorted(
                 set(self.importer.keys.values())
                 - {key for p in parameters.values() for key in p.targets}

@@ -222,6 +222,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   t.precision = reader.word("", "precision", t.precision);
   t.seed = static_cast<uint64_t>(reader.integer("", "seed", 1));
   t.input_divisor = reader.real("data", "divisor", 1);
+  if (reader.find("", "weights") != nullptr) recipe.weights = reader.path(reader.word("", "weights", ""));
   recipe.margin = reader.real("", "margin", recipe.margin);
   recipe.alpha = reader.real("", "alpha", recipe.alpha);
   recipe.data.kind = reader.word("data", "kind", recipe.data.kind);
@@ -296,6 +297,11 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
                             "paths are relative to the recipe's folder");
       recipe.published.text = std::move(*table);
     }
+  }
+  if (!recipe.weights.empty() && recipe.training.track == ir::Track::kAsIs) {
+    return reader.error(reader.find("", "weights")->source(),
+                        "in the as-is track every framework draws its own initial weights",
+                        "remove weights, or set track = \"equalised\"");
   }
   if (recipe.data.shuffle && recipe.training.track == ir::Track::kAsIs) {
     return reader.error(reader.find("data", "shuffle")->source(),
