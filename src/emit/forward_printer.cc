@@ -45,6 +45,12 @@ bool Graph::has(ir::Op op) const {
                      [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
 }
 
+std::vector<const ir::Node*> pointers(const Graph& graph) {
+  std::vector<const ir::Node*> all;
+  for (const int n : graph.live) all.push_back(&graph.workload.nodes[static_cast<size_t>(n)]);
+  return all;
+}
+
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&)) {
   return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
     const ir::Node& node = graph.workload.nodes[static_cast<size_t>(n)];
@@ -157,6 +163,7 @@ std::string ForwardPrinter::target() {
   const ir::ValueId id = graph_.workload.output_of(node_);
   std::string name;
   for (const ir::ValueId in : node().inputs) {
+    if (fixed_.contains(in)) continue;
     if (made_up(node().output) && last_use_.at(in) == node_ && (name.empty() || variables_.at(in) < name)) {
       name = variables_.at(in);
     }
@@ -205,6 +212,20 @@ void ForwardPrinter::assign_flat(const std::string& flat, const std::string& hea
   } else {
     out_.call(variable + " = " + head, arguments);
   }
+}
+
+void ForwardPrinter::elementwise(const ir::Spelling& spelling) {
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < node().inputs.size(); ++i) inputs.push_back(input(i));
+  const Spelled made = spell(spelling, node(), std::move(inputs));
+  if (!made.head.empty()) return assign(made.head, made.arguments);
+  assign_flat(made.flat, "", {made.flat});
+}
+
+void ForwardPrinter::fixed(const std::string& expression) {
+  const ir::ValueId id = graph_.workload.output_of(node_);
+  variables_[id] = expression;
+  fixed_.insert(id);
 }
 
 void ForwardPrinter::assign_sequence(const std::string& head, const std::vector<std::string>& parts,

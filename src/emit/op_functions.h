@@ -8,12 +8,21 @@
 #include <cassert>
 #include <map>
 
+#include "ir/elementwise.h"
 #include "ir/workload.h"
 
 namespace bakeoff::emit {
 
 template <typename Printer>
 using OpFunctions = std::map<ir::Op, void (*)(Printer&, const ir::Node&)>;
+
+// The table with `print` for every op of ir/elementwise.h.
+template <typename Printer>
+OpFunctions<Printer> with_elementwise(OpFunctions<Printer> functions,
+                                      void (*print)(Printer&, const ir::Node&)) {
+  for (const ir::Elementwise& row : ir::elementwise_ops()) functions.emplace(row.op, print);
+  return functions;
+}
 
 template <typename Printer>
 void walk(const ir::Workload& workload, const OpFunctions<Printer>& functions, Printer& printer) {

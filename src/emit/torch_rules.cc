@@ -13,6 +13,7 @@ std::string torch_leaf(ir::Op op, const std::string& slot) {
 
 std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
   std::string path;
+  if (node.op == ir::Op::kParameter) return path;
   for (const ir::Slot& slot : node.params) {
     const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
     if (leaf_of(name) != torch_leaf(node.op, slot.name) || leaf_of(name) == name) return "";

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "ir/elementwise.h"
 
 namespace bakeoff::ir::rules {
 namespace {
@@ -241,10 +244,9 @@ Result<Type> concat(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
-Result<Type> broadcast(const NodeView& view) {
-  CHECK_OK(want_float(view));
-  const Shape& a = view.inputs[0].shape;
-  const Shape& b = view.inputs[1].shape;
+// Sizes are equal or 1, or one shape is that of a scalar.
+Result<Shape> joined(const Shape& a, const Shape& b) {
+  if (a.empty() || b.empty()) return a.empty() ? b : a;
   if (a.size() != b.size()) return misfit("{} and {} differ in rank", to_text(a), to_text(b));
   Shape out;
   for (size_t axis = 0; axis < a.size(); ++axis) {
@@ -253,8 +255,58 @@ Result<Type> broadcast(const NodeView& view) {
     }
     out.push_back(a[axis] == 1 ? b[axis] : a[axis]);
   }
+  return out;
+}
+
+Result<Type> broadcast(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  TRY(const Shape out, joined(view.inputs[0].shape, view.inputs[1].shape));
   return Type{DType::kF32, out};
 }
+
+// Whether an input is a number that the program states.
+bool is_number(const NodeView& view, size_t input) {
+  const ValueId id = view.node.inputs[input];
+  return !view.workload.is_input(id) && view.workload.producer(id).op == Op::kConstant;
+}
+
+Result<Type> elementwise(const NodeView& view) {
+  const Elementwise& row = *find_elementwise(view.node.op);
+  const DType wanted = row.kind == ElementKind::kLogic ? DType::kBool : DType::kF32;
+  bool numbers = true;
+  for (size_t i = 0; i < view.inputs.size(); ++i) numbers = numbers && is_number(view, i);
+  if (numbers) return misfit("of numbers alone is a number: state it as a constant");
+  Shape shape = view.inputs[0].shape;
+  for (const Type& input : view.inputs) {
+    if (input.dtype != wanted) return misfit("needs {} inputs, got {}", name(wanted), to_text(input));
+    TRY(shape, joined(shape, input.shape));
+  }
+  for (const Attribute& a : view.node.attributes) {
+    if (std::isnan(std::get<double>(a.value))) return misfit("{} must be a number", a.name);
+  }
+  return Type{row.kind == ElementKind::kReal ? DType::kF32 : DType::kBool, shape};
+}
+
+Result<Type> where(const NodeView& view) {
+  if (view.inputs[0].dtype != DType::kBool)
+    return misfit("needs a bool condition, got {}", to_text(view.inputs[0]));
+  if (is_number(view, 1) && is_number(view, 2))
+    return misfit("chooses between two numbers: give one of them as a parameter");
+  Shape shape = view.inputs[0].shape;
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (view.inputs[i].dtype != DType::kF32)
+      return misfit("chooses between floats, got {}", to_text(view.inputs[i]));
+    TRY(shape, joined(shape, view.inputs[i].shape));
+  }
+  return Type{DType::kF32, shape};
+}
+
+Result<Type> constant(const NodeView& view) {
+  if (std::isnan(view.node.real("value"))) return misfit("value must be a number");
+  return Type{DType::kF32, {}};
+}
+
+Result<Type> parameter(const NodeView& view) { return Type{DType::kF32, view.param("weight")}; }
 
 Result<Type> lrn(const NodeView& view) {
   CHECK_OK(want_float(view));

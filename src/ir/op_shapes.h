@@ -22,7 +22,11 @@ Result<Type> reshape(const NodeView&);
 Result<Type> transpose(const NodeView&);
 Result<Type> pad(const NodeView&);
 Result<Type> concat(const NodeView&);
-Result<Type> broadcast(const NodeView&);
+Result<Type> broadcast(const NodeView&);    // two float inputs
+Result<Type> elementwise(const NodeView&);  // of the rows of ir/elementwise.h
+Result<Type> where(const NodeView&);
+Result<Type> constant(const NodeView&);
+Result<Type> parameter(const NodeView&);
 Result<Type> lrn(const NodeView&);
 Result<Type> position_embedding(const NodeView&);
 Result<Type> attention(const NodeView&);

@@ -4,6 +4,7 @@
 
 #include <cassert>
 
+#include "ir/elementwise.h"
 #include "ir/op_shapes.h"
 
 namespace bakeoff::ir {
@@ -260,6 +261,34 @@ std::vector<OpInfo> network_ops() {
   };
 }
 
+std::vector<OpInfo> value_ops() {
+  return {
+      {.op = Op::kConstant,
+       .name = "constant",
+       .doc = "A scalar.",
+       .attributes = {real("value", 0.0, "the number")},
+       .min_inputs = 0,
+       .max_inputs = 0,
+       .shape = rules::constant},
+      {.op = Op::kParameter,
+       .name = "parameter",
+       .doc =
+           "A parameter as a value, of its own shape (learned queries, position tables, scales of layers).",
+       .attributes = {},
+       .min_inputs = 0,
+       .max_inputs = 0,
+       .params = {{"weight", Role::kTable}},
+       .shape = rules::parameter},
+      {.op = Op::kWhere,
+       .name = "where",
+       .doc = "a where the condition (the first input) holds, else b; sizes are equal or 1.",
+       .attributes = {},
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = rules::where},
+  };
+}
+
 std::vector<OpInfo> loss_ops() {
   const AttrSpec reduction = word("reduction", {"mean", "sum"}, "over all targets");
   return {
@@ -288,7 +317,8 @@ std::vector<OpInfo> loss_ops() {
 
 std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table = parameterised_ops();
-  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), loss_ops()}) {
+  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), elementwise_rows(),
+                           value_ops(), loss_ops()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   for (size_t i = 0; i < table.size(); ++i) assert(table[i].op == static_cast<Op>(i));

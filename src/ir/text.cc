@@ -87,6 +87,11 @@ class Parser {
     return true;
   }
 
+  bool at(char c) {
+    skip_blank();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+
   Status punctuation(char c) {
     if (eat(c)) return Done{};
     if (at_ >= text_.size()) return error(fmt::format("expected '{}', got the end of the text", c));
@@ -241,10 +246,11 @@ class Parser {
     Node node = node_with_defaults(row->op);
     node.output = output;
     CHECK_OK(punctuation('('));
-    do {
+    while (!at(';') && !at(')')) {
       TRY(const ValueId id, value());
       node.inputs.push_back(id);
-    } while (eat(','));
+      if (!eat(',')) break;
+    }
     if (eat(';')) {
       do CHECK_OK(parameter(node, *row));
       while (eat(','));

@@ -144,7 +144,8 @@ void Sweep::find_trained_values() {
       trained = trained || ir::trainable(workload_.parameters[static_cast<size_t>(slot.param)]);
     }
     for (const ir::ValueId input : node.inputs) trained = trained || wanted_[static_cast<size_t>(input)];
-    wanted_[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))] = trained;
+    const auto id = static_cast<size_t>(workload_.output_of(static_cast<int>(n)));
+    wanted_[id] = trained && types_[id].dtype == ir::DType::kF32;
   }
 }
 
@@ -199,8 +200,8 @@ Evaluation Sweep::run() {
 const OpFunctions* find_functions(ir::Op op) {
   static const std::vector<OpFunctions> table = [] {
     std::vector<OpFunctions> rows;
-    for (const auto& part :
-         {dense_ops(), norm_ops(), pointwise_ops(), pooling_ops(), shape_ops(), sequence_ops(), loss_ops()}) {
+    for (const auto& part : {dense_ops(), norm_ops(), pointwise_ops(), elementwise_ops(), pooling_ops(),
+                             shape_ops(), sequence_ops(), loss_ops()}) {
       rows.insert(rows.end(), part.begin(), part.end());
     }
     return rows;

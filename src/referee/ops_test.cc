@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "referee/evaluate.h"
@@ -171,11 +172,17 @@ double concat(const View& v, const Index& i) {
   return at(v.inputs[input], from);
 }
 
-double operand(const View& v, size_t k, Index i) {
+// The element of an operand that stands at a place of the output.
+double operand(const Tensor& x, Index i) {
+  if (x.shape.empty()) return x.data[0];
   for (size_t axis = 0; axis < i.size(); ++axis) {
-    if (v.inputs[k].shape[axis] == 1) i[axis] = 0;
+    if (x.shape[axis] == 1) i[axis] = 0;
   }
-  return at(v.inputs[k], i);
+  return at(x, i);
+}
+double operand(const View& v, size_t k, const Index& i) { return operand(v.inputs[k], i); }
+double operand(const IntTensor& x, const Index& i) {
+  return operand(Tensor{x.shape, {x.data.begin(), x.data.end()}}, i);
 }
 
 double same_place(const View& v, const Index& i) {
@@ -233,6 +240,15 @@ double lstm(const View& v, const Index& i) {
     }
   }
   return hidden[static_cast<size_t>(i[2])];
+}
+
+// The table's formula of the operands at this place. The formulas themselves are compared with every framework.
+double elementwise(const View& v, const Index& i) {
+  const ir::Elementwise* row = ir::find_elementwise(v.node.op);
+  if (row == nullptr) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> x;
+  for (size_t n = 0; n < row->inputs; ++n) x.push_back(operand(v, n, i));
+  return row->value(x.data(), ir::reals(v.node).data());
 }
 
 double loss(const View& v, bool cross_entropy) {
@@ -308,8 +324,15 @@ double defined(const View& v, const Index& i) {
       return loss(v, true);
     case ir::Op::kMse:
       return loss(v, false);
+    case ir::Op::kConstant:
+      return v.node.real("value");
+    case ir::Op::kParameter:
+      return at(v.param("weight"), i);
+    case ir::Op::kWhere:
+      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    default:
+      return elementwise(v, i);
   }
-  return std::numeric_limits<double>::quiet_NaN();
 }
 
 void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, const Weights& weights) {
@@ -320,7 +343,7 @@ void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, con
     if (const auto* x = std::get_if<IntTensor>(&value)) view.integers.push_back(*x);
   }
   const AnyTensor& output = e.activations[static_cast<size_t>(workload.output_of(static_cast<int>(n)))];
-  if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding that follows
+  if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding or choice that follows
   view.shape = tensor::shape_of(output);
   each_index(view.shape, [&](const Index& i) {
     const double wanted = defined(view, i);

@@ -1,10 +1,12 @@
 #include "zoo/op_cases.h"
 
 #include <cassert>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include "ir/builder.h"
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::zoo {
@@ -332,6 +334,98 @@ ir::Workload mse_case(Rng& rng) {
       b, b.apply(Op::kMse, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
+}  // namespace
+
+ValueId positive(Builder& b, ValueId x) { return b.apply(Op::kExp, {b.apply(Op::kTanh, {x})}); }
+
+ValueId after_step(Builder& b, ValueId x, ValueId y) {
+  return b.apply(Op::kAdd, {b.apply(Op::kMul, {x, y}), b.apply(Op::kSquare, {x})});
+}
+
+std::vector<Attribute> random_reals(const ir::Elementwise& row, Rng& rng) {
+  std::vector<Attribute> all;
+  for (const ir::AttrSpec& spec : row.attributes) {
+    const double fallback = std::get<double>(spec.fallback);
+    const double factor = static_cast<double>(rng.integer(3, 7)) / 5;
+    const double bound = static_cast<double>(rng.integer(1, 4)) / 4 * (fallback < 0 ? -1 : 1);
+    all.push_back({spec.name, std::isinf(fallback) ? bound : fallback * factor});
+  }
+  return all;
+}
+
+namespace {
+
+// The op; of a comparison, a choice that it makes.
+ir::Workload elementwise_case(const ir::Elementwise& row, Rng& rng) {
+  Shape a = random_shape(rng, rng.integer(2, 4), 4);
+  Shape c = a;
+  if (row.inputs == 2 && rng.chance(0.5)) {
+    for (size_t axis = 1; axis < a.size(); ++axis) {
+      if (rng.chance(0.4)) c[axis] = 1;
+    }
+  }
+  const bool scalar = row.inputs == 2 && row.kind == ir::ElementKind::kReal && rng.chance(0.3);
+  const bool first = rng.chance(0.5);
+  const double number = static_cast<double>(rng.integer(1, 4)) / 8;
+  const std::vector<Attribute> attributes = random_reals(row, rng);
+  Draft draft{.inputs = {floats("a", a)}, .body = {}};
+  if (row.inputs == 2 && !scalar) draft.inputs.push_back(floats("b", c));
+  draft.body = [=, &row](Builder& b, const Values& in) {
+    Values values;
+    for (size_t i = 0; i < in.size(); ++i) {
+      ValueId x = pre(b, in[i], true, i == 0 ? "pre_a" : "pre_b");
+      if (row.domain == ir::Domain::kPositive) x = positive(b, x);
+      values.push_back(x);
+    }
+    const ValueId x = values[0], other = values.back();
+    if (scalar) values.insert(first ? values.begin() : values.end(), b.constant(number));
+    if (row.kind == ir::ElementKind::kLogic) {
+      const ValueId zero = b.constant(0);
+      for (ValueId& value : values) value = b.apply(Op::kLess, {value, zero});
+    }
+    const ValueId y = b.apply(row.op, values, attributes);
+    if (row.kind == ir::ElementKind::kReal) return row.slope == nullptr ? after_step(b, x, y) : y;
+    const ValueId sum = b.apply(Op::kAdd, {x, b.apply(Op::kMul, {other, b.constant(0.375)})});
+    return b.apply(Op::kWhere, {y, sum, b.apply(Op::kMul, {sum, b.constant(-0.25)})});
+  };
+  return with_mse(row.op, draft);
+}
+
+ir::Workload constant_case(Rng& rng) {
+  const double number = static_cast<double>(rng.integer(-12, 12)) / 8;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(Op::kAdd, {pre(b, in[0]), b.constant(number)});
+  };
+  return with_mse(Op::kConstant, {{floats("x", random_shape(rng, rng.integer(2, 4)))}, body});
+}
+
+ir::Workload parameter_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Shape sizes = shape;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (axis == 0 || rng.chance(0.4)) sizes[axis] = 1;
+  }
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(Op::kMul, {pre(b, in[0]), b.parameter_value("scale", sizes)});
+  };
+  return with_mse(Op::kParameter, {{floats("x", shape)}, body});
+}
+
+ir::Workload where_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 4);
+  Shape thin = shape;
+  for (size_t axis = 1; axis < thin.size(); ++axis) {
+    if (rng.chance(0.4)) thin[axis] = 1;
+  }
+  const bool scalar = rng.chance(0.4);
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0], true, "pre_x"), c = pre(b, in[1], true, "pre_c");
+    const ValueId condition = b.apply(Op::kLess, {c, b.constant(0.25)});
+    return b.apply(Op::kWhere, {condition, b.apply(Op::kAdd, {x, c}), scalar ? b.constant(-0.5) : c});
+  };
+  return with_mse(Op::kWhere, {{floats("x", shape), floats("c", thin)}, body});
+}
+
 struct Row {
   Op op;
   ir::Workload (*make)(Rng&);
@@ -363,6 +457,9 @@ constexpr Row kRows[] = {
     {Op::kPositionEmbedding, position_embedding_case},
     {Op::kAttention, attention_case},
     {Op::kLstm, lstm_case},
+    {Op::kConstant, constant_case},
+    {Op::kParameter, parameter_case},
+    {Op::kWhere, where_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
     {Op::kMse, mse_case},
 };
@@ -376,9 +473,11 @@ const Row* find_row(Op op) {
 
 }  // namespace
 
-bool has_random_case(Op op) { return find_row(op) != nullptr; }
+bool has_random_case(Op op) { return ir::find_elementwise(op) != nullptr || find_row(op) != nullptr; }
 
 ir::Workload random_case(Op op, Rng& rng) {
+  if (const ir::Elementwise* elementwise = ir::find_elementwise(op))
+    return elementwise_case(*elementwise, rng);
   const Row* row = find_row(op);
   assert(row != nullptr && "the op has no generator");
   return row->make(rng);

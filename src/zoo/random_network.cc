@@ -31,6 +31,8 @@ class Network {
   std::string layer(const std::string& kind) { return kind + std::to_string(++layers_); }
   int64_t axis(ValueId x, size_t i) const { return b_.shape(x)[i]; }
   ValueId nonlinear(ValueId x);
+  // Any op of ir/elementwise.h, so that a gradient passes; the shape stays.
+  ValueId elementwise(ValueId x);
   // A 3x3 convolution that keeps H and W, batch_norm behind it or a bias, and a nonlinearity.
   ValueId conv_block(ValueId x, int64_t channels);
   ValueId shrink(ValueId x);
@@ -58,6 +60,28 @@ ValueId Network::nonlinear(ValueId x) {
     default:
       return b_.relu(x);
   }
+}
+
+ValueId Network::elementwise(ValueId x) {
+  const auto& rows = ir::elementwise_ops();
+  const ir::Elementwise& row =
+      rows[static_cast<size_t>(rng_.integer(0, static_cast<int64_t>(rows.size()) - 1))];
+  if (row.domain == ir::Domain::kPositive) x = positive(b_, x);
+  std::vector<ValueId> inputs = {x};
+  if (row.inputs == 2) {
+    Shape sizes(b_.shape(x).size(), 1);
+    sizes[1] = axis(x, 1);
+    const bool trained = row.kind == ir::ElementKind::kReal && rng_.chance(0.5) && row.op != Op::kMaximum &&
+                         row.op != Op::kMinimum;
+    inputs.push_back(trained ? b_.apply(Op::kSigmoid, {b_.parameter_value(layer("scale"), sizes)})
+                             : b_.constant(0.375));
+  }
+  if (row.kind == ir::ElementKind::kLogic) {
+    for (ValueId& input : inputs) input = b_.apply(Op::kLess, {input, x});
+  }
+  const ValueId y = b_.apply(row.op, inputs, random_reals(row, rng_));
+  if (row.kind == ir::ElementKind::kReal) return row.slope == nullptr ? after_step(b_, x, y) : y;
+  return b_.apply(Op::kWhere, {y, x, b_.apply(Op::kMul, {x, b_.constant(0.5)})});
 }
 
 ValueId Network::conv_block(ValueId x, int64_t channels) {
@@ -89,7 +113,7 @@ ValueId Network::shrink(ValueId x) {
 ValueId Network::branches(ValueId x) {
   const ValueId left = conv_block(x, rng_.integer(1, 4));
   const ValueId right = b_.conv2d(x, layer("conv"), {.channels = rng_.integer(1, 4), .kernel = {1, 1}});
-  return b_.apply(Op::kConcat, {left, nonlinear(right), x}, {{"axis", int64_t{1}}});
+  return b_.apply(Op::kConcat, {left, b_.apply(Op::kTanh, {right}), x}, {{"axis", int64_t{1}}});
 }
 
 // x times a weight for each channel, place or element.
@@ -109,7 +133,9 @@ ValueId Network::residual(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 7)) {
+  switch (rng_.integer(0, 8)) {
+    case 8:
+      return elementwise(x);
     case 0:
       return conv_block(x, rng_.integer(2, 6));
     case 1:
@@ -200,7 +226,10 @@ ir::Workload Network::sequence() {
 
 ValueId Network::vector_block(ValueId x) {
   const int64_t width = rng_.integer(3, 8);
-  switch (rng_.integer(0, 3)) {
+  switch (rng_.integer(0, 5)) {
+    case 4:
+    case 5:
+      return elementwise(x);
     case 0: {
       const ValueId h = b_.linear(x, layer("fc"), width, /*bias=*/false);
       return b_.apply(Op::kDropout, {nonlinear(b_.batch_norm(h, layer("bn")))}, {{"rate", 0.3}});

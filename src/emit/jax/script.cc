@@ -48,6 +48,7 @@ class Script {
     std::string text = out_.text();
     drop_unused(text, kInFloat32, "in_float32(");
     drop_unused(text, "import jax.numpy as jnp\n", "jnp.");
+    drop_unused(text, "from jax import lax\n", "lax.");
     return text;
   }
 
@@ -69,13 +70,9 @@ class Script {
     out_.line("from pathlib import Path");
     if (!predicts() && (stateful() || needs_eps_hat(request_.training)))
       out_.line("from typing import Any, NamedTuple");
-    const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
-                          graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
-                          graph_.has(ir::Op::kAvgPool2d) || graph_.has(ir::Op::kLrn) ||
-                          graph_.has(ir::Op::kLstm) || scans();
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
-    if (uses_lax) out_.line("from jax import lax");
+    out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");
     out_.blank();
   }

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "emit/spelling.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::keras {
@@ -72,7 +74,8 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
           "local_response_norm padding_mask attention build_model compile_model load_data load_weights fit "
-          "squared_error l I O")) {
+          "squared_error Parameter l I O")) {
+  for (const std::string& name : spelled_names()) names_.reserve(name);
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
 }
@@ -115,7 +118,24 @@ Status Printer::plan_layers() {
 }
 
 std::string Printer::value_name(ir::ValueId id) {
+  if (const auto found = fixed_.find(id); found != fixed_.end()) return found->second;
   return names_.name("value " + std::to_string(id), workload.value_name(id));
+}
+
+// On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it keeps.
+std::string Printer::literal(double value) const {
+  const bool exact = std::isinf(value) || value == static_cast<double>(static_cast<float>(value));
+  return exact || backend != "tensorflow" ? real_literal(value)
+                                          : fmt::format("np.float64({})", real_literal(value));
+}
+
+std::string Printer::first_input() {
+  for (ir::ValueId id = 0; workload.is_input(id); ++id) {
+    const auto readers = ir::consumers(workload, id);
+    if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
+      return value_name(id);
+  }
+  return value_name(0);
 }
 
 std::string Printer::input(const ir::Node& here, size_t i) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "emit/onnxruntime/graph_printer.h"
+#include "emit/spelling.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -29,6 +31,11 @@ std::string attribute(const char* name, const Ints& numbers) {
 
 std::string int64_array(const Ints& numbers) {
   return fmt::format("np.array({}, np.int64)", list_of(numbers));
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 void conv2d(P& p, const Node& node) {
@@ -133,6 +140,33 @@ void concat(P& p, const Node& node) {
   p.add("Concat", parts, {fmt::format("axis={}", node.integer("axis"))});
 }
 
+// "Mul({0}, Sigmoid({0}))": a node for each call, from the innermost.
+void elementwise(P& p, const Node& node) {
+  Strings inputs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back("{" + p.input(i) + "}");
+  const Spelled made = spell(ir::find_elementwise(node.op)->spellings.onnx, node, inputs);
+  const auto number = [&](const std::string& text) {
+    const std::string value = text.starts_with("float(") ? text : python_real(std::stod(text));
+    return p.constant("number", fmt::format("np.array({}, real)", value), "");
+  };
+  const std::function<std::string(const std::string&)> value = [&](const std::string& text) -> std::string {
+    if (text.starts_with("{")) return text.substr(1, text.size() - 2);
+    if (is_literal(text) || text.starts_with("float(")) return number(text);
+    const Spelled call = spell({.call = text}, {}, {});
+    Strings arguments;
+    for (const std::string& argument : call.arguments) arguments.push_back(value(argument));
+    return p.step(call.head, lower(call.head), arguments);
+  };
+  Strings arguments;
+  for (const std::string& argument : made.arguments) arguments.push_back(value(argument));
+  p.add(made.head, arguments);
+}
+void constant(P& p, const Node& node) {
+  p.name_constant(p.constant("value", fmt::format("np.array({}, real)", real_literal(node.real("value")))));
+}
+void parameter(P& p, const Node&) { p.name_constant(p.param("weight")); }
+void where(P& p, const Node&) { p.add("Where", {p.input(0), p.input(1), p.input(2)}); }
+
 void add(P& p, const Node&) { p.add("Add", {p.input(0), p.input(1)}); }
 void mul(P& p, const Node&) { p.add("Mul", {p.input(0), p.input(1)}); }
 
@@ -231,35 +265,40 @@ constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
 }  // namespace
 
 const OpFunctions<GraphPrinter>& op_functions() {
-  static const OpFunctions<GraphPrinter> table = {
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, flatten},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  };
+  static const OpFunctions<GraphPrinter> table = with_elementwise<GraphPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, flatten},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      elementwise);
   return table;
 }
 
