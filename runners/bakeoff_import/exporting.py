@@ -14,11 +14,11 @@ import torch
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401: adds its rows to the table
-from bakeoff_import.float64 import Float64, in_float64, seen_functions
+from bakeoff_import.float64 import in_float64, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, dtype_of
 from bakeoff_import.origin import user_place
-from bakeoff_import.problems import ImportProblem, Refusal
+from bakeoff_import.problems import ImportProblem, Refusal, is_users
 from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
 
@@ -117,7 +117,8 @@ class Importer:
         self.output = output
         self.module = _modules(found)
         self.own = {  # as the user's function made them
-            key: tensor.dtype for key, tensor in found.state_dict(keep_vars=True).items()
+            key: tensor.dtype
+            for key, tensor in found.state_dict(keep_vars=True).items()
         }
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
@@ -141,7 +142,12 @@ class Importer:
                 keys[key] = key
                 continue
             storage = tensor.untyped_storage().data_ptr()
-            place = (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+            place = (
+                storage,
+                tensor.storage_offset(),
+                tuple(tensor.shape),
+                tensor.stride(),
+            )
             keys[key] = first.setdefault(place, key)
             if storages.setdefault(storage, place) != place:
                 raise ImportProblem(
@@ -155,7 +161,7 @@ class Importer:
     def _program(self, train: bool, functional: bool) -> Any:
         self.module.train(train)
         # Batch sizes of 0 and 1 are special to torch; any other stands for all.
-        rows = max(3, min(self.specs[0].shape[0], 5))
+        rows = max(3, min(self.specs[0].shape[0], 8))
         tensors = [spec.drawn(rows) for spec in self.specs]
         args, kwargs = arguments(self.module, self.specs, tensors)
         batch = torch.export.Dim("N", min=2, max=1 << 20)
@@ -205,7 +211,7 @@ class Importer:
             elif kind == "USER_INPUT" and hasattr(spec.arg, "name"):
                 key, dtype, shape = next(names)
                 inputs[spec.arg.name] = (key, (N, *shape[1:]), dtype)
-        return Origin(parameters, constants, inputs, [self.folder])
+        return Origin(parameters, constants, inputs, self.folder)
 
     def names_in_order(self) -> list[tuple[str, str, Shape]]:
         """Inputs as the exported program takes them: positional ones first."""
@@ -237,7 +243,9 @@ class Importer:
             except InPlaceOnView:
                 continue
             return program, mappers, results
-        raise ImportProblem("a tensor changes in place through a view", "assign to a new tensor")
+        raise ImportProblem(
+            "a tensor changes in place through a view", "assign to a new tensor"
+        )
 
     def run(self) -> Exported:
         """Exports in both modes. Raises ImportProblem, or Refused with the list."""
@@ -268,13 +276,15 @@ class Importer:
         if self.output:
             if self.output not in tensors:
                 raise ImportProblem(
-                    f"the model has no output '{self.output}'", f"it has {', '.join(tensors)}"
+                    f"the model has no output '{self.output}'",
+                    f"it has {', '.join(tensors)}",
                 )
             return outputs[tensors[self.output]]
         if len(tensors) != 1:
             raise ImportProblem(
                 f"the model gives {len(tensors)} outputs: {', '.join(tensors)}",
-                "name the one that the loss compares: --output " + next(iter(tensors), "0"),
+                "name the one that the loss compares: --output "
+                + next(iter(tensors), "0"),
             )
         return outputs[next(iter(tensors.values()))]
 
@@ -288,7 +298,9 @@ class Refused(Exception):
 
 
 def _user_outputs(program: Any) -> list[Any]:
-    return [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    return [
+        s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"
+    ]
 
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
@@ -310,7 +322,9 @@ def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     return found
 
 
-def _same_in_both_modes(train: Graph, output: str, inference: Graph, other: str) -> None:
+def _same_in_both_modes(
+    train: Graph, output: str, inference: Graph, other: str
+) -> None:
     ours, theirs = train.signature([output]), inference.signature([other])
     for i, (one, two) in enumerate(zip(ours, theirs)):
         if one[:4] != two[:4]:
@@ -348,7 +362,7 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
         place = user_place(chain, folder) if chain else ""
     if not place:
         found = re.findall(r'File "([^"]+)", line (\d+)', str(error))
-        own = [f for f in found if f[0].startswith(folder) and "-packages" not in f[0]]
+        own = [f for f in found if is_users(f[0], folder)]
         place = f"{own[-1][0].rpartition('/')[2]}:{own[-1][1]}" if own else ""
     mode = "training" if train else "inference"
     if _DATA_DEPENDENT.search(text):
@@ -357,7 +371,9 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
             "torch.where keeps both branches in one graph",
             place,
         )
-    if "Constraints violated" in text or "specialized" in text or "ConstraintViolation" in text:
+    if re.search(
+        r"Constraints violated|specialized|ConstraintViolation|\bs\d+\b", text
+    ):
         reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
         return ImportProblem(
             "the batch size is fixed in the model: "

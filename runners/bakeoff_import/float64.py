@@ -11,13 +11,17 @@ from typing import Any, Iterator
 import torch
 from torch.overrides import TorchFunctionMode
 
+from bakeoff_import.problems import is_users
+
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def _wide(arg: Any) -> Any:
     if isinstance(arg, torch.dtype):
         return torch.float64 if arg in _NARROW else arg
-    if isinstance(arg, (list, tuple)) and any(isinstance(one, torch.dtype) for one in arg):
+    if isinstance(arg, (list, tuple)) and any(
+        isinstance(one, torch.dtype) for one in arg
+    ):
         return type(arg)(_wide(one) for one in arg)
     return arg
 
@@ -25,11 +29,15 @@ def _wide(arg: Any) -> Any:
 class Float64(TorchFunctionMode):
     """Where the code says float32, float16 or bfloat16 it gets float64."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs = kwargs or {}
         if func in (torch.Tensor.float, torch.Tensor.half, torch.Tensor.bfloat16):
             return args[0].double()
-        return func(*map(_wide, args), **{key: _wide(value) for key, value in kwargs.items()})
+        return func(
+            *map(_wide, args), **{key: _wide(value) for key, value in kwargs.items()}
+        )
 
 
 class WithoutDropout(TorchFunctionMode):
@@ -43,7 +51,9 @@ class WithoutDropout(TorchFunctionMode):
         torch.nn.functional.dropout3d, torch.nn.functional.feature_alpha_dropout,
     }  # fmt: skip
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         kwargs = dict(kwargs or {})
         if func in self._passed:
             return args[0] if args else kwargs["input"]
@@ -88,9 +98,13 @@ def seen_functions(folder: str) -> Iterator[list[tuple[str, str]]]:
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if not cls.__module__.startswith("torch."):
             frame: Any = sys._getframe(1)
-            while frame and not frame.f_code.co_filename.startswith(folder):
+            while frame and not is_users(frame.f_code.co_filename, folder):
                 frame = frame.f_back
-            place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}" if frame else ""
+            place = (
+                f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
+                if frame
+                else ""
+            )
             seen.append((cls.__name__, place))
         return original.__get__(None, cls)(*args, **kwargs)
 

@@ -196,7 +196,13 @@ def _text(value: Attr) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return "inf" if value == math.inf else "-inf" if value == -math.inf else repr(value)
+        return (
+            "inf"
+            if value == math.inf
+            else "-inf"
+            if value == -math.inf
+            else repr(value)
+        )
     if isinstance(value, (int, str)):
         return str(value)
     return ",".join("N" if size == N else str(size) for size in value)

@@ -30,7 +30,9 @@ def linear(m: Mapper, a: Args) -> Value:
         out = _product(m, x, m.permuted(weight, [1, 0]))
         return out if a.bias is None else _biased(m, out, a.bias)
     layout = x.layout.sized(x.layout.rank - 1, a.weight.tensor.shape[0])
-    return m.made("linear", [x], layout, params=_weights(m, weight=a.weight, bias=a.bias))
+    return m.made(
+        "linear", [x], layout, params=_weights(m, weight=a.weight, bias=a.bias)
+    )
 
 
 def _biased(m: Mapper, x: Value, bias: Any) -> Value:
@@ -44,7 +46,9 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
     """torch.matmul: the last two axes, those before broadcast."""
     squeeze_a, squeeze_b = a.layout.rank == 1, b.layout.rank == 1
     if squeeze_a:
-        a = m.reshaped(a, a.layout.reshaped((1, *a.shape), None if a.layout.n is None else 1))
+        a = m.reshaped(
+            a, a.layout.reshaped((1, *a.shape), None if a.layout.n is None else 1)
+        )
     if squeeze_b:
         b = m.reshaped(b, b.layout.reshaped((*b.shape, 1), b.layout.n))
     rank = max(a.layout.rank, b.layout.rank)
@@ -71,13 +75,17 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
         pair = [m._fitted(v, target(v)) for v in (a, b)]
         for v, old in zip(pair, (a, b)):
             own = v.layout
-            if old.layout.n is not None and not v.spread and (
-                (own.n, own.before, own.after) != (n, first.before, first.after)
+            if (
+                old.layout.n is not None
+                and not v.spread
+                and ((own.n, own.before, own.after) != (n, first.before, first.after))
             ):
                 raise Unsupported("mixes rows of a batch with each other")
         layout = Layout((*lead, a.shape[-2], b.shape[-1]), n, first.before, first.after)
         out = m.made("matmul", pair, layout)
-    drop = ([out.layout.rank - 2] if squeeze_a else []) + ([out.layout.rank - 1] if squeeze_b else [])
+    drop = ([out.layout.rank - 2] if squeeze_a else []) + (
+        [out.layout.rank - 1] if squeeze_b else []
+    )
     return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
 
 
@@ -113,7 +121,9 @@ def einsum(m: Mapper, a: Args) -> Value:
     letters = terms.split(",")
     values = [m.value(t) for t in a.tensors]
     if any(len(set(word)) != len(word) for word in [*letters, out]):
-        raise Unsupported("einsum with a repeated letter", "torch.diagonal, torch.matmul")
+        raise Unsupported(
+            "einsum with a repeated letter", "torch.diagonal, torch.matmul"
+        )
     if len(values) == 1:
         gone = [i for i, c in enumerate(letters[0]) if c not in out]
         v = m.reduced("sum", values[0], gone, False) if gone else values[0]
@@ -147,7 +157,9 @@ def einsum(m: Mapper, a: Args) -> Value:
 
     sizes = {**dict(zip(one, values[0].shape)), **dict(zip(two, values[1].shape))}
     made = _product(
-        m, matrix(values[0], one, rows_, summed), matrix(values[1], two, summed, columns)
+        m,
+        matrix(values[0], one, rows_, summed),
+        matrix(values[1], two, summed, columns),
     )
     order = [*shared, *rows_, *columns]
     target = [c for c in order]
@@ -282,7 +294,9 @@ def _reaches_far(attrs: dict[str, Any]) -> bool:
 
 def _as_ceil(attrs: dict[str, Any], extra: list[int]) -> None:
     """Lets the op round up, where a pad of more than half a window would be needed."""
-    attrs["pad"] = [p - (extra[i // 2] if i % 2 else 0) for i, p in enumerate(attrs["pad"])]
+    attrs["pad"] = [
+        p - (extra[i // 2] if i % 2 else 0) for i, p in enumerate(attrs["pad"])
+    ]
     attrs["ceil"] = True
 
 
@@ -320,7 +334,9 @@ def avg_pool(m: Mapper, a: Args) -> Value:
     return out
 
 
-def _adaptive(m: Mapper, a: Args, count: int) -> tuple[Value, list[int], Optional[dict[str, Any]]]:
+def _adaptive(
+    m: Mapper, a: Args, count: int
+) -> tuple[Value, list[int], Optional[dict[str, Any]]]:
     """Input, output sizes, and the windows of an ordinary pool where sizes divide."""
     x = m.batch_first(a.input, count + 2)
     out = list(m.out()[0][2:])
@@ -360,11 +376,15 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
     out = list(m.node.meta["val"][0].shape[2:])
     x = m.batch_first(a.input, count + 2)
     if any(size % o for size, o in zip(x.shape[2:], out)):
-        raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}", "sizes that divide")
+        raise Unsupported(
+            f"sizes {x.shape[2:]} do not divide into {out}", "sizes that divide"
+        )
     kernel = [size // int(o) for size, o in zip(x.shape[2:], out)]
     pool = name.removeprefix("adaptive_")
     layout = Layout((*x.shape[:2], *(int(o) for o in out)), 0)
-    made = m.made(pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count))
+    made = m.made(
+        pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count)
+    )
     return [made, None]
 
 
@@ -376,12 +396,18 @@ def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
         for size, out, factor in zip(x.shape[2:], shape[2:], factors):
             if abs(size * factor - out) > 1e-9:
                 raise Unsupported(
-                    f"resizes {size} by {factor:g}, which is no whole size", "size instead of scale_factor"
+                    f"resizes {size} by {factor:g}, which is no whole size",
+                    "size instead of scale_factor",
                 )
     if shape == x.shape:
         return x
     return m.made(
-        "resize", [x], Layout(shape, 0), size=list(shape[2:]), mode=mode, coordinates=coordinates
+        "resize",
+        [x],
+        Layout(shape, 0),
+        size=list(shape[2:]),
+        mode=mode,
+        coordinates=coordinates,
     )
 
 
@@ -409,8 +435,16 @@ def upsample_bilinear(m: Mapper, a: Args) -> Value:
 
 def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
     """Slots of scale and shift; frozen ones and zeros where the origin has none."""
-    weight = m.slot(a.weight) if a.weight is not None else m.filled(f"{m.graph.base}.ones", tuple(shape), 1.0)
-    bias = m.slot(a.bias) if a.bias is not None else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
+    weight = (
+        m.slot(a.weight)
+        if a.weight is not None
+        else m.filled(f"{m.graph.base}.ones", tuple(shape), 1.0)
+    )
+    bias = (
+        m.slot(a.bias)
+        if a.bias is not None
+        else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
+    )
     return [("weight", weight), ("bias", bias)]
 
 
@@ -423,11 +457,16 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     if m.known_modes is None:
         m.norm_modes.append(statistics)
     else:
-        trained = m.known_modes[len(m.norm_modes)] if len(m.norm_modes) < len(m.known_modes) else False
+        trained = (
+            m.known_modes[len(m.norm_modes)]
+            if len(m.norm_modes) < len(m.known_modes)
+            else False
+        )
         m.norm_modes.append(trained)
         if trained and statistics:
             raise Unsupported(
-                "takes the batch's statistics in inference too", "track_running_stats=True"
+                "takes the batch's statistics in inference too",
+                "track_running_stats=True",
             )
         statistics = trained
     mean, var = a.running_mean, a.running_var
@@ -441,11 +480,21 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     for slot, held in (("mean", mean), ("var", var)):
         name = m.slot(held)
         if m.running.get(name, m.node.name) != m.node.name:
-            raise Unsupported("shares its running statistics with another call", "one layer for each call")
+            raise Unsupported(
+                "shares its running statistics with another call",
+                "one layer for each call",
+            )
         m.running[name] = m.node.name
         m.graph.parameters[name].frozen = False
         slots.append((slot, name))
-    out = m.made("batch_norm", [x], x.layout, params=slots, eps=float(a.eps), momentum=float(a.momentum))
+    out = m.made(
+        "batch_norm",
+        [x],
+        x.layout,
+        params=slots,
+        eps=float(a.eps),
+        momentum=float(a.momentum),
+    )
     return [out, None, None, None, None] if functional else out
 
 
@@ -482,7 +531,9 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
     slots = _affine(m, a, a.normalized_shape)
-    return m.made("layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps))
+    return m.made(
+        "layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps)
+    )
 
 
 @row("group_norm")
@@ -490,17 +541,28 @@ def group_norm(m: Mapper, a: Args) -> Value:
     """`group_norm`"""
     x = m.batch_first(a.input)
     slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made("group_norm", [x], x.layout, params=slots, groups=int(a.num_groups), eps=float(a.eps))
+    return m.made(
+        "group_norm",
+        [x],
+        x.layout,
+        params=slots,
+        groups=int(a.num_groups),
+        eps=float(a.eps),
+    )
 
 
 @row("instance_norm")
 def instance_norm(m: Mapper, a: Args) -> Value:
     """`group_norm` with a group for each channel"""
     if not a.use_input_stats:
-        raise Unsupported("normalises by running statistics", "track_running_stats=False")
+        raise Unsupported(
+            "normalises by running statistics", "track_running_stats=False"
+        )
     x = m.batch_first(a.input)
     slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made("group_norm", [x], x.layout, params=slots, groups=x.shape[1], eps=float(a.eps))
+    return m.made(
+        "group_norm", [x], x.layout, params=slots, groups=x.shape[1], eps=float(a.eps)
+    )
 
 
 @row("rms_norm")
@@ -527,7 +589,9 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
         return m.made("maximum", [root, m.number(float(a.eps))], root.layout)
 
     top = total(x, y)
-    return m.made("div", [m.made("div", [top, size(x)], top.layout), size(y)], top.layout)
+    return m.made(
+        "div", [m.made("div", [top, size(x)], top.layout), size(y)], top.layout
+    )
 
 
 # ---- attention
@@ -568,7 +632,9 @@ def attention(m: Mapper, a: Args) -> Value:
         mask = Const(side)
     if mask is not None:
         scores = _masked(m, scores, mask)
-    weights = m.unary("softmax", scores, axis=scores.layout.ir_axis(scores.layout.rank - 1))
+    weights = m.unary(
+        "softmax", scores, axis=scores.layout.ir_axis(scores.layout.rank - 1)
+    )
     if rate > 0:
         weights = m.unary("dropout", weights, rate=rate)
     return _product(m, weights, v)
@@ -586,7 +652,9 @@ def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
     if isinstance(mask, Const) and mask.tensor.is_floating_point():
         if bool(torch.isinf(mask.tensor).any()):
             if not bool(((mask.tensor == 0) | torch.isinf(mask.tensor)).all()):
-                raise Unsupported("a mask with -inf and other numbers", "a boolean mask")
+                raise Unsupported(
+                    "a mask with -inf and other numbers", "a boolean mask"
+                )
             mask = Const(mask.tensor == 0, mask.n)
     if isinstance(mask, Const):
         kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
@@ -637,7 +705,9 @@ def lstm(m: Mapper, a: Args) -> list[Any]:
     each = 4 if biases else 2
     directions = 2 if both else 1
     if len(weights) != each * directions * int(a.num_layers):
-        raise Unsupported("projects its hidden state (proj_size)", "nn.Linear behind it")
+        raise Unsupported(
+            "projects its hidden state (proj_size)", "nn.Linear behind it"
+        )
     x = _time_axis(m, m.value(a.input), bool(a.batch_first))
     lasts = []
     for layer in range(int(a.num_layers)):
@@ -653,13 +723,18 @@ def lstm(m: Mapper, a: Args) -> list[Any]:
             h = m.made("lstm", [source], layout, params=slots)
             steps = h.shape[1]
             last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
-            lasts.append(m.reshaped(last, last.layout.dropped([1], False)) if last else None)
+            lasts.append(
+                m.reshaped(last, last.layout.dropped([1], False)) if last else None
+            )
             outs.append(m.unary("flip", h, axes=[1]) if direction else h)
         x = m.concat(outs, 2)
         if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):
             x = m.unary("dropout", x, rate=float(a.dropout))
     if m_reads(m, 2):
-        raise Unsupported("gives its last cell state, which the IR's lstm does not", "use the last hidden state")
+        raise Unsupported(
+            "gives its last cell state, which the IR's lstm does not",
+            "use the last hidden state",
+        )
     out = x if a.batch_first else m.permuted(x, [1, 0, 2])
     return [out, Stacked(tuple(lasts)), None]
 
@@ -690,7 +765,9 @@ def gru(m: Mapper, a: Args) -> list[Any]:
             h = m.made("gru", [source], layout, params=slots)
             steps = h.shape[1]
             last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
-            lasts.append(m.reshaped(last, last.layout.dropped([1], False)) if last else None)
+            lasts.append(
+                m.reshaped(last, last.layout.dropped([1], False)) if last else None
+            )
             outs.append(m.unary("flip", h, axes=[1]) if direction else h)
         x = m.concat(outs, 2)
         if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):

@@ -15,7 +15,7 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 import torch
 
 from bakeoff_import.graph import Graph, ir_word, value_of
-from bakeoff_import.problems import Refusal, Unsupported
+from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
     N,
     Const,
@@ -83,13 +83,13 @@ def layout_of(tensor: Any) -> tuple[Shape, Optional[int]]:
     return tuple(sizes), n
 
 
-def user_line(trace: Optional[str], own: Sequence[str]) -> str:
+def user_line(trace: Optional[str], folder: str) -> str:
     """'model.py:12': the innermost frame in the user's own files, else in any file
     that is not torch's."""
     frames = _FRAME.findall(trace or "")
     for wanted in (
-        lambda f: any(f.startswith(folder) for folder in own) and "-packages" not in f,
-        lambda f: "/torch/" not in f,
+        lambda f: is_users(f, folder),
+        lambda f: "/torch/" not in f and "bakeoff_import" not in f,
         lambda f: True,
     ):
         for file, line, _ in reversed(frames):
@@ -105,7 +105,7 @@ class Origin:
     parameters: Mapping[str, tuple[str, Any]]  # placeholder -> (key, tensor)
     constants: Mapping[str, tuple[str, Any]]
     inputs: Mapping[str, tuple[str, Shape, str]]  # -> (name, IR shape, dtype)
-    folders: Sequence[str]  # of the user's files
+    folder: str  # of the user's files
 
 
 class Mapper:
@@ -154,7 +154,9 @@ class Mapper:
                 outputs = list(node.args[0])
             elif node.op == "call_function":
                 self._call(node)
-        blocked = any(o in self._blocked for o in outputs if isinstance(o, torch.fx.Node))
+        blocked = any(
+            o in self._blocked for o in outputs if isinstance(o, torch.fx.Node)
+        )
         if self.refusals or blocked:
             return []
         return [self._get(o) for o in outputs]
@@ -195,7 +197,7 @@ class Mapper:
             self.named[node.name] = result
 
     def _set_place(self, node: Any) -> None:
-        self.graph.where = user_line(node.meta.get("stack_trace"), self._origin.folders)
+        self.graph.where = user_line(node.meta.get("stack_trace"), self._origin.folder)
         op = self._op_name(node)
         stack = list((node.meta.get("nn_module_stack") or {}).values())
         path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
@@ -212,7 +214,11 @@ class Mapper:
     def _op_name(node: Any) -> str:
         target = node.target
         schema = getattr(target, "_schema", None)
-        return schema.name.replace("::", ".") if schema else getattr(target, "__name__", str(target))
+        return (
+            schema.name.replace("::", ".")
+            if schema
+            else getattr(target, "__name__", str(target))
+        )
 
     def _refuse(self, node: Any, why: str, remedy: str) -> None:
         self._blocked.add(node)
@@ -233,7 +239,11 @@ class Mapper:
         if name.startswith(("aten._assert", "aten.sym_constrain", "aten._check")):
             return None
         mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
-        flat = [a for a in _flat(args.values()) if isinstance(a, (Value, Param, Const, Noise, Stacked))]
+        flat = [
+            a
+            for a in _flat(args.values())
+            if isinstance(a, (Value, Param, Const, Noise, Stacked))
+        ]
         if all(isinstance(a, Const) for a in flat) and name not in _RANDOM | _EMPTY:
             if not any(k.endswith(("batch_norm", "dropout")) for k in (name,)):
                 return self._fold(node, flat, mutates)
@@ -251,7 +261,9 @@ class Mapper:
     def _python(self, node: Any) -> Any:
         """Arithmetic with sizes; a region of another gradient mode."""
         value = node.meta.get("val")
-        if isinstance(value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)):
+        if isinstance(
+            value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+        ):
             return value
         name = self._op_name(node)
         if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
@@ -259,7 +271,9 @@ class Mapper:
                 "a part of forward runs under torch.no_grad() or torch.autocast()",
                 "freeze parameters by requires_grad_(False), and leave precision to the recipe",
             )
-        raise Unsupported(f"'{name}' is no tensor op", "spell it with torch's tensor ops")
+        raise Unsupported(
+            f"'{name}' is no tensor op", "spell it with torch's tensor ops"
+        )
 
     def _bind(self, node: Any) -> Args:
         schema = node.target._schema
@@ -302,7 +316,9 @@ class Mapper:
             return torch.device("cpu") if isinstance(arg, torch.device) else arg
 
         with torch.no_grad():
-            made = node.target(*real(node.args), **{k: real(v) for k, v in node.kwargs.items()})
+            made = node.target(
+                *real(node.args), **{k: real(v) for k, v in node.kwargs.items()}
+            )
         metas = node.meta["val"]
         if isinstance(made, torch.Tensor):
             if len(read) == 1 and read[0].key and made is read[0].tensor:
@@ -322,7 +338,9 @@ class Mapper:
             return
         root = self._root.get(first, first)
         if not mutates:
-            info = target._schema.returns[0].alias_info if target._schema.returns else None
+            info = (
+                target._schema.returns[0].alias_info if target._schema.returns else None
+            )
             if info is not None:
                 self._root[node] = root
             return
@@ -333,8 +351,6 @@ class Mapper:
                 continue
             if other in self._env and any(self._order[u] > now for u in other.users):
                 raise InPlaceOnView
-        if root not in group:
-            raise InPlaceOnView
         group.append(node)
         self._same[node] = group
         self._root[node] = root
@@ -354,7 +370,8 @@ class Mapper:
             return self.number(float(arg))
         if isinstance(arg, Noise):
             raise Unsupported(
-                "draws random numbers", "only dropout and stochastic depth may be random"
+                "draws random numbers",
+                "only dropout and stochastic depth may be random",
             )
         if isinstance(arg, Stacked):
             return self.stack([self.value(item) for item in arg.items], 0)
@@ -425,7 +442,9 @@ class Mapper:
             slot = self.graph.parameter(wanted, laid.to(torch.float64), frozen=True)
             name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
             if kind == "i32":
-                name = self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+                name = self.graph.node(
+                    "cast", [name], shape, "i32", attrs={"to": "i32"}
+                )
             if kind == "bool":
                 half = self.number(0.5)
                 name = self.graph.node("less", [half.name, name], shape, "bool")
@@ -465,14 +484,19 @@ class Mapper:
         """With all its rows in the IR."""
         if not v.spread:
             return v
-        name = self.graph.node("expand", [v.name], v.layout.ir(), v.dtype, attrs={"shape": v.layout.ir()})
+        name = self.graph.node(
+            "expand", [v.name], v.layout.ir(), v.dtype, attrs={"shape": v.layout.ir()}
+        )
         return Value(name, v.layout, v.dtype)
 
     def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
         """A value whose IR shape is torch's, N first and alone."""
         v = self.spread_out(self.value(arg))
         if rank is not None and v.layout.rank != rank:
-            raise Unsupported(f"has an input of {v.layout.rank} axes, not {rank}", "keep the batch axis")
+            raise Unsupported(
+                f"has an input of {v.layout.rank} axes, not {rank}",
+                "keep the batch axis",
+            )
         if v.layout.n != 0 or not v.layout.alone:
             raise Unsupported(
                 "the batch must be axis 0 here, and not merged with another axis",
@@ -480,9 +504,18 @@ class Mapper:
             )
         return v
 
-    def made(self, op: str, inputs: Sequence[Value], layout: Layout, dtype: str = "f32", **more: Any) -> Value:
+    def made(
+        self,
+        op: str,
+        inputs: Sequence[Value],
+        layout: Layout,
+        dtype: str = "f32",
+        **more: Any,
+    ) -> Value:
         """One op whose result lies as `layout` says; spread if every input is."""
-        spread = layout.n is not None and not any(v.layout.n is not None and not v.spread for v in inputs)
+        spread = layout.n is not None and not any(
+            v.layout.n is not None and not v.spread for v in inputs
+        )
         shape = layout.ir(spread)
         params = more.pop("params", ())
         names = [v.name for v in inputs]
@@ -575,16 +608,20 @@ class Mapper:
             raise Unsupported("mixes rows of a batch with each other")
         row = self.one_row(arg, layout.shape[own], layout.before)
         # Like torch's, at N = 1, with N where it is.
-        target = Layout(tuple(row.shape), arg.n, *(
-            (layout.before, layout.after) if row.shape[arg.n] > 1 else (1, 1)
-        ))
+        target = Layout(
+            tuple(row.shape),
+            arg.n,
+            *((layout.before, layout.after) if row.shape[arg.n] > 1 else (1, 1)),
+        )
         return self._stored(row, target, arg)
 
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
         values, layout = self.aligned(args)
         return self.made(op, values, layout, dtype, **attrs)
 
-    def unary(self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any) -> Value:
+    def unary(
+        self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any
+    ) -> Value:
         return self.made(op, [v], v.layout, dtype or v.dtype, **attrs)
 
     def binary(self, op: str, a: Value, b: Any, dtype: str = "f32") -> Value:
@@ -597,7 +634,16 @@ class Mapper:
         if (begin, end, step) == (0, size, 1):
             return v
         layout = v.layout.sized(axis, max(0, -(-(end - begin) // step)))
-        return self.made("slice", [v], layout, v.dtype, axis=v.layout.ir_axis(axis) , begin=begin, end=end, step=step)
+        return self.made(
+            "slice",
+            [v],
+            layout,
+            v.dtype,
+            axis=v.layout.ir_axis(axis),
+            begin=begin,
+            end=end,
+            step=step,
+        )
 
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         if len(values) == 1:
@@ -608,11 +654,17 @@ class Mapper:
             if lead.layout.n is not None:
                 v = self._fitted(v, lead.layout.sized(axis, v.shape[axis]))
                 v = self.spread_out(v)
-                if (v.layout.n, v.layout.before, v.layout.after) != (lead.layout.n, lead.layout.before, lead.layout.after):
+                if (v.layout.n, v.layout.before, v.layout.after) != (
+                    lead.layout.n,
+                    lead.layout.before,
+                    lead.layout.after,
+                ):
                     raise Unsupported("mixes rows of a batch with each other")
             fitted.append(v)
         layout = lead.layout.sized(axis, sum(v.shape[axis] for v in fitted))
-        return self.made("concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis))
+        return self.made(
+            "concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis)
+        )
 
     def stack(self, values: Sequence[Value], axis: int) -> Value:
         parts = []
@@ -636,7 +688,11 @@ _RANDOM = {
 }  # fmt: skip
 _RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
 # They write to buffers as a part of what they are.
-_MUTATES_STATISTICS = {"aten.batch_norm", "aten._native_batch_norm_legit", "aten.instance_norm"}
+_MUTATES_STATISTICS = {
+    "aten.batch_norm",
+    "aten._native_batch_norm_legit",
+    "aten.instance_norm",
+}
 
 
 def _flat(items: Any) -> list[Any]:

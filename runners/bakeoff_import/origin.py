@@ -12,14 +12,14 @@ from typing import Any
 
 import torch
 
-from bakeoff_import.problems import ImportProblem
+from bakeoff_import.problems import ImportProblem, is_users
 
 
 def user_place(error: BaseException, folder: str) -> str:
     """'model.py:12': where the user's code raised the error, if it did."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename.startswith(folder) and "-packages" not in frame.filename:
+        if is_users(frame.filename, folder):
             place = f"{Path(frame.filename).name}:{frame.lineno}"
     return place
 
@@ -47,7 +47,9 @@ def load(file: str, name: str) -> torch.nn.Module:
         known = [k for k, v in vars(source).items() if _makes_module(v, path.stem)]
         raise ImportProblem(
             f"{path.name} has no '{name}'",
-            f"it has {', '.join(known)}" if known else "name a function that returns a module",
+            f"it has {', '.join(known)}"
+            if known
+            else "name a function that returns a module",
         )
     return _module(getattr(source, name), name, path)
 
@@ -63,7 +65,9 @@ def _said(error: BaseException) -> str:
 
 
 def _makes_module(value: Any, file: str) -> bool:
-    if getattr(value, "__module__", "") != file and not isinstance(value, torch.nn.Module):
+    if getattr(value, "__module__", "") != file and not isinstance(
+        value, torch.nn.Module
+    ):
         return False
     return isinstance(value, torch.nn.Module) or callable(value)
 
@@ -72,7 +76,10 @@ def _module(found: Any, name: str, path: Path) -> torch.nn.Module:
     if isinstance(found, torch.nn.Module):
         return found
     if not callable(found):
-        raise ImportProblem(f"'{name}' is neither a module nor a function", "name a function that returns one")
+        raise ImportProblem(
+            f"'{name}' is neither a module nor a function",
+            "name a function that returns one",
+        )
     missing = [
         p.name
         for p in inspect.signature(found).parameters.values()

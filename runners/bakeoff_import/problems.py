@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+
+_OURS = str(Path(__file__).resolve().parent)
+
+
+def is_users(file: str, folder: str) -> bool:
+    """Whether a source file is the user's own: below his folder, and no package."""
+    inside = file.startswith(folder) and "-packages" not in file
+    return inside and not file.startswith(_OURS)
 
 
 class ImportProblem(Exception):

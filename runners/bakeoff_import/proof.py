@@ -69,7 +69,9 @@ def compute(
     assert exported is not None
     importer.module.train(train)
     tensors = importer.tensors()
-    before = {key: t.detach().clone() for key, t in tensors.items() if not t.requires_grad}
+    before = {
+        key: t.detach().clone() for key, t in tensors.items() if not t.requires_grad
+    }
     answer: dict[str, Any] = {}
     try:
         with contextlib.ExitStack() as stack:
@@ -111,7 +113,9 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
         full = [torch.zeros_like(t) if g is None else g for t, g in zip(ts, own)]
         for other in full[1:]:
             if not torch.allclose(other, full[0], rtol=1e-9, atol=1e-300):
-                raise ImportProblem(f"gradients of tensors that '{name}' stands for differ")
+                raise ImportProblem(
+                    f"gradients of tensors that '{name}' stands for differ"
+                )
         found[f"gradient:{name}"] = full[0].detach()
     return found
 

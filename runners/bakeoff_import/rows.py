@@ -53,7 +53,7 @@ row("log_sigmoid")(_unary("log_sigmoid"))
 row("softsign")(_unary("softsign"))
 row("hardswish")(_unary("hard_swish"))
 row("hardsigmoid")(_unary("hard_sigmoid"))
-row("relu6")(_unary("clip", min=0.0, max=6.0))
+row("relu6")(_unary("clip", least=0.0, most=6.0))
 
 
 @row("gelu")
@@ -130,8 +130,8 @@ def clamp(m: Mapper, a: Args) -> Value:
         return m.unary(
             "clip",
             m.value(a.input),
-            min=-math.inf if low is None else float(low),
-            max=math.inf if high is None else float(high),
+            least=-math.inf if low is None else float(low),
+            most=math.inf if high is None else float(high),
         )
     x = m.value(a.input)
     if low is not None:
@@ -182,6 +182,12 @@ def _keep(m: Mapper, x: Value, noise: Noise) -> Value:
             f"multiplies by noise whose mean is {noise.keep * noise.scale:g}, not 1",
             "divide the noise by the probability to keep a row",
         )
+    if (
+        noise.layout.shape == x.shape
+        and noise.layout.n == x.layout.n
+        and x.layout.alone
+    ):
+        return m.unary("dropout", x, rate=1 - noise.keep) if m.dropout else x
     if any(size != 1 for size in noise.layout.shape) or noise.layout.n != x.layout.n:
         raise Unsupported("multiplies by noise of this shape", "nn.Dropout")
     if not m.dropout:
@@ -295,8 +301,10 @@ def _compare(swap: bool, negate: bool, op: str) -> Row:
         out = m.pointwise(op, *pair, dtype="bool")
         return m.unary("logical_not", out) if negate else out
 
-    add.__doc__ = f"`{op}`" + (" with swapped inputs" if swap else "") + (
-        ", `logical_not`" if negate else ""
+    add.__doc__ = (
+        f"`{op}`"
+        + (" with swapped inputs" if swap else "")
+        + (", `logical_not`" if negate else "")
     )
     return add
 
@@ -370,7 +378,15 @@ def cast(m: Mapper, a: Args) -> Any:
 # ---- what changes nothing
 
 
-@row("clone", "contiguous", "alias", "lift_fresh_copy", "lift_fresh", "positive", "identity")
+@row(
+    "clone",
+    "contiguous",
+    "alias",
+    "lift_fresh_copy",
+    "lift_fresh",
+    "positive",
+    "identity",
+)
 def same(m: Mapper, a: Args) -> Any:
     """nothing"""
     return a.input
@@ -447,7 +463,9 @@ def swap(m: Mapper, a: Args) -> Value:
     """`transpose`"""
     x = m.value(a.input)
     rank = x.layout.rank
-    return m.permuted(x, [*range(rank - 2), *([rank - 1, rank - 2] if rank > 1 else [0])])
+    return m.permuted(
+        x, [*range(rank - 2), *([rank - 1, rank - 2] if rank > 1 else [0])]
+    )
 
 
 @row("movedim", "moveaxis")
@@ -462,7 +480,9 @@ def movedim(m: Mapper, a: Args) -> Value:
     source, target = listed(a.source), listed(a.destination)
     rest = iter(axis for axis in range(x.layout.rank) if axis not in source)
     at = dict(zip(target, source))
-    return m.permuted(x, [at[i] if i in at else next(rest) for i in range(x.layout.rank)])
+    return m.permuted(
+        x, [at[i] if i in at else next(rest) for i in range(x.layout.rank)]
+    )
 
 
 @row("expand", "expand_as", "broadcast_to")
@@ -476,7 +496,11 @@ def expand(m: Mapper, a: Args) -> Any:
     if own is not None:
         if own != n:
             raise Unsupported("repeats the rows of a batch")
-        v = m.reshaped(x, Layout(old, n, x.layout.before, x.layout.after)) if lead else x
+        v = (
+            m.reshaped(x, Layout(old, n, x.layout.before, x.layout.after))
+            if lead
+            else x
+        )
     elif n is None:
         v = m.reshaped(x, Layout(old))
     else:
@@ -570,7 +594,15 @@ def unbind(m: Mapper, a: Args) -> Any:
     return [_select(m, x, axis, i) for i in range(x.shape[axis])]
 
 
-@row("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split", "hsplit")
+@row(
+    "chunk",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unsafe_chunk",
+    "unsafe_split",
+    "hsplit",
+)
 def split(m: Mapper, a: Args) -> list[Value]:
     """several `slice`"""
     x = m.value(a.input)
@@ -651,7 +683,9 @@ def roll(m: Mapper, a: Args) -> Value:
         size = x.shape[axis]
         cut = (size - shift) % size
         if cut:
-            x = m.concat([m.sliced(x, axis, cut, size), m.sliced(x, axis, 0, cut)], axis)
+            x = m.concat(
+                [m.sliced(x, axis, cut, size), m.sliced(x, axis, 0, cut)], axis
+            )
     return x
 
 
@@ -724,7 +758,9 @@ def index_select(m: Mapper, a: Args) -> Value:
 def pad(m: Mapper, a: Args) -> Value:
     """`pad`; circular: `slice`, `concat`; negative: `slice`"""
     x = m.value(a.input)
-    mode = {"replicate": "edge"}.get(a.get("mode", "constant"), a.get("mode", "constant"))
+    mode = {"replicate": "edge"}.get(
+        a.get("mode", "constant"), a.get("mode", "constant")
+    )
     pads = [(0, 0)] * x.layout.rank
     for i in range(len(a.pad) // 2):
         pads[-1 - i] = (int(a.pad[2 * i]), int(a.pad[2 * i + 1]))
@@ -754,7 +790,9 @@ def pad(m: Mapper, a: Args) -> Value:
         else:
             flat += [low, high]
     more = {} if mode == "constant" else {"mode": mode}
-    return m.made("pad", [x], layout, x.dtype, pad=flat, value=float(a.get("value") or 0), **more)
+    return m.made(
+        "pad", [x], layout, x.dtype, pad=flat, value=float(a.get("value") or 0), **more
+    )
 
 
 # ---- reductions
@@ -772,7 +810,13 @@ def mean(m: Mapper, a: Args) -> Value:
     """`mean`; over height and width `global_avg_pool2d`"""
     x = m.value(a.input)
     axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
-    if x.plain and x.layout.n == 0 and x.layout.rank == 4 and axes == [2, 3] and not x.spread:
+    if (
+        x.plain
+        and x.layout.n == 0
+        and x.layout.rank == 4
+        and axes == [2, 3]
+        and not x.spread
+    ):
         return _global_pool(m, x, keep)
     return m.reduced("mean", x, axes, keep)
 
@@ -785,7 +829,9 @@ def _global_pool(m: Mapper, x: Value, keep: bool) -> Value:
 def _reduction(op: str) -> Row:
     def add(m: Mapper, a: Args) -> Value:
         x = m.value(a.input)
-        return m.reduced(op, x, _axes(m, x, a.get("dim")), bool(a.get("keepdim", False)))
+        return m.reduced(
+            op, x, _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
+        )
 
     add.__doc__ = f"`{op}`"
     return add
@@ -819,7 +865,13 @@ def argmax(m: Mapper, a: Args) -> Value:
     if a.get("dim") is None:
         raise Unsupported("takes the maximum over the batch", "name the axis")
     axis = x.layout.axis(a.dim)
-    out = m.made("argmax", [x], x.layout.dropped([axis], False), "i32", axis=x.layout.ir_axis(axis))
+    out = m.made(
+        "argmax",
+        [x],
+        x.layout.dropped([axis], False),
+        "i32",
+        axis=x.layout.ir_axis(axis),
+    )
     return m.reshaped(out, x.layout.dropped([axis], True)) if a.keepdim else out
 
 

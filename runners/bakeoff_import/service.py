@@ -78,7 +78,7 @@ class Service:
             "notes": made.notes,
             "version": f"torch {torch.__version__}",
             "unused": sorted(
-                set(self.importer.keys.values())
+                {key for key in self.importer.keys.values() if not _counts(key)}
                 - {key for p in parameters.values() for key in p.targets}
             ),
         }
@@ -106,9 +106,13 @@ class Service:
         return {}
 
 
+def _counts(key: str) -> bool:
+    """A batch norm's counter, which computes nothing."""
+    return key.endswith("num_batches_tracked")
+
+
 def _free(wanted: str, taken: list[str]) -> str:
     name, count = wanted, 2
     while name in taken or name == "loss":
         name, count = f"{wanted}{count}", count + 1
     return name
-

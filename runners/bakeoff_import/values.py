@@ -92,9 +92,7 @@ class Layout:
 
     def sized(self, axis: int, size: int) -> Layout:
         """With another size of one axis."""
-        return replace(
-            self, shape=(*self.shape[:axis], size, *self.shape[axis + 1 :])
-        )
+        return replace(self, shape=(*self.shape[:axis], size, *self.shape[axis + 1 :]))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,322 @@
+"""Models as people write them, with traps, for import_test: each is imported and
+proven, or refused with a message that names what it has."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Residual(nn.Module):
+    """In-place ops, a sum into a value that is used again, a projection."""
+
+    def __init__(self, inside: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out, eps=1e-3, momentum=0.3)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.down = None
+        if stride > 1 or inside != out:
+            self.down = nn.Sequential(
+                nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+            )
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        short = x if self.down is None else self.down(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.bn2(self.conv2(x))
+        x += short
+        return self.relu(x)
+
+
+class ResNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding="same")
+        self.blocks = nn.ModuleList([Residual(8, 8), Residual(8, 16, 2)])
+        self.drop = nn.Dropout(0.2)
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.max_pool2d(F.relu(self.stem(x)), 3, 2, 1)
+        for block in self.blocks:
+            x = block(x)
+        x = F.adaptive_avg_pool2d(x, 1)
+        return self.fc(self.drop(torch.flatten(x, 1)))
+
+
+class Tied(nn.Module):
+    """One tensor under two names, and a module that is used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.shared = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6, bias=False)
+        self.second.weight = self.first.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.shared(self.first(x)))
+        return self.second(torch.tanh(self.shared(x)))
+
+
+class ViewAfterTranspose(nn.Module):
+    """Rows and columns change places; sizes are computed from the input's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(20, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, t = x.shape
+        x = x.transpose(1, 2).contiguous().view(n, t * c // 2, 2)
+        x = x.permute(0, 2, 1).reshape(x.size(0), -1)
+        return self.fc(x)
+
+
+class Padded(nn.Module):
+    """Padding that differs by side, "same" with an even kernel, ceil_mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.even = nn.Conv2d(2, 4, (4, 2), padding="same", dilation=(1, 3))
+        self.deep = nn.Conv2d(4, 4, 3, padding=(2, 1), stride=(1, 2), groups=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.pad(x, (1, 0, 0, 2))
+        x = F.max_pool2d(torch.sigmoid(self.even(x)), 3, 2, ceil_mode=True)
+        x = F.avg_pool2d(self.deep(x), 2, 2, ceil_mode=True, count_include_pad=False)
+        return x.flatten(1)
+
+
+class FunctionalNorm(nn.Module):
+    """Batch norm as a function, whose mode is that of the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.shift = nn.Parameter(torch.zeros(3))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("var", torch.ones(3), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.batch_norm(
+            self.conv(x), self.mean, self.var, self.scale, self.shift,
+            training=self.training, momentum=0.25, eps=1e-4,
+        )  # fmt: skip
+        return x.mean([2, 3])
+
+
+class OddNames(nn.Module):
+    """Keys that no programming language takes as names, some equal but for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict(
+            {
+                "a b": nn.Linear(4, 4),
+                "a-b": nn.Linear(4, 4),
+                'say "hi"\n': nn.Linear(4, 4),
+                "λ": nn.Linear(4, 4),
+                "loss": nn.Linear(4, 4),
+                "x": nn.Linear(4, 2),
+            }
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers.values():
+            x = torch.tanh(layer(x))
+        return x
+
+
+class Words(nn.Module):
+    """A language model: ids, an LSTM of time first, logits for each word."""
+
+    def __init__(self, bias: bool = True) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 6)
+        self.rnn = nn.LSTM(6, 8, num_layers=2, dropout=0.1, bias=bias)
+        self.head = nn.Linear(8, 11)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids).transpose(0, 1)
+        x, _ = self.rnn(x)
+        return self.head(x).transpose(0, 1)
+
+
+class Attention(nn.Module):
+    """Heads by hand around scaled_dot_product_attention, causal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(12)
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in range(3))
+        self.out = nn.Linear(12, 12)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, t, width = x.shape
+        y = self.norm(x)
+        q, k, v = (
+            f(y).view(n, t, 3, width // 3).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y.transpose(1, 2).reshape(n, t, width)
+        return x + F.gelu(self.out(y), approximate="tanh")
+
+
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        if self.training:
+            x = x * x  # TRAINING BRANCH
+        return torch.relu(x)
+
+
+class Looks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        if x.sum() > 0:  # DATA BRANCH
+            x = torch.relu(x)
+        return x
+
+
+class FixedBatch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x.view(8, 4))  # FIXED BATCH
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        return 3 * grad  # not the gradient of what forward computes
+
+
+class OwnBackward(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Twice.apply(self.fc(x))  # OWN BACKWARD
+
+
+class StopsGradients(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x)
+        return torch.relu(y) + y.detach()  # DETACH
+
+
+class Unsupported(nn.Module):
+    """Two ops without a counterpart: both must be named."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        x = torch.sort(x, dim=1).values  # SORT
+        x = torch.fft.fft(x).real  # FFT
+        return x
+
+
+class MixesRows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        return x - x.mean(0, keepdim=True)  # OVER THE BATCH
+
+
+class ChangesBuffer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1  # BUFFER
+        return self.fc(x)
+
+
+class TwoOutputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.a(x), "other": self.b(x)}
+
+
+class HiddenScale(nn.Module):
+    """Not what it exports: for a mapping that is wrong on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        x = torch.sigmoid(x)  # WRONG ON PURPOSE
+        return self.second(x)
+
+
+words = Words(bias=False)  # a module itself
+
+
+def words_with_biases() -> nn.Module:
+    return Words()
+
+
+def needs(size: int) -> nn.Module:
+    return nn.Linear(size, size)
+
+
+def gives_nothing() -> None:
+    return None
+
+
+def fails() -> nn.Module:
+    raise ValueError("no weights here")  # FAILS
+
+
+def frozen_norm() -> nn.Module:
+    """Batch norm that stays in inference mode."""
+
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.bn = nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.bn.eval()
+            return self.bn(self.conv(x)).mean((2, 3))
+
+    return Frozen()
