@@ -2,7 +2,8 @@
 object a line.
 
     {"id": 1, "op": "export", "file": ..., "function": ..., "inputs": [...], ...}
-    {"id": 2, "op": "compute", "weights": FILE, "inputs": FILE, "train": true, "out": FILE}
+    {"id": 2, "op": "compute", "weights": FILE, "inputs": FILE, "train": true,
+     "out": FILE}
     {"id": 3, "op": "trace", ...}
 
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
@@ -11,10 +12,7 @@ something, and "refused" with all unsupported ops.
 
 from __future__ import annotations
 
-import json
 import sys
-from pathlib import Path
-from typing import Any, Mapping
 
 from bakeoff_runner.channel import Channel
 

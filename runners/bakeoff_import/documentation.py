@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bakeoff_import.layers  # noqa: F401: adds its rows
+import bakeoff_import.layers  # noqa: F401
 from bakeoff_import.rows import ROWS
 
 

@@ -13,7 +13,7 @@ from typing import Any, Mapping, Optional, Sequence
 import torch
 from torch.utils import _pytree as pytree
 
-import bakeoff_import.layers  # noqa: F401: adds its rows to the table
+import bakeoff_import.layers  # noqa: F401
 from bakeoff_import.float64 import in_float64, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, dtype_of
@@ -23,8 +23,8 @@ from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
 
 _TWO_BIASES = (
-    "the two biases of each LSTM become one, their sum: its gradient is that of each, so "
-    "plain SGD moves the sum half as far as it moves in torch"
+    "the two biases of each LSTM become one, their sum: its gradient is that of each, "
+    "so plain SGD moves the sum half as far as it moves in torch"
 )
 
 
@@ -151,7 +151,8 @@ class Importer:
             keys[key] = first.setdefault(place, key)
             if storages.setdefault(storage, place) != place:
                 raise ImportProblem(
-                    f"'{key}' shares a part of its memory with '{first[storages[storage]]}'",
+                    f"'{key}' shares a part of its memory with "
+                    f"'{first[storages[storage]]}'",
                     "tie whole tensors, or clone() the part",
                 )
         return keys
@@ -180,7 +181,8 @@ class Importer:
                 if functions:
                     name, place = functions[0]
                     raise ImportProblem(
-                        f"'{name}' is a torch.autograd.Function, whose backward no export keeps",
+                        f"'{name}' is a torch.autograd.Function, whose backward no "
+                        "export keeps",
                         "spell it with torch's ops, whose gradients are known",
                         place,
                     )
@@ -326,14 +328,12 @@ def _same_in_both_modes(
     train: Graph, output: str, inference: Graph, other: str
 ) -> None:
     ours, theirs = train.signature([output]), inference.signature([other])
-    for i, (one, two) in enumerate(zip(ours, theirs)):
-        if one[:4] != two[:4]:
-            break
-    else:
-        if len(ours) == len(theirs):
-            return
-        i = min(len(ours), len(theirs)) - 1
-    one, two = ours[min(i, len(ours) - 1)], theirs[min(i, len(theirs) - 1)]
+    # Both end in their output, so that a longer one differs there at the latest.
+    differ = (pair for pair in zip(ours, theirs) if pair[0][:4] != pair[1][:4])
+    found = next(differ, None)
+    if found is None:
+        return
+    one, two = found
 
     def said(rowed: tuple[Any, ...]) -> str:
         return f"{rowed[0]} ({rowed[4]})" if rowed[4] else str(rowed[0])
@@ -341,7 +341,8 @@ def _same_in_both_modes(
     raise ImportProblem(
         "the model computes something else in training than in inference: "
         f"{said(one)} against {said(two)}",
-        "only dropout and batch norm may differ by the mode: remove the branch on self.training",
+        "only dropout and batch norm may differ by the mode: remove the branch on "
+        "self.training",
         one[4] or two[4],
     )
 
@@ -367,7 +368,8 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
     mode = "training" if train else "inference"
     if _DATA_DEPENDENT.search(text):
         return ImportProblem(
-            "what is computed depends on the data (a branch, a loop or a shape by a tensor's values)",
+            "what is computed depends on the data (a branch, a loop or a shape by a "
+            "tensor's values)",
             "torch.where keeps both branches in one graph",
             place,
         )

@@ -13,6 +13,12 @@ from torch.overrides import TorchFunctionMode
 
 from bakeoff_import.problems import is_users
 
+# As functions of torch and of torch.nn.functional; in place with "_" behind.
+_DROPOUTS = {
+    f"{name}{end}"
+    for name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+    for end in ("", "_")
+} | {"dropout1d", "dropout2d", "dropout3d"}
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -26,7 +32,7 @@ def _wide(arg: Any) -> Any:
     return arg
 
 
-class Float64(TorchFunctionMode):
+class Float64(TorchFunctionMode):  # type: ignore[misc]
     """Where the code says float32, float16 or bfloat16 it gets float64."""
 
     def __torch_function__(
@@ -40,22 +46,14 @@ class Float64(TorchFunctionMode):
         )
 
 
-class WithoutDropout(TorchFunctionMode):
+class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
     """Dropout of any spelling passes its input on; Bernoulli noise is its mean."""
-
-    _passed = {
-        torch.dropout, torch.alpha_dropout, torch.feature_dropout, torch.feature_alpha_dropout,
-        torch.dropout_, torch.alpha_dropout_, torch.feature_dropout_, torch.feature_alpha_dropout_,
-        torch.nn.functional.dropout, torch.nn.functional.alpha_dropout,
-        torch.nn.functional.dropout1d, torch.nn.functional.dropout2d,
-        torch.nn.functional.dropout3d, torch.nn.functional.feature_alpha_dropout,
-    }  # fmt: skip
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if func in self._passed:
+        if getattr(func, "__name__", "") in _DROPOUTS:
             return args[0] if args else kwargs["input"]
         if func is torch.Tensor.bernoulli_:
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
@@ -84,7 +82,7 @@ def in_float64(module: torch.nn.Module) -> torch.nn.Module:
             torch.set_default_dtype(before)
 
     wide.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
-    module.forward = wide  # type: ignore[method-assign]
+    module.forward = wide
     return module
 
 
@@ -108,7 +106,7 @@ def seen_functions(folder: str) -> Iterator[list[tuple[str, str]]]:
             seen.append((cls.__name__, place))
         return original.__get__(None, cls)(*args, **kwargs)
 
-    torch.autograd.Function.apply = classmethod(apply)  # type: ignore[method-assign]
+    torch.autograd.Function.apply = classmethod(apply)
     try:
         yield seen
     finally:

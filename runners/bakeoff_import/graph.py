@@ -143,7 +143,7 @@ class Graph:
             return name
         made = self.by_output.get(name)
         if made is not None and made.op == "transpose":
-            first = list(made.attrs["perm"])  # type: ignore[arg-type]
+            first: Any = made.attrs["perm"]
             source = self.by_output.get(made.inputs[0])
             before = source.shape if source else self.inputs_shape(made.inputs[0])
             if before is not None:

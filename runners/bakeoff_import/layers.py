@@ -9,8 +9,8 @@ import torch
 
 from bakeoff_import.mapping import Args, Mapper
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, _global_pool, row
-from bakeoff_import.values import Const, Layout, N, Param, Stacked, Value
+from bakeoff_import.rows import _axes, _global_pool, repeat_interleave, row
+from bakeoff_import.values import Const, Layout, Param, Stacked, Value
 
 # ---- products
 
@@ -30,9 +30,10 @@ def linear(m: Mapper, a: Args) -> Value:
         out = _product(m, x, m.permuted(weight, [1, 0]))
         return out if a.bias is None else _biased(m, out, a.bias)
     layout = x.layout.sized(x.layout.rank - 1, a.weight.tensor.shape[0])
-    return m.made(
-        "linear", [x], layout, params=_weights(m, weight=a.weight, bias=a.bias)
-    )
+    computed = isinstance(a.bias, Value)
+    slots = _weights(m, weight=a.weight, bias=None if computed else a.bias)
+    out = m.made("linear", [x], layout, params=slots)
+    return _biased(m, out, a.bias) if computed else out
 
 
 def _biased(m: Mapper, x: Value, bias: Any) -> Value:
@@ -162,7 +163,7 @@ def einsum(m: Mapper, a: Args) -> Value:
         matrix(values[1], two, summed, columns),
     )
     order = [*shared, *rows_, *columns]
-    target = [c for c in order]
+    target = list(order)
     n = None
     for v, word in zip(values, (one, two)):
         if v.layout.n is not None:
@@ -173,7 +174,7 @@ def einsum(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; padding_idx is refused while it is trained"""
+    """`embedding`; of constant ids `take`; refused: padding_idx of a trained table"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
@@ -196,8 +197,8 @@ def embedding(m: Mapper, a: Args) -> Value:
         name = m.graph.reshape(taken.name, taken.ir, whole.ir(True))
         return Value(name, whole, spread=True)
     x = m.value(ids)
-    l = x.layout
-    layout = Layout((*l.shape, shape[-1]), l.n, l.before, l.after)
+    lay = x.layout
+    layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
     return m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
 
 
@@ -207,8 +208,8 @@ def one_hot(m: Mapper, a: Args) -> Value:
     x = m.value(a.input)
     if a.num_classes < 1:
         raise Unsupported("takes the number of classes from the data", "num_classes")
-    l = x.layout
-    layout = Layout((*l.shape, a.num_classes), l.n, l.before, l.after)
+    lay = x.layout
+    layout = Layout((*lay.shape, a.num_classes), lay.n, lay.before, lay.after)
     return m.made("one_hot", [x], layout, classes=a.num_classes)
 
 
@@ -274,7 +275,7 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
 
 
 def _pool(m: Mapper, a: Args, count: int) -> tuple[Value, dict[str, Any], list[int]]:
-    """Input, attributes, and by how much windows reach beyond the padding (ceil_mode)."""
+    """Input, attributes, and how far windows reach beyond the padding (ceil_mode)."""
     x = m.batch_first(a.input, count + 2)
     kernel = _pairs(a.kernel_size, count)
     stride = _pairs(a.stride or kernel, count)
@@ -349,7 +350,7 @@ def _adaptive(
 
 @row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
 def adaptive_avg_pool(m: Mapper, a: Args) -> Value:
-    """`global_avg_pool2d`, `avg_pool2d` where sizes divide, else `adaptive_avg_pool2d`"""
+    """`global_avg_pool2d`; where sizes divide `avg_pool2d`; `adaptive_avg_pool2d`"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[17])
     x, out, windows = _adaptive(m, a, count)
@@ -599,7 +600,7 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
 
 @row("scaled_dot_product_attention")
 def attention(m: Mapper, a: Args) -> Value:
-    """`attention`; with a mask, its dropout or other sizes `matmul`, `softmax`, `matmul`"""
+    """`attention`; with a mask or dropout `matmul`, `softmax`, `matmul`"""
     q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
     if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
         k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
@@ -641,17 +642,17 @@ def attention(m: Mapper, a: Args) -> Value:
 
 
 def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
-    from bakeoff_import.rows import repeat_interleave
-
-    return repeat_interleave(m, Args(input=t, repeats=times, dim=t.layout.rank - 3))
+    args = Args(input=t, repeats=times, dim=t.layout.rank - 3)
+    return repeat_interleave(m, args)  # type: ignore[no-any-return]
 
 
 def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
     """Boolean: True takes part; else added."""
     layout = scores.layout
     if isinstance(mask, Const) and mask.tensor.is_floating_point():
-        if bool(torch.isinf(mask.tensor).any()):
-            if not bool(((mask.tensor == 0) | torch.isinf(mask.tensor)).all()):
+        infinite = torch.isinf(mask.tensor)
+        if bool(infinite.any()):
+            if not bool(((mask.tensor == 0) | infinite).all()):
                 raise Unsupported(
                     "a mask with -inf and other numbers", "a boolean mask"
                 )

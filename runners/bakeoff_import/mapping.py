@@ -17,7 +17,6 @@ import torch
 from bakeoff_import.graph import Graph, ir_word, value_of
 from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
-    N,
     Const,
     Layout,
     Noise,
@@ -40,7 +39,8 @@ class InPlaceOnView(Exception):
 class Args(dict[str, Any]):
     """Arguments of a call by their names in the op's schema."""
 
-    __getattr__ = dict.__getitem__
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
 
 
 def dtype_of(dtype: torch.dtype) -> str:
@@ -93,7 +93,7 @@ def user_line(trace: Optional[str], folder: str) -> str:
         lambda f: True,
     ):
         for file, line, _ in reversed(frames):
-            if wanted(file):
+            if wanted(file):  # type: ignore[no-untyped-call]
                 return f"{Path(file).name}:{line}"
     return ""
 
@@ -134,8 +134,13 @@ class Mapper:
         self._env: dict[Any, Any] = {}
         self._root: dict[Any, Any] = {}
         self._same: dict[Any, list[Any]] = {}
-        self._order = {node: i for i, node in enumerate(module.graph.nodes)}
+        # Of a node within a part, between that of the part and of the next node.
+        self._order: dict[Any, float] = {
+            node: float(i) for i, node in enumerate(module.graph.nodes)
+        }
         self._cached: dict[Any, Value] = {}
+        self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
+        self._kept: list[Any] = []  # those tensors: identities stay unique
         self._blocked: set[Any] = set()
         self.node: Any = None
 
@@ -244,9 +249,9 @@ class Mapper:
             for a in _flat(args.values())
             if isinstance(a, (Value, Param, Const, Noise, Stacked))
         ]
-        if all(isinstance(a, Const) for a in flat) and name not in _RANDOM | _EMPTY:
-            if not any(k.endswith(("batch_norm", "dropout")) for k in (name,)):
-                return self._fold(node, flat, mutates)
+        computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
+        if not computed and all(isinstance(a, Const) for a in flat):
+            return self._fold(node, flat, mutates)
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
         row = self._rows.get(name.removeprefix("aten."))
@@ -266,14 +271,40 @@ class Mapper:
         ):
             return value
         name = self._op_name(node)
+        if name == "wrap_with_autocast" and node.args[2] is False:
+            return self._inline(node, self._get(node.args[4]), node.args[5:])
+        if name == "wrap_with_set_grad_enabled" and node.args[0] is True:
+            return self._inline(node, self._get(node.args[1]), node.args[2:])
         if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
             raise Unsupported(
                 "a part of forward runs under torch.no_grad() or torch.autocast()",
-                "freeze parameters by requires_grad_(False), and leave precision to the recipe",
+                "freeze by requires_grad_(False); the recipe has the precision",
             )
         raise Unsupported(
             f"'{name}' is no tensor op", "spell it with torch's tensor ops"
         )
+
+    def _inline(self, call: Any, module: Any, args: Sequence[Any]) -> Any:
+        """The nodes of a part of forward that stands in a graph of its own."""
+        given, nodes = iter(args), list(module.graph.nodes)
+        for i, node in enumerate(nodes):
+            self._order[node] = self._order[call] + (i + 1) / (len(nodes) + 1)
+        for node in nodes:
+            self.node = node
+            if node.op == "placeholder":
+                arg = next(given)
+                self._env[node] = self._get(arg)
+                if isinstance(arg, torch.fx.Node):
+                    self._root[node] = self._root.get(arg, arg)
+            elif node.op == "get_attr":
+                self._env[node] = getattr(module, node.target)
+            elif node.op == "output":
+                if any(one in self._blocked for one in node.all_input_nodes):
+                    raise Unsupported("has parts that cannot be imported")
+                return self._get(list(node.args[0]))
+            else:
+                self._call(node)
+        return None
 
     def _bind(self, node: Any) -> Args:
         schema = node.target._schema
@@ -292,7 +323,7 @@ class Mapper:
 
     # -- constants
 
-    def _fold(self, node: Any, read: Sequence[Const], mutates: bool) -> Any:
+    def _fold(self, node: Any, read: Sequence[Any], mutates: bool) -> Any:
         """Computes a node of constants with ROWS_FOLDED rows."""
         if mutates:
             base = self._env[node.args[0]] if node.args else None
@@ -438,8 +469,11 @@ class Mapper:
             laid = laid.reshape(shape)
 
         def make() -> Value:
-            wanted = arg.key or f"constant_{self.graph.base}"
-            slot = self.graph.parameter(wanted, laid.to(torch.float64), frozen=True)
+            if tuple(laid.shape) == tuple(arg.tensor.shape):
+                slot = self.slot(arg)
+            else:
+                wanted = arg.key or f"constant_{self.graph.base}"
+                slot = self.graph.parameter(wanted, laid.to(torch.float64), True)
             name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
             if kind == "i32":
                 name = self.graph.node(
@@ -450,30 +484,35 @@ class Mapper:
                 name = self.graph.node("less", [half.name, name], shape, "bool")
             return Value(name, layout, kind, spread)
 
-        self._keep = getattr(self, "_keep", [])
-        self._keep.append(arg.tensor)  # ids stay unique
+        self._kept.append(arg.tensor)
         return self._once(("t", id(arg.tensor), layout), make)
 
-    def slot(self, arg: Any, tensor: Any = None) -> str:
+    def slot(self, arg: Any) -> str:
         """The name of a parameter for a slot of an op."""
         if isinstance(arg, Param):
             return self.graph.parameter(
                 arg.key, arg.tensor.detach(), not arg.tensor.requires_grad, [arg.key]
             )
         if isinstance(arg, Const):
-            held = arg.tensor if tensor is None else tensor
-            targets = [arg.key] if arg.key and tensor is None else []
-            key = ("slot", id(held))
-            if key not in self._cached:
+            if id(arg.tensor) not in self._slots:
+                self._kept.append(arg.tensor)
                 wanted = arg.key or f"constant_{self.graph.base}"
-                self._cached[key] = self.graph.parameter(
-                    wanted, held.detach().to(torch.float64), True, targets
+                held = arg.tensor.detach().to(torch.float64)
+                targets = [arg.key] if arg.key else []
+                self._slots[id(arg.tensor)] = self.graph.parameter(
+                    wanted, held, True, targets
                 )
-            return str(self._cached[key])
+            return self._slots[id(arg.tensor)]
         raise Unsupported(
             "its weight is computed, not a parameter",
-            "remove weight standardisation or normalisation, or fold it into the weight",
+            "remove the standardisation of weights, or fold it into them",
         )
+
+    def full(self, number: float) -> Const:
+        """A constant of the present node's shape and type, full of one number."""
+        meta = self.node.meta["val"]
+        shape = [_at(s, ROWS_FOLDED) for s in meta.shape]
+        return Const(torch.full(shape, number, dtype=meta.dtype), layout_of(meta)[1])
 
     def filled(self, wanted: str, shape: Shape, number: float) -> str:
         """A frozen parameter full of one number, for a slot."""
@@ -551,8 +590,8 @@ class Mapper:
         rank = len(shape)
         shapes = []
         for v in values:
-            l = v.layout if isinstance(v, Value) else None
-            shapes.append((l.rank, l.n, l.before, l.after) if l else None)
+            lay = v.layout if isinstance(v, Value) else None
+            shapes.append((lay.rank, lay.n, lay.before, lay.after) if lay else None)
         held = {
             (n_ + rank - r, b, a)
             for v, s in zip(values, shapes)
@@ -575,7 +614,7 @@ class Mapper:
         return self.value(arg)
 
     def _fitted(self, v: Any, layout: Layout) -> Value:
-        """An operand with size 1 wherever it is broadcast, its N where the result's is."""
+        """An operand with size 1 where it is broadcast, and N where the result's is."""
         if isinstance(v, Const):
             v = self._constant_fitted(v, layout)
         if v.layout.rank == 0:
@@ -669,10 +708,10 @@ class Mapper:
     def stack(self, values: Sequence[Value], axis: int) -> Value:
         parts = []
         for v in values:
-            l = v.layout
-            shape = (*l.shape[:axis], 1, *l.shape[axis:])
-            n = l.n if l.n is None or l.n < axis else l.n + 1
-            parts.append(self.reshaped(v, Layout(shape, n, l.before, l.after)))
+            lay = v.layout
+            shape = (*lay.shape[:axis], 1, *lay.shape[axis:])
+            n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
+            parts.append(self.reshaped(v, Layout(shape, n, lay.before, lay.after)))
         return self.concat(parts, axis)
 
     def reduced(self, op: str, v: Value, axes: Sequence[int], keep: bool) -> Value:
@@ -704,8 +743,10 @@ def _flat(items: Any) -> list[Any]:
 
 def _at(size: Any, rows: int) -> Any:
     """A symbolic size where the batch has `rows` rows."""
+    if isinstance(size, int):
+        return size
     expression = size.node.expr
-    value = expression.subs({symbol: rows for symbol in expression.free_symbols})
+    value = expression.subs(dict.fromkeys(expression.free_symbols, rows))
     return float(value) if isinstance(size, torch.SymFloat) else int(value)
 
 
@@ -727,15 +768,33 @@ def nearest(op: str) -> tuple[str, str]:
 
 
 _INSTEAD = [
-    ("sort argsort topk msort kthvalue median mode unique _unique2", "a maximum or a sum over the axis works"),
-    ("nonzero masked_select nonzero_static", "a mask with torch.where keeps the shape fixed"),
-    ("index_put index_put_ scatter scatter_add index_add index_copy", "torch.where or a matrix product with one_hot"),
-    ("gather index_select take_along_dim", "a row of a table by integer: nn.Embedding"),
-    ("fft_rfft fft_fft fft_rfft2 fft_irfft2 stft fft_fft2", "a convolution or a matrix product"),
-    ("linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky", "no decomposition of matrices works"),
-    ("randn rand randn_like rand_like normal bernoulli", "nn.Dropout, or noise as an input of the model"),
-    ("rrelu", "nn.LeakyReLU"), ("fractional_max_pool2d", "nn.MaxPool2d"),
+    (
+        "sort argsort topk msort kthvalue median mode unique _unique2",
+        "a maximum or a sum over the axis works",
+    ),
+    ("nonzero masked_select", "a mask with torch.where keeps the shape fixed"),
+    (
+        "index_put scatter scatter_add index_add index_copy",
+        "torch.where, or a matrix product with one_hot",
+    ),
+    ("gather take_along_dim", "a row of a table by integer: nn.Embedding"),
+    (
+        "fft_rfft fft_fft fft_rfft2 fft_irfft2 fft_fft2 stft",
+        "a convolution or a matrix product",
+    ),
+    (
+        "linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky",
+        "no decomposition of matrices works",
+    ),
+    (
+        "randn rand randn_like rand_like normal bernoulli",
+        "nn.Dropout, or noise as an input of the model",
+    ),
+    ("rrelu", "nn.LeakyReLU"),
+    ("fractional_max_pool2d", "nn.MaxPool2d"),
     ("grid_sampler affine_grid_generator", "nn.Upsample"),
-    ("col2im", "nn.ConvTranspose2d"), ("im2col unfold", "nn.Conv2d or slices"),
-    ("deform_conv2d", "nn.Conv2d"), ("detach", "freeze parameters by requires_grad_(False)"),
-]  # fmt: skip
+    ("col2im", "nn.ConvTranspose2d"),
+    ("im2col unfold", "nn.Conv2d, or slices"),
+    ("deform_conv2d", "nn.Conv2d"),
+    ("detach", "freeze parameters by requires_grad_(False)"),
+]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
 _OURS = str(Path(__file__).resolve().parent)
 
 

@@ -53,7 +53,7 @@ def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
     exported = importer.exported
     assert exported is not None
     program = exported.program
-    chosen = importer._chosen(program, flat if len(flat) > 1 else flat)
+    chosen = importer._chosen(program, flat)
     return _as_ir(chosen, exported.output)
 
 
@@ -127,7 +127,7 @@ def trace(importer: Importer, train: bool, inputs: Mapping[str, Any]) -> dict[st
     named, program = exported.mapper.named, exported.program
     found: dict[str, Any] = {}
 
-    class Watched(torch.fx.Interpreter):
+    class Watched(torch.fx.Interpreter):  # type: ignore[misc]
         def run_node(self, n: Any) -> Any:
             made = super().run_node(n)
             value = named.get(n.name)

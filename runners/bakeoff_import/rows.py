@@ -7,13 +7,13 @@ from it (``python -m bakeoff_import --table``).
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Sequence
 
 import torch
 
-from bakeoff_import.mapping import Args, Mapper, Row, coefficient, dtype_of, layout_of
+from bakeoff_import.mapping import Args, Mapper, Row, coefficient, dtype_of
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.values import Const, Layout, N, Noise, Param, Stacked, Value
+from bakeoff_import.values import Const, Layout, Noise, Param, Stacked, Value
 
 ROWS: dict[str, Row] = {}
 
@@ -152,9 +152,9 @@ def threshold(m: Mapper, a: Args) -> Value:
 @row("softshrink")
 def softshrink(m: Mapper, a: Args) -> Value:
     """`relu`(x - l) - `relu`(-x - l)"""
-    x, l = m.value(a.input), float(a.lambd)
-    over = m.unary("relu", m.binary("sub", x, l))
-    under = m.unary("relu", m.binary("sub", m.unary("neg", x), l))
+    x, width = m.value(a.input), float(a.lambd)
+    over = m.unary("relu", m.binary("sub", x, width))
+    under = m.unary("relu", m.binary("sub", m.unary("neg", x), width))
     return m.made("sub", [over, under], x.layout)
 
 
@@ -375,6 +375,27 @@ def cast(m: Mapper, a: Args) -> Any:
     return m.unary("cast", x, kind, to=kind)
 
 
+# ---- constants
+
+
+def _filled(name: str, number: Optional[float]) -> None:
+    def make(m: Mapper, a: Args) -> Const:
+        value = number if number is not None else a.get("fill_value", a.get("value"))
+        if not isinstance(value, (bool, int, float)):
+            raise Unsupported("fills with a computed number", "torch.where")
+        return m.full(value)
+
+    make.__doc__ = "a constant"
+    ROWS[name] = make
+
+
+for _name, _number in {
+    "new_zeros": 0.0, "zeros_like": 0.0, "zero": 0.0, "new_ones": 1.0, "ones_like": 1.0,
+    "new_full": None, "full_like": None, "fill": None,
+}.items():  # fmt: skip
+    _filled(_name, _number)
+
+
 # ---- what changes nothing
 
 
@@ -451,8 +472,8 @@ def permute(m: Mapper, a: Args) -> Value:
 def transpose(m: Mapper, a: Args) -> Value:
     """`transpose`; nothing where only N moves"""
     x = m.value(a.input)
-    first, second = (a.get("dim0", a.get("axis0")), a.get("dim1", a.get("axis1")))
-    first, second = x.layout.axis(first), x.layout.axis(second)
+    first = x.layout.axis(a["dim0"] if "dim0" in a else a["axis0"])
+    second = x.layout.axis(a["dim1"] if "dim1" in a else a["axis1"])
     perm = list(range(x.layout.rank))
     perm[first], perm[second] = second, first
     return m.permuted(x, perm)
@@ -554,6 +575,51 @@ def slice_(m: Mapper, a: Args) -> Value:
     return m.sliced(x, axis, begin, max(begin, end), step)
 
 
+def _replaced(m: Mapper, x: Value, part: Value, axis: int, begin: int) -> Value:
+    """x with another part of an axis."""
+    size = x.shape[axis]
+    end = begin + part.shape[axis]
+    before = [m.sliced(x, axis, 0, begin)] if begin > 0 else []
+    behind = [m.sliced(x, axis, end, size)] if end < size else []
+    return m.concat([*before, part, *behind], axis)
+
+
+@row("slice_scatter")
+def slice_scatter(m: Mapper, a: Args) -> Any:
+    """`slice`, `concat`: what x[:, a:b] = y becomes"""
+    x, part = m.value(a.input), m.value(a.src)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        if part.shape == x.shape and part.layout.n == axis and a.start in (None, 0):
+            return part
+        raise Unsupported("writes to some rows of the batch", "keep all rows")
+    if a.step != 1:
+        raise Unsupported("writes to every other element of an axis")
+    begin, _, _ = slice(a.start, a.end).indices(x.shape[axis])
+    return _replaced(m, x, part, axis, begin)
+
+
+@row("select_scatter")
+def select_scatter(m: Mapper, a: Args) -> Value:
+    """`reshape`, `slice`, `concat`: what x[:, i] = y becomes"""
+    x, part = m.value(a.input), m.value(a.src)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        raise Unsupported("writes to one row of the batch", "keep all rows")
+    part = m.reshaped(part, x.layout.sized(axis, 1))
+    return _replaced(m, x, part, axis, int(a.index) % x.shape[axis])
+
+
+@row("copy")
+def copy(m: Mapper, a: Args) -> Value:
+    """nothing; `expand` where y is broadcast"""
+    x, y = m.value(a.input), m.value(a.src)
+    if y.shape == x.shape and y.layout == x.layout:
+        return y
+    fitted = m._fitted(y, x.layout)
+    return m.made("expand", [fitted], x.layout, x.dtype, shape=x.layout.ir())
+
+
 @row("narrow")
 def narrow(m: Mapper, a: Args) -> Value:
     """`slice`"""
@@ -623,8 +689,8 @@ def repeat(m: Mapper, a: Args) -> Value:
     x = m.value(a.input)
     shape, n = m.out()
     lead = len(shape) - x.layout.rank
-    l = x.layout
-    own = None if l.n is None else l.n + lead
+    lay = x.layout
+    own = None if lay.n is None else lay.n + lead
     if own is None and n is not None:  # a constant or parameter for each row
         old = (1,) * lead + x.shape
         if old[n] != 1 or shape[n] != 1:
@@ -632,7 +698,7 @@ def repeat(m: Mapper, a: Args) -> Value:
         name = m.graph.reshape(x.name, x.ir, Layout(old, n).ir(True), x.dtype)
         x = Value(name, Layout(old, n), x.dtype, spread=True)
     elif lead:
-        x = m.reshaped(x, Layout((1,) * lead + x.shape, own, l.before, l.after))
+        x = m.reshaped(x, Layout((1,) * lead + x.shape, own, lay.before, lay.after))
     for axis, size in enumerate(shape):
         times = size // x.shape[axis]
         if times > 1:
@@ -651,13 +717,13 @@ def repeat_interleave(m: Mapper, a: Args) -> Value:
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
         raise Unsupported("repeats the rows of a batch")
-    l = x.layout
-    n = l.n if l.n is None or l.n <= axis else l.n + 1
-    shape = (*l.shape[: axis + 1], 1, *l.shape[axis + 1 :])
-    wide = m.reshaped(x, Layout(shape, n, l.before, l.after))
+    lay = x.layout
+    n = lay.n if lay.n is None or lay.n <= axis else lay.n + 1
+    shape = (*lay.shape[: axis + 1], 1, *lay.shape[axis + 1 :])
+    wide = m.reshaped(x, Layout(shape, n, lay.before, lay.after))
     layout = wide.layout.sized(axis + 1, a.repeats)
     wide = m.made("expand", [wide], layout, x.dtype, shape=layout.ir(wide.spread))
-    return m.reshaped(wide, l.sized(axis, l.shape[axis] * a.repeats))
+    return m.reshaped(wide, lay.sized(axis, lay.shape[axis] * a.repeats))
 
 
 @row("flip")
@@ -741,17 +807,17 @@ def index(m: Mapper, a: Args) -> Value:
     flat = m.value(Const(tensor.reshape(-1)))
     layout = x.layout.sized(axis, tensor.numel())
     taken = m.made("take", [x, flat], layout, x.dtype, axis=x.layout.ir_axis(axis))
-    l = x.layout
-    shape = (*l.shape[:axis], *tensor.shape, *l.shape[axis + 1 :])
-    n = l.n if l.n is None or l.n < axis else l.n + tensor.ndim - 1
-    return m.reshaped(taken, Layout(shape, n, l.before, l.after))
+    lay = x.layout
+    shape = (*lay.shape[:axis], *tensor.shape, *lay.shape[axis + 1 :])
+    n = lay.n if lay.n is None or lay.n < axis else lay.n + tensor.ndim - 1
+    return m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
 
 
 @row("index_select")
 def index_select(m: Mapper, a: Args) -> Value:
     """`take` by a constant vector of integers"""
     indices = [None] * m.value(a.input).layout.axis(a.dim) + [a.index]
-    return index(m, Args(input=a.input, indices=indices))
+    return index(m, Args(input=a.input, indices=indices))  # type: ignore[no-any-return]
 
 
 @row("pad", "constant_pad_nd")

@@ -75,7 +75,7 @@ class Layout:
         if left or after == 0 or shape[n] % after:
             raise Unsupported(
                 f"view {list(self.shape)} -> {list(shape)} mixes the rows of a batch",
-                "keep the batch a dimension of its own, or the outermost of a merged one",
+                "keep the batch a dimension of its own, or merge it with its neighbour",
             )
         return Layout(shape, n, shape[n] // after, after)
 
