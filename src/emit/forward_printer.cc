@@ -6,6 +6,8 @@
 #include <cctype>
 #include <set>
 
+#include "ir/op_table.h"
+
 namespace bakeoff::emit {
 namespace {
 
@@ -214,10 +216,12 @@ void ForwardPrinter::assign_flat(const std::string& flat, const std::string& hea
   }
 }
 
-void ForwardPrinter::elementwise(const ir::Spelling& spelling) {
+void ForwardPrinter::spelled(const ir::Spelling& spelling) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < node().inputs.size(); ++i) inputs.push_back(input(i));
-  const Spelled made = spell(spelling, node(), std::move(inputs));
+  // Axes are those of the output where that has as many as the input.
+  const Spelled made = spell(spelling, node(), std::move(inputs), Language::kPython, reads());
+  if (ir::info(node().op).sums && !made.head.empty()) return assign_full(made.head, made.arguments);
   if (!made.head.empty()) return assign(made.head, made.arguments);
   assign_flat(made.flat, "", {made.flat});
 }

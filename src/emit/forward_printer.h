@@ -86,6 +86,7 @@ class ForwardPrinter {
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
+  // In which the node reads its first input.
   Order reads() const { return graph_.plan.reads[static_cast<size_t>(node_)][0]; }
   Order gives() const { return graph_.plan.output(graph_.workload, node_); }
 
@@ -103,8 +104,8 @@ class ForwardPrinter {
   // variable = head([part, part, ...], option)
   void assign_sequence(const std::string& head, const std::vector<std::string>& parts,
                        const std::string& option);
-  // An op of ir/elementwise.h in this spelling.
-  void elementwise(const ir::Spelling& spelling);
+  // An op in this spelling.
+  void spelled(const ir::Spelling& spelling);
   // The value of the node in print is an expression that needs no variable: a number, a parameter.
   void fixed(const std::string& expression);
   // variable = the input's variable

@@ -93,6 +93,8 @@ class Pass {
     } else if (rule == ir::AxisRule::kSpatial && picture) {
       read = Order::kChannelsLast;
       give = types_[out].shape.size() == 4 ? read : Order::kCanonical;
+    } else if (picture && node.has_attribute("keepdims")) {
+      std::tie(read, give) = plan_reduction(node, types_[out].shape);
     } else if (node.op == Op::kMse) {
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
@@ -107,9 +109,21 @@ class Pass {
     }
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
+    // Of the second input of an expand only the number of rows counts.
+    if (node.op == Op::kExpand) reads_.back()[1] = held(node.inputs[1]);
     for (size_t i = 0; elements && i < node.inputs.size(); ++i) {
       if (shape(node.inputs[i]).empty()) reads_.back()[i] = Order::kCanonical;
     }
+  }
+
+  // A reduction keeps the order in which it finds a picture, where the axes that stay are then in order.
+  std::pair<Order, Order> plan_reduction(const ir::Node& node, const Shape& out) const {
+    const Order in = held(node.inputs[0]);
+    if (out.size() == 4 || in == Order::kCanonical) return {in, in};
+    const Ints& axes = node.integers("axes");
+    const bool channels_go = std::find(axes.begin(), axes.end(), 1) != axes.end();
+    const bool places_go = std::count_if(axes.begin(), axes.end(), [](int64_t a) { return a > 1; }) == 2;
+    return {channels_go || places_go ? in : Order::kCanonical, Order::kCanonical};
   }
 
   std::pair<Order, Order> plan_flatten(int n) {

@@ -1,28 +1,31 @@
 #pragma once
 
-// Fills in the spellings of ir/elementwise.h.
+// Fills in the spellings of ops (ir/spelling.h).
 
 #include <set>
 #include <string>
 #include <vector>
 
-#include "ir/elementwise.h"
+#include "emit/layout.h"
+#include "ir/spelled_ops.h"
 
 namespace bakeoff::emit {
 
-enum class Language { kPython, kCpp };
+enum class Language { kPython, kCpp, kOnnx };
 
 // A call, or an expression with an operator.
 struct Spelled {
   std::string flat;                         // on one line
+  bool infix = false;                       // needs brackets as an operand
   std::string head = {};                    // of a call; empty for an operator
   std::vector<std::string> arguments = {};  // of a call
 };
 
 // `spelling` with the inputs' expressions and the node's attributes. Operands of operators get brackets where
-// they need them. A literal is the second input of a function that takes them in any order.
+// they need them. A literal is the second input of a function that takes them in any order. `order`: the
+// one in which the axes that attributes name stand.
 Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
-              Language language = Language::kPython);
+              Language language = Language::kPython, Order order = Order::kCanonical);
 
 // A real number: "0.5", and float("inf") or INFINITY.
 std::string real_literal(double value, Language language = Language::kPython);

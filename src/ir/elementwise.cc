@@ -6,16 +6,10 @@
 #include <map>
 #include <numbers>
 
-#include "ir/op_shapes.h"
-
 namespace bakeoff::ir {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-AttrSpec number(std::string name, double fallback, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kReal, .fallback = fallback, .doc = std::move(doc)};
-}
 
 // The exponential's argument is never positive.
 double logistic(double x) {
@@ -298,7 +292,7 @@ std::vector<Elementwise> activations() {
       {.op = Op::kHardSigmoid,
        .name = "hard_sigmoid",
        .doc = "min(max(alpha x + beta, 0), 1); the gradient where it is 0 or 1 is 0.",
-       .attributes = {number("alpha", 1.0 / 6, "factor"), number("beta", 0.5, "added")},
+       .attributes = {real("alpha", 1.0 / 6, "factor"), real("beta", 0.5, "added")},
        .value = [](X x, X a) { return std::clamp(a[0] * x[0] + a[1], 0.0, 1.0); },
        .slope = [](size_t, X, double y, X a) { return y > 0 && y < 1 ? a[0] : 0.0; },
        .kinks =
@@ -314,7 +308,7 @@ std::vector<Elementwise> activations() {
       {.op = Op::kElu,
        .name = "elu",
        .doc = "x where x > 0, else alpha (exp(x) - 1).",
-       .attributes = {number("alpha", 1, "factor of the negative side")},
+       .attributes = {real("alpha", 1, "factor of the negative side")},
        .value = [](X x, X a) { return x[0] > 0 ? x[0] : a[0] * std::expm1(x[0]); },
        .slope = [](size_t, X x, double y, X a) { return x[0] > 0 ? 1.0 : y + a[0]; },
        .kinks = [](X a) { return a[0] == 1 ? Points{} : Points{0}; },
@@ -347,7 +341,7 @@ std::vector<Elementwise> activations() {
       {.op = Op::kLeakyRelu,
        .name = "leaky_relu",
        .doc = "x where x > 0, else slope x.",
-       .attributes = {number("slope", 0.01, "of the negative side")},
+       .attributes = {real("slope", 0.01, "of the negative side")},
        .value = [](X x, X a) { return x[0] > 0 ? x[0] : a[0] * x[0]; },
        .slope = [](size_t, X x, double, X a) { return x[0] > 0 ? 1.0 : a[0]; },
        .kinks = [](X) { return Points{0}; },
@@ -408,8 +402,8 @@ std::vector<Elementwise> activations() {
       {.op = Op::kClip,
        .name = "clip",
        .doc = "min(max(x, least), most).",
-       .attributes = {number("least", -kInfinity, "smallest output"),
-                      number("most", kInfinity, "largest output")},
+       .attributes = {real("least", -kInfinity, "smallest output"),
+                      real("most", kInfinity, "largest output")},
        .value = [](X x, X a) { return x[0] < a[0]   ? a[0]
                                       : x[0] > a[1] ? a[1]
                                                     : x[0]; },
@@ -607,17 +601,6 @@ std::vector<double> reals(const Node& node) {
   std::vector<double> values;
   for (const Attribute& a : node.attributes) values.push_back(std::get<double>(a.value));
   return values;
-}
-
-std::vector<OpInfo> elementwise_rows() {
-  std::vector<OpInfo> rows;
-  for (const Elementwise& row : elementwise_ops()) {
-    OpInfo info{.op = row.op, .name = row.name, .doc = row.doc, .attributes = row.attributes};
-    info.min_inputs = info.max_inputs = row.inputs;
-    info.shape = rules::elementwise;
-    rows.push_back(std::move(info));
-  }
-  return rows;
 }
 
 }  // namespace bakeoff::ir

@@ -2,31 +2,14 @@
 
 // Ops that see one element of each input at a time: a row each with its formula, its derivative, and its
 // spelling in every framework. Op table, referee, emitters and random cases are made from these rows.
-//
-// A spelling is a call in which {0} and {1} stand for the inputs and {name} for an attribute, and the text of
-// a function that the script then needs, if any. ONNX nodes are calls inside one another: "Mul({0}, Sigmoid({0}))".
 
 #include <string>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/attributes.h"
+#include "ir/spelling.h"
 
 namespace bakeoff::ir {
-
-struct Spelling {
-  std::string call;
-  std::string helper = {};
-  std::string scalar = {};  // in place of `call` where input 1 is a literal that it does not take
-};
-
-struct Spellings {
-  Spelling torch;
-  Spelling jax;
-  Spelling tensorflow;  // Keras 2 has it too
-  Spelling keras;
-  Spelling libtorch;
-  Spelling onnx;
-};
 
 // Types of inputs and output.
 enum class ElementKind {
@@ -62,8 +45,5 @@ const Elementwise* find_elementwise(Op op);
 bool elementwise_of_one(Op op);
 // The node's real attributes, in the row's order.
 std::vector<double> reals(const Node& node);
-
-// The rows of the op table.
-std::vector<OpInfo> elementwise_rows();
 
 }  // namespace bakeoff::ir

@@ -31,6 +31,11 @@ const std::string& Node::word(std::string_view name) const {
   return std::get<std::string>(attribute(*this, name));
 }
 
+bool Node::has_attribute(std::string_view name) const {
+  return std::any_of(attributes.begin(), attributes.end(),
+                     [name](const Attribute& a) { return a.name == name; });
+}
+
 ParamId Node::param(std::string_view slot) const {
   for (const Slot& s : params) {
     if (s.name == slot) return s.param;

@@ -89,6 +89,18 @@ enum class Op {
   kConstant,
   kParameter,
   kWhere,
+  // Over axes.
+  kSum,
+  kMean,
+  kMax,
+  kMin,
+  kLogsumexp,
+  kCumsum,
+  kLogSoftmax,
+  kSlice,
+  kFlip,
+  kExpand,
+  kMatmul,
   kSoftmaxCrossEntropy,
   kMse,
 };
@@ -138,6 +150,7 @@ struct Node {
   bool flag(std::string_view attribute) const;
   const std::vector<int64_t>& integers(std::string_view attribute) const;
   const std::string& word(std::string_view attribute) const;
+  bool has_attribute(std::string_view attribute) const;
   // The parameter in a slot, or -1 where an optional one is missing.
   ParamId param(std::string_view slot) const;
   bool has(std::string_view slot) const { return param(slot) >= 0; }

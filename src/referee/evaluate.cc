@@ -200,8 +200,8 @@ Evaluation Sweep::run() {
 const OpFunctions* find_functions(ir::Op op) {
   static const std::vector<OpFunctions> table = [] {
     std::vector<OpFunctions> rows;
-    for (const auto& part : {dense_ops(), norm_ops(), pointwise_ops(), elementwise_ops(), pooling_ops(),
-                             shape_ops(), sequence_ops(), loss_ops()}) {
+    for (const auto& part : {dense_ops(), norm_ops(), pointwise_ops(), elementwise_ops(), axis_ops(),
+                             pooling_ops(), shape_ops(), sequence_ops(), loss_ops()}) {
       rows.insert(rows.end(), part.begin(), part.end());
     }
     return rows;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -242,6 +243,71 @@ double lstm(const View& v, const Index& i) {
   return hidden[static_cast<size_t>(i[2])];
 }
 
+double reduced(const View& v, const Index& i) {
+  const Tensor& x = v.inputs[0];
+  const auto& axes = v.node.integers("axes");
+  const auto goes = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+  };
+  std::vector<double> all;
+  each_index(x.shape, [&](const Index& j) {
+    size_t out = 0;
+    bool mine = true;
+    for (size_t axis = 0; axis < j.size(); ++axis) {
+      if (!goes(axis)) mine = mine && j[axis] == i[out];
+      if (!goes(axis) || v.node.flag("keepdims")) ++out;
+    }
+    if (mine) all.push_back(at(x, j));
+  });
+  double sum = 0, exps = 0;
+  for (const double value : all) sum += value, exps += std::exp(value);
+  if (v.node.op == ir::Op::kSum) return sum;
+  if (v.node.op == ir::Op::kMean) return sum / static_cast<double>(all.size());
+  if (v.node.op == ir::Op::kLogsumexp) return std::log(exps);
+  return v.node.op == ir::Op::kMax ? *std::max_element(all.begin(), all.end())
+                                   : *std::min_element(all.begin(), all.end());
+}
+
+double along_axis(const View& v, const Index& i) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  Index j = i;
+  double before = 0, exps = 0;
+  for (j[axis] = 0; j[axis] < v.shape[axis]; ++j[axis]) {
+    if (j[axis] <= i[axis]) before += at(v.inputs[0], j);
+    exps += std::exp(at(v.inputs[0], j));
+  }
+  return v.node.op == ir::Op::kCumsum ? before : at(v.inputs[0], i) - std::log(exps);
+}
+
+double sliced(const View& v, Index i) {
+  int64_t& place = i[static_cast<size_t>(v.node.integer("axis"))];
+  place = v.node.integer("begin") + place * v.node.integer("step");
+  return at(v.inputs[0], i);
+}
+
+double flipped(const View& v, Index i) {
+  for (const int64_t axis : v.node.integers("axes")) {
+    const auto a = static_cast<size_t>(axis);
+    i[a] = v.shape[a] - 1 - i[a];
+  }
+  return at(v.inputs[0], i);
+}
+
+double product(const View& v, const Index& i) {
+  Index a = i, b = i;
+  const size_t rank = i.size();
+  double sum = 0;
+  for (int64_t k = 0; k < v.inputs[0].shape.back(); ++k) {
+    a[rank - 1] = b[rank - 2] = k;
+    for (size_t axis = 0; axis + 2 < rank; ++axis) {
+      a[axis] = std::min(i[axis], v.inputs[0].shape[axis] - 1);
+      b[axis] = std::min(i[axis], v.inputs[1].shape[axis] - 1);
+    }
+    sum += at(v.inputs[0], a) * at(v.inputs[1], b);
+  }
+  return sum;
+}
+
 // The table's formula of the operands at this place. The formulas themselves are compared with every framework.
 double elementwise(const View& v, const Index& i) {
   const ir::Elementwise* row = ir::find_elementwise(v.node.op);
@@ -330,6 +396,23 @@ double defined(const View& v, const Index& i) {
       return at(v.param("weight"), i);
     case ir::Op::kWhere:
       return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    case ir::Op::kSum:
+    case ir::Op::kMean:
+    case ir::Op::kMax:
+    case ir::Op::kMin:
+    case ir::Op::kLogsumexp:
+      return reduced(v, i);
+    case ir::Op::kCumsum:
+    case ir::Op::kLogSoftmax:
+      return along_axis(v, i);
+    case ir::Op::kSlice:
+      return sliced(v, i);
+    case ir::Op::kFlip:
+      return flipped(v, i);
+    case ir::Op::kExpand:
+      return operand(v, 0, i);
+    case ir::Op::kMatmul:
+      return product(v, i);
     default:
       return elementwise(v, i);
   }

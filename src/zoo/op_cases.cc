@@ -426,6 +426,80 @@ ir::Workload where_case(Rng& rng) {
   return with_mse(Op::kWhere, {{floats("x", shape), floats("c", thin)}, body});
 }
 
+// Some of the axes after N, in order.
+Ints random_axes(Rng& rng, size_t rank) {
+  Ints axes;
+  for (size_t axis = 1; axis < rank; ++axis) {
+    if (rng.chance(0.5)) axes.push_back(static_cast<int64_t>(axis));
+  }
+  if (axes.empty()) axes.push_back(rng.integer(1, static_cast<int64_t>(rank) - 1));
+  return axes;
+}
+
+template <Op op>
+ir::Workload reduction_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
+  const Ints axes = random_axes(rng, shape.size());
+  const bool keep = axes.size() + 1 == shape.size() || rng.chance(0.5);
+  return unary(op, shape, {{"axes", axes}, {"keepdims", keep}});
+}
+
+ir::Workload log_softmax_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  return unary(Op::kLogSoftmax, random_shape(rng, rank, 2), {{"axis", rng.integer(1, rank - 1)}},
+               /*bias=*/false);
+}
+
+ir::Workload cumsum_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  return unary(Op::kCumsum, random_shape(rng, rank), {{"axis", rng.integer(1, rank - 1)}});
+}
+
+ir::Workload slice_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 1, 7);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
+  const int64_t size = shape[static_cast<size_t>(axis)];
+  const int64_t begin = rng.integer(0, size - 1), end = rng.integer(begin + 1, size);
+  return unary(Op::kSlice, shape,
+               {{"axis", axis}, {"begin", begin}, {"end", end}, {"step", rng.integer(1, 3)}});
+}
+
+ir::Workload flip_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  return unary(Op::kFlip, shape, {{"axes", random_axes(rng, shape.size())}});
+}
+
+// A learned token beside every row, or a thin value made wide.
+ir::Workload expand_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Shape thin = shape;
+  const bool learned = rng.chance(0.5);
+  for (size_t axis = 0; axis < thin.size(); ++axis) {
+    if (axis == 0 ? learned : rng.chance(0.4)) thin[axis] = 1;
+  }
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    ValueId token = learned ? b.parameter_value("token", thin) : x;
+    for (size_t axis = 1; !learned && axis < thin.size(); ++axis) {
+      if (thin[axis] == shape[axis]) continue;
+      token = b.apply(Op::kMean, {token}, {{"axes", Ints{static_cast<int64_t>(axis)}}, {"keepdims", true}});
+    }
+    const ValueId wide = b.apply(Op::kExpand, {token, x}, {{"shape", shape}});
+    return b.apply(Op::kConcat, {wide, x}, {{"axis", int64_t{1}}});
+  };
+  return with_mse(Op::kExpand, {{floats("x", shape)}, body});
+}
+
+ir::Workload matmul_case(Rng& rng) {
+  Shape a = random_shape(rng, rng.integer(3, 4));
+  Shape b = a;
+  const size_t rank = a.size();
+  b[rank - 2] = a[rank - 1];
+  b[rank - 1] = rng.integer(1, 6);
+  if (rank == 4 && rng.chance(0.3)) (rng.chance(0.5) ? a : b)[1] = 1;
+  return joined(Op::kMatmul, {a, b}, {}, false);
+}
+
 struct Row {
   Op op;
   ir::Workload (*make)(Rng&);
@@ -460,6 +534,17 @@ constexpr Row kRows[] = {
     {Op::kConstant, constant_case},
     {Op::kParameter, parameter_case},
     {Op::kWhere, where_case},
+    {Op::kSum, reduction_case<Op::kSum>},
+    {Op::kMean, reduction_case<Op::kMean>},
+    {Op::kMax, reduction_case<Op::kMax>},
+    {Op::kMin, reduction_case<Op::kMin>},
+    {Op::kLogsumexp, reduction_case<Op::kLogsumexp>},
+    {Op::kCumsum, cumsum_case},
+    {Op::kLogSoftmax, log_softmax_case},
+    {Op::kSlice, slice_case},
+    {Op::kFlip, flip_case},
+    {Op::kExpand, expand_case},
+    {Op::kMatmul, matmul_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
     {Op::kMse, mse_case},
 };

@@ -139,9 +139,7 @@ void concat(ForwardPrinter& p, const Node& node) {
   p.assign_sequence("jnp.concatenate", parts, option("axis", std::to_string(axis)));
 }
 
-void elementwise(ForwardPrinter& p, const Node& node) {
-  p.elementwise(ir::find_elementwise(node.op)->spellings.jax);
-}
+void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->jax); }
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 void where(ForwardPrinter& p, const Node&) { p.assign("jnp.where", {p.input(0), p.input(1), p.input(2)}); }
@@ -260,7 +258,7 @@ bool linear_with_bias(const Graph& graph) {
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& op_functions() {
-  static const OpFunctions<ForwardPrinter> table = with_elementwise<ForwardPrinter>(
+  static const OpFunctions<ForwardPrinter> table = with_spelled<ForwardPrinter>(
       {
           {Op::kConv2d, conv2d},
           {Op::kLinear, linear},
@@ -293,7 +291,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
       },
-      elementwise);
+      spelled);
   return table;
 }
 

@@ -255,13 +255,13 @@ constexpr const char* kParameterValue = R"(class Parameter(layers.Layer):
         return ops.copy(self.value)
 )";
 
-void elementwise(Printer& p, const Node& node) {
-  const ir::Spellings& all = ir::find_elementwise(node.op)->spellings;
+void spelled(Printer& p, const Node& node) {
+  const ir::Spellings& all = *ir::spellings(node.op);
   const ir::Spelling& spelling = p.dialect.second ? all.tensorflow : all.keras;
   if (!spelling.helper.empty()) p.need_helper(spelling.helper);
   Strings inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(p.input(node, i));
-  const Spelled made = spell(spelling, node, inputs);
+  const Spelled made = spell(spelling, node, inputs, Language::kPython, p.reads());
   if (!made.head.empty()) return p.assign(made.head, made.arguments);
   p.out.line(fmt::format("{} = {}", p.value_name(p.workload.output_of(p.node)), made.flat));
 }
@@ -295,38 +295,37 @@ void loss(Printer&, const Node&) {}
 
 const OpFunctions<Printer>& op_functions() {
   using ir::Op;
-  static const OpFunctions<Printer> all =
-      with_elementwise<Printer>({{Op::kConv2d, conv2d},
-                                 {Op::kLinear, linear},
-                                 {Op::kBatchNorm, batch_norm},
-                                 {Op::kLayerNorm, layer_norm},
-                                 {Op::kEmbedding, embedding},
-                                 {Op::kDropout, dropout},
-                                 {Op::kRelu, relu},
-                                 {Op::kGelu, gelu},
-                                 {Op::kSigmoid, sigmoid},
-                                 {Op::kTanh, tanh_},
-                                 {Op::kSoftmax, softmax},
-                                 {Op::kMaxPool2d, max_pool2d},
-                                 {Op::kAvgPool2d, avg_pool2d},
-                                 {Op::kGlobalAvgPool2d, global_avg_pool2d},
-                                 {Op::kFlatten, flatten},
-                                 {Op::kReshape, reshape},
-                                 {Op::kTranspose, transpose},
-                                 {Op::kPad, pad},
-                                 {Op::kConcat, concat},
-                                 {Op::kAdd, add},
-                                 {Op::kMul, mul},
-                                 {Op::kLrn, lrn},
-                                 {Op::kPositionEmbedding, position_embedding},
-                                 {Op::kAttention, attention},
-                                 {Op::kLstm, lstm},
-                                 {Op::kConstant, constant},
-                                 {Op::kParameter, parameter},
-                                 {Op::kWhere, where},
-                                 {Op::kSoftmaxCrossEntropy, loss},
-                                 {Op::kMse, loss}},
-                                elementwise);
+  static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv2d, conv2d},
+                                                                 {Op::kLinear, linear},
+                                                                 {Op::kBatchNorm, batch_norm},
+                                                                 {Op::kLayerNorm, layer_norm},
+                                                                 {Op::kEmbedding, embedding},
+                                                                 {Op::kDropout, dropout},
+                                                                 {Op::kRelu, relu},
+                                                                 {Op::kGelu, gelu},
+                                                                 {Op::kSigmoid, sigmoid},
+                                                                 {Op::kTanh, tanh_},
+                                                                 {Op::kSoftmax, softmax},
+                                                                 {Op::kMaxPool2d, max_pool2d},
+                                                                 {Op::kAvgPool2d, avg_pool2d},
+                                                                 {Op::kGlobalAvgPool2d, global_avg_pool2d},
+                                                                 {Op::kFlatten, flatten},
+                                                                 {Op::kReshape, reshape},
+                                                                 {Op::kTranspose, transpose},
+                                                                 {Op::kPad, pad},
+                                                                 {Op::kConcat, concat},
+                                                                 {Op::kAdd, add},
+                                                                 {Op::kMul, mul},
+                                                                 {Op::kLrn, lrn},
+                                                                 {Op::kPositionEmbedding, position_embedding},
+                                                                 {Op::kAttention, attention},
+                                                                 {Op::kLstm, lstm},
+                                                                 {Op::kConstant, constant},
+                                                                 {Op::kParameter, parameter},
+                                                                 {Op::kWhere, where},
+                                                                 {Op::kSoftmaxCrossEntropy, loss},
+                                                                 {Op::kMse, loss}},
+                                                                spelled);
   return all;
 }
 

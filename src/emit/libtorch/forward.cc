@@ -6,6 +6,7 @@
 
 #include "emit/libtorch/cpp.h"
 #include "emit/spelling.h"
+#include "ir/elementwise.h"
 
 namespace bakeoff::emit::libtorch {
 
@@ -87,12 +88,11 @@ std::string ForwardPrinter::once(const std::string& key, const std::string& wish
   return once_[key] = variable;
 }
 
-void ForwardPrinter::elementwise(const ir::Node& node) {
+void ForwardPrinter::spelled(const ir::Node& node) {
   std::vector<std::string> inputs;
   for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
-  Spelled made =
-      spell(ir::find_elementwise(node.op)->spellings.libtorch, node, std::move(inputs), Language::kCpp);
-  finish(std::move(made.flat), made.head.empty());
+  Spelled made = spell(ir::spellings(node.op)->libtorch, node, std::move(inputs), Language::kCpp);
+  finish(std::move(made.flat), made.infix);
 }
 
 void ForwardPrinter::fixed(const std::string& expression) {

@@ -36,8 +36,8 @@ class ForwardPrinter {
   void call(const std::string& head, const std::vector<std::string>& arguments);
   void binary(const std::string& a, char symbol, const std::string& b);
   void sum_or_product(const ir::Node& node, char symbol);
-  // An op of ir/elementwise.h.
-  void elementwise(const ir::Node& node);
+  // An op that is spelled (ir/spelling.h).
+  void spelled(const ir::Node& node);
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression);
   // Prints `const Tensor variable = expression;` where no statement with this key has been printed before;

@@ -155,7 +155,7 @@ void concat(ForwardPrinter& p, const ir::Node& node) {
   p.call("torch::cat", {fmt::format("{{{}}}", fmt::join(parts, ", ")), std::to_string(node.integer("axis"))});
 }
 
-void elementwise(ForwardPrinter& p, const ir::Node& node) { p.elementwise(node); }
+void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }
 void constant(ForwardPrinter& p, const ir::Node& node) {
   p.fixed(real_literal(node.real("value"), Language::kCpp));
 }
@@ -175,7 +175,7 @@ void loss(ForwardPrinter&, const ir::Node&) {}
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& forward_functions() {
-  static const OpFunctions<ForwardPrinter> functions = with_elementwise<ForwardPrinter>(
+  static const OpFunctions<ForwardPrinter> functions = with_spelled<ForwardPrinter>(
       {
           {Op::kConv2d, conv2d},
           {Op::kLinear, linear},
@@ -208,7 +208,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
       },
-      elementwise);
+      spelled);
   return functions;
 }
 

@@ -140,26 +140,42 @@ void concat(P& p, const Node& node) {
   p.add("Concat", parts, {fmt::format("axis={}", node.integer("axis"))});
 }
 
+struct Parts {
+  Strings inputs, attributes;
+};
+
+// The inputs and attributes of a call whose arguments are values in braces, numbers, integers,
+// attributes and calls: prints a node for each call inside it.
+Parts parts_of(P& p, const Spelled& call) {
+  Parts parts;
+  for (const std::string& text : call.arguments) {
+    if (text.starts_with("{")) {
+      parts.inputs.push_back(text.substr(1, text.size() - 2));
+    } else if (text.starts_with("[")) {
+      parts.inputs.push_back(p.constant("integers", fmt::format("np.array({}, np.int64)", text)));
+    } else if (text.starts_with("#")) {
+      parts.inputs.push_back(p.constant("integer", fmt::format("np.array({}, np.int64)", text.substr(1))));
+    } else if (is_literal(text) || text.starts_with("float(")) {
+      const std::string value = is_literal(text) ? python_real(std::stod(text)) : text;
+      parts.inputs.push_back(p.constant("number", fmt::format("np.array({}, real)", value)));
+    } else if (text.find('=') < text.find('(')) {
+      parts.attributes.push_back(text);
+    } else {
+      const Spelled inner = spell({.call = text}, {}, {});
+      const Parts within = parts_of(p, inner);
+      parts.inputs.push_back(p.step(inner.head, lower(inner.head), within.inputs, within.attributes));
+    }
+  }
+  return parts;
+}
+
 // "Mul({0}, Sigmoid({0}))": a node for each call, from the innermost.
-void elementwise(P& p, const Node& node) {
+void spelled(P& p, const Node& node) {
   Strings inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back("{" + p.input(i) + "}");
-  const Spelled made = spell(ir::find_elementwise(node.op)->spellings.onnx, node, inputs);
-  const auto number = [&](const std::string& text) {
-    const std::string value = text.starts_with("float(") ? text : python_real(std::stod(text));
-    return p.constant("number", fmt::format("np.array({}, real)", value), "");
-  };
-  const std::function<std::string(const std::string&)> value = [&](const std::string& text) -> std::string {
-    if (text.starts_with("{")) return text.substr(1, text.size() - 2);
-    if (is_literal(text) || text.starts_with("float(")) return number(text);
-    const Spelled call = spell({.call = text}, {}, {});
-    Strings arguments;
-    for (const std::string& argument : call.arguments) arguments.push_back(value(argument));
-    return p.step(call.head, lower(call.head), arguments);
-  };
-  Strings arguments;
-  for (const std::string& argument : made.arguments) arguments.push_back(value(argument));
-  p.add(made.head, arguments);
+  const Spelled made = spell(ir::spellings(node.op)->onnx, node, inputs, Language::kOnnx);
+  const Parts parts = parts_of(p, made);
+  p.add(made.head, parts.inputs, parts.attributes);
 }
 void constant(P& p, const Node& node) {
   p.name_constant(p.constant("value", fmt::format("np.array({}, real)", real_literal(node.real("value")))));
@@ -265,7 +281,7 @@ constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
 }  // namespace
 
 const OpFunctions<GraphPrinter>& op_functions() {
-  static const OpFunctions<GraphPrinter> table = with_elementwise<GraphPrinter>(
+  static const OpFunctions<GraphPrinter> table = with_spelled<GraphPrinter>(
       {
           {Op::kConv2d, conv2d},
           {Op::kLinear, linear},
@@ -298,7 +314,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
       },
-      elementwise);
+      spelled);
   return table;
 }
 

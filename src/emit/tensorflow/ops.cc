@@ -159,9 +159,7 @@ void broadcast(ForwardPrinter& p, const char* function) {
   p.assign_full(function, {p.input(0), fmt::format("tf.cast({}, tf.float32)", p.input(1))});
 }
 
-void elementwise(ForwardPrinter& p, const Node& node) {
-  p.elementwise(ir::find_elementwise(node.op)->spellings.tensorflow);
-}
+void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 void where(ForwardPrinter& p, const Node&) { p.assign("tf.where", {p.input(0), p.input(1), p.input(2)}); }
@@ -244,7 +242,7 @@ bool native_depthwise(const Node& conv) {
 }
 
 OpFunctions<ForwardPrinter> op_functions(bool xla) {
-  return with_elementwise<ForwardPrinter>(
+  return with_spelled<ForwardPrinter>(
       {
           {Op::kConv2d, conv2d},
           {Op::kLinear, linear},
@@ -277,7 +275,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
       },
-      elementwise);
+      spelled);
 }
 
 void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {

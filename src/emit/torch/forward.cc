@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emit/spelling.h"
+#include "ir/elementwise.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -102,13 +103,13 @@ std::string ForwardPrinter::once(const std::string& key, const std::string& wish
   return once_[key] = variable;
 }
 
-void ForwardPrinter::elementwise(const ir::Node& node) {
+void ForwardPrinter::spelled(const ir::Node& node) {
   std::vector<std::string> inputs;
   for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
-  Spelled made = spell(ir::find_elementwise(node.op)->spellings.torch, node, std::move(inputs));
-  const bool binary = made.head.empty();
-  Call call = binary ? Call{.head = "", .arguments = {made.flat}}
-                     : Call{.head = std::move(made.head), .arguments = std::move(made.arguments)};
+  Spelled made = spell(ir::spellings(node.op)->torch, node, std::move(inputs));
+  const bool binary = made.infix;
+  Call call = made.head.empty() ? Call{.head = "", .arguments = {made.flat}}
+                                : Call{.head = std::move(made.head), .arguments = std::move(made.arguments)};
   finish(std::move(call), std::move(made.flat), binary);
 }
 

@@ -48,8 +48,8 @@ class ForwardPrinter {
   std::string parameter(const ir::Node& node, std::string_view slot) const {
     return modules_.parameter(node.param(slot));
   }
-  // An op of ir/elementwise.h.
-  void elementwise(const ir::Node& node);
+  // An op that is spelled (ir/spelling.h).
+  void spelled(const ir::Node& node);
   // The value of the node in print is an expression that needs no variable.
   void fixed(const std::string& expression);
   void sum_or_product(const ir::Node& node, const std::string& symbol, const std::string& function);

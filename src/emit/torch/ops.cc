@@ -155,7 +155,7 @@ void concat(ForwardPrinter& p, const ir::Node& node) {
          {fmt::format("({})", fmt::join(parts, ", ")), fmt::format("dim={}", node.integer("axis"))});
 }
 
-void elementwise(ForwardPrinter& p, const ir::Node& node) { p.elementwise(node); }
+void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }
 void constant(ForwardPrinter& p, const ir::Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const ir::Node& node) { p.fixed(p.parameter(node, "weight")); }
 
@@ -173,7 +173,7 @@ void loss(ForwardPrinter&, const ir::Node&) {}
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& forward_functions() {
-  static const OpFunctions<ForwardPrinter> functions = with_elementwise<ForwardPrinter>(
+  static const OpFunctions<ForwardPrinter> functions = with_spelled<ForwardPrinter>(
       {
           {Op::kConv2d, conv2d},
           {Op::kLinear, linear},
@@ -206,7 +206,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
       },
-      elementwise);
+      spelled);
   return functions;
 }
 
