@@ -10,7 +10,7 @@ import torch
 from bakeoff_import.mapping import Args, Mapper
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import _axes, _global_pool, repeat_interleave, row
-from bakeoff_import.values import Const, Layout, Param, Stacked, Value
+from bakeoff_import.values import Const, Layout, Param, Shape, Stacked, Value
 
 # ---- products
 
@@ -137,38 +137,34 @@ def einsum(m: Mapper, a: Args) -> Value:
             values[i] = m.reduced("sum", values[i], gone, False)
             letters[i] = "".join(c for c in letters[i] if c in other or c in out)
     one, two = letters
-    shared = [c for c in out if c in one and c in two]
-    summed = [c for c in one if c in two and c not in out]
-    rows_ = [c for c in out if c in one and c not in two]
-    columns = [c for c in out if c in two and c not in one]
+    # N leads, as matmul's leading axes broadcast; so do letters of both and the result.
+    held = {w[v.layout.n] for v, w in zip(values, letters) if v.layout.n is not None}
+    if len(held) > 1 or not held <= set(out):
+        raise Unsupported("mixes rows of a batch with each other")
+    lead = [*held, *(c for c in out if c in one and c in two and c not in held)]
+    summed = [c for c in one if c in two and c not in lead]
+    rows_ = [c for c in out if c in one and c not in lead]
+    columns = [c for c in out if c in two and c not in lead]
+    sizes = {**dict(zip(two, values[1].shape)), **dict(zip(one, values[0].shape))}
 
     def matrix(v: Value, word: str, first: list[str], second: list[str]) -> Value:
-        v = m.permuted(v, [word.index(c) for c in (*shared, *first, *second)])
-        size = dict(zip((*shared, *first, *second), v.shape))
+        """Axes: those that lead (size 1 where v lacks them), then a matrix."""
+        own = [c for c in lead if c in word]
+        v = m.permuted(v, [word.index(c) for c in (*own, *first, *second)])
         shape = (
-            *(size[c] for c in shared),
-            math.prod(size[c] for c in first),
-            math.prod(size[c] for c in second),
+            *(sizes[c] if c in word else 1 for c in lead),
+            math.prod(sizes[c] for c in first),
+            math.prod(sizes[c] for c in second),
         )
-        n = v.layout.n
-        if n is not None:
-            s, f = len(shared), len(first)
-            n = n if n < s else s if n < s + f else s + 1
-        return m.reshaped(v, v.layout.reshaped(shape, n))
+        return m.reshaped(
+            v, v.layout.reshaped(shape, None if v.layout.n is None else 0)
+        )
 
-    sizes = {**dict(zip(one, values[0].shape)), **dict(zip(two, values[1].shape))}
-    made = _product(
-        m,
-        matrix(values[0], one, rows_, summed),
-        matrix(values[1], two, summed, columns),
-    )
-    order = [*shared, *rows_, *columns]
-    target = list(order)
-    n = None
-    for v, word in zip(values, (one, two)):
-        if v.layout.n is not None:
-            n = target.index(word[v.layout.n])
-    v = m.reshaped(made, made.layout.reshaped(tuple(sizes[c] for c in target), n))
+    first = matrix(values[0], one, rows_, summed)
+    made = _product(m, first, matrix(values[1], two, summed, columns))
+    target = [*lead, *rows_, *columns]
+    shape = tuple(sizes[c] for c in target)
+    v = m.reshaped(made, made.layout.reshaped(shape, made.layout.n))
     return m.permuted(v, [target.index(c) for c in out])
 
 
@@ -226,12 +222,11 @@ def conv(m: Mapper, a: Args) -> Value:
     """`conv1d`, `conv2d`, `conv3d`; padding="same" too"""
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[4])
-    x = m.batch_first(a.input, count + 2)
-    weight = a.weight
-    if not isinstance(weight, (Param, Const)):
-        m.slot(weight)  # refuses
-    kernel = weight.tensor.shape[2:]
-    dilation = _pairs(a.dilation, count)
+    x = m.spread_out(m.value(a.input))
+    if not isinstance(a.weight, (Param, Const)):
+        m.slot(a.weight)  # refuses
+    kernel = a.weight.tensor.shape[2:]
+    dilation, stride = _pairs(a.dilation, count), _pairs(a.stride, count)
     if a.padding == "same":
         total = [d * (k - 1) for d, k in zip(dilation, kernel)]
         pads = [side for t in total for side in (t // 2, t - t // 2)]
@@ -239,17 +234,46 @@ def conv(m: Mapper, a: Args) -> Value:
         pads = [0] * (2 * count)
     else:
         pads = [p for p in _pairs(a.padding, count) for _ in (0, 1)]
-    layout = Layout(m.out()[0], 0)
-    return m.made(
-        name,
-        [x],
-        layout,
-        params=_weights(m, weight=weight, bias=a.bias),
-        stride=_pairs(a.stride, count),
-        pad=pads,
-        dilation=dilation,
-        groups=int(a.groups),
-    )
+    attrs: dict[str, Any] = {
+        "params": _weights(m, weight=a.weight, bias=a.bias),
+        "stride": stride,
+        "pad": pads,
+        "dilation": dilation,
+        "groups": int(a.groups),
+    }
+    shape = m.out()[0]
+    if count == 2 and x.layout.n == 0 and not x.layout.alone:
+        return _conv_of_stack(m, x, shape, kernel, attrs)
+    if x.layout.n is not None:
+        x = m.batch_first(x, count + 2)
+    return m.made(name, [x], Layout(shape, x.layout.n), **attrs)
+
+
+def _conv_of_stack(
+    m: Mapper, x: Value, shape: Shape, kernel: Sequence[int], attrs: dict[str, Any]
+) -> Value:
+    """A convolution of pictures that are merged with N: below each other in one
+    picture, with padding between them; rows of the result that see two are cut."""
+    layout = Layout(shape, 0, x.layout.before, x.layout.after)
+    _, channels, height, width = x.shape
+    count = x.shape[0]
+    top, bottom, left, right = attrs["pad"]
+    step = attrs["stride"][0]
+    apart = m.reshaped(m.apart(x), Layout((1, count, channels, height, width), 0))
+    apart = m.permuted(apart, [0, 2, 1, 3, 4])
+    tall = -(-(top + height + bottom) // step) * step
+    pads = [0, 0, 0, 0, top, tall - height - top, left, right]
+    wide = Layout((1, channels, count, tall, left + width + right), 0)
+    if any(pads):
+        apart = m.made("pad", [apart], wide, pad=pads, value=0.0)
+    one = m.reshaped(apart, Layout((1, channels, count * tall, wide.shape[4]), 0))
+    span = attrs["dilation"][0] * (kernel[0] - 1) + 1
+    rows = count * tall // step
+    attrs["pad"] = [0, max(0, span - step), 0, 0]
+    made = m.made("conv2d", [one], Layout((1, shape[1], rows, shape[3]), 0), **attrs)
+    made = m.reshaped(made, Layout((1, shape[1], count, tall // step, shape[3]), 0))
+    made = m.permuted(m.sliced(made, 3, 0, shape[2]), [0, 2, 1, 3, 4])
+    return m.reshaped(made, layout)
 
 
 @row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
@@ -276,7 +300,7 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
 
 def _pool(m: Mapper, a: Args, count: int) -> tuple[Value, dict[str, Any], list[int]]:
     """Input, attributes, and how far windows reach beyond the padding (ceil_mode)."""
-    x = m.batch_first(a.input, count + 2)
+    x = _channels_of_stack(m, a.input, count)
     kernel = _pairs(a.kernel_size, count)
     stride = _pairs(a.stride or kernel, count)
     pad = _pairs(a.padding, count)
@@ -287,6 +311,29 @@ def _pool(m: Mapper, a: Args, count: int) -> tuple[Value, dict[str, Any], list[i
         sides += [p, max(p, need)]
         extra.append(max(0, need - p))
     return x, {"kernel": kernel, "stride": stride, "pad": sides}, extra
+
+
+def _channels_of_stack(m: Mapper, arg: Any, count: int) -> Value:
+    """The input of an op that takes each channel alone: pictures that are merged with
+    N become channels."""
+    x = m.spread_out(m.value(arg))
+    if x.layout.n == 0 and not x.layout.alone:
+        channels = x.shape[0] * x.shape[1]
+        x = m.reshaped(m.apart(x), Layout((1, channels, *x.shape[2:]), 0))
+    return m.batch_first(x, count + 2)
+
+
+def _stacked_again(m: Mapper, out: Value, origin: Any) -> Value:
+    """Undoes _channels_of_stack."""
+    lay = m.value(origin).layout
+    if lay.alone:
+        return out
+    shape = (lay.shape[0], lay.shape[1], *out.shape[2:])
+    return m.reshaped(out, Layout(shape, 0, lay.before, lay.after))
+
+
+def _pooled(m: Mapper, x: Value, sizes: Sequence[int]) -> Layout:
+    return Layout((*x.shape[:2], *sizes), 0)
 
 
 def _reaches_far(attrs: dict[str, Any]) -> bool:
@@ -311,7 +358,8 @@ def max_pool(m: Mapper, a: Args) -> Value:
     x, attrs, extra = _pool(m, a, count)
     if _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    return m.made(name, [x], Layout(m.out()[0], 0), **attrs)
+    out = m.made(name, [x], _pooled(m, x, m.out()[0][2:]), **attrs)
+    return _stacked_again(m, out, a.input)
 
 
 @row("avg_pool1d", "avg_pool2d", "avg_pool3d")
@@ -332,14 +380,14 @@ def avg_pool(m: Mapper, a: Args) -> Value:
         if include is False and any(attrs["pad"]):
             raise Unsupported("divisor_override together with padding")
         out = m.binary("mul", out, math.prod(attrs["kernel"]) / a.divisor_override)
-    return out
+    return _stacked_again(m, out, a.input)
 
 
 def _adaptive(
     m: Mapper, a: Args, count: int
 ) -> tuple[Value, list[int], Optional[dict[str, Any]]]:
     """Input, output sizes, and the windows of an ordinary pool where sizes divide."""
-    x = m.batch_first(a.input, count + 2)
+    x = _channels_of_stack(m, a.input, count)
     out = list(m.out()[0][2:])
     sizes = x.shape[2:]
     if any(size % o for size, o in zip(sizes, out)):
@@ -354,17 +402,23 @@ def adaptive_avg_pool(m: Mapper, a: Args) -> Value:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[17])
     x, out, windows = _adaptive(m, a, count)
-    layout = Layout((*x.shape[:2], *out), 0)
+    return _stacked_again(m, _averaged(m, name, x, out, windows), a.input)
+
+
+def _averaged(
+    m: Mapper, name: str, x: Value, out: list[int], windows: Optional[dict[str, Any]]
+) -> Value:
+    layout = _pooled(m, x, out)
     if list(x.shape[2:]) == out:
         return x
     if all(o == 1 for o in out):
-        if count == 2:
+        if len(out) == 2:
             return _global_pool(m, x, True)
-        return m.reduced("mean", x, list(range(2, 2 + count)), True)
+        return m.reduced("mean", x, list(range(2, 2 + len(out))), True)
     if windows:
         pool = name.removeprefix("adaptive_")
         return m.made(pool, [x], layout, **windows, count_include_pad=False)
-    if count != 2:
+    if len(out) != 2:
         raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}")
     return m.made("adaptive_avg_pool2d", [x], layout, size=out)
 
@@ -431,6 +485,111 @@ def upsample_bilinear(m: Mapper, a: Args) -> Value:
     return _resized(m, a, "bilinear", coordinates)
 
 
+@row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
+     "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
+def resized_by_matrices(m: Mapper, a: Args) -> Value:
+    """`matmul` with a constant matrix for each axis"""
+    x = m.value(a.input)
+    if x.layout.n in (x.layout.rank - 1, x.layout.rank - 2):
+        raise Unsupported("resizes the batch")
+    shape = m.out()[0]
+    if shape == x.shape:
+        return x
+    for axis in range(2, x.layout.rank):
+        if x.shape[axis] == shape[axis]:
+            continue
+        matrix = Const(_resizing(m, axis, x.shape[axis], shape[axis]))
+        if axis == x.layout.rank - 1:
+            x = _product(m, x, m.value(Const(matrix.tensor.T.contiguous())))
+        else:
+            rows = m.permuted(x, _swapped(x.layout.rank, axis))
+            rows = _product(m, rows, m.value(Const(matrix.tensor.T.contiguous())))
+            x = m.permuted(rows, _swapped(x.layout.rank, axis))
+    return x
+
+
+def _swapped(rank: int, axis: int) -> list[int]:
+    perm = list(range(rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return perm
+
+
+def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
+    """The matrix that resizes one axis as the present node does, by the op itself."""
+    node = m.node
+    sizes = [int(s) for s in node.args[0].meta["val"].shape[2:]]
+    target = [int(s) for s in node.meta["val"].shape[2:]]
+    for other in range(len(sizes)):
+        if other != axis - 2:
+            sizes[other] = target[other] = 1
+    unit = torch.eye(size, dtype=torch.float64)
+    picture = unit.reshape(
+        size, 1, *(size if i == axis - 2 else 1 for i in range(len(sizes)))
+    )
+    factors = m._bind(node).get("scale_factors")
+    if factors and abs(size * factors[axis - 2] - out) > 1e-9:
+        raise Unsupported(
+            f"resizes {size} by {factors[axis - 2]:g}, which is no whole size"
+        )
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = dict(zip(names, [picture, target, *node.args[2:]]))
+    if "scale_factors" in given:
+        given["scale_factors"] = None
+    made = node.target(*given.values())
+    return made.reshape(size, out).T.contiguous()
+
+
+# ---- windows
+
+
+@row("im2col")
+def im2col(m: Mapper, a: Args) -> Value:
+    """`conv2d` with a constant kernel that picks each place of a window"""
+    x = m.batch_first(a.input, 4)
+    kernel = _pairs(a.kernel_size, 2)
+    channels, places = x.shape[1], math.prod(kernel)
+    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
+    pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
+    sizes = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(x.shape[2:], pad, dilation, kernel, stride)
+    ]
+    made = m.made(
+        "conv2d",
+        [x],
+        Layout((1, channels * places, *sizes), 0),
+        params=[("weight", weight)],
+        stride=stride,
+        pad=[p for p in pad for _ in (0, 1)],
+        dilation=dilation,
+        groups=channels,
+    )
+    return m.reshaped(made, Layout((1, channels * places, math.prod(sizes)), 0))
+
+
+@row("unfold")
+def unfold(m: Mapper, a: Args) -> Value:
+    """`take` by constant places, `reshape`, `transpose`"""
+    x = m.value(a.input)
+    axis, size = x.layout.axis(a.dimension), int(a.size)
+    if axis == x.layout.n:
+        raise Unsupported("takes windows of the batch")
+    count = (x.shape[axis] - size) // int(a.step) + 1
+    places = (torch.arange(count)[:, None] * int(a.step) + torch.arange(size)).reshape(
+        -1
+    )
+    ids = m.value(Const(places))
+    layout = x.layout.sized(axis, count * size)
+    taken = m.made("take", [x, ids], layout, x.dtype, axis=x.layout.ir_axis(axis))
+    lay = x.layout
+    shape = (*lay.shape[:axis], count, size, *lay.shape[axis + 1 :])
+    n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
+    wide = m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
+    order = [i for i in range(len(shape)) if i != axis + 1]
+    return m.permuted(wide, [*order, axis + 1])
+
+
 # ---- norms
 
 
@@ -476,8 +635,25 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     if not statistics:
         out = _frozen_norm(m, a, x, mean, var)
         return [out, None, None, None, None] if functional else out
-    x = m.batch_first(x)
-    slots = _affine(m, a, (x.shape[1],))
+    origin = m.spread_out(x)
+    channels = origin.shape[1] if origin.layout.rank > 1 else 0
+    if origin.layout.n != 0:
+        raise Unsupported("the batch must be axis 0 here", "bring it to the front")
+    if origin.layout.alone:
+        x = origin
+    else:  # rows that are merged with N are places of a picture: N,C,merged...,1
+        x = m.apart(origin)
+        merged = len(origin.layout.groups()[0])
+        order = [
+            0,
+            1 + merged,
+            *range(1, 1 + merged),
+            *range(2 + merged, x.layout.rank),
+        ]
+        turned = m.permuted(x, order)
+        places = (math.prod(turned.shape[2:]), 1)
+        x = m.reshaped(turned, Layout((1, channels, *places), 0))
+    slots = _affine(m, a, (channels,))
     for slot, held in (("mean", mean), ("var", var)):
         name = m.slot(held)
         if m.running.get(name, m.node.name) != m.node.name:
@@ -496,6 +672,10 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         eps=float(a.eps),
         momentum=float(a.momentum),
     )
+    if not origin.layout.alone:
+        back = m.reshaped(out, turned.layout)
+        back = m.permuted(back, [order.index(i) for i in range(len(order))])
+        out = Value(back.name, origin.layout)
     return [out, None, None, None, None] if functional else out
 
 

@@ -139,6 +139,7 @@ class Mapper:
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
         self._cached: dict[Any, Value] = {}
+        self.expanded: dict[str, Value] = {}  # expanded values -> before it
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
         self._blocked: set[Any] = set()
@@ -543,6 +544,13 @@ class Mapper:
             )
         return v
 
+    def apart(self, v: Value) -> Value:
+        """The same value with N alone at axis 0, and what was merged with it behind."""
+        lay = v.layout
+        if lay.n is None:
+            raise Unsupported("has no batch axis")
+        return Value(v.name, Layout((1, *lay.ir()[1:]), 0), v.dtype, v.spread)
+
     def made(
         self,
         op: str,
@@ -606,7 +614,21 @@ class Mapper:
             layout = Layout(shape, at, before, after)
         else:
             layout = Layout(shape, n, 1, shape[n] if n is not None else 1)
-        return [self._fitted(v, layout) for v in values], layout
+        return [self._fitted(v, layout) for v in self._unexpanded(values)], layout
+
+    def _unexpanded(self, values: Sequence[Any]) -> list[Any]:
+        """Without an expand that broadcasting makes unnecessary, as another operand has
+        the full sizes."""
+        whole = [
+            v for v in values if isinstance(v, Value) and v.name not in self.expanded
+        ]
+        made = []
+        for v in values:
+            source = self.expanded.get(v.name) if isinstance(v, Value) else None
+            if source is not None and any(w.shape == v.shape for w in whole):
+                v = source
+            made.append(v)
+        return made
 
     def _operand(self, arg: Any) -> Any:
         if isinstance(arg, Const) and arg.tensor.ndim > 0:
@@ -655,8 +677,16 @@ class Mapper:
         return self._stored(row, target, arg)
 
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
+        """An op of one element. Integers are computed as floats, exactly."""
         values, layout = self.aligned(args)
-        return self.made(op, values, layout, dtype, **attrs)
+        values = [self.real(v) for v in values]
+        out = self.made(op, values, layout, dtype, **attrs)
+        whole = dtype == "f32" and dtype_of(self.node.meta["val"].dtype) == "i32"
+        return self.unary("cast", out, "i32", to="i32") if whole else out
+
+    def real(self, v: Value) -> Value:
+        """Integers as floats."""
+        return self.unary("cast", v, "f32", to="f32") if v.dtype == "i32" else v
 
     def unary(
         self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any

@@ -7,7 +7,7 @@ from it (``python -m bakeoff_import --table``).
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
@@ -262,7 +262,7 @@ def div(m: Mapper, a: Args) -> Any:
 
 @row("pow", "float_power")
 def power(m: Mapper, a: Args) -> Value:
-    """`square`, `sqrt`, `rsqrt`, `reciprocal` or `pow`"""
+    """`square`, `sqrt`, `rsqrt`, `reciprocal`; whole exponents: `mul`; else `pow`"""
     x, y = a.get("input"), a.exponent
     if isinstance(y, (int, float)) and not isinstance(x, (int, float)):
         short = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(y)
@@ -270,7 +270,18 @@ def power(m: Mapper, a: Args) -> Value:
             return m.value(x)
         if short:
             return m.unary(short, m.value(x))
+        if float(y).is_integer() and 2 < abs(y) <= 64:
+            out = _whole_power(m, m.value(x), int(abs(y)))
+            return m.unary("reciprocal", out) if y < 0 else out
     return m.pointwise("pow", x, y)
+
+
+def _whole_power(m: Mapper, x: Value, count: int) -> Value:
+    """x^count for any sign of x."""
+    if count == 1:
+        return x
+    half = m.unary("square", _whole_power(m, x, count // 2))
+    return m.made("mul", [half, x], x.layout) if count % 2 else half
 
 
 row("maximum")(lambda m, a: m.pointwise("maximum", a.input, a.other))
@@ -532,7 +543,9 @@ def expand(m: Mapper, a: Args) -> Any:
     layout = Layout(shape, n, v.layout.before, v.layout.after)
     if v.shape == shape:
         return v
-    return m.made("expand", [v], layout, v.dtype, shape=layout.ir(v.spread))
+    out = m.made("expand", [v], layout, v.dtype, shape=layout.ir(v.spread))
+    m.expanded[out.name] = v
+    return out
 
 
 @row("cat", "concat", "concatenate")
@@ -716,7 +729,7 @@ def repeat_interleave(m: Mapper, a: Args) -> Value:
         raise Unsupported("repeats by a tensor, or without an axis")
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
-        raise Unsupported("repeats the rows of a batch")
+        return _rows_repeated(m, m.spread_out(x), a.repeats)
     lay = x.layout
     n = lay.n if lay.n is None or lay.n <= axis else lay.n + 1
     shape = (*lay.shape[: axis + 1], 1, *lay.shape[axis + 1 :])
@@ -724,6 +737,24 @@ def repeat_interleave(m: Mapper, a: Args) -> Value:
     layout = wide.layout.sized(axis + 1, a.repeats)
     wide = m.made("expand", [wide], layout, x.dtype, shape=layout.ir(wide.spread))
     return m.reshaped(wide, lay.sized(axis, lay.shape[axis] * a.repeats))
+
+
+def _rows_repeated(m: Mapper, x: Value, times: int) -> Value:
+    """Each row `times` times, one after the other: an axis behind N."""
+    lay = x.layout
+    parts = m.apart(x)
+    if lay.n != 0:
+        raise Unsupported("repeats the rows of a batch that is not axis 0")
+    at = 1 + len(lay.groups()[0])  # behind all that is merged with N
+    shape = (*parts.shape[:at], 1, *parts.shape[at:])
+    wide = m.reshaped(parts, Layout(shape, 0))
+    layout = wide.layout.sized(at, times)
+    wide = m.made("expand", [wide], layout, x.dtype, shape=layout.ir())
+    size = lay.before * lay.after * times
+    return m.reshaped(
+        Value(wide.name, layout, x.dtype),
+        Layout((size, *lay.shape[1:]), 0, lay.before, lay.after * times),
+    )
 
 
 @row("flip")
