@@ -22,6 +22,8 @@ from bakeoff_import.problems import ImportProblem, Refusal, is_users
 from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
 
+_INPUTS = "give each --input the type and sizes that forward takes, the batch first"
+_FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
 _TWO_BIASES = (
     "the two biases of each LSTM become one, their sum: its gradient is that of each, "
     "so plain SGD moves the sum half as far as it moves in torch"
@@ -190,7 +192,27 @@ class Importer:
         except ImportProblem:
             raise
         except Exception as error:
-            raise _explained(error, self.folder, train) from error
+            raise self._failure(args, kwargs) or _explained(
+                error, self.folder, train
+            ) from error
+
+    def _failure(self, args: Any, kwargs: Any) -> Optional[ImportProblem]:
+        """What fails without any export: the inputs do not fit, or one row more."""
+        more = [torch.cat([t, t[:1]]) for t in args]
+        named = {key: torch.cat([t, t[:1]]) for key, t in kwargs.items()}
+        rows = (args or tuple(kwargs.values()))[0].shape[0]
+        for positional, by_name, said, remedy in (
+            (args, kwargs, "the model cannot compute with these inputs", _INPUTS),
+            (more, named, f"the model's batch size is fixed at {rows}", _FIXED),
+        ):
+            try:
+                with torch.no_grad():
+                    self.module(*positional, **by_name)
+            except Exception as error:
+                place = user_place(error, self.folder)
+                lines = f"{type(error).__name__}: {error}".strip().splitlines()
+                return ImportProblem(f"{said}: {lines[0]}", remedy, place)
+        return None
 
     def _origin(self, program: Any) -> Origin:
         signature = program.graph_signature
@@ -373,14 +395,12 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
             "torch.where keeps both branches in one graph",
             place,
         )
-    if re.search(
-        r"Constraints violated|specialized|ConstraintViolation|\bs\d+\b", text
-    ):
+    if re.search(r"Constraints violated|specialized|ConstraintViolation", text):
         reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
         return ImportProblem(
             "the batch size is fixed in the model: "
             + (reason[1] if reason else str(error).strip().splitlines()[0]),
-            "use x.shape[0] (or -1) where the batch size is written as a number",
+            _FIXED,
             place,
         )
     first = str(error).strip().splitlines()[0] if str(error).strip() else ""

@@ -47,7 +47,8 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
 
 
 class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
-    """Dropout of any spelling passes its input on; Bernoulli noise is its mean."""
+    """Dropout of any spelling passes its input on; Bernoulli noise is its mean.
+    Gradients are those of float64."""
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -55,6 +56,9 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         kwargs = dict(kwargs or {})
         if getattr(func, "__name__", "") in _DROPOUTS:
             return args[0] if args else kwargs["input"]
+        if getattr(func, "__name__", "") in ("hardsigmoid", "hardsigmoid_"):
+            # torch's own backward has 1/6 as float32, also in float64.
+            return (args[0] / 6 + 0.5).clamp(0, 1)
         if func is torch.Tensor.bernoulli_:
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
         if func is torch.nn.functional.scaled_dot_product_attention:

@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "ir/bounds.h"
+#include "ir/cost.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "referee/init.h"
@@ -137,6 +138,16 @@ class Proof {
     return inputs;
   }
 
+  int64_t training_rows() const {
+    int64_t rows = kProofRowsTrain;
+    const auto cheap = [&](int64_t n) {
+      const auto cost = ir::step_cost(workload_, {}, n);
+      return cost && cost->flops() <= kProofFlops;
+    };
+    while (rows < kMostProofRows && cheap(2 * rows)) rows *= 2;
+    return rows;
+  }
+
   size_t target() const {
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
       if (workload_.inputs[i].name == model_.target) return i;
@@ -161,7 +172,7 @@ class Proof {
   }
 
   Status compare_training() {
-    TRY(auto inputs, draw(kProofRowsTrain, "train"));
+    TRY(auto inputs, draw(training_rows(), "train"));
     CHECK_OK(origin_.compute(file("weights"), file("train"), true, file("answer")));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
     TRY(const Tensor wanted, answer.read("output"));
@@ -258,7 +269,7 @@ class Proof {
   }
 
   Result<OriginLine> first_difference() {
-    TRY(const auto inputs, draw(kProofRowsTrain, "train"));
+    TRY(const auto inputs, draw(training_rows(), "train"));
     CHECK_OK(origin_.trace(file("train"), file("trace")));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("trace")));
     referee::EvalOptions wanted = options(true);

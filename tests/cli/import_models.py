@@ -169,6 +169,111 @@ class Attention(nn.Module):
         return x + F.gelu(self.out(y), approximate="tanh")
 
 
+class Functions(nn.Module):
+    """Functions of one element, and of two, of numbers and the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+        self.slopes = nn.PReLU(5, init=0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        y = torch.sigmoid(x)
+        parts = [
+            F.silu(x), F.hardswish(4 * x), F.hardsigmoid(4 * x), F.relu6(9 * x),
+            F.elu(x, 0.7), F.celu(x, 0.5), F.selu(x), F.leaky_relu(x, 0.3),
+            F.softplus(x), F.softplus(x, beta=2.0), F.mish(x), F.softsign(x),
+            F.logsigmoid(x), F.gelu(x), F.gelu(x, approximate="tanh"), F.hardtanh(x),
+            F.softshrink(x, 0.1), F.threshold(x, 0.2, -1.0), self.slopes(x),
+            x**2, x**3, x**-4, y**0.5, y**-0.5, y**1.7, 2.0**x, 1 / y, y.rsqrt(),
+            1 - x, x - 1, 3 * x, x / 3, -x, x.abs(), torch.exp(x), torch.log(y),
+            torch.log1p(y), torch.expm1(x), torch.sin(x), torch.cos(x), torch.erf(x),
+            torch.maximum(x, y), torch.minimum(x, y), x.clamp(min=-0.2),
+            torch.where(x > 0.1, x, y), torch.where((x < 0) & (y >= 0.3), 0.0, x),
+            torch.add(x, y, alpha=2), torch.rsub(x, y), torch.addcmul(x, x, y, value=0.5),
+            torch.lerp(x, y, 0.3), x.masked_fill(x != y, 0.5), torch.floor(x) + x,
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Reductions(nn.Module):
+    """Along axes, with and without keeping them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        parts = [
+            x.mean([2, 3]), x.mean(dim=(-1, -2), keepdim=True).flatten(1), x.mean(1).flatten(1),
+            x.sum(3).flatten(1), x.amax((2, 3)), x.min(2).values.flatten(1),
+            x.std(2).flatten(1), x.var((1, 3), unbiased=False), x.norm(dim=1).flatten(1),
+            F.normalize(x, dim=1).flatten(1), torch.cumsum(x, 2).flatten(1),
+            x.softmax(1).flatten(1), F.avg_pool2d(x, 3, 2, 1).flatten(1),
+            F.max_pool2d(x, 2, ceil_mode=True).flatten(1),
+            F.adaptive_max_pool2d(x, 1).flatten(1),
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Shapes(nn.Module):
+    """Cut, joined, turned, rolled, repeated; written in place through views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)  # N,4,8
+        a, b = x.chunk(2, dim=-1)
+        c, d, e = x.split([1, 3, 4], dim=2)
+        first, *rest = x.unbind(1)
+        y = x.clone()
+        y[:, 1:3] = y[:, 1:3] * 2
+        y[:, 0, ::2] += 1
+        z = x.view(-1, 2, 2, 8)
+        parts = [
+            a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
+            x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 0]].repeat(1, 2, 1),
+            x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
+            x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
+            F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
+            F.pixel_shuffle(z, 1), torch.tril(x), x.mT,
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Merged(nn.Module):
+    """The batch merged with windows and heads, behind time, and expanded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mha = nn.MultiheadAttention(8, 2, dropout=0.1)  # time first, with weights
+        self.norm = nn.BatchNorm1d(8)
+        self.conv = nn.Conv2d(8, 8, (3, 2), stride=(2, 1), padding=1, groups=4)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, h, w = x.shape  # N,8,6,6: four windows of 3x3
+        windows = x.view(n, c, 2, h // 2, 2, w // 2).permute(0, 2, 4, 1, 3, 5)
+        windows = windows.reshape(n * 4, c, h // 2, w // 2)
+        windows = self.conv(windows) + F.max_pool2d(windows, 2, 1)[:, :, :, :1]
+        t = windows.flatten(2).transpose(1, 2)  # N*4,tokens,8
+        t = self.norm(t.reshape(-1, c)).view(t.shape)
+        t = t.reshape(n, -1, c)
+        t = torch.cat((self.token.expand(n, -1, -1), t), dim=1)
+        t = t.transpose(0, 1)
+        seen, weights = self.mha(t, t, t)
+        t = (t + seen + weights.sum(-1).mT.unsqueeze(-1)).transpose(0, 1)
+        t = self.layer(t)
+        q = torch.einsum("btc,bsc->bts", t, t).softmax(-1)
+        return self.head(torch.einsum("bts,bsc->btc", q, t)).mean(1)
+
+
 class Branches(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -145,6 +145,18 @@ class Proven(Importing):
         self.assertIn("causal=true", text)
         self.assertIn("form=tanh", text)
 
+    def test_functions_of_one_element(self) -> None:
+        self.proves("Functions", "f32[8,6]")
+
+    def test_reductions(self) -> None:
+        self.proves("Reductions", "f32[8,2,9,8]")
+
+    def test_shapes(self) -> None:
+        self.proves("Shapes", "f32[8,4,6]")
+
+    def test_a_batch_that_is_merged(self) -> None:
+        self.proves("Merged", "f32[8,8,6,6]")
+
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
         self.assertIn("x: f32[N,6]", text)
@@ -185,7 +197,7 @@ class Refused(Importing):
         self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
 
     def test_a_fixed_batch_size(self) -> None:
-        self.refuses("FixedBatch", "batch size")
+        self.refuses("FixedBatch", line_of("FIXED BATCH"), "batch size is fixed at 8")
 
     def test_a_backward_of_its_own(self) -> None:
         self.refuses("OwnBackward", line_of("OWN BACKWARD"), "'Twice'")
@@ -214,7 +226,7 @@ class Refused(Importing):
         self.refuses("needs", "needs arguments: size")
         self.refuses("gives_nothing", "NoneType")
         self.refuses("fails", line_of("FAILS"), "no weights here")
-        self.refuses("Tied", "torch.export fails", given="f32[8,5]")
+        self.refuses("Tied", "cannot compute with these inputs", given="f32[8,5]")
 
     def test_files_that_cannot_be_read(self) -> None:
         for name, text, part in (
