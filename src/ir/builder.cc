@@ -106,6 +106,12 @@ Builder::Value Builder::parameter_value(const std::string& name, Shape sizes) {
   return add(std::move(node));
 }
 
+void Builder::freeze(const std::string& prefix) {
+  for (Parameter& parameter : workload_.parameters) {
+    if (parameter.name.starts_with(prefix)) parameter.frozen = true;
+  }
+}
+
 Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias) {
   Node node = node_with_defaults(Op::kLstm);
   node.inputs = {x};

@@ -41,6 +41,8 @@ class Builder {
   Value constant(double value);
   // The parameter `name` as a value.
   Value parameter_value(const std::string& name, Shape sizes);
+  // Freezes the parameters whose names begin so.
+  void freeze(const std::string& prefix);
   // Parameters are called as in torch: <layer>.weight_ih_l0, <layer>.weight_hh_l0, <layer>.bias_ih_l0.
   Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true);
   // A linear layer whose weight is the table of the embedding `table`; `bias` is the name of its bias.

@@ -125,10 +125,12 @@ struct Parameter {
   std::string name;  // dotted, human: "conv1.weight"
   Shape shape;
   Role role = Role::kWeight;
+  bool frozen = false;  // keeps its value: tables of constants, weights that are not to be trained
   bool operator==(const Parameter&) const = default;
 };
 
-// Whether the optimizer updates the parameter. False for running statistics, which the forward pass updates.
+// Whether the optimizer updates the parameter. False for frozen ones, and for running statistics, which the
+// forward pass updates.
 bool trainable(const Parameter& parameter);
 
 struct Slot {

@@ -308,6 +308,13 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
                         "in the as-is track every framework shuffles in its own way",
                         "remove data.shuffle, or set track = \"equalised\"");
   }
+  for (const ir::Parameter& parameter : recipe.workload.parameters) {
+    if (!parameter.frozen || recipe.training.equalised()) continue;
+    return reader.error(
+        reader.find("", "track")->source(),
+        fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),
+        "remove track = \"as-is\"");
+  }
   if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
     return reader.error(reader.find("race", "sample_ms")->source(),
                         fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),

@@ -112,8 +112,12 @@ ir::Workload conv2d_case(Rng& rng) {
 ir::Workload linear_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
   const int64_t features = rng.integer(1, 9);
-  const bool bias = rng.chance(0.6);
-  const auto body = [=](Builder& b, const Values& x) { return b.linear(pre(b, x[0]), "fc", features, bias); };
+  const bool bias = rng.chance(0.6), frozen = rng.chance(0.2);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId y = b.linear(pre(b, x[0]), "fc", features, bias);
+    if (frozen) b.freeze("fc.");
+    return y;
+  };
   return with_mse(Op::kLinear, {{floats("x", shape)}, body});
 }
 
@@ -405,8 +409,11 @@ ir::Workload parameter_case(Rng& rng) {
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     if (axis == 0 || rng.chance(0.4)) sizes[axis] = 1;
   }
+  const bool frozen = rng.chance(0.3);
   const auto body = [=](Builder& b, const Values& in) {
-    return b.apply(Op::kMul, {pre(b, in[0]), b.parameter_value("scale", sizes)});
+    const ValueId y = b.apply(Op::kMul, {pre(b, in[0]), b.parameter_value("scale", sizes)});
+    if (frozen) b.freeze("scale");
+    return y;
   };
   return with_mse(Op::kParameter, {{floats("x", shape)}, body});
 }

@@ -86,7 +86,8 @@ class Script {
                     scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
                             : std::vector<std::string>{});
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
-    if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', state_.running);
+    if (stats() && equalised(request_))
+      print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);
     if (precision_.tf32) {
       out_.print("\njax.config.update(\"jax_default_matmul_precision\", \"tensorfloat32\")\n");
     } else if (equalised(request_)) {
@@ -119,7 +120,8 @@ class Script {
   void forward() {
     std::vector<std::string> params;
     for (const ir::Parameter& parameter : request_.workload.parameters) {
-      params.push_back(fmt::format("params[\"{}\"]", parameter.name));
+      const bool kept = parameter.frozen && !predicts();
+      params.push_back(fmt::format("{}[\"{}\"]", kept ? "stats" : "params", parameter.name));
     }
     ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_),
                            precision_.mixed() ? "half" : "");

@@ -80,12 +80,25 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
 }
 
+// A layer of Keras is trained or frozen as a whole.
+Status Printer::check_frozen(const ir::Node& here) const {
+  if (!freezes(here)) return Done{};
+  for (const ir::Slot& slot : here.params) {
+    const ir::Parameter& parameter = workload.parameters[static_cast<size_t>(slot.param)];
+    if (!parameter.frozen)
+      return Error{.message = fmt::format("Keras freezes whole layers: '{}' of '{}' is trained",
+                                          parameter.name, here.output)};
+  }
+  return Done{};
+}
+
 Status Printer::plan_layers() {
   std::map<ir::ParamId, int> owner;  // the first node with this parameter
   for (const ir::Input& input : workload.inputs) layer_names.name("input " + input.name, input.name);
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
     const ir::Node& here = workload.nodes[n];
     if (here.params.empty()) continue;
+    CHECK_OK(check_frozen(here));
     for (const ir::Slot& slot : here.params) {
       const auto [found, fresh] = owner.emplace(slot.param, static_cast<int>(n));
       const ir::Node& first = workload.nodes[static_cast<size_t>(found->second)];
@@ -169,6 +182,7 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     if (slot.name == "weight" && tied_.contains(node)) continue;
     targets_[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
   }
+  if (freezes(here)) arguments.push_back("trainable=False");
   arguments.push_back(fmt::format("name=\"{}\"", made.name));
   if (made.uses == 1) return assign(head, arguments, "(" + x + ")");
   if (made.variable.empty()) {
@@ -176,6 +190,12 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     out.call(made.variable + " = " + head, arguments);
   }
   assign(made.variable, {x});
+}
+
+bool Printer::freezes(const ir::Node& here) const {
+  return std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
+    return workload.parameters[static_cast<size_t>(slot.param)].frozen;
+  });
 }
 
 std::string Printer::once(const std::string& wish, const std::string& head,

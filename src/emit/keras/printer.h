@@ -95,6 +95,10 @@ class Printer {
   std::map<std::vector<ir::ParamId>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
   std::map<std::string, std::string> once_;  // variables of once(), by expression
+  // Some parameter of the node is frozen.
+  bool freezes(const ir::Node& here) const;
+  Status check_frozen(const ir::Node& here) const;
+
   std::map<ir::ValueId, std::string> fixed_;
   std::set<std::string> helpers_;
   std::vector<std::string> targets_;
