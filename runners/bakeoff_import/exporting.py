@@ -276,6 +276,7 @@ class Importer:
         program, (mapper, plain), (value, result) = self._mapped(True)
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
         _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
+        mapper.graph.declare_as_read([value.name])
         nodes = mapper.graph.live([value.name])
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))

@@ -4,6 +4,7 @@ turned off."""
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from pathlib import Path
 from typing import Any, Iterator
@@ -54,18 +55,21 @@ class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if getattr(func, "__name__", "") in _DROPOUTS:
+        name = getattr(func, "__name__", "")
+        if name in _DROPOUTS:
             return args[0] if args else kwargs["input"]
-        if getattr(func, "__name__", "") in ("hardsigmoid", "hardsigmoid_"):
+        if name in ("hardsigmoid", "hardsigmoid_"):
             # torch's own backward has 1/6 as float32, also in float64.
             return (args[0] / 6 + 0.5).clamp(0, 1)
-        if func is torch.Tensor.bernoulli_:
+        if name == "bernoulli_":
             return args[0].fill_(args[1] if len(args) > 1 else kwargs.get("p", 0.5))
-        if func is torch.nn.functional.scaled_dot_product_attention:
-            if len(args) > 4:
-                args = (*args[:4], 0.0, *args[5:])
-            else:
-                kwargs["dropout_p"] = 0.0
+        if name == "multi_head_attention_forward":  # what it calls is not seen here
+            bound = inspect.signature(func).bind(*args, **kwargs)
+            bound.arguments["dropout_p"] = 0.0
+            return func(*bound.args, **bound.kwargs)
+        if name == "scaled_dot_product_attention":
+            kwargs.pop("dropout_p", None)
+            args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
         if func in (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu):
             args = (*args[:5], 0.0, *args[6:])
         return func(*args, **kwargs)

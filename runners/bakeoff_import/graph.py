@@ -152,6 +152,31 @@ class Graph:
         shape = tuple(old[axis] for axis in perm)
         return self.node("transpose", [name], shape, dtype, attrs={"perm": perm})
 
+    def declare_as_read(self, results: Sequence[str]) -> None:
+        """A parameter that ops read as a value alone, never in a slot, is declared in
+        the shape that most of them need; reshaping it is no op then."""
+        live = self.live(results)
+        slots: dict[str, int] = {}
+        for node in live:
+            for _, name in node.params:
+                slots[name] = slots.get(name, 0) + 1
+        for node in live:
+            if node.op != "parameter" or slots[node.params[0][1]] > 1:
+                continue
+            readers = [r for r in live if node.output in r.inputs]
+            if not readers or any(r.op not in ("reshape", "flatten") for r in readers):
+                continue
+            shapes = [r.shape for r in readers]
+            shape = max(shapes, key=shapes.count)
+            parameter = self.parameters[node.params[0][1]]
+            parameter.tensor = parameter.tensor.reshape(shape)
+            node.shape = shape
+            gone = {r.output for r in readers if r.shape == shape}
+            for other in live:
+                other.inputs = tuple(
+                    node.output if i in gone else i for i in other.inputs
+                )
+
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""
         wanted, kept = set(results), []

@@ -58,8 +58,7 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
         # All axes of a but the last one are rows of one matrix.
         if a.layout.n == a.layout.rank - 1:
             raise Unsupported("works along the batch axis", "keep the rows apart")
-        b = m.reshaped(b, Layout((1,) * (len(a.ir) - 2) + b.shape[-2:]))
-        out = m.made("matmul", [a, b], a.layout.sized(a.layout.rank - 1, b.shape[-1]))
+        out = _times_matrix(m, a, b)
     else:
         for v in (a, b):
             if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
@@ -88,6 +87,18 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
         [out.layout.rank - 1] if squeeze_b else []
     )
     return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
+
+
+def _times_matrix(m: Mapper, a: Value, b: Value) -> Value:
+    """All axes of a but the last one are rows; b is one matrix without N."""
+    layout = a.layout.sized(a.layout.rank - 1, b.shape[-1])
+    shape = a.ir if len(a.ir) > 2 else (a.ir[0], 1, a.ir[-1])
+    left = m.graph.reshape(a.name, a.ir, shape)
+    right = m.graph.reshape(b.name, b.ir, (1,) * (len(shape) - 2) + b.shape[-2:])
+    made = (*shape[:-1], b.shape[-1])
+    name = m.graph.node("matmul", [left, right], made)
+    name = m.graph.reshape(name, made, layout.ir(a.spread))
+    return Value(name, layout, "f32", a.spread)
 
 
 @row("matmul", "bmm", "mm", "mv", "dot", "__matmul__")
@@ -185,8 +196,7 @@ def embedding(m: Mapper, a: Args) -> Value:
     if isinstance(ids, Const):
         table = m.value(a.weight)
         row_ = m.one_row(ids, 1)
-        flat = m.value(Const(row_.reshape(-1).to(torch.int64)))
-        taken = m.made("take", [table, flat], Layout((row_.numel(), shape[-1])), axis=0)
+        taken = m.taken(table, row_.reshape(-1), 0)
         if n is None:
             return m.reshaped(taken, Layout(shape))
         whole = Layout(shape, n, 1, shape[n])
@@ -579,9 +589,7 @@ def unfold(m: Mapper, a: Args) -> Value:
     places = (torch.arange(count)[:, None] * int(a.step) + torch.arange(size)).reshape(
         -1
     )
-    ids = m.value(Const(places))
-    layout = x.layout.sized(axis, count * size)
-    taken = m.made("take", [x, ids], layout, x.dtype, axis=x.layout.ir_axis(axis))
+    taken = m.taken(x, places, axis)
     lay = x.layout
     shape = (*lay.shape[:axis], count, size, *lay.shape[axis + 1 :])
     n = lay.n if lay.n is None or lay.n < axis else lay.n + 1

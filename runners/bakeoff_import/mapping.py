@@ -434,8 +434,10 @@ class Mapper:
         shape = tuple(arg.tensor.shape)
         base, self.graph.base = self.graph.base, ir_word(arg.key.replace(".", "_"))
         name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+        layout = Layout(shape)
+        name = self.graph.reshape(name, shape, layout.ir())
         self.graph.base = base
-        return Value(name, Layout(shape))
+        return Value(name, layout)
 
     def _constant_value(self, arg: Const) -> Value:
         tensor, n = arg.tensor, arg.n
@@ -445,6 +447,33 @@ class Mapper:
             tensor = self.one_row(arg, 1)
         layout = Layout(tuple(tensor.shape), n)
         return self._stored(tensor, layout, arg)
+
+    def places(self, tensor: Any) -> str:
+        """A vector of constant integers."""
+        wanted = f"constant_{self.graph.base}"
+        slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
+        shape = tuple(tensor.shape)
+        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+        return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+
+    def taken(self, x: Value, tensor: Any, axis: int) -> Value:
+        """Places of an axis by a vector of constant integers: a slice, if they are."""
+        steps = tensor.diff()
+        if tensor.numel() == 1 or (steps[0] > 0 and bool((steps == steps[0]).all())):
+            step = int(steps[0]) if tensor.numel() > 1 else 1
+            return self.sliced(x, axis, int(tensor[0]), int(tensor[-1]) + 1, step)
+        layout = x.layout.sized(axis, tensor.numel())
+        at, shape = x.layout.ir_axis(axis), layout.ir(x.spread)
+        inputs = [x.name, self.places(tensor)]
+        name = self.graph.node("take", inputs, shape, x.dtype, attrs={"axis": at})
+        return Value(name, layout, x.dtype, x.spread)
+
+    def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
+        """Repeated where its size is 1; the rows are those of an input."""
+        shape = layout.ir(spread)
+        inputs = [v.name, next(iter(self.graph.input_shapes))]
+        name = self.graph.node("expand", inputs, shape, v.dtype, attrs={"shape": shape})
+        return Value(name, layout, v.dtype, spread)
 
     def one_row(self, arg: Const, c: int, before: int = 1) -> Any:
         """The constant with N = 1, at its axis `n` of c N elements."""
@@ -465,9 +494,7 @@ class Mapper:
         kind = dtype_of(tensor.dtype)
         spread = layout.n is not None
         shape = layout.ir(spread)
-        laid = tensor.detach()
-        if spread:
-            laid = laid.reshape(shape)
+        laid = tensor.detach().reshape(shape)
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
@@ -524,10 +551,7 @@ class Mapper:
         """With all its rows in the IR."""
         if not v.spread:
             return v
-        name = self.graph.node(
-            "expand", [v.name], v.layout.ir(), v.dtype, attrs={"shape": v.layout.ir()}
-        )
-        return Value(name, v.layout, v.dtype)
+        return self.expand(v, v.layout)
 
     def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
         """A value whose IR shape is torch's, N first and alone."""
@@ -581,12 +605,11 @@ class Mapper:
         n = None if old.n is None else list(perm).index(old.n)
         shape = tuple(old.shape[axis] for axis in perm)
         layout = Layout(shape, n, old.before, old.after)
-        first = 0 if old.n is None else 1
-        starts, at = [], first
+        starts, at = [], 1
         for group in old.groups():
             starts.append(range(at, at + len(group)))
             at += len(group)
-        order = [*range(first), *(i for axis in perm for i in starts[axis])]
+        order = [0, *(i for axis in perm for i in starts[axis])]
         name = self.graph.transpose(v.name, v.ir, order, v.dtype)
         return Value(name, layout, v.dtype, v.spread)
 

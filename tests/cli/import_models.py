@@ -186,7 +186,7 @@ class Functions(nn.Module):
             F.softplus(x), F.softplus(x, beta=2.0), F.mish(x), F.softsign(x),
             F.logsigmoid(x), F.gelu(x), F.gelu(x, approximate="tanh"), F.hardtanh(x),
             F.softshrink(x, 0.1), F.threshold(x, 0.2, -1.0), self.slopes(x),
-            x**2, x**3, x**-4, y**0.5, y**-0.5, y**1.7, 2.0**x, 1 / y, y.rsqrt(),
+            x**2, x**3, (2 + y) ** -4, y**0.5, y**-0.5, y**1.7, 2.0**x, 1 / y, y.rsqrt(),
             1 - x, x - 1, 3 * x, x / 3, -x, x.abs(), torch.exp(x), torch.log(y),
             torch.log1p(y), torch.expm1(x), torch.sin(x), torch.cos(x), torch.erf(x),
             torch.maximum(x, y), torch.minimum(x, y), x.clamp(min=-0.2),
@@ -232,11 +232,11 @@ class Shapes(nn.Module):
         first, *rest = x.unbind(1)
         y = x.clone()
         y[:, 1:3] = y[:, 1:3] * 2
-        y[:, 0, ::2] += 1
+        y[:, 0, :2] += 1
         z = x.view(-1, 2, 2, 8)
         parts = [
             a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
-            x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 0]].repeat(1, 2, 1),
+            x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 2]].repeat(1, 2, 1),
             x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
             x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
             F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
