@@ -70,7 +70,6 @@ class Service:
             "target": target,
             "output": made.output.name,
             "names": {name: list(p.targets) for name, p in parameters.items()},
-            "frozen": [name for name, p in parameters.items() if p.frozen],
             "lines": [
                 {"value": n.output, "op": n.op, "where": n.where, "source": n.source}
                 for n in made.nodes
