@@ -16,9 +16,9 @@ from torch.utils import _pytree as pytree
 import bakeoff_import.layers  # noqa: F401
 from bakeoff_import.float64 import in_float64, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
-from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, dtype_of
+from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.origin import user_place
-from bakeoff_import.problems import ImportProblem, Refusal, is_users
+from bakeoff_import.problems import ImportProblem, Refusal, Unsupported, is_users
 from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
 
@@ -118,10 +118,7 @@ class Importer:
         self.folder = folder
         self.output = output
         self.module = _modules(found)
-        self.own = {  # as the user's function made them
-            key: tensor.dtype
-            for key, tensor in found.state_dict(keep_vars=True).items()
-        }
+        self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
         self.exported: Optional[Exported] = None
@@ -261,7 +258,7 @@ class Importer:
                         raise Refused(mapper.refusals)
                     count = len(_user_outputs(program))  # behind those of buffers
                     chosen = self._chosen(program, outputs[len(outputs) - count :])
-                    value = mapper.batch_first(mapper.value(chosen))
+                    value = _as_output(mapper, chosen)
                     mappers.append(mapper)
                     results.append(value)
             except InPlaceOnView:
@@ -283,6 +280,7 @@ class Importer:
             for name, spec in zip(self.names, self.specs)
         }
         notes = [_TWO_BIASES] if mapper.merged_biases else []
+        self.padding = mapper.padding
         self.exported = Exported(
             mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
         )
@@ -320,6 +318,22 @@ class Refused(Exception):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(f"{len(refusals)} ops")
         self.refusals = list(refusals)
+
+
+def _as_output(mapper: Mapper, chosen: Any) -> Value:
+    """What the loss compares: a float for each row."""
+    try:
+        value = mapper.batch_first(mapper.value(chosen))
+    except Unsupported as why:
+        raise ImportProblem(
+            f"the output cannot be compared by a loss: it {why}",
+            "give one tensor of floats whose first axis is the batch",
+        ) from why
+    if value.dtype != "f32" or value.layout.rank < 1:
+        raise ImportProblem(
+            "the output holds integers or truth values", "give a tensor of floats"
+        )
+    return value
 
 
 def _user_outputs(program: Any) -> list[Any]:
@@ -424,10 +438,6 @@ def loss_lines(loss: str, output: Value, target: str) -> tuple[str, list[str]]:
     else:
         kind = type_text("f32", shape)
     return kind, [f"loss = {loss}({output.name}, {target}) reduction=mean"]
-
-
-def dtype_text(tensor: Any) -> str:
-    return dtype_of(tensor.dtype)
 
 
 def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:

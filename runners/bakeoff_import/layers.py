@@ -181,14 +181,15 @@ def einsum(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; refused: padding_idx of a trained table"""
+    """`embedding`; of constant ids `take`; with padding_idx `where`(padding, 0, row)"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
-    if padding >= 0 and trained:
+    masked = padding >= 0 and trained
+    if masked and (isinstance(ids, Const) or bool(a.weight.tensor[padding].any())):
         raise Unsupported(
-            "padding_idx keeps one row of a trained table from training",
-            "leave padding_idx out, and mask what padding computes",
+            "padding_idx keeps a row from training that is not 0",
+            "set that row to 0, as nn.Embedding does",
         )
     if a.get("scale_grad_by_freq") or a.get("sparse"):
         raise Unsupported("scales gradients by frequency, or keeps them sparse")
@@ -205,7 +206,13 @@ def embedding(m: Mapper, a: Args) -> Value:
     x = m.value(ids)
     lay = x.layout
     layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
-    return m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+    out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+    if not masked:
+        return out
+    m.padding[a.weight.key] = padding
+    places = m.reshaped(m.real(x), layout.sized(layout.rank - 1, 1))
+    hidden = m.made("equal", [places, m.number(float(padding))], places.layout, "bool")
+    return m.made("where", [hidden, m.number(0.0), out], layout)
 
 
 @row("one_hot")

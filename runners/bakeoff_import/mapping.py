@@ -127,6 +127,7 @@ class Mapper:
         self.known_modes = norm_modes
         self.running: dict[str, str] = {}
         self.merged_biases = False  # of LSTMs
+        self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
         self.named: dict[str, Value] = {}  # values by their names in the exported graph
         self._module = module
         self._origin = origin
@@ -189,10 +190,16 @@ class Mapper:
 
     def _call(self, node: Any) -> None:
         inputs = node.all_input_nodes
+        self._set_place(node)
         if any(one in self._blocked for one in inputs):
             self._blocked.add(node)
+            name = self._op_name(node)
+            known = self._row(name) is not None or name.startswith(
+                ("aten.sym", *_CHECKS)
+            )
+            if not known and name.startswith("aten."):
+                self._refuse(node, *nearest(name))
             return
-        self._set_place(node)
         try:
             result = self._map(node)
         except Unsupported as why:
@@ -242,7 +249,7 @@ class Mapper:
         args = self._bind(node)
         if name == "aten.sym_size":
             return node.meta["val"]
-        if name.startswith(("aten._assert", "aten.sym_constrain", "aten._check")):
+        if name.startswith(_CHECKS):
             return None
         mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
         flat = [
@@ -255,14 +262,17 @@ class Mapper:
             return self._fold(node, flat, mutates)
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
-        row = self._rows.get(name.removeprefix("aten."))
-        if row is None:
-            row = self._rows.get(name.removeprefix("aten.").rstrip("_"))
+        row = self._row(name)
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
         self._alias(node, target, mutates, result)
         return result
+
+    def _row(self, name: str) -> Optional[Row]:
+        """The table's row for "aten.relu" and "aten.relu_"."""
+        short = name.removeprefix("aten.")
+        return self._rows.get(short) or self._rows.get(short.rstrip("_"))
 
     def _python(self, node: Any) -> Any:
         """Arithmetic with sizes; a region of another gradient mode."""
@@ -773,6 +783,7 @@ class Mapper:
         return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)
 
 
+_CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
 _EMPTY = {"aten.empty", "aten.new_empty", "aten.empty_like"}
 _RANDOM = {
     "aten.rand", "aten.randn", "aten.bernoulli", "aten.rand_like", "aten.randn_like",

@@ -27,6 +27,8 @@ def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
             if targets:
                 held = tensors[targets[0]]
                 held.copy_(rest.reshape(held.shape))
+                if targets[0] in importer.padding:
+                    held[importer.padding[targets[0]]] = 0
 
 
 def _as_ir(tensor: Any, value: Value) -> Any:

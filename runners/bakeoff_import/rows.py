@@ -237,7 +237,7 @@ def add(m: Mapper, a: Args) -> Value:
 
 @row("sub", "subtract")
 def sub(m: Mapper, a: Args) -> Value:
-    """`sub`; minus a number: `add`"""
+    """`sub`"""
     other = _scaled(m, a.other, a.get("alpha", 1))
     return m.pointwise("sub", a.input, other)
 

@@ -350,6 +350,15 @@ class Unsupported(nn.Module):
         return x
 
 
+class OwnLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc.weight.square().sum()
+
+
 class MixesRows(nn.Module):
     def __init__(self) -> None:
         super().__init__()

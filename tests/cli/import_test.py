@@ -9,6 +9,7 @@ import json
 import shutil
 import signal
 import struct
+import subprocess
 import time
 import unittest
 from pathlib import Path
@@ -208,6 +209,10 @@ class Refused(Importing):
     def test_all_unsupported_ops_in_one_list(self) -> None:
         text = self.refuses("Unsupported", line_of("SORT"), "aten.sort")
         self.assertIn("instead:", text)
+        self.assertIn(line_of("FFT") + ": aten.fft_fft", text)
+
+    def test_an_output_that_no_loss_compares(self) -> None:
+        self.refuses("OwnLoss", "the output cannot be compared by a loss")
 
     def test_rows_of_a_batch_that_meet(self) -> None:
         self.refuses("MixesRows", line_of("OVER THE BATCH"), "batch")
@@ -332,6 +337,20 @@ class WrongMappings(Importing):
             "ROWS['batch_norm'] = batch_norm"
         )
         self.caught("FunctionalNorm", "f32[8,1,7,7]", "running statistics 'mean'")
+
+
+class Documentation(unittest.TestCase):
+    def test_its_table_is_made_by_the_command(self) -> None:
+        support.need("torch")
+        made = subprocess.run(
+            [str(support.interpreter("torch")), "-m", "bakeoff_import", "--table"],
+            cwd=support.ROOT / "runners", capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        self.assertIn("| `conv1d`, `conv2d`, `conv3d` |", made)
+        document = (support.ROOT / "docs" / "import.md").read_text(encoding="utf-8")
+        self.assertTrue(
+            document.endswith(made), "make the table of docs/import.md again"
+        )
 
 
 class Endings(Importing):
