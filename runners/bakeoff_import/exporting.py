@@ -14,7 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
-from bakeoff_import.float64 import in_float64, seen_functions
+from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.origin import user_place
@@ -173,7 +173,7 @@ class Importer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                with seen_functions(self.folder) as functions:
+                with seen_functions(self.folder) as functions, masks_as_given():
                     program = torch.export.export(
                         self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
                     )

@@ -126,7 +126,7 @@ class Graph:
             before = source.shape if source else self.inputs_shape(made.inputs[0])
             if before is not None:
                 return self.reshape(made.inputs[0], before, shape, dtype)
-        if len(shape) == 2 and shape[0] == N and old[0] == N:
+        if len(shape) == 2 and len(old) > 2 and shape[0] == N and old[0] == N:
             return self.node("flatten", [name], shape, dtype)
         return self.node("reshape", [name], shape, dtype, attrs={"shape": shape})
 

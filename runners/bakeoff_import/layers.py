@@ -261,9 +261,14 @@ def conv(m: Mapper, a: Args) -> Value:
     shape = m.out()[0]
     if count == 2 and x.layout.n == 0 and not x.layout.alone:
         return _conv_of_stack(m, x, shape, kernel, attrs)
-    if x.layout.n is not None:
-        x = m.batch_first(x, count + 2)
-    return m.made(name, [x], Layout(shape, x.layout.n), **attrs)
+    if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
+        source = m.graph.reshape(x.name, x.ir, x.shape)
+        params = attrs.pop("params")
+        out = m.graph.node(name, [source], shape, "f32", params, attrs)
+        layout = Layout(shape)
+        return Value(m.graph.reshape(out, shape, layout.ir()), layout)
+    x = m.batch_first(x, count + 2)
+    return m.made(name, [x], Layout(shape, 0), **attrs)
 
 
 def _conv_of_stack(

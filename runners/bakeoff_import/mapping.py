@@ -6,6 +6,7 @@ kRows rows where the batch enters: masks, position ids, relative position tables
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from bakeoff_import.values import (
     Value,
 )
 
+_LARGEST = float(torch.finfo(torch.float32).max)
 ROWS_FOLDED = 7  # the batch size that constants are computed with
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -214,7 +216,7 @@ class Mapper:
         op = self._op_name(node)
         stack = list((node.meta.get("nn_module_stack") or {}).values())
         path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
-        short = op.removeprefix("aten.").rstrip("_")
+        short = op.removeprefix("aten.").strip("_")
         words = ir_word(path.replace(".", "_"))
         if not path:
             words = short
@@ -429,7 +431,10 @@ class Mapper:
         return self._cached[key]
 
     def number(self, number: float) -> Value:
-        """A scalar; printed as a literal."""
+        """A scalar; printed as a literal. What exceeds float32 (the least number, for
+        masks) is its largest."""
+        if math.isfinite(number):
+            number = max(-_LARGEST, min(_LARGEST, number))
 
         def make() -> Value:
             base, self.graph.base = self.graph.base, "c"
@@ -499,19 +504,21 @@ class Mapper:
             raise Unsupported("depends on the number of a row within its batch")
         return rows[0].reshape(*tensor.shape[:n], c, *tensor.shape[n + 1 :])
 
-    def _stored(self, tensor: Any, layout: Layout, arg: Const) -> Value:
-        """A frozen parameter of the IR with this content."""
+    def _stored(
+        self, tensor: Any, layout: Layout, arg: Const, wanted: Shape = ()
+    ) -> Value:
+        """A frozen parameter of the IR with this content, in the shape `wanted`."""
         kind = dtype_of(tensor.dtype)
         spread = layout.n is not None
-        shape = layout.ir(spread)
+        shape = wanted or layout.ir(spread)
         laid = tensor.detach().reshape(shape)
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
                 slot = self.slot(arg)
             else:
-                wanted = arg.key or f"constant_{self.graph.base}"
-                slot = self.graph.parameter(wanted, laid.to(torch.float64), True)
+                called = arg.key or f"constant_{self.graph.base}"
+                slot = self.graph.parameter(called, laid.to(torch.float64), True)
             name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
             if kind == "i32":
                 name = self.graph.node(
@@ -523,7 +530,7 @@ class Mapper:
             return Value(name, layout, kind, spread)
 
         self._kept.append(arg.tensor)
-        return self._once(("t", id(arg.tensor), layout), make)
+        return self._once(("t", id(arg.tensor), layout, shape), make)
 
     def slot(self, arg: Any) -> str:
         """The name of a parameter for a slot of an op."""
@@ -670,13 +677,18 @@ class Mapper:
 
     def _fitted(self, v: Any, layout: Layout) -> Value:
         """An operand with size 1 where it is broadcast, and N where the result's is."""
+        n = layout.n
+        laid = None
         if isinstance(v, Const):
-            v = self._constant_fitted(v, layout)
+            if v.n is not None or n is None or v.tensor.ndim == 0:
+                v = self._constant_fitted(v, layout)
+            else:
+                laid = v
+                v = Value("", Layout(tuple(v.tensor.shape)))
         if v.layout.rank == 0:
             return v  # type: ignore[no-any-return]
         lead = layout.rank - v.layout.rank
         shape = (1,) * lead + v.shape
-        n = layout.n
         if n is None or (v.layout.n is not None and not v.spread):
             own = None if v.layout.n is None else v.layout.n + lead
             target = Layout(shape, own, v.layout.before, v.layout.after)
@@ -689,8 +701,10 @@ class Mapper:
         rest = Layout(shape, n, before, after).ir(spread=True)
         if size == 1 and not layout.alone:
             rest = (1, *_ones_at(layout, shape))
-        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
         target = Layout(shape, n, before, after)
+        if laid is not None:  # in this shape at once
+            return self._stored(laid.tensor, target, laid, rest)
+        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
         return Value(name, target, v.dtype, spread=True)
 
     def _constant_fitted(self, arg: Const, layout: Layout) -> Value:

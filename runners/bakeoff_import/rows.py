@@ -1028,6 +1028,15 @@ def norm(m: Mapper, a: Args) -> Value:
     return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))
 
 
+@row("_weight_norm")
+def weight_norm(m: Mapper, a: Args) -> Value:
+    """v * g / `sqrt`(`sum`(`square`(v))) over all axes but one"""
+    v, g = m.value(a.v), m.value(a.g)
+    axes = [axis for axis in range(v.layout.rank) if axis != v.layout.axis(a.dim)]
+    size = m.unary("sqrt", m.reduced("sum", m.unary("square", v), axes, True))
+    return m.made("mul", [v, m.made("div", [g, size], g.layout)], v.layout)
+
+
 @row("softmax", "_softmax", "special_softmax")
 def softmax(m: Mapper, a: Args) -> Value:
     """`softmax`"""
