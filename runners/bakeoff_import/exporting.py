@@ -62,11 +62,30 @@ class Exported:
 
 def _modules(found: torch.nn.Module) -> torch.nn.Module:
     """A copy in float64, whose own code computes in float64 too."""
+    for wrapper in ("_orig_mod", "module"):  # of torch.compile, of DataParallel
+        inner = getattr(found, wrapper, None)
+        if type(found).__module__.startswith("torch.") and isinstance(
+            inner, torch.nn.Module
+        ):
+            found = inner
     try:
         module = copy.deepcopy(found)
     except Exception:
         module = found
     return in_float64(module)
+
+
+def _initialised(
+    module: torch.nn.Module, specs: Sequence[InputSpec]
+) -> torch.nn.Module:
+    """Lazy layers get their sizes from one batch."""
+    if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
+        tensors = [spec.drawn(2) for spec in specs]
+        tensors = [t.float() if t.is_floating_point() else t for t in tensors]
+        args, kwargs = arguments(module, specs, tensors)
+        with torch.no_grad():
+            module(*args, **kwargs)
+    return module
 
 
 def input_names(module: torch.nn.Module, specs: Sequence[InputSpec]) -> list[str]:
@@ -113,11 +132,13 @@ class Importer:
         specs: Sequence[InputSpec],
         folder: str,
         output: str = "",
+        ops: Sequence[str] = (),
     ) -> None:
+        self.ops = list(ops)
         self.specs = list(specs)
         self.folder = folder
         self.output = output
-        self.module = _modules(found)
+        self.module = _modules(_initialised(found, self.specs))
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
@@ -252,7 +273,9 @@ class Importer:
             try:
                 for dropout in (True, False) if train else (False,):
                     origin = self._origin(program)
-                    mapper = Mapper(program.graph_module, origin, ROWS, modes, dropout)
+                    mapper = Mapper(
+                        program.graph_module, origin, ROWS, modes, dropout, self.ops
+                    )
                     outputs = mapper.run()
                     if mapper.refusals:
                         raise Refused(mapper.refusals)

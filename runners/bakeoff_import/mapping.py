@@ -118,9 +118,11 @@ class Mapper:
         rows: Mapping[str, Row],
         norm_modes: Optional[Sequence[bool]] = None,
         dropout: bool = True,
+        ops: Sequence[str] = (),
     ) -> None:
         """dropout: False leaves it out."""
         self.dropout = dropout
+        self._ops = set(ops)  # that the IR has; empty: not known
         self.graph = Graph()
         self.refusals: list[Refusal] = []
         # Of every batch norm, in order: whether it takes the batch's statistics in
@@ -136,6 +138,7 @@ class Mapper:
         self._rows = rows
         self._env: dict[Any, Any] = {}
         self._root: dict[Any, Any] = {}
+        self._views: dict[Any, list[Any]] = {}  # of a root: what shares its memory
         self._same: dict[Any, list[Any]] = {}
         # Of a node within a part, between that of the part and of the next node.
         self._order: dict[Any, float] = {
@@ -308,7 +311,8 @@ class Mapper:
                 arg = next(given)
                 self._env[node] = self._get(arg)
                 if isinstance(arg, torch.fx.Node):
-                    self._root[node] = self._root.get(arg, arg)
+                    root = self._root[node] = self._root.get(arg, arg)
+                    self._views.setdefault(root, [root]).append(node)
             elif node.op == "get_attr":
                 self._env[node] = getattr(module, node.target)
             elif node.op == "output":
@@ -387,21 +391,27 @@ class Mapper:
             )
             if info is not None:
                 self._root[node] = root
+                self._views.setdefault(root, [root]).append(node)
             return
         group = self._same.setdefault(first, [first])
         now = self._order[node]
-        for other in self._order:
-            if self._root.get(other, other) is not root or other in group:
+        for other in self._views.get(root, [root]):
+            if other in group:
                 continue
             if other in self._env and any(self._order[u] > now for u in other.users):
                 raise InPlaceOnView
         group.append(node)
         self._same[node] = group
         self._root[node] = root
+        self._views.setdefault(root, [root]).append(node)
         for other in group:
             self._env[other] = result
 
     # -- for the rows
+
+    def known(self, op: str) -> bool:
+        """Whether the IR has this op."""
+        return not self._ops or op in self._ops
 
     def out(self) -> tuple[Shape, Optional[int]]:
         return layout_of(self.node.meta["val"])

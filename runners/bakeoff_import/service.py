@@ -51,7 +51,9 @@ class Service:
             for one in fields["inputs"]
         ]
         folder = str(Path(fields["file"]).resolve().parent)
-        self.importer = Importer(found, specs, folder, fields.get("output", ""))
+        self.importer = Importer(
+            found, specs, folder, fields.get("output", ""), fields.get("ops", [])
+        )
         made = self.importer.run()
         parameters = parameters_text(made.graph, made.nodes)
         target = _free("y", [*made.inputs, *(n.output for n in made.nodes)])

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "ir/op_table.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
 #include "sample/machine_limits.h"
@@ -154,6 +155,7 @@ Result<OriginModel> Origin::export_model() {
                                                {"inputs", inputs},
                                                {"loss", r.loss},
                                                {"output", r.output},
+                                               {"ops", ir::op_names()},
                                                {"name", r.out.stem().string()},
                                                {"threads", sample::allowed_cpus().size()},
                                                {"weights", weights().string()}}));

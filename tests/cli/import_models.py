@@ -148,6 +148,85 @@ class Words(nn.Module):
         return self.head(x).transpose(0, 1)
 
 
+class Recurrences(nn.Module):
+    """States that are handed on, cells in a loop, both directions, the last states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.LSTM(5, 4, batch_first=True, bidirectional=True)
+        self.decoder = nn.LSTM(8, 8)
+        self.gru = nn.GRU(5, 3, num_layers=2, batch_first=True, bidirectional=True)
+        self.rnn = nn.RNN(5, 3, batch_first=True, nonlinearity="relu")
+        self.cell, self.second = nn.LSTMCell(5, 4), nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        coded, (h, c) = self.encoder(x)
+        state = (torch.cat([h[0], h[1]], 1)[None], torch.cat([c[0], c[1]], 1)[None])
+        decoded, (_, last) = self.decoder(coded.transpose(0, 1), state)
+        both, states = self.gru(x)
+        _, hidden = self.rnn(x)
+        a, b = x.new_zeros(x.shape[0], 4), x.new_zeros(x.shape[0], 4)
+        d = torch.zeros(x.shape[0], 4)
+        for t in range(x.shape[1]):
+            a, b = self.cell(x[:, t], (a, b))
+            d = self.second(a, d)
+        parts = [
+            decoded.transpose(0, 1),
+            last[0],
+            both,
+            states[3],
+            hidden[-1],
+            a * b,
+            d,
+        ]
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class GPT(nn.Module):
+    """Ids and positions, a causal mask in a buffer, a head tied to the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.places = nn.Embedding(30, 16), nn.Embedding(12, 16)
+        self.register_buffer("mask", torch.tril(torch.ones(12, 12))[None, None])
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.norm, self.end = nn.LayerNorm(16), nn.LayerNorm(16, bias=False)
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Linear(16, 30, bias=False)
+        self.table.weight = self.head.weight
+
+    def forward(
+        self, ids: torch.Tensor, targets: None = None
+    ) -> tuple[torch.Tensor, None]:
+        n, t = ids.shape
+        x = self.drop(self.table(ids) + self.places(torch.arange(t)))
+        parts = self.qkv(self.norm(x)).split(16, dim=2)
+        q, k, v = (part.view(n, t, 4, 4).transpose(1, 2) for part in parts)
+        scores = (q @ k.transpose(-2, -1)) * 0.5
+        hidden = self.mask[:, :, :t, :t] == 0
+        scores = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        x = x + self.out((self.drop(scores) @ v).transpose(1, 2).reshape(n, t, 16))
+        return self.head(self.end(x)), None
+
+
+class Rotary(nn.Module):
+    """A norm, positions and a gate as they are written by hand, in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(8))
+        self.gate, self.up, self.down = (nn.Linear(8, 8, bias=False) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = x.float().pow(2).mean(-1, keepdim=True)
+        x = x * torch.rsqrt(size + 1e-6).to(x.dtype) * self.scale
+        steps = torch.arange(x.shape[1], dtype=torch.float32)
+        angle = torch.outer(steps, 1 / 100 ** (torch.arange(0, 8, 2).float() / 8))
+        turned = torch.cat((-x[..., 4:], x[..., :4]), -1)
+        x = x * angle.cos().repeat(1, 2) + turned * angle.sin().repeat(1, 2)
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
 class Attention(nn.Module):
     """Heads by hand around scaled_dot_product_attention, causal."""
 
@@ -419,6 +498,14 @@ def gives_nothing() -> None:
 
 def fails() -> nn.Module:
     raise ValueError("no weights here")  # FAILS
+
+
+def weight_norm() -> nn.Module:
+    return nn.Sequential(
+        nn.utils.parametrizations.weight_norm(nn.Linear(6, 4)),
+        nn.Tanh(),
+        nn.Linear(4, 2),
+    )
 
 
 def frozen_norm() -> nn.Module:

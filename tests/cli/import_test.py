@@ -158,6 +158,26 @@ class Proven(Importing):
     def test_a_batch_that_is_merged(self) -> None:
         self.proves("Merged", "f32[8,8,6,6]")
 
+    def test_recurrences(self) -> None:
+        text = self.proves("Recurrences", "f32[8,6,5]")
+        self.assertIn("weight=cell.weight_hh[16,4]", text)
+
+    def test_a_small_gpt(self) -> None:
+        text = self.proves("GPT", "i32[4,10]", loss="softmax_cross_entropy")
+        self.assertEqual(text.count("=table.weight[30,16]"), 2)
+        self.assertIn("frozen", text)
+
+    def test_norms_and_positions_by_hand(self) -> None:
+        self.proves("Rotary", "f32[4,6,8]")
+
+    def test_computed_weights(self) -> None:
+        self.proves("weight_norm", "f32[8,6]")
+
+    def test_batch_norm_that_stays_in_inference_mode(self) -> None:
+        text = self.proves("frozen_norm", "f32[8,1,6,6]")
+        self.assertNotIn("batch_norm(", text)
+        self.assertIn("frozen", text)
+
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
         self.assertIn("x: f32[N,6]", text)
