@@ -14,14 +14,16 @@ import torch
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
-from bakeoff_import.float64 import in_float64, seen_functions
+from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
 from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
-from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin, dtype_of
+from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
 from bakeoff_import.origin import user_place
-from bakeoff_import.problems import ImportProblem, Refusal, is_users
+from bakeoff_import.problems import ImportProblem, Refusal, Unsupported, is_users
 from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
 
+_INPUTS = "give each --input the type and sizes that forward takes, the batch first"
+_FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
 _TWO_BIASES = (
     "the two biases of each LSTM become one, their sum: its gradient is that of each, "
     "so plain SGD moves the sum half as far as it moves in torch"
@@ -60,11 +62,30 @@ class Exported:
 
 def _modules(found: torch.nn.Module) -> torch.nn.Module:
     """A copy in float64, whose own code computes in float64 too."""
+    for wrapper in ("_orig_mod", "module"):  # of torch.compile, of DataParallel
+        inner = getattr(found, wrapper, None)
+        if type(found).__module__.startswith("torch.") and isinstance(
+            inner, torch.nn.Module
+        ):
+            found = inner
     try:
         module = copy.deepcopy(found)
     except Exception:
         module = found
     return in_float64(module)
+
+
+def _initialised(
+    module: torch.nn.Module, specs: Sequence[InputSpec]
+) -> torch.nn.Module:
+    """Lazy layers get their sizes from one batch."""
+    if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
+        tensors = [spec.drawn(2) for spec in specs]
+        tensors = [t.float() if t.is_floating_point() else t for t in tensors]
+        args, kwargs = arguments(module, specs, tensors)
+        with torch.no_grad():
+            module(*args, **kwargs)
+    return module
 
 
 def input_names(module: torch.nn.Module, specs: Sequence[InputSpec]) -> list[str]:
@@ -111,15 +132,14 @@ class Importer:
         specs: Sequence[InputSpec],
         folder: str,
         output: str = "",
+        ops: Sequence[str] = (),
     ) -> None:
+        self.ops = list(ops)
         self.specs = list(specs)
         self.folder = folder
         self.output = output
-        self.module = _modules(found)
-        self.own = {  # as the user's function made them
-            key: tensor.dtype
-            for key, tensor in found.state_dict(keep_vars=True).items()
-        }
+        self.module = _modules(_initialised(found, self.specs))
+        self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
         self.keys = self._tied()
         self.exported: Optional[Exported] = None
@@ -174,7 +194,7 @@ class Importer:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                with seen_functions(self.folder) as functions:
+                with seen_functions(self.folder) as functions, masks_as_given():
                     program = torch.export.export(
                         self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
                     )
@@ -190,7 +210,27 @@ class Importer:
         except ImportProblem:
             raise
         except Exception as error:
-            raise _explained(error, self.folder, train) from error
+            raise self._failure(args, kwargs) or _explained(
+                error, self.folder, train
+            ) from error
+
+    def _failure(self, args: Any, kwargs: Any) -> Optional[ImportProblem]:
+        """What fails without any export: the inputs do not fit, or one row more."""
+        more = [torch.cat([t, t[:1]]) for t in args]
+        named = {key: torch.cat([t, t[:1]]) for key, t in kwargs.items()}
+        rows = (args or tuple(kwargs.values()))[0].shape[0]
+        for positional, by_name, said, remedy in (
+            (args, kwargs, "the model cannot compute with these inputs", _INPUTS),
+            (more, named, f"the model's batch size is fixed at {rows}", _FIXED),
+        ):
+            try:
+                with torch.no_grad():
+                    self.module(*positional, **by_name)
+            except Exception as error:
+                place = user_place(error, self.folder)
+                lines = f"{type(error).__name__}: {error}".strip().splitlines()
+                return ImportProblem(f"{said}: {lines[0]}", remedy, place)
+        return None
 
     def _origin(self, program: Any) -> Origin:
         signature = program.graph_signature
@@ -233,13 +273,15 @@ class Importer:
             try:
                 for dropout in (True, False) if train else (False,):
                     origin = self._origin(program)
-                    mapper = Mapper(program.graph_module, origin, ROWS, modes, dropout)
+                    mapper = Mapper(
+                        program.graph_module, origin, ROWS, modes, dropout, self.ops
+                    )
                     outputs = mapper.run()
                     if mapper.refusals:
                         raise Refused(mapper.refusals)
                     count = len(_user_outputs(program))  # behind those of buffers
                     chosen = self._chosen(program, outputs[len(outputs) - count :])
-                    value = mapper.batch_first(mapper.value(chosen))
+                    value = _as_output(mapper, chosen)
                     mappers.append(mapper)
                     results.append(value)
             except InPlaceOnView:
@@ -254,12 +296,14 @@ class Importer:
         program, (mapper, plain), (value, result) = self._mapped(True)
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
         _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
+        mapper.graph.declare_as_read([value.name])
         nodes = mapper.graph.live([value.name])
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))
             for name, spec in zip(self.names, self.specs)
         }
         notes = [_TWO_BIASES] if mapper.merged_biases else []
+        self.padding = mapper.padding
         self.exported = Exported(
             mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
         )
@@ -297,6 +341,22 @@ class Refused(Exception):
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(f"{len(refusals)} ops")
         self.refusals = list(refusals)
+
+
+def _as_output(mapper: Mapper, chosen: Any) -> Value:
+    """What the loss compares: a float for each row."""
+    try:
+        value = mapper.batch_first(mapper.value(chosen))
+    except Unsupported as why:
+        raise ImportProblem(
+            f"the output cannot be compared by a loss: it {why}",
+            "give one tensor of floats whose first axis is the batch",
+        ) from why
+    if value.dtype != "f32" or value.layout.rank < 1:
+        raise ImportProblem(
+            "the output holds integers or truth values", "give a tensor of floats"
+        )
+    return value
 
 
 def _user_outputs(program: Any) -> list[Any]:
@@ -373,14 +433,12 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
             "torch.where keeps both branches in one graph",
             place,
         )
-    if re.search(
-        r"Constraints violated|specialized|ConstraintViolation|\bs\d+\b", text
-    ):
+    if re.search(r"Constraints violated|specialized|ConstraintViolation", text):
         reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
         return ImportProblem(
             "the batch size is fixed in the model: "
             + (reason[1] if reason else str(error).strip().splitlines()[0]),
-            "use x.shape[0] (or -1) where the batch size is written as a number",
+            _FIXED,
             place,
         )
     first = str(error).strip().splitlines()[0] if str(error).strip() else ""
@@ -403,10 +461,6 @@ def loss_lines(loss: str, output: Value, target: str) -> tuple[str, list[str]]:
     else:
         kind = type_text("f32", shape)
     return kind, [f"loss = {loss}({output.name}, {target}) reduction=mean"]
-
-
-def dtype_text(tensor: Any) -> str:
-    return dtype_of(tensor.dtype)
 
 
 def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:

@@ -20,16 +20,18 @@ def ir_word(text: str) -> str:
 
 
 class Names:
-    """Gives every name once."""
+    """Gives every name once; names that differ by case alone count as equal."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
+        self._next: dict[str, int] = {}
 
     def unique(self, wanted: str) -> str:
-        name, count = wanted, 2
-        while name in self._used:
+        name, count = wanted, self._next.get(wanted.lower(), 2)
+        while name.lower() in self._used:
             name, count = f"{wanted}_{count}", count + 1
-        self._used.add(name)
+        self._used.add(name.lower())
+        self._next[wanted.lower()] = count
         return name
 
 
@@ -67,6 +69,8 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     parameters: dict[str, Parameter] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
+    parameter_names: Names = field(default_factory=Names)
+    by_target: dict[tuple[str, ...], str] = field(default_factory=dict)
     where: str = ""  # of the nodes that are added now
     base: str = "h"  # their names begin with it
     source: str = ""
@@ -106,14 +110,12 @@ class Graph:
         targets: Sequence[str] = (),
     ) -> str:
         """Declares a parameter, once for every target; its name."""
-        for known in self.parameters.values():
-            if targets and known.targets == tuple(targets):
-                return known.name
-        taken = {p.lower() for p in self.parameters}
-        name, count = ir_word(wanted), 2
-        while name.lower() in taken:
-            name, count = f"{ir_word(wanted)}_{count}", count + 1
+        if targets and tuple(targets) in self.by_target:
+            return self.by_target[tuple(targets)]
+        name = self.parameter_names.unique(ir_word(wanted))
         self.parameters[name] = Parameter(name, tensor, frozen, tuple(targets))
+        if targets:
+            self.by_target[tuple(targets)] = name
         return name
 
     def reshape(self, name: str, old: Shape, shape: Shape, dtype: str = "f32") -> str:
@@ -126,7 +128,7 @@ class Graph:
             before = source.shape if source else self.inputs_shape(made.inputs[0])
             if before is not None:
                 return self.reshape(made.inputs[0], before, shape, dtype)
-        if len(shape) == 2 and shape[0] == N and old[0] == N:
+        if len(shape) == 2 and len(old) > 2 and shape[0] == N and old[0] == N:
             return self.node("flatten", [name], shape, dtype)
         return self.node("reshape", [name], shape, dtype, attrs={"shape": shape})
 
@@ -151,6 +153,34 @@ class Graph:
                 return self.transpose(made.inputs[0], before, both, dtype)
         shape = tuple(old[axis] for axis in perm)
         return self.node("transpose", [name], shape, dtype, attrs={"perm": perm})
+
+    def declare_as_read(self, results: Sequence[str]) -> None:
+        """A parameter that ops read as a value alone, never in a slot, is declared in
+        the shape that most of them need; reshaping it is no op then."""
+        live = self.live(results)
+        slots: dict[str, int] = {}
+        readers: dict[str, list[Node]] = {}
+        for node in live:
+            for _, name in node.params:
+                slots[name] = slots.get(name, 0) + 1
+            for name in set(node.inputs):
+                readers.setdefault(name, []).append(node)
+        stands_for: dict[str, str] = {}
+        for node in live:
+            if node.op != "parameter" or slots[node.params[0][1]] > 1:
+                continue
+            own = readers.get(node.output, [])
+            if not own or any(r.op not in ("reshape", "flatten") for r in own):
+                continue
+            shapes = [r.shape for r in own]
+            node.shape = max(shapes, key=shapes.count)
+            parameter = self.parameters[node.params[0][1]]
+            parameter.tensor = parameter.tensor.reshape(node.shape)
+            for reader in own:
+                if reader.shape == node.shape:
+                    stands_for[reader.output] = node.output
+        for node in live:
+            node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Optional, Sequence
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
-from bakeoff_import.mapping import Args, Mapper
+from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, _global_pool, repeat_interleave, row
+from bakeoff_import.rows import _axes, _global_pool, _select, repeat_interleave, row
 from bakeoff_import.values import Const, Layout, Param, Shape, Stacked, Value
 
 # ---- products
@@ -58,8 +59,7 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
         # All axes of a but the last one are rows of one matrix.
         if a.layout.n == a.layout.rank - 1:
             raise Unsupported("works along the batch axis", "keep the rows apart")
-        b = m.reshaped(b, Layout((1,) * (len(a.ir) - 2) + b.shape[-2:]))
-        out = m.made("matmul", [a, b], a.layout.sized(a.layout.rank - 1, b.shape[-1]))
+        out = _times_matrix(m, a, b)
     else:
         for v in (a, b):
             if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
@@ -88,6 +88,18 @@ def _product(m: Mapper, a: Value, b: Value) -> Value:
         [out.layout.rank - 1] if squeeze_b else []
     )
     return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
+
+
+def _times_matrix(m: Mapper, a: Value, b: Value) -> Value:
+    """All axes of a but the last one are rows; b is one matrix without N."""
+    layout = a.layout.sized(a.layout.rank - 1, b.shape[-1])
+    shape = a.ir if len(a.ir) > 2 else (a.ir[0], 1, a.ir[-1])
+    left = m.graph.reshape(a.name, a.ir, shape)
+    right = m.graph.reshape(b.name, b.ir, (1,) * (len(shape) - 2) + b.shape[-2:])
+    made = (*shape[:-1], b.shape[-1])
+    name = m.graph.node("matmul", [left, right], made)
+    name = m.graph.reshape(name, made, layout.ir(a.spread))
+    return Value(name, layout, "f32", a.spread)
 
 
 @row("matmul", "bmm", "mm", "mv", "dot", "__matmul__")
@@ -170,14 +182,15 @@ def einsum(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; refused: padding_idx of a trained table"""
+    """`embedding`; of constant ids `take`; with padding_idx `where`(padding, 0, row)"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
-    if padding >= 0 and trained:
+    masked = padding >= 0 and trained
+    if masked and (isinstance(ids, Const) or bool(a.weight.tensor[padding].any())):
         raise Unsupported(
-            "padding_idx keeps one row of a trained table from training",
-            "leave padding_idx out, and mask what padding computes",
+            "padding_idx keeps a row from training that is not 0",
+            "set that row to 0, as nn.Embedding does",
         )
     if a.get("scale_grad_by_freq") or a.get("sparse"):
         raise Unsupported("scales gradients by frequency, or keeps them sparse")
@@ -185,8 +198,7 @@ def embedding(m: Mapper, a: Args) -> Value:
     if isinstance(ids, Const):
         table = m.value(a.weight)
         row_ = m.one_row(ids, 1)
-        flat = m.value(Const(row_.reshape(-1).to(torch.int64)))
-        taken = m.made("take", [table, flat], Layout((row_.numel(), shape[-1])), axis=0)
+        taken = m.taken(table, row_.reshape(-1), 0)
         if n is None:
             return m.reshaped(taken, Layout(shape))
         whole = Layout(shape, n, 1, shape[n])
@@ -195,7 +207,13 @@ def embedding(m: Mapper, a: Args) -> Value:
     x = m.value(ids)
     lay = x.layout
     layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
-    return m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+    out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+    if not masked:
+        return out
+    m.padding[a.weight.key] = padding
+    places = m.reshaped(m.real(x), layout.sized(layout.rank - 1, 1))
+    hidden = m.made("equal", [places, m.number(float(padding))], places.layout, "bool")
+    return m.made("where", [hidden, m.number(0.0), out], layout)
 
 
 @row("one_hot")
@@ -244,9 +262,14 @@ def conv(m: Mapper, a: Args) -> Value:
     shape = m.out()[0]
     if count == 2 and x.layout.n == 0 and not x.layout.alone:
         return _conv_of_stack(m, x, shape, kernel, attrs)
-    if x.layout.n is not None:
-        x = m.batch_first(x, count + 2)
-    return m.made(name, [x], Layout(shape, x.layout.n), **attrs)
+    if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
+        source = m.graph.reshape(x.name, x.ir, x.shape)
+        params = attrs.pop("params")
+        out = m.graph.node(name, [source], shape, "f32", params, attrs)
+        layout = Layout(shape)
+        return Value(m.graph.reshape(out, shape, layout.ir()), layout)
+    x = m.batch_first(x, count + 2)
+    return m.made(name, [x], Layout(shape, 0), **attrs)
 
 
 def _conv_of_stack(
@@ -542,6 +565,39 @@ def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
 # ---- windows
 
 
+@row("col2im")
+def col2im(m: Mapper, a: Args) -> Value:
+    """`conv_transpose2d` with a constant kernel that puts each place of a window"""
+    x = m.batch_first(a.input, 3)
+    kernel, size = _pairs(a.kernel_size, 2), _pairs(a.output_size, 2)
+    pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
+    places = math.prod(kernel)
+    channels = x.shape[1] // places
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    counts = [
+        (s + 2 * p - span) // step + 1
+        for s, p, span, step in zip(size, pad, spans, stride)
+    ]
+    more = [
+        s - ((count - 1) * step - 2 * p + span)
+        for s, count, step, p, span in zip(size, counts, stride, pad, spans)
+    ]
+    puts = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(puts.repeat(channels, 1, 1, 1)))
+    wide = m.reshaped(x, Layout((1, channels * places, *counts), 0))
+    return m.made(
+        "conv_transpose2d",
+        [wide],
+        Layout((1, channels, *size), 0),
+        params=[("weight", weight)],
+        stride=stride,
+        pad=[p for p in pad for _ in (0, 1)],
+        dilation=dilation,
+        groups=channels,
+        output_pad=more,
+    )
+
+
 @row("im2col")
 def im2col(m: Mapper, a: Args) -> Value:
     """`conv2d` with a constant kernel that picks each place of a window"""
@@ -579,9 +635,7 @@ def unfold(m: Mapper, a: Args) -> Value:
     places = (torch.arange(count)[:, None] * int(a.step) + torch.arange(size)).reshape(
         -1
     )
-    ids = m.value(Const(places))
-    layout = x.layout.sized(axis, count * size)
-    taken = m.made("take", [x, ids], layout, x.dtype, axis=x.layout.ir_axis(axis))
+    taken = m.taken(x, places, axis)
     lay = x.layout
     shape = (*lay.shape[:axis], count, size, *lay.shape[axis + 1 :])
     n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
@@ -850,6 +904,9 @@ def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
 
 # ---- recurrent layers
 
+# What a layer adds for one step: from W_ih x + b_ih and the states the next states.
+Step = Callable[[Mapper, Value, "list[Value]", "Recurrent"], "list[Value]"]
+
 
 def _zero(state: Any) -> bool:
     return isinstance(state, Const) and not bool(state.tensor.any())
@@ -874,84 +931,238 @@ def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
     )
 
 
-@row("lstm")
-def lstm(m: Mapper, a: Args) -> list[Any]:
-    """`lstm` for each layer; both directions: `flip`, `lstm`, `flip`, `concat`"""
-    if not all(_zero(state) for state in a.hx):
-        raise Unsupported("starts from a state that is not zero", "no initial state")
-    weights = a.params
-    biases, both = bool(a.has_biases), bool(a.bidirectional)
-    if any(len(w.tensor.shape) != 2 for w in weights[:2]):
-        raise Unsupported("is no plain LSTM")
-    each = 4 if biases else 2
-    directions = 2 if both else 1
-    if len(weights) != each * directions * int(a.num_layers):
-        raise Unsupported(
-            "projects its hidden state (proj_size)", "nn.Linear behind it"
-        )
-    x = _time_axis(m, m.value(a.input), bool(a.batch_first))
-    lasts = []
-    for layer in range(int(a.num_layers)):
-        outs = []
-        for direction in range(directions):
-            group = weights[(layer * directions + direction) * each :][:each]
-            slots = _weights(m, weight_ih=group[0], weight_hh=group[1])
-            if biases:
-                slots.append(("bias", _bias(m, group[2], group[3])))
-            units = group[1].tensor.shape[1]
-            layout = x.layout.sized(2, units)
-            source = m.unary("flip", x, axes=[1]) if direction else x
-            h = m.made("lstm", [source], layout, params=slots)
-            steps = h.shape[1]
-            last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
-            lasts.append(
-                m.reshaped(last, last.layout.dropped([1], False)) if last else None
-            )
-            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
-        x = m.concat(outs, 2)
-        if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):
-            x = m.unary("dropout", x, rate=float(a.dropout))
-    if m_reads(m, 2):
-        raise Unsupported(
-            "gives its last cell state, which the IR's lstm does not",
-            "use the last hidden state",
-        )
-    out = x if a.batch_first else m.permuted(x, [1, 0, 2])
-    return [out, Stacked(tuple(lasts)), None]
-
-
 def m_reads(m: Mapper, index: int) -> bool:
     """Whether something reads output `index` of the present node."""
     return any(u.args[1] == index and u.users for u in m.node.users)
 
 
-@row("gru")
-def gru(m: Mapper, a: Args) -> list[Any]:
-    """`gru` for each layer; both directions: `flip`, `gru`, `flip`, `concat`"""
-    if not _zero(a.hx):
-        raise Unsupported("starts from a state that is not zero", "no initial state")
-    weights = a.params
-    biases, both = bool(a.has_biases), bool(a.bidirectional)
-    each, directions = (4 if biases else 2), (2 if both else 1)
+@dataclass(frozen=True)
+class Recurrent:
+    """One layer and direction: weights and biases in torch's order."""
+
+    weight_ih: Any
+    weight_hh: Any
+    bias_ih: Any = None
+    bias_hh: Any = None
+
+    @property
+    def units(self) -> int:
+        return int(self.weight_hh.tensor.shape[1])
+
+
+def _directions(a: Args) -> list[list[Recurrent]]:
+    """For each layer one or two directions."""
+    each = 4 if a.has_biases else 2
+    count = 2 if a.bidirectional else 1
+    if len(a.params) != each * count * int(a.num_layers):
+        raise Unsupported(
+            "projects its hidden state (proj_size)", "nn.Linear behind it"
+        )
+    groups = [Recurrent(*a.params[i : i + each]) for i in range(0, len(a.params), each)]
+    return [groups[i : i + count] for i in range(0, len(groups), count)]
+
+
+def _gates(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    layout = x.layout.sized(x.layout.rank - 1, weight.tensor.shape[0])
+    return m.made("linear", [x], layout, params=_weights(m, weight=weight, bias=bias))
+
+
+def _parts(m: Mapper, x: Value, count: int) -> list[Value]:
+    axis = x.layout.rank - 1
+    size = x.shape[axis] // count
+    return [m.sliced(x, axis, i * size, (i + 1) * size) for i in range(count)]
+
+
+def _lstm_step(
+    m: Mapper, from_x: Value, state: list[Value], w: Recurrent
+) -> list[Value]:
+    """(i, f, g, o) = from_x + W_hh h + b_hh, c = sigm(f) c + sigm(i) tanh(g),
+    h = sigm(o) tanh(c); gives h and c."""
+    h, c = state
+    from_h = _gates(m, h, w.weight_hh, w.bias_hh)
+    i, f, g, o = _parts(m, m.made("add", [from_x, from_h], from_x.layout), 4)
+    lay = g.layout
+
+    def times(gate: Value, other: Value) -> Value:
+        return m.made("mul", [m.unary("sigmoid", gate), other], lay)
+
+    c = m.made("add", [times(f, c), times(i, m.unary("tanh", g))], lay)
+    return [times(o, m.unary("tanh", c)), c]
+
+
+def _gru_step(
+    m: Mapper, from_x: Value, state: list[Value], w: Recurrent
+) -> list[Value]:
+    """r, z = sigm(x + h), n = tanh(x_n + r h_n), h = n + z (h - n)."""
+    (h,) = state
+    xr, xz, xn = _parts(m, from_x, 3)
+    hr, hz, hn = _parts(m, _gates(m, h, w.weight_hh, w.bias_hh), 3)
+    lay = xn.layout
+    r = m.unary("sigmoid", m.made("add", [xr, hr], lay))
+    z = m.unary("sigmoid", m.made("add", [xz, hz], lay))
+    n = m.made("add", [xn, m.made("mul", [r, hn], lay)], lay)
+    n = m.unary("tanh", n)
+    back = m.made("mul", [z, m.made("sub", [h, n], lay)], lay)
+    return [m.made("add", [n, back], lay)]
+
+
+def _elman_step(function: str) -> Step:
+    def step(m: Mapper, from_x: Value, state: list[Value], w: Recurrent) -> list[Value]:
+        from_h = _gates(m, state[0], w.weight_hh, w.bias_hh)
+        total = m.made("add", [from_x, from_h], from_x.layout)
+        return [m.unary(function, total)]
+
+    return step
+
+
+LONGEST_UNROLLED = 64
+
+
+def _unrolled(
+    m: Mapper, a: Args, step: Step, states: Sequence[Any], outputs: int
+) -> list[Any]:
+    """Step by step: where no op of the IR starts from this state, or gives it."""
+    x = m.value(a.input)
+    time = 1 if a.batch_first else 0
+    steps = x.shape[time]
+    if x.layout.n == time or steps > LONGEST_UNROLLED:
+        raise Unsupported(
+            f"has {steps} steps, and the IR's op lacks its state, biases or form",
+            f"at most {LONGEST_UNROLLED} steps, or a zero state and no last cell state",
+        )
+    lasts: list[list[Value]] = [[] for _ in states]
+    for number, layer in enumerate(_directions(a)):
+        outs = []
+        for direction, w in enumerate(layer):
+            place = number * len(layer) + direction
+            state = [_state(m, s, place, x, time, w.units) for s in states]
+            from_x = _gates(m, x, w.weight_ih, w.bias_ih)
+            order = range(steps - 1, -1, -1) if direction else range(steps)
+            made: dict[int, Value] = {}
+            for t in order:
+                state = step(m, _select(m, from_x, time, t), state, w)
+                made[t] = state[0]
+            outs.append(m.stack([made[t] for t in range(steps)], time))
+            for kept, value in zip(lasts, state):
+                kept.append(value)
+        x = m.concat(outs, 2)
+        if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
+            x = m.unary("dropout", x, rate=float(a.dropout))
+    return [x, *(Stacked(tuple(kept)) for kept in lasts)][:outputs]
+
+
+def _state(m: Mapper, state: Any, place: int, x: Value, time: int, units: int) -> Value:
+    """The state that a layer and direction starts from."""
+    shape = (*(s for i, s in enumerate(x.shape) if i not in (time, 2)), units)
+    if isinstance(state, Stacked):
+        return m.value(state.items[place])
+    if isinstance(state, Const):
+        row_ = m.one_row(state, 1)[place]
+        layout = Layout(shape, 0, x.layout.before, x.layout.after)
+        return m._fitted(Const(row_.reshape(row_.shape[-1])), layout)
+    return _select(m, m.value(state), 0, place)
+
+
+@row("lstm_cell")
+def lstm_cell(m: Mapper, a: Args) -> list[Value]:
+    """its formula: `linear`, `sigmoid`, `tanh`, `mul`, `add`"""
+    w = Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh)
+    x = m.value(a.input)
+    state = [_cell_state(m, s, x) for s in a.hx]
+    return _lstm_step(m, _gates(m, x, w.weight_ih, w.bias_ih), state, w)
+
+
+def _cell_state(m: Mapper, state: Any, x: Value) -> Value:
+    if not isinstance(state, Const):
+        return m.value(state)
+    layout = x.layout.sized(x.layout.rank - 1, state.tensor.shape[-1])
+    return m._fitted(Const(m.one_row(state, 1).reshape(-1)), layout)
+
+
+def _cell(step: Step) -> Row:
+    def add(m: Mapper, a: Args) -> Value:
+        w = Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh)
+        x = m.value(a.input)
+        state = [_cell_state(m, a.hx, x)]
+        return step(m, _gates(m, x, w.weight_ih, w.bias_ih), state, w)[0]
+
+    add.__doc__ = lstm_cell.__doc__
+    return add
+
+
+row("gru_cell")(_cell(_gru_step))
+row("rnn_tanh_cell")(_cell(_elman_step("tanh")))
+row("rnn_relu_cell")(_cell(_elman_step("relu")))
+
+
+@row("rnn_tanh", "rnn_relu")
+def elman(m: Mapper, a: Args) -> list[Any]:
+    """step by step: `linear`, `add`, `tanh` or `relu`"""
+    function = "tanh" if m._op_name(m.node).endswith("tanh") else "relu"
+    return _unrolled(m, a, _elman_step(function), [a.hx], 2)
+
+
+def _layered(m: Mapper, a: Args, op: str, slots: Any) -> tuple[Value, Stacked]:
+    """Layers of an op of the IR from a zero state: the sequence and the last states."""
     x = _time_axis(m, m.value(a.input), bool(a.batch_first))
     lasts = []
-    for layer in range(int(a.num_layers)):
+    for number, layer in enumerate(_directions(a)):
         outs = []
-        for direction in range(directions):
-            group = weights[(layer * directions + direction) * each :][:each]
-            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            slots = [(slot, m.slot(w)) for slot, w in zip(names, group)]
-            layout = x.layout.sized(2, group[1].tensor.shape[1])
+        for direction, w in enumerate(layer):
+            layout = x.layout.sized(2, w.units)
             source = m.unary("flip", x, axes=[1]) if direction else x
-            h = m.made("gru", [source], layout, params=slots)
+            h = m.made(op, [source], layout, params=slots(w))
             steps = h.shape[1]
-            last = m.sliced(h, 1, steps - 1, steps) if m_reads(m, 1) else None
-            lasts.append(
-                m.reshaped(last, last.layout.dropped([1], False)) if last else None
-            )
+            last = m.sliced(h, 1, steps - 1, steps)
+            lasts.append(m.reshaped(last, last.layout.dropped([1], False)))
             outs.append(m.unary("flip", h, axes=[1]) if direction else h)
         x = m.concat(outs, 2)
-        if m.dropout and a.dropout > 0 and a.train and layer + 1 < int(a.num_layers):
+        if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
             x = m.unary("dropout", x, rate=float(a.dropout))
     out = x if a.batch_first else m.permuted(x, [1, 0, 2])
-    return [out, Stacked(tuple(lasts))]
+    return out, Stacked(tuple(lasts))
+
+
+def _batched(m: Mapper, a: Args) -> bool:
+    """The batch is an axis of its own, where the IR's op has it."""
+    lay = m.value(a.input).layout
+    return lay.rank == 3 and lay.alone and lay.n == (0 if a.batch_first else 1)
+
+
+@row("lstm")
+def lstm(m: Mapper, a: Args) -> list[Any]:
+    """`lstm` for each layer, backwards between two `flip`; else step by step
+
+    Step by step: from another state than zero, or where its last cell state is read."""
+    if "batch_sizes" in a:
+        raise Unsupported("takes packed sequences", "padded ones")
+
+    def slots(w: Recurrent) -> list[tuple[str, str]]:
+        own = _weights(m, weight_ih=w.weight_ih, weight_hh=w.weight_hh)
+        if w.bias_ih is not None:
+            own.append(("bias", _bias(m, w.bias_ih, w.bias_hh)))
+        return own
+
+    if not all(_zero(state) for state in a.hx) or m_reads(m, 2) or not _batched(m, a):
+        return _unrolled(m, a, _lstm_step, a.hx, 3)
+    return [*_layered(m, a, "lstm", slots), None]
+
+
+@row("gru")
+def gru(m: Mapper, a: Args) -> list[Any]:
+    """`gru` for each layer, backwards between two `flip`; else step by step"""
+    if "batch_sizes" in a:
+        raise Unsupported("takes packed sequences", "padded ones")
+
+    def slots(w: Recurrent) -> list[tuple[str, str]]:
+        return _weights(
+            m,
+            weight_ih=w.weight_ih,
+            weight_hh=w.weight_hh,
+            bias_ih=w.bias_ih,
+            bias_hh=w.bias_hh,
+        )
+
+    if not _zero(a.hx) or not _batched(m, a) or not m.known("gru"):
+        return _unrolled(m, a, _gru_step, [a.hx], 2)
+    return list(_layered(m, a, "gru", slots))

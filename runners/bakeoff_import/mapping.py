@@ -6,6 +6,7 @@ kRows rows where the batch enters: masks, position ids, relative position tables
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from bakeoff_import.values import (
     Value,
 )
 
+_LARGEST = float(torch.finfo(torch.float32).max)
 ROWS_FOLDED = 7  # the batch size that constants are computed with
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -116,9 +118,11 @@ class Mapper:
         rows: Mapping[str, Row],
         norm_modes: Optional[Sequence[bool]] = None,
         dropout: bool = True,
+        ops: Sequence[str] = (),
     ) -> None:
         """dropout: False leaves it out."""
         self.dropout = dropout
+        self._ops = set(ops)  # that the IR has; empty: not known
         self.graph = Graph()
         self.refusals: list[Refusal] = []
         # Of every batch norm, in order: whether it takes the batch's statistics in
@@ -127,12 +131,14 @@ class Mapper:
         self.known_modes = norm_modes
         self.running: dict[str, str] = {}
         self.merged_biases = False  # of LSTMs
+        self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
         self.named: dict[str, Value] = {}  # values by their names in the exported graph
         self._module = module
         self._origin = origin
         self._rows = rows
         self._env: dict[Any, Any] = {}
         self._root: dict[Any, Any] = {}
+        self._views: dict[Any, list[Any]] = {}  # of a root: what shares its memory
         self._same: dict[Any, list[Any]] = {}
         # Of a node within a part, between that of the part and of the next node.
         self._order: dict[Any, float] = {
@@ -189,10 +195,16 @@ class Mapper:
 
     def _call(self, node: Any) -> None:
         inputs = node.all_input_nodes
+        self._set_place(node)
         if any(one in self._blocked for one in inputs):
             self._blocked.add(node)
+            name = self._op_name(node)
+            known = self._row(name) is not None or name.startswith(
+                ("aten.sym", *_CHECKS)
+            )
+            if not known and name.startswith("aten."):
+                self._refuse(node, *nearest(name))
             return
-        self._set_place(node)
         try:
             result = self._map(node)
         except Unsupported as why:
@@ -207,7 +219,7 @@ class Mapper:
         op = self._op_name(node)
         stack = list((node.meta.get("nn_module_stack") or {}).values())
         path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
-        short = op.removeprefix("aten.").rstrip("_")
+        short = op.removeprefix("aten.").strip("_")
         words = ir_word(path.replace(".", "_"))
         if not path:
             words = short
@@ -242,7 +254,7 @@ class Mapper:
         args = self._bind(node)
         if name == "aten.sym_size":
             return node.meta["val"]
-        if name.startswith(("aten._assert", "aten.sym_constrain", "aten._check")):
+        if name.startswith(_CHECKS):
             return None
         mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
         flat = [
@@ -255,14 +267,17 @@ class Mapper:
             return self._fold(node, flat, mutates)
         if name in _EMPTY:
             return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
-        row = self._rows.get(name.removeprefix("aten."))
-        if row is None:
-            row = self._rows.get(name.removeprefix("aten.").rstrip("_"))
+        row = self._row(name)
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
         self._alias(node, target, mutates, result)
         return result
+
+    def _row(self, name: str) -> Optional[Row]:
+        """The table's row for "aten.relu" and "aten.relu_"."""
+        short = name.removeprefix("aten.")
+        return self._rows.get(short) or self._rows.get(short.rstrip("_"))
 
     def _python(self, node: Any) -> Any:
         """Arithmetic with sizes; a region of another gradient mode."""
@@ -296,7 +311,8 @@ class Mapper:
                 arg = next(given)
                 self._env[node] = self._get(arg)
                 if isinstance(arg, torch.fx.Node):
-                    self._root[node] = self._root.get(arg, arg)
+                    root = self._root[node] = self._root.get(arg, arg)
+                    self._views.setdefault(root, [root]).append(node)
             elif node.op == "get_attr":
                 self._env[node] = getattr(module, node.target)
             elif node.op == "output":
@@ -375,21 +391,27 @@ class Mapper:
             )
             if info is not None:
                 self._root[node] = root
+                self._views.setdefault(root, [root]).append(node)
             return
         group = self._same.setdefault(first, [first])
         now = self._order[node]
-        for other in self._order:
-            if self._root.get(other, other) is not root or other in group:
+        for other in self._views.get(root, [root]):
+            if other in group:
                 continue
             if other in self._env and any(self._order[u] > now for u in other.users):
                 raise InPlaceOnView
         group.append(node)
         self._same[node] = group
         self._root[node] = root
+        self._views.setdefault(root, [root]).append(node)
         for other in group:
             self._env[other] = result
 
     # -- for the rows
+
+    def known(self, op: str) -> bool:
+        """Whether the IR has this op."""
+        return not self._ops or op in self._ops
 
     def out(self) -> tuple[Shape, Optional[int]]:
         return layout_of(self.node.meta["val"])
@@ -419,7 +441,10 @@ class Mapper:
         return self._cached[key]
 
     def number(self, number: float) -> Value:
-        """A scalar; printed as a literal."""
+        """A scalar; printed as a literal. What exceeds float32 (the least number, for
+        masks) is its largest."""
+        if math.isfinite(number):
+            number = max(-_LARGEST, min(_LARGEST, number))
 
         def make() -> Value:
             base, self.graph.base = self.graph.base, "c"
@@ -434,8 +459,10 @@ class Mapper:
         shape = tuple(arg.tensor.shape)
         base, self.graph.base = self.graph.base, ir_word(arg.key.replace(".", "_"))
         name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+        layout = Layout(shape)
+        name = self.graph.reshape(name, shape, layout.ir())
         self.graph.base = base
-        return Value(name, Layout(shape))
+        return Value(name, layout)
 
     def _constant_value(self, arg: Const) -> Value:
         tensor, n = arg.tensor, arg.n
@@ -445,6 +472,33 @@ class Mapper:
             tensor = self.one_row(arg, 1)
         layout = Layout(tuple(tensor.shape), n)
         return self._stored(tensor, layout, arg)
+
+    def places(self, tensor: Any) -> str:
+        """A vector of constant integers."""
+        wanted = f"constant_{self.graph.base}"
+        slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
+        shape = tuple(tensor.shape)
+        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+        return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+
+    def taken(self, x: Value, tensor: Any, axis: int) -> Value:
+        """Places of an axis by a vector of constant integers: a slice, if they are."""
+        steps = tensor.diff()
+        if tensor.numel() == 1 or (steps[0] > 0 and bool((steps == steps[0]).all())):
+            step = int(steps[0]) if tensor.numel() > 1 else 1
+            return self.sliced(x, axis, int(tensor[0]), int(tensor[-1]) + 1, step)
+        layout = x.layout.sized(axis, tensor.numel())
+        at, shape = x.layout.ir_axis(axis), layout.ir(x.spread)
+        inputs = [x.name, self.places(tensor)]
+        name = self.graph.node("take", inputs, shape, x.dtype, attrs={"axis": at})
+        return Value(name, layout, x.dtype, x.spread)
+
+    def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
+        """Repeated where its size is 1; the rows are those of an input."""
+        shape = layout.ir(spread)
+        inputs = [v.name, next(iter(self.graph.input_shapes))]
+        name = self.graph.node("expand", inputs, shape, v.dtype, attrs={"shape": shape})
+        return Value(name, layout, v.dtype, spread)
 
     def one_row(self, arg: Const, c: int, before: int = 1) -> Any:
         """The constant with N = 1, at its axis `n` of c N elements."""
@@ -460,21 +514,21 @@ class Mapper:
             raise Unsupported("depends on the number of a row within its batch")
         return rows[0].reshape(*tensor.shape[:n], c, *tensor.shape[n + 1 :])
 
-    def _stored(self, tensor: Any, layout: Layout, arg: Const) -> Value:
-        """A frozen parameter of the IR with this content."""
+    def _stored(
+        self, tensor: Any, layout: Layout, arg: Const, wanted: Shape = ()
+    ) -> Value:
+        """A frozen parameter of the IR with this content, in the shape `wanted`."""
         kind = dtype_of(tensor.dtype)
         spread = layout.n is not None
-        shape = layout.ir(spread)
-        laid = tensor.detach()
-        if spread:
-            laid = laid.reshape(shape)
+        shape = wanted or layout.ir(spread)
+        laid = tensor.detach().reshape(shape)
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
                 slot = self.slot(arg)
             else:
-                wanted = arg.key or f"constant_{self.graph.base}"
-                slot = self.graph.parameter(wanted, laid.to(torch.float64), True)
+                called = arg.key or f"constant_{self.graph.base}"
+                slot = self.graph.parameter(called, laid.to(torch.float64), True)
             name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
             if kind == "i32":
                 name = self.graph.node(
@@ -486,7 +540,7 @@ class Mapper:
             return Value(name, layout, kind, spread)
 
         self._kept.append(arg.tensor)
-        return self._once(("t", id(arg.tensor), layout), make)
+        return self._once(("t", id(arg.tensor), layout, shape), make)
 
     def slot(self, arg: Any) -> str:
         """The name of a parameter for a slot of an op."""
@@ -524,10 +578,7 @@ class Mapper:
         """With all its rows in the IR."""
         if not v.spread:
             return v
-        name = self.graph.node(
-            "expand", [v.name], v.layout.ir(), v.dtype, attrs={"shape": v.layout.ir()}
-        )
-        return Value(name, v.layout, v.dtype)
+        return self.expand(v, v.layout)
 
     def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
         """A value whose IR shape is torch's, N first and alone."""
@@ -581,12 +632,11 @@ class Mapper:
         n = None if old.n is None else list(perm).index(old.n)
         shape = tuple(old.shape[axis] for axis in perm)
         layout = Layout(shape, n, old.before, old.after)
-        first = 0 if old.n is None else 1
-        starts, at = [], first
+        starts, at = [], 1
         for group in old.groups():
             starts.append(range(at, at + len(group)))
             at += len(group)
-        order = [*range(first), *(i for axis in perm for i in starts[axis])]
+        order = [0, *(i for axis in perm for i in starts[axis])]
         name = self.graph.transpose(v.name, v.ir, order, v.dtype)
         return Value(name, layout, v.dtype, v.spread)
 
@@ -637,13 +687,18 @@ class Mapper:
 
     def _fitted(self, v: Any, layout: Layout) -> Value:
         """An operand with size 1 where it is broadcast, and N where the result's is."""
+        n = layout.n
+        laid = None
         if isinstance(v, Const):
-            v = self._constant_fitted(v, layout)
+            if v.n is not None or n is None or v.tensor.ndim == 0:
+                v = self._constant_fitted(v, layout)
+            else:
+                laid = v
+                v = Value("", Layout(tuple(v.tensor.shape)))
         if v.layout.rank == 0:
             return v  # type: ignore[no-any-return]
         lead = layout.rank - v.layout.rank
         shape = (1,) * lead + v.shape
-        n = layout.n
         if n is None or (v.layout.n is not None and not v.spread):
             own = None if v.layout.n is None else v.layout.n + lead
             target = Layout(shape, own, v.layout.before, v.layout.after)
@@ -656,8 +711,10 @@ class Mapper:
         rest = Layout(shape, n, before, after).ir(spread=True)
         if size == 1 and not layout.alone:
             rest = (1, *_ones_at(layout, shape))
-        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
         target = Layout(shape, n, before, after)
+        if laid is not None:  # in this shape at once
+            return self._stored(laid.tensor, target, laid, rest)
+        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
         return Value(name, target, v.dtype, spread=True)
 
     def _constant_fitted(self, arg: Const, layout: Layout) -> Value:
@@ -750,6 +807,7 @@ class Mapper:
         return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)
 
 
+_CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
 _EMPTY = {"aten.empty", "aten.new_empty", "aten.empty_like"}
 _RANDOM = {
     "aten.rand", "aten.randn", "aten.bernoulli", "aten.rand_like", "aten.randn_like",

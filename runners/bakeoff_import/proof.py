@@ -25,7 +25,10 @@ def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
             for key in targets[1:]:  # their sum is the IR's
                 rest = rest - tensors[key]
             if targets:
-                tensors[targets[0]].copy_(rest)
+                held = tensors[targets[0]]
+                held.copy_(rest.reshape(held.shape))
+                if targets[0] in importer.padding:
+                    held[importer.padding[targets[0]]] = 0
 
 
 def _as_ir(tensor: Any, value: Value) -> Any:
@@ -116,7 +119,8 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
                 raise ImportProblem(
                     f"gradients of tensors that '{name}' stands for differ"
                 )
-        found[f"gradient:{name}"] = full[0].detach()
+        shape = exported.graph.parameters[name].tensor.shape
+        found[f"gradient:{name}"] = full[0].detach().reshape(shape)
     return found
 
 
@@ -139,6 +143,9 @@ def trace(importer: Importer, train: bool, inputs: Mapping[str, Any]) -> dict[st
             name = getattr(getattr(target, "_schema", None), "name", "")
             if name.rstrip("_").endswith("dropout") and name.startswith("aten::"):
                 return args[0]
+            if name == "aten::scaled_dot_product_attention":
+                args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+                kwargs = {key: v for key, v in kwargs.items() if key != "dropout_p"}
             return super().call_function(target, args, kwargs)
 
     tensors = importer.tensors()

@@ -237,7 +237,7 @@ def add(m: Mapper, a: Args) -> Value:
 
 @row("sub", "subtract")
 def sub(m: Mapper, a: Args) -> Value:
-    """`sub`; minus a number: `add`"""
+    """`sub`"""
     other = _scaled(m, a.other, a.get("alpha", 1))
     return m.pointwise("sub", a.input, other)
 
@@ -543,7 +543,7 @@ def expand(m: Mapper, a: Args) -> Any:
     layout = Layout(shape, n, v.layout.before, v.layout.after)
     if v.shape == shape:
         return v
-    out = m.made("expand", [v], layout, v.dtype, shape=layout.ir(v.spread))
+    out = m.expand(v, layout, v.spread)
     m.expanded[out.name] = v
     return out
 
@@ -630,7 +630,7 @@ def copy(m: Mapper, a: Args) -> Value:
     if y.shape == x.shape and y.layout == x.layout:
         return y
     fitted = m._fitted(y, x.layout)
-    return m.made("expand", [fitted], x.layout, x.dtype, shape=x.layout.ir())
+    return m.expand(fitted, x.layout)
 
 
 @row("narrow")
@@ -735,7 +735,7 @@ def repeat_interleave(m: Mapper, a: Args) -> Value:
     shape = (*lay.shape[: axis + 1], 1, *lay.shape[axis + 1 :])
     wide = m.reshaped(x, Layout(shape, n, lay.before, lay.after))
     layout = wide.layout.sized(axis + 1, a.repeats)
-    wide = m.made("expand", [wide], layout, x.dtype, shape=layout.ir(wide.spread))
+    wide = m.expand(wide, layout, wide.spread)
     return m.reshaped(wide, lay.sized(axis, lay.shape[axis] * a.repeats))
 
 
@@ -749,7 +749,7 @@ def _rows_repeated(m: Mapper, x: Value, times: int) -> Value:
     shape = (*parts.shape[:at], 1, *parts.shape[at:])
     wide = m.reshaped(parts, Layout(shape, 0))
     layout = wide.layout.sized(at, times)
-    wide = m.made("expand", [wide], layout, x.dtype, shape=layout.ir())
+    wide = m.expand(wide, layout)
     size = lay.before * lay.after * times
     return m.reshaped(
         Value(wide.name, layout, x.dtype),
@@ -835,9 +835,7 @@ def index(m: Mapper, a: Args) -> Value:
     if tensor.dtype == torch.bool:
         tensor = tensor.nonzero().reshape(-1)
     tensor = tensor.to(torch.int64) % x.shape[axis]
-    flat = m.value(Const(tensor.reshape(-1)))
-    layout = x.layout.sized(axis, tensor.numel())
-    taken = m.made("take", [x, flat], layout, x.dtype, axis=x.layout.ir_axis(axis))
+    taken = m.taken(x, tensor.reshape(-1), axis)
     lay = x.layout
     shape = (*lay.shape[:axis], *tensor.shape, *lay.shape[axis + 1 :])
     n = lay.n if lay.n is None or lay.n < axis else lay.n + tensor.ndim - 1
@@ -1028,6 +1026,15 @@ def norm(m: Mapper, a: Args) -> Value:
     if order != 2:
         raise Unsupported(f"takes a norm of order {order}", "order 1 or 2")
     return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))
+
+
+@row("_weight_norm")
+def weight_norm(m: Mapper, a: Args) -> Value:
+    """v * g / `sqrt`(`sum`(`square`(v))) over all axes but one"""
+    v, g = m.value(a.v), m.value(a.g)
+    axes = [axis for axis in range(v.layout.rank) if axis != v.layout.axis(a.dim)]
+    size = m.unary("sqrt", m.reduced("sum", m.unary("square", v), axes, True))
+    return m.made("mul", [v, m.made("div", [g, size], g.layout)], v.layout)
 
 
 @row("softmax", "_softmax", "special_softmax")

@@ -51,7 +51,9 @@ class Service:
             for one in fields["inputs"]
         ]
         folder = str(Path(fields["file"]).resolve().parent)
-        self.importer = Importer(found, specs, folder, fields.get("output", ""))
+        self.importer = Importer(
+            found, specs, folder, fields.get("output", ""), fields.get("ops", [])
+        )
         made = self.importer.run()
         parameters = parameters_text(made.graph, made.nodes)
         target = _free("y", [*made.inputs, *(n.output for n in made.nodes)])
@@ -70,7 +72,6 @@ class Service:
             "target": target,
             "output": made.output.name,
             "names": {name: list(p.targets) for name, p in parameters.items()},
-            "frozen": [name for name, p in parameters.items() if p.frozen],
             "lines": [
                 {"value": n.output, "op": n.op, "where": n.where, "source": n.source}
                 for n in made.nodes

@@ -1,9 +1,9 @@
 """A tensor of the origin and how it lies in the IR.
 
-In the IR the batch N is axis 0 and stands alone. A torch tensor may hold it at any
-axis (T,N,F) and merged with others (N*heads,T,D). A Value remembers where: its IR
-axes are N, then all others in torch's order. So transposing (T,N,F) to (N,T,F) or
-viewing (N*heads,T,D) as (N,heads,T,D) costs no op in the IR.
+In the IR the batch N is axis 0 and stands alone; what has no N has size 1 there. A
+torch tensor may hold it at any axis (T,N,F) and merged with others (N*heads,T,D). A
+Value remembers where: its IR axes are N, then all others in torch's order. So
+transposing (T,N,F) to (N,T,F) or viewing (N*heads,T,D) as (N,heads,T,D) is no op.
 """
 
 from __future__ import annotations
@@ -48,16 +48,18 @@ class Layout:
         return [split if i == self.n else [s] for i, s in enumerate(self.shape)]
 
     def ir(self, spread: bool = False) -> Shape:
-        """The shape in the IR; `spread`: stored once for all rows."""
+        """The shape in the IR; `spread`: stored once for all rows. What has no N has
+        a leading axis of 1 in its place, but for scalars."""
         rest = [size for group in self.groups() for size in group]
-        return tuple(rest) if self.n is None else (1 if spread else N, *rest)
+        if self.n is None:
+            return (1, *rest) if self.shape else ()
+        return (1 if spread else N, *rest)
 
     def ir_axis(self, axis: int) -> int:
         """The IR's axis for torch's, which must not hold N."""
         if axis == self.n:
             raise Unsupported("works along the batch axis", "keep the rows apart")
-        before = sum(len(group) for group in self.groups()[:axis])
-        return before + (self.n is not None)
+        return 1 + sum(len(group) for group in self.groups()[:axis])
 
     def axis(self, axis: int) -> int:
         """A torch axis counted from 0."""

@@ -52,12 +52,12 @@ int import(const ImportOptions& options, const fs::path& config) {
     return import_model(*request, progress.lines());
   }();
   if (!report) return fail(report.error());
-  print(fmt::format("{}: {} values, {} trained numbers\n", report->workload.name, report->workload.nodes.size(),
-                    report->workload.parameter_count()));
-  print(fmt::format("proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
-                    "{:.1e}, gradients of {} parameters by {:.1e}\n",
-                    report->proof.outputs, report->proof.running, report->proof.parameters,
-                    report->proof.gradients));
+  print(fmt::format("{}: {} values, {} trained numbers\n", report->workload.name,
+                    report->workload.nodes.size(), report->workload.parameter_count()));
+  print(fmt::format(
+      "proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
+      "{:.1e}, gradients of {} parameters by {:.1e}\n",
+      report->proof.outputs, report->proof.running, report->proof.parameters, report->proof.gradients));
   for (const std::string& note : report->notes) print("note: " + note + "\n");
   for (const fs::path& file : {report->ir, report->weights, report->recipe}) print(file.string() + "\n");
   print(fmt::format("next: bakeoff run {}\n", report->recipe.string()));

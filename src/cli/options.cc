@@ -193,8 +193,9 @@ void add_import_command(CLI::App& app, Targets& t) {
       app, "import",
       "Import a model of your own: proven against its origin, written as IR, weights and a recipe",
       "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir");
-  sub->add_option("model", t.import.model,
-                  "FILE.py:NAME: a function without arguments that makes the module, its class, or the module")
+  sub->add_option(
+         "model", t.import.model,
+         "FILE.py:NAME: a function without arguments that makes the module, its class, or the module")
       ->required();
   sub->add_option("--input", t.import.inputs,
                   "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "

@@ -91,10 +91,9 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command =
-    std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions, ShowOptions,
-                 OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions, MachineOptions,
-                 ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions,
+                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions,
+                             MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

@@ -79,7 +79,9 @@ Status check_request(const ImportRequest& request) {
   return Done{};
 }
 
-fs::path beside(const fs::path& ir, const char* extension) { return fs::path(ir).replace_extension(extension); }
+fs::path beside(const fs::path& ir, const char* extension) {
+  return fs::path(ir).replace_extension(extension);
+}
 
 std::string ir_text(const ImportRequest& request, const OriginModel& model, const ir::Workload& workload) {
   return fmt::format("# {}:{}, imported with {}.\n{}", request.file.filename().string(), request.function,

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/files.h"
 #include "ir/bounds.h"
+#include "ir/cost.h"
 #include "ir/op_table.h"
 #include "ir/verify.h"
 #include "referee/init.h"
@@ -56,13 +56,11 @@ Tensor drawn(const ir::Shape& shape, tensor::Rng& rng) {
 
 // Away from the origin's own values, which may hide a mistake: biases of 0, scales of 1. A weight of zeros
 // alone gets small ones.
-referee::Weights moved(const ir::Workload& workload, const referee::Weights& weights,
-                       const std::vector<std::string>& frozen) {
+referee::Weights moved(const ir::Workload& workload, const referee::Weights& weights) {
   referee::Weights all = referee::perturbed(workload, weights, kSeed);
-  const std::set<std::string> fixed(frozen.begin(), frozen.end());
   for (size_t id = 0; id < all.size(); ++id) {
     const ir::Parameter& p = workload.parameters[id];
-    if (fixed.contains(p.name)) {
+    if (p.frozen) {
       all[id] = weights[id];
       continue;
     }
@@ -83,7 +81,7 @@ class Proof {
     TRY(const auto types, ir::infer(workload_));
     prediction_ = types[static_cast<size_t>(workload_.prediction())].shape;
     projected_ = projected(workload_, model_, prediction_);
-    weights_ = moved(workload_, weights, model_.frozen);
+    weights_ = moved(workload_, weights);
     CHECK_OK(write_weights());
     progress("the import is proven against its origin: outputs in inference mode");
     CHECK_OK(compare_inference());
@@ -137,6 +135,16 @@ class Proof {
     return inputs;
   }
 
+  int64_t training_rows() const {
+    int64_t rows = kProofRowsTrain;
+    const auto cheap = [&](int64_t n) {
+      const auto cost = ir::step_cost(workload_, {}, n);
+      return cost && cost->flops() <= kProofFlops;
+    };
+    while (rows < kMostProofRows && cheap(2 * rows)) rows *= 2;
+    return rows;
+  }
+
   size_t target() const {
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
       if (workload_.inputs[i].name == model_.target) return i;
@@ -161,7 +169,7 @@ class Proof {
   }
 
   Status compare_training() {
-    TRY(auto inputs, draw(kProofRowsTrain, "train"));
+    TRY(auto inputs, draw(training_rows(), "train"));
     CHECK_OK(origin_.compute(file("weights"), file("train"), true, file("answer")));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
     TRY(const Tensor wanted, answer.read("output"));
@@ -182,12 +190,13 @@ class Proof {
   Status compare_running(const tensor::SafetensorsFile& answer, const referee::Evaluation& mine) {
     for (size_t id = 0; id < workload_.parameters.size(); ++id) {
       const ir::Parameter& p = workload_.parameters[id];
-      if (ir::trainable(p)) continue;
+      if (p.role != ir::Role::kRunningMean && p.role != ir::Role::kRunningVar) continue;
       TRY(const Tensor wanted, answer.read("running:" + p.name));
       const double apart = import_distance(mine.running.unbiased[id], wanted);
       proof_.running = std::max(proof_.running, apart);
       if (apart > kImportOutputs)
-        return Error{.message = fmt::format("the running statistics '{}' differ by {:.1e} after a step", p.name, apart),
+        return Error{.message = fmt::format("the running statistics '{}' differ by {:.1e} after a step",
+                                            p.name, apart),
                      .where = reader(static_cast<ir::ParamId>(id)).where,
                      .remedy = kDefect};
     }
@@ -216,11 +225,12 @@ class Proof {
     }
     if (worst < 0) return Done{};
     const ir::Node& node = workload_.nodes[static_cast<size_t>(worst)];
-    return Error{.message = fmt::format("the outputs agree, but gradients of the parameters of '{} = {}' and of those "
-                                        "before it differ by {:.1e}",
-                                        node.output, ir::info(node.op).name, worst_by),
-                 .where = line_of(node.output).where,
-                 .remedy = kDefect};
+    return Error{
+        .message = fmt::format("the outputs agree, but gradients of the parameters of '{} = {}' and of those "
+                               "before it differ by {:.1e}",
+                               node.output, ir::info(node.op).name, worst_by),
+        .where = line_of(node.output).where,
+        .remedy = kDefect};
   }
 
   int last_reader(ir::ParamId id) const {
@@ -258,7 +268,7 @@ class Proof {
   }
 
   Result<OriginLine> first_difference() {
-    TRY(const auto inputs, draw(kProofRowsTrain, "train"));
+    TRY(const auto inputs, draw(training_rows(), "train"));
     CHECK_OK(origin_.trace(file("train"), file("trace")));
     TRY(const auto answer, tensor::SafetensorsFile::open(file("trace")));
     referee::EvalOptions wanted = options(true);

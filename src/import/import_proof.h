@@ -26,9 +26,12 @@ struct ImportProof {
 inline constexpr double kImportOutputs = 1e-10;
 inline constexpr double kImportGradients = 1e-8;
 inline constexpr double kGradientFloor = 1e-5;
-// Rows of the batches in training and in inference mode: two sizes, as a model may have one built in.
-inline constexpr int64_t kProofRowsTrain = 4;
+// Rows of the batches in training and in inference mode: two sizes, as a model may have one built in. Batch
+// norm of few rows amplifies rounding: cheap models are trained with up to kMostProofRows, as far as a step
+// takes at most kProofFlops.
+inline constexpr int64_t kProofRowsTrain = 4, kMostProofRows = 16;
 inline constexpr int64_t kProofRowsPredict = 3;
+inline constexpr int64_t kProofFlops = 20'000'000'000;
 
 // The distance that the bounds are about; infinity where shapes differ or a number is not finite.
 double import_distance(const tensor::Tensor& a, const tensor::Tensor& b, double least_scale = 0);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "ir/op_table.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
 #include "sample/machine_limits.h"
@@ -29,8 +30,8 @@ Error refusal(const Json& refused) {
   std::vector<std::string> lines;
   for (const Json& one : refused) {
     const std::string where = text_of(one, "where"), remedy = text_of(one, "remedy");
-    std::string line = fmt::format("{}{}: {}", where.empty() ? "" : where + ": ", text_of(one, "op"),
-                                   text_of(one, "why"));
+    std::string line =
+        fmt::format("{}{}: {}", where.empty() ? "" : where + ": ", text_of(one, "op"), text_of(one, "why"));
     if (!remedy.empty()) line += " (instead: " + remedy + ")";
     lines.push_back(std::move(line));
   }
@@ -95,7 +96,8 @@ struct Origin::Impl {
     auto answer = channel->exchange(fields.dump(), deadline, op);
     if (!answer) return broken(answer.error());
     const Json json = Json::parse(*answer, nullptr, false);
-    if (json.is_discarded() || !json.is_object()) return Error{.message = "the importer's process gave no answer"};
+    if (json.is_discarded() || !json.is_object())
+      return Error{.message = "the importer's process gave no answer"};
     if (const auto refused = json.find("refused"); refused != json.end()) return refusal(*refused);
     if (json.contains("problem")) {
       return Error{.message = text_of(json, "problem"),
@@ -113,8 +115,7 @@ struct Origin::Impl {
   Error broken(const Error& error) const {
     const auto& failure = channel->failure();
     Error said = error;
-    if (failure && failure->kind == proc::FailureKind::kTimeout)
-      said.remedy = "--seconds raises the limit";
+    if (failure && failure->kind == proc::FailureKind::kTimeout) said.remedy = "--seconds raises the limit";
     if (failure && !failure->log_tail.empty() && failure->kind != proc::FailureKind::kInterrupted)
       said.message += "; its output ends in:\n" + failure->log_tail;
     return said;
@@ -146,26 +147,27 @@ Result<OriginModel> Origin::export_model() {
   const ImportRequest& r = impl_->request;
   Json inputs = Json::array();
   for (const ImportInput& input : r.inputs) {
-    inputs.push_back({{"name", input.name}, {"dtype", ir::name(input.type.dtype)}, {"shape", input.type.shape}});
+    inputs.push_back(
+        {{"name", input.name}, {"dtype", ir::name(input.type.dtype)}, {"shape", input.type.shape}});
   }
   TRY(const Json answer, impl_->ask("export", {{"file", fs::absolute(r.file).string()},
                                                {"function", r.function},
                                                {"inputs", inputs},
                                                {"loss", r.loss},
                                                {"output", r.output},
+                                               {"ops", ir::op_names()},
                                                {"name", r.out.stem().string()},
                                                {"threads", sample::allowed_cpus().size()},
                                                {"weights", weights().string()}}));
   OriginModel model{.text = text_of(answer, "text"), .target = text_of(answer, "target")};
   for (const auto& [name, targets] : answer.at("names").items())
     model.targets[name] = targets.get<std::vector<std::string>>();
-  model.frozen = texts_of(answer, "frozen");
   model.notes = texts_of(answer, "notes");
   model.unused = texts_of(answer, "unused");
   model.version = text_of(answer, "version");
   for (const Json& line : answer.at("lines")) {
-    model.lines.push_back({text_of(line, "value"), text_of(line, "op"), text_of(line, "where"),
-                           text_of(line, "source")});
+    model.lines.push_back(
+        {text_of(line, "value"), text_of(line, "op"), text_of(line, "where"), text_of(line, "source")});
   }
   return model;
 }

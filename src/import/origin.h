@@ -46,11 +46,10 @@ struct OriginLine {
 
 // What the origin exports.
 struct OriginModel {
-  std::string text = {};                                        // IR
-  std::string target = {};                                      // the input that the loss compares with
+  std::string text = {};                                         // IR
+  std::string target = {};                                       // the input that the loss compares with
   std::map<std::string, std::vector<std::string>> targets = {};  // parameter of the IR -> the origin's names
-  std::vector<std::string> frozen = {};                         // parameters that are not trained
-  std::vector<OriginLine> lines = {};                           // in order of evaluation
+  std::vector<OriginLine> lines = {};                            // in order of evaluation
   std::vector<std::string> notes = {};
   std::vector<std::string> unused = {};  // tensors of the origin that the output does not depend on
   std::string version = {};

@@ -19,9 +19,10 @@ std::string import_recipe(const ImportRequest& request, const ir::Workload& work
   text += fmt::format("]\n\n[data]\nkind = \"synthetic\"   # inputs:");
   for (const ir::Input& input : workload.inputs)
     text += fmt::format(" {}: {}", input.name, ir::to_text(input.type));
-  return text + fmt::format("\nsamples = {}\n\n[optimizer]\nkind = \"sgd\"\nlr = 1e-3\nmomentum = 0.9\n\n"
-                            "[budget]\nminutes = 10\n",
-                            16 * batch);
+  return text + fmt::format(
+                    "\nsamples = {}\n\n[optimizer]\nkind = \"sgd\"\nlr = 1e-3\nmomentum = 0.9\n\n"
+                    "[budget]\nminutes = 10\n",
+                    16 * batch);
 }
 
 }  // namespace bakeoff

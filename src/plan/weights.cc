@@ -61,9 +61,8 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
                                tensor::to_text(entry->shape), tensor::to_text(p.shape)),
                    "names and shapes must be those that `bakeoff show` prints");
     TRY(tensor::Tensor one, file.read(p.name));
-    const auto bad = std::find_if(one.data.begin(), one.data.end(), [](double x) {
-      return !std::isfinite(static_cast<float>(x));
-    });
+    const auto bad = std::find_if(one.data.begin(), one.data.end(),
+                                  [](double x) { return !std::isfinite(static_cast<float>(x)); });
     if (bad != one.data.end())
       return wrong(fmt::format("'{}' holds {} at element {}", p.name, *bad, bad - one.data.begin()),
                    "weights must be finite in float32");
@@ -74,8 +73,8 @@ Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path
 
 }  // namespace
 
-Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed, const fs::path& given,
-                                               const fs::path& file) {
+Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
+                                               const fs::path& given, const fs::path& file) {
   if (given.empty()) return rounded(workload, referee::initial_weights(workload, seed), file);
   TRY(const auto weights, read_given(workload, given));
   return rounded(workload, weights, file);

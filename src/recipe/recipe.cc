@@ -259,6 +259,29 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.host = read_host_rule(reader);
 }
 
+// What the as-is track leaves to every framework cannot be stated.
+Status check_as_is(const Reader& reader, const Recipe& recipe) {
+  if (recipe.training.track != ir::Track::kAsIs) return Done{};
+  if (!recipe.weights.empty()) {
+    return reader.error(reader.find("", "weights")->source(),
+                        "in the as-is track every framework draws its own initial weights",
+                        "remove weights, or set track = \"equalised\"");
+  }
+  if (recipe.data.shuffle) {
+    return reader.error(reader.find("data", "shuffle")->source(),
+                        "in the as-is track every framework shuffles in its own way",
+                        "remove data.shuffle, or set track = \"equalised\"");
+  }
+  for (const ir::Parameter& parameter : recipe.workload.parameters) {
+    if (!parameter.frozen || recipe.training.equalised()) continue;
+    return reader.error(
+        reader.find("", "track")->source(),
+        fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),
+        "remove track = \"as-is\"");
+  }
+  return Done{};
+}
+
 Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool recorded) {
   const toml::parse_result parsed = toml::parse(text, file.string());
   if (!parsed) {
@@ -298,23 +321,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
       recipe.published.text = std::move(*table);
     }
   }
-  if (!recipe.weights.empty() && recipe.training.track == ir::Track::kAsIs) {
-    return reader.error(reader.find("", "weights")->source(),
-                        "in the as-is track every framework draws its own initial weights",
-                        "remove weights, or set track = \"equalised\"");
-  }
-  if (recipe.data.shuffle && recipe.training.track == ir::Track::kAsIs) {
-    return reader.error(reader.find("data", "shuffle")->source(),
-                        "in the as-is track every framework shuffles in its own way",
-                        "remove data.shuffle, or set track = \"equalised\"");
-  }
-  for (const ir::Parameter& parameter : recipe.workload.parameters) {
-    if (!parameter.frozen || recipe.training.equalised()) continue;
-    return reader.error(
-        reader.find("", "track")->source(),
-        fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),
-        "remove track = \"as-is\"");
-  }
+  CHECK_OK(check_as_is(reader, recipe));
   if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
     return reader.error(reader.find("race", "sample_ms")->source(),
                         fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),

@@ -148,6 +148,85 @@ class Words(nn.Module):
         return self.head(x).transpose(0, 1)
 
 
+class Recurrences(nn.Module):
+    """States that are handed on, cells in a loop, both directions, the last states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.LSTM(5, 4, batch_first=True, bidirectional=True)
+        self.decoder = nn.LSTM(8, 8)
+        self.gru = nn.GRU(5, 3, num_layers=2, batch_first=True, bidirectional=True)
+        self.rnn = nn.RNN(5, 3, batch_first=True, nonlinearity="relu")
+        self.cell, self.second = nn.LSTMCell(5, 4), nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        coded, (h, c) = self.encoder(x)
+        state = (torch.cat([h[0], h[1]], 1)[None], torch.cat([c[0], c[1]], 1)[None])
+        decoded, (_, last) = self.decoder(coded.transpose(0, 1), state)
+        both, states = self.gru(x)
+        _, hidden = self.rnn(x)
+        a, b = x.new_zeros(x.shape[0], 4), x.new_zeros(x.shape[0], 4)
+        d = torch.zeros(x.shape[0], 4)
+        for t in range(x.shape[1]):
+            a, b = self.cell(x[:, t], (a, b))
+            d = self.second(a, d)
+        parts = [
+            decoded.transpose(0, 1),
+            last[0],
+            both,
+            states[3],
+            hidden[-1],
+            a * b,
+            d,
+        ]
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class GPT(nn.Module):
+    """Ids and positions, a causal mask in a buffer, a head tied to the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.places = nn.Embedding(30, 16), nn.Embedding(12, 16)
+        self.register_buffer("mask", torch.tril(torch.ones(12, 12))[None, None])
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.norm, self.end = nn.LayerNorm(16), nn.LayerNorm(16, bias=False)
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Linear(16, 30, bias=False)
+        self.table.weight = self.head.weight
+
+    def forward(
+        self, ids: torch.Tensor, targets: None = None
+    ) -> tuple[torch.Tensor, None]:
+        n, t = ids.shape
+        x = self.drop(self.table(ids) + self.places(torch.arange(t)))
+        parts = self.qkv(self.norm(x)).split(16, dim=2)
+        q, k, v = (part.view(n, t, 4, 4).transpose(1, 2) for part in parts)
+        scores = (q @ k.transpose(-2, -1)) * 0.5
+        hidden = self.mask[:, :, :t, :t] == 0
+        scores = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        x = x + self.out((self.drop(scores) @ v).transpose(1, 2).reshape(n, t, 16))
+        return self.head(self.end(x)), None
+
+
+class Rotary(nn.Module):
+    """A norm, positions and a gate as they are written by hand, in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(8))
+        self.gate, self.up, self.down = (nn.Linear(8, 8, bias=False) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = x.float().pow(2).mean(-1, keepdim=True)
+        x = x * torch.rsqrt(size + 1e-6).to(x.dtype) * self.scale
+        steps = torch.arange(x.shape[1], dtype=torch.float32)
+        angle = torch.outer(steps, 1 / 100 ** (torch.arange(0, 8, 2).float() / 8))
+        turned = torch.cat((-x[..., 4:], x[..., :4]), -1)
+        x = x * angle.cos().repeat(1, 2) + turned * angle.sin().repeat(1, 2)
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
 class Attention(nn.Module):
     """Heads by hand around scaled_dot_product_attention, causal."""
 
@@ -167,6 +246,111 @@ class Attention(nn.Module):
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         y = y.transpose(1, 2).reshape(n, t, width)
         return x + F.gelu(self.out(y), approximate="tanh")
+
+
+class Functions(nn.Module):
+    """Functions of one element, and of two, of numbers and the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+        self.slopes = nn.PReLU(5, init=0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        y = torch.sigmoid(x)
+        parts = [
+            F.silu(x), F.hardswish(4 * x), F.hardsigmoid(4 * x), F.relu6(9 * x),
+            F.elu(x, 0.7), F.celu(x, 0.5), F.selu(x), F.leaky_relu(x, 0.3),
+            F.softplus(x), F.softplus(x, beta=2.0), F.mish(x), F.softsign(x),
+            F.logsigmoid(x), F.gelu(x), F.gelu(x, approximate="tanh"), F.hardtanh(x),
+            F.softshrink(x, 0.1), F.threshold(x, 0.2, -1.0), self.slopes(x),
+            x**2, x**3, (2 + y) ** -4, y**0.5, y**-0.5, y**1.7, 2.0**x, 1 / y, y.rsqrt(),
+            1 - x, x - 1, 3 * x, x / 3, -x, x.abs(), torch.exp(x), torch.log(y),
+            torch.log1p(y), torch.expm1(x), torch.sin(x), torch.cos(x), torch.erf(x),
+            torch.maximum(x, y), torch.minimum(x, y), x.clamp(min=-0.2),
+            torch.where(x > 0.1, x, y), torch.where((x < 0) & (y >= 0.3), 0.0, x),
+            torch.add(x, y, alpha=2), torch.rsub(x, y), torch.addcmul(x, x, y, value=0.5),
+            torch.lerp(x, y, 0.3), x.masked_fill(x != y, 0.5), torch.floor(x) + x,
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Reductions(nn.Module):
+    """Along axes, with and without keeping them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        parts = [
+            x.mean([2, 3]), x.mean(dim=(-1, -2), keepdim=True).flatten(1), x.mean(1).flatten(1),
+            x.sum(3).flatten(1), x.amax((2, 3)), x.min(2).values.flatten(1),
+            x.std(2).flatten(1), x.var((1, 3), unbiased=False), x.norm(dim=1).flatten(1),
+            F.normalize(x, dim=1).flatten(1), torch.cumsum(x, 2).flatten(1),
+            x.softmax(1).flatten(1), F.avg_pool2d(x, 3, 2, 1).flatten(1),
+            F.max_pool2d(x, 2, ceil_mode=True).flatten(1),
+            F.adaptive_max_pool2d(x, 1).flatten(1),
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Shapes(nn.Module):
+    """Cut, joined, turned, rolled, repeated; written in place through views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)  # N,4,8
+        a, b = x.chunk(2, dim=-1)
+        c, d, e = x.split([1, 3, 4], dim=2)
+        first, *rest = x.unbind(1)
+        y = x.clone()
+        y[:, 1:3] = y[:, 1:3] * 2
+        y[:, 0, :2] += 1
+        z = x.view(-1, 2, 2, 8)
+        parts = [
+            a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
+            x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 2]].repeat(1, 2, 1),
+            x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
+            x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
+            F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
+            F.pixel_shuffle(z, 1), torch.tril(x), x.mT,
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Merged(nn.Module):
+    """The batch merged with windows and heads, behind time, and expanded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mha = nn.MultiheadAttention(8, 2, dropout=0.1)  # time first, with weights
+        self.norm = nn.BatchNorm1d(8)
+        self.conv = nn.Conv2d(8, 8, (3, 2), stride=(2, 1), padding=1, groups=4)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, h, w = x.shape  # N,8,6,6: four windows of 3x3
+        windows = x.view(n, c, 2, h // 2, 2, w // 2).permute(0, 2, 4, 1, 3, 5)
+        windows = windows.reshape(n * 4, c, h // 2, w // 2)
+        windows = self.conv(windows) + F.max_pool2d(windows, 2, 1)[:, :, :, :1]
+        t = windows.flatten(2).transpose(1, 2)  # N*4,tokens,8
+        t = self.norm(t.reshape(-1, c)).view(t.shape)
+        t = t.reshape(n, -1, c)
+        t = torch.cat((self.token.expand(n, -1, -1), t), dim=1)
+        t = t.transpose(0, 1)
+        seen, weights = self.mha(t, t, t)
+        t = (t + seen + weights.sum(-1).mT.unsqueeze(-1)).transpose(0, 1)
+        t = self.layer(t)
+        q = torch.einsum("btc,bsc->bts", t, t).softmax(-1)
+        return self.head(torch.einsum("bts,bsc->btc", q, t)).mean(1)
 
 
 class Branches(nn.Module):
@@ -245,6 +429,15 @@ class Unsupported(nn.Module):
         return x
 
 
+class OwnLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc.weight.square().sum()
+
+
 class MixesRows(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -305,6 +498,14 @@ def gives_nothing() -> None:
 
 def fails() -> nn.Module:
     raise ValueError("no weights here")  # FAILS
+
+
+def weight_norm() -> nn.Module:
+    return nn.Sequential(
+        nn.utils.parametrizations.weight_norm(nn.Linear(6, 4)),
+        nn.Tanh(),
+        nn.Linear(4, 2),
+    )
 
 
 def frozen_norm() -> nn.Module:

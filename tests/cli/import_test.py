@@ -9,6 +9,7 @@ import json
 import shutil
 import signal
 import struct
+import subprocess
 import time
 import unittest
 from pathlib import Path
@@ -145,6 +146,38 @@ class Proven(Importing):
         self.assertIn("causal=true", text)
         self.assertIn("form=tanh", text)
 
+    def test_functions_of_one_element(self) -> None:
+        self.proves("Functions", "f32[8,6]")
+
+    def test_reductions(self) -> None:
+        self.proves("Reductions", "f32[8,2,9,8]")
+
+    def test_shapes(self) -> None:
+        self.proves("Shapes", "f32[8,4,6]")
+
+    def test_a_batch_that_is_merged(self) -> None:
+        self.proves("Merged", "f32[8,8,6,6]")
+
+    def test_recurrences(self) -> None:
+        text = self.proves("Recurrences", "f32[8,6,5]")
+        self.assertIn("weight=cell.weight_hh[16,4]", text)
+
+    def test_a_small_gpt(self) -> None:
+        text = self.proves("GPT", "i32[4,10]", loss="softmax_cross_entropy")
+        self.assertEqual(text.count("=table.weight[30,16]"), 2)
+        self.assertIn("frozen", text)
+
+    def test_norms_and_positions_by_hand(self) -> None:
+        self.proves("Rotary", "f32[4,6,8]")
+
+    def test_computed_weights(self) -> None:
+        self.proves("weight_norm", "f32[8,6]")
+
+    def test_batch_norm_that_stays_in_inference_mode(self) -> None:
+        text = self.proves("frozen_norm", "f32[8,1,6,6]")
+        self.assertNotIn("batch_norm(", text)
+        self.assertIn("frozen", text)
+
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
         self.assertIn("x: f32[N,6]", text)
@@ -185,7 +218,7 @@ class Refused(Importing):
         self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
 
     def test_a_fixed_batch_size(self) -> None:
-        self.refuses("FixedBatch", "batch size")
+        self.refuses("FixedBatch", line_of("FIXED BATCH"), "batch size is fixed at 8")
 
     def test_a_backward_of_its_own(self) -> None:
         self.refuses("OwnBackward", line_of("OWN BACKWARD"), "'Twice'")
@@ -196,6 +229,10 @@ class Refused(Importing):
     def test_all_unsupported_ops_in_one_list(self) -> None:
         text = self.refuses("Unsupported", line_of("SORT"), "aten.sort")
         self.assertIn("instead:", text)
+        self.assertIn(line_of("FFT") + ": aten.fft_fft", text)
+
+    def test_an_output_that_no_loss_compares(self) -> None:
+        self.refuses("OwnLoss", "the output cannot be compared by a loss")
 
     def test_rows_of_a_batch_that_meet(self) -> None:
         self.refuses("MixesRows", line_of("OVER THE BATCH"), "batch")
@@ -214,7 +251,7 @@ class Refused(Importing):
         self.refuses("needs", "needs arguments: size")
         self.refuses("gives_nothing", "NoneType")
         self.refuses("fails", line_of("FAILS"), "no weights here")
-        self.refuses("Tied", "torch.export fails", given="f32[8,5]")
+        self.refuses("Tied", "cannot compute with these inputs", given="f32[8,5]")
 
     def test_files_that_cannot_be_read(self) -> None:
         for name, text, part in (
@@ -320,6 +357,20 @@ class WrongMappings(Importing):
             "ROWS['batch_norm'] = batch_norm"
         )
         self.caught("FunctionalNorm", "f32[8,1,7,7]", "running statistics 'mean'")
+
+
+class Documentation(unittest.TestCase):
+    def test_its_table_is_made_by_the_command(self) -> None:
+        support.need("torch")
+        made = subprocess.run(
+            [str(support.interpreter("torch")), "-m", "bakeoff_import", "--table"],
+            cwd=support.ROOT / "runners", capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        self.assertIn("| `conv1d`, `conv2d`, `conv3d` |", made)
+        document = (support.ROOT / "docs" / "import.md").read_text(encoding="utf-8")
+        self.assertTrue(
+            document.endswith(made), "make the table of docs/import.md again"
+        )
 
 
 class Endings(Importing):
