@@ -7,21 +7,20 @@ object a line.
     {"id": 3, "op": "trace", ...}
 
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
-something, and "refused" with all unsupported ops.
+something, and "refused" with all unsupported ops. With ``--onnx`` the origin is an
+ONNX file, which the program reads itself (``onnx_service``).
 """
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from bakeoff_runner.channel import Channel
 
 
-def serve() -> int:
-    from bakeoff_import.service import Service
-
+def serve(service: Any) -> int:
     channel = Channel(3, 4)
-    service = Service()
     while (request := channel.receive()) is not None:
         try:
             channel.answer(request.id, service.answer(request.op, request.fields))
@@ -36,4 +35,10 @@ if __name__ == "__main__":
 
         print(table(), end="")
         sys.exit(0)
-    sys.exit(serve())
+    if sys.argv[1:] == ["--onnx"]:
+        from bakeoff_import.onnx_service import OnnxService
+
+        sys.exit(serve(OnnxService()))
+    from bakeoff_import.service import Service
+
+    sys.exit(serve(Service()))

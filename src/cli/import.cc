@@ -14,13 +14,16 @@ namespace bakeoff::cli {
 namespace {
 
 Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
-  const size_t colon = options.model.rfind(':');
-  if (colon == std::string::npos || colon + 1 == options.model.size()) {
+  const bool onnx = fs::path(options.model).extension() == ".onnx";
+  const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
+  if (!onnx && options.inputs.empty())
+    return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
+  if (!onnx && (colon == std::string::npos || colon + 1 == options.model.size())) {
     return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
-                 .remedy = "write FILE.py:NAME, for example model.py:make"};
+                 .remedy = "write FILE.py:NAME, for example model.py:make, or name an ONNX file"};
   }
   ImportRequest request{.file = options.model.substr(0, colon),
-                        .function = options.model.substr(colon + 1),
+                        .function = onnx ? "" : options.model.substr(colon + 1),
                         .loss = options.loss,
                         .output = options.output,
                         .out = options.out,
@@ -31,9 +34,10 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
     request.inputs.push_back(std::move(input));
   }
   TRY(const auto interpreters, find_interpreters(config));
-  const Interpreter& interpreter = interpreters.at(options.framework);
+  const std::string environment = onnx ? "onnxruntime" : options.framework;
+  const Interpreter& interpreter = interpreters.at(environment);
   if (!interpreter.why_not.empty()) {
-    return Error{.message = fmt::format("the environment '{}' is not ready: {}", options.framework,
+    return Error{.message = fmt::format("the environment '{}' is not ready: {}", environment,
                                         interpreter.why_not)};
   }
   request.python = interpreter.python;
@@ -54,7 +58,13 @@ int import(const ImportOptions& options, const fs::path& config) {
   if (!report) return fail(report.error());
   print(fmt::format("{}: {} values, {} trained numbers\n", report->workload.name,
                     report->workload.nodes.size(), report->workload.parameter_count()));
-  print(fmt::format(
+  if (request->is_onnx()) {
+    print(fmt::format(
+        "proven against the file: outputs differ from ONNX Runtime's in float32 by {:.1e}, from those of ONNX's "
+        "reference in float64 by {:.1e}; slopes of {} parameters together by {:.1e}\n",
+        report->proof.float32, report->proof.outputs, report->proof.parameters, report->proof.gradients));
+  } else
+    print(fmt::format(
       "proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
       "{:.1e}, gradients of {} parameters by {:.1e}\n",
       report->proof.outputs, report->proof.running, report->proof.parameters, report->proof.gradients));

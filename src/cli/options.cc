@@ -200,7 +200,6 @@ void add_import_command(CLI::App& app, Targets& t) {
   sub->add_option("--input", t.import.inputs,
                   "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
                   "forward function: 'ids=i32[16,128]'; once for each input")
-      ->required()
       ->allow_extra_args(false);
   sub->add_option("--loss", t.import.loss,
                   "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse")

@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "import/import_steps.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "tensor/safetensors.h"
@@ -70,7 +71,7 @@ Status check_request(const ImportRequest& request) {
   }
   if (!fs::exists(request.file))
     return Error{.message = fmt::format("there is no file '{}'", request.file.string()),
-                 .remedy = "name a Python file and what makes the model: model.py:make"};
+                 .remedy = "name a Python file and what makes the model, model.py:make, or an ONNX file"};
   for (const ImportInput& input : request.inputs) {
     if (input.type.shape[0] != request.inputs[0].type.shape[0])
       return Error{.message = "the inputs differ in their batch size",
@@ -84,12 +85,21 @@ fs::path beside(const fs::path& ir, const char* extension) {
 }
 
 std::string ir_text(const ImportRequest& request, const OriginModel& model, const ir::Workload& workload) {
-  return fmt::format("# {}:{}, imported with {}.\n{}", request.file.filename().string(), request.function,
-                     model.version, ir::dump(workload));
+  return fmt::format("# {}, imported with {}.\n{}", request.title(), model.version, ir::dump(workload));
 }
 
-// All files, or none of them.
-Status write_all(const ImportRequest& request, const OriginModel& model, const ImportReport& report,
+}  // namespace
+
+Result<ir::Workload> parse_import(const ImportRequest& request, const OriginModel& model) {
+  CHECK_OK(check_ops(model));
+  auto parsed = ir::parse(model.text, request.out.string());
+  if (parsed) return parsed;
+  Error error = parsed.error();
+  error.message = "the import is no valid workload: " + error.message;
+  return error;
+}
+
+Status write_import(const ImportRequest& request, const OriginModel& model, const ImportReport& report,
                  const referee::Weights& weights) {
   tensor::NamedTensors named;
   nlohmann::json names = nlohmann::json::object();
@@ -103,7 +113,7 @@ Status write_all(const ImportRequest& request, const OriginModel& model, const I
   const auto written = [&]() -> Status {
     CHECK_OK(tensor::write_safetensors(
         report.weights, named,
-        {{"origin", fmt::format("{}:{}", request.file.filename().string(), request.function)},
+        {{"origin", request.title()},
          {"made with", model.version},
          {"names", names.dump()}}));
     CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload)));
@@ -115,8 +125,6 @@ Status write_all(const ImportRequest& request, const OriginModel& model, const I
   }
   return written;
 }
-
-}  // namespace
 
 Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress) {
   CHECK_OK(check_request(request));
@@ -130,24 +138,21 @@ Result<ImportReport> import_model(const ImportRequest& request, const Progress& 
   std::string made = (fs::temp_directory_path() / "bakeoff_import_XXXXXX").string();
   if (mkdtemp(made.data()) == nullptr) return Error{.message = "no temporary folder: " + made};
   const Scratch scratch(made);
-  TRY(Origin origin, Origin::start(request, scratch.path));
-  progress(fmt::format("{}:{} is loaded and exported", request.file.filename().string(), request.function));
-  TRY(const OriginModel model, origin.export_model());
-  CHECK_OK(check_ops(model));
-  auto parsed = ir::parse(model.text, request.out.string());
-  if (!parsed) {
-    Error error = parsed.error();
-    error.message = "the import is no valid workload: " + error.message;
-    return error;
+  if (request.is_onnx()) {
+    CHECK_OK(import_onnx(request, scratch.path, report, progress));
+    return report;
   }
-  report.workload = std::move(*parsed);
+  TRY(Origin origin, Origin::start(request, scratch.path));
+  progress(request.title() + " is loaded and exported");
+  TRY(const OriginModel model, origin.export_model());
+  TRY(report.workload, parse_import(request, model));
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
   TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path, progress));
   report.notes = model.notes;
   if (!model.unused.empty())
     report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
                                        fmt::join(model.unused, ", ")));
-  CHECK_OK(write_all(request, model, report, weights));
+  CHECK_OK(write_import(request, model, report, weights));
   return report;
 }
 

@@ -19,11 +19,14 @@ namespace bakeoff {
 // bias in front of a batch norm), rounding is all there is.
 struct ImportProof {
   double outputs = 0;
+  double float32 = 0;  // of an ONNX file: ONNX Runtime's outputs
   double running = 0;
   double gradients = 0;
   int64_t parameters = 0;  // whose gradients were compared
 };
 inline constexpr double kImportOutputs = 1e-10;
+inline constexpr double kImportFloat32 = 1e-4;
+inline constexpr double kImportSlope = 1e-4;  // of an ONNX file: by differences
 inline constexpr double kImportGradients = 1e-8;
 inline constexpr double kGradientFloor = 1e-5;
 // Rows of the batches in training and in inference mode: two sizes, as a model may have one built in. Batch

@@ -130,6 +130,7 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   auto impl = std::make_unique<Impl>(Impl{.request = request, .folder = folder});
   proc::ChildOptions options;
   options.argv = {request.python.string(), "-m", "bakeoff_import"};
+  if (request.is_onnx()) options.argv.push_back("--onnx");
   options.env["PYTHONPATH"] = request.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
@@ -139,6 +140,11 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   impl->child.emplace(std::move(child));
   impl->channel.emplace(*impl->child);
   return Origin(std::move(impl));
+}
+
+Status Origin::request(const std::string& op, const std::map<std::string, std::string>& fields) {
+  TRY(const Json ignored, impl_->ask(op, Json(fields)));
+  return Done{};
 }
 
 fs::path Origin::weights() const { return impl_->folder / "origin_weights.safetensors"; }

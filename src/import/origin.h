@@ -34,6 +34,10 @@ struct ImportRequest {
   std::filesystem::path python = {};  // interpreter of the framework's environment
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
   double seconds = 600;               // time limit of each step of the child
+
+  bool is_onnx() const { return file.extension() == ".onnx"; }
+  // "model.py:make"; "model.onnx"
+  std::string title() const { return file.filename().string() + (function.empty() ? "" : ":" + function); }
 };
 
 // A value of the IR and where it comes from.
@@ -62,6 +66,8 @@ class Origin {
   Origin(Origin&&) noexcept;
   ~Origin();
 
+  // Any request of the child's, with fields of text.
+  Status request(const std::string& op, const std::map<std::string, std::string>& fields);
   // Exports and maps the model; its weights go to weights(). Errors name the user's file and line; ops
   // without a counterpart are all in one.
   Result<OriginModel> export_model();

@@ -9,9 +9,9 @@ std::string import_recipe(const ImportRequest& request, const ir::Workload& work
   const std::string stem = request.out.stem().string();
   const int64_t batch = request.inputs[0].type.shape[0];
   std::string text = fmt::format(
-      "# {}:{}, imported. Data are drawn until you name your own in [data] (docs/data.md).\n"
+      "# {}, imported. Data are drawn until you name your own in [data] (docs/data.md).\n"
       "workload = \"{}\"\nweights = \"{}.safetensors\"\nbatch = {}\nmargin = 0.05\n\ncontenders = [\n",
-      request.file.filename().string(), request.function, request.out.filename().string(), stem, batch);
+      request.title(), request.out.filename().string(), stem, batch);
   for (const emit::Framework* framework : emit::frameworks()) {
     if (emit::can(*framework, ir::Scenario::kTrain) && framework->extension == ".py")
       text += fmt::format("  {{ framework = \"{}\" }},\n", framework->name);

@@ -56,9 +56,6 @@ size_t Call::outputs() const {
   return static_cast<size_t>(
       std::count_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); }));
 }
-bool Call::wants(size_t output) const {
-  return output < static_cast<size_t>(node.output_size()) && !node.output(static_cast<int>(output)).empty();
-}
 const Value& Call::in(size_t input) const {
   static const Value kNone;
   return input < inputs.size() ? inputs[input] : kNone;
@@ -126,6 +123,19 @@ Result<Value> Mapper::look_up(const std::string& name) {
   return value;
 }
 
+// What the nodes read, and the graphs within them.
+template <typename Nodes>
+void Mapper::count_readers(const Nodes& nodes, const std::string& scope) {
+  for (const auto& n : nodes) {
+    for (const auto& name : n.input()) ++readers_[scope + name];
+    for (const auto& a : n.attribute()) {
+      if (!a.has_g()) continue;
+      count_readers(a.g().node(), scope);
+      for (const auto& output : a.g().output()) ++readers_[scope + output.name()];
+    }
+  }
+}
+
 Status Mapper::start() {
   const wire::GraphProto& g = file_.model().graph();
   if (g.sparse_initializer_size() > 0) return refused("the model has sparse initialisers, which are not read");
@@ -135,9 +145,7 @@ Status Mapper::start() {
                                           file_.path().string(), tensor.name())};
   }
   for (const auto& f : file_.model().functions()) functions_[f.domain() + ":" + f.name()] = &f;
-  for (const auto& n : g.node()) {
-    for (const auto& name : n.input()) ++readers_[name];
-  }
+  count_readers(g.node(), "");
   for (const auto& output : g.output()) ++readers_[output.name()];
   return add_inputs();
 }
@@ -174,7 +182,8 @@ Status Mapper::add_input(const wire::ValueInfoProto& info) {
   if (kind == Kind::kBool) return wrong("holds booleans; inputs of a workload are f32 or i32");
   Layout layout{.n = added ? kAdded : 0};
   const auto& shape = info.type().tensor_type().shape();
-  const auto known = options_.shapes.find(info.name());
+  auto known = options_.shapes.find(info.name());
+  if (known == options_.shapes.end()) known = options_.shapes.find("");
   if (known != options_.shapes.end()) {
     layout.dims = known->second;
     if (shape.dim_size() != static_cast<int>(layout.dims.size()))
@@ -246,6 +255,7 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
   std::map<std::string, const wire::AttributeProto*> attributes;
   for (const auto& a : n.attribute()) attributes[a.name()] = &a;
   Call call{n, opset, {}, attributes, file_};
+  for (const auto& name : n.output()) call.used.push_back(!name.empty() && readers_.contains(scope_ + name));
   for (const auto& name : n.input()) {
     TRY(Value value, look_up(name));
     call.inputs.push_back(std::move(value));
@@ -273,6 +283,7 @@ Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
     if (n.output(i).empty()) continue;
     const auto at = static_cast<size_t>(i);
     if (at >= made->size() || (*made)[at].absent()) {
+      if (!call.used[at]) continue;
       refuse(n, fmt::format("output {} ('{}') has no counterpart", i, n.output(i)));
       block();
       return Done{};
@@ -381,9 +392,7 @@ Status Mapper::function(const wire::FunctionProto& f, const wire::NodeProto& n, 
   scope_ = fmt::format("{}\x01{}\x01", outer, nodes_seen_);
   for (int i = 0; i < f.input_size(); ++i)
     CHECK_OK(define(f.input(i), static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : Value{}));
-  for (const auto& inner : body.node()) {
-    for (const auto& name : inner.input()) ++readers_[scope_ + name];
-  }
+  count_readers(body.node(), scope_);
   for (const auto& name : f.output()) ++readers_[scope_ + name];
   const size_t refusals = refusals_.size();
   CHECK_OK(walk_nodes(body.node(), opset, depth + 1));
@@ -445,7 +454,10 @@ Result<MapResult> Mapper::finish() {
   std::vector<std::string> frozen;
   for (const GraphParameter& p : result_.parameters) {
     if (p.frozen && !p.source.empty()) frozen.push_back(p.source);
-    if (!p.frozen) result_.trained_sources.insert(p.source);
+    if (p.frozen || p.source.empty()) continue;
+    std::string source = p.source;  // of a part: "name.forward"
+    while (!initialisers_.contains(source) && source.rfind('.') != std::string::npos) source.resize(source.rfind('.'));
+    result_.trained_sources.insert(source);
   }
   if (!frozen.empty()) {
     if (frozen.size() > 8) frozen.resize(8), frozen.push_back("...");
@@ -453,6 +465,8 @@ Result<MapResult> Mapper::finish() {
   }
   result_.notes.assign(notes.begin(), notes.end());
   result_.values = std::move(mapped_);
+  if (added) result_.batch = 1;
+  if (!added && sizes[0] == sizes[1]) result_.batch = sizes[0];
   return std::move(result_);
 }
 

@@ -62,11 +62,12 @@ struct Call {
   Values inputs = {};
   const std::map<std::string, const wire::AttributeProto*>& attributes;
   const ModelFile& file;
+  std::vector<bool> used = {};  // outputs that something reads
 
   const std::string& op() const;
   const std::string& name() const;
   size_t outputs() const;  // that are named
-  bool wants(size_t output) const;
+  bool wants(size_t output) const { return output < used.size() && used[output]; }
   bool has(size_t input) const { return input < inputs.size() && !inputs[input].absent(); }
   const Value& in(size_t input) const;
   bool has_attribute(const std::string& name) const { return attributes.contains(name); }
@@ -106,6 +107,7 @@ struct MapResult {
   std::vector<std::pair<std::string, std::string>> ops = {};  // op of the IR, op of ONNX and node: what is needed
   std::set<std::string> trained_sources = {};
   std::vector<std::string> notes = {};
+  int64_t batch = 0;  // the one that the file was written for; 0: any
 };
 
 class Mapper {
@@ -156,6 +158,8 @@ class Mapper {
   std::string weight_name(const Value& v, const std::string& slot) const;
 
  private:
+  template <typename Nodes>
+  void count_readers(const Nodes& nodes, const std::string& scope);
   Status start();
   Status add_inputs();
   Status add_input(const wire::ValueInfoProto& info);
