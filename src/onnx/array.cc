@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace bakeoff::onnx {
@@ -141,6 +142,25 @@ Result<int64_t> count(const Shape& shape, int64_t most) {
     product *= size;
   }
   return product;
+}
+
+Result<ArrayPtr> converted(const ArrayPtr& array, Kind to) {
+  if (to == array->kind) return array;
+  auto made = std::make_shared<Array>(Array{to, array->shape, {}, {}});
+  for (size_t i = 0; i < array->size(); ++i) {
+    const double value = array->real(i);
+    if (to == Kind::kFloat)
+      made->reals.push_back(value);
+    else if (to == Kind::kBool)
+      made->ints.push_back(value != 0 ? 1 : 0);
+    else if (!array->is_float())
+      made->ints.push_back(array->ints[i]);
+    else if (std::abs(value) < 9e18)
+      made->ints.push_back(static_cast<int64_t>(value));
+    else
+      return Error{.message = fmt::format("the number {} does not fit an integer", value)};
+  }
+  return ArrayPtr(std::move(made));
 }
 
 Result<Shape> broadcast(const Shape& a, const Shape& b) {

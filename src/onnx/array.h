@@ -45,6 +45,9 @@ ArrayPtr joined(const std::vector<ArrayPtr>& arrays, size_t axis);  // one kind;
 // Elements along one axis by their numbers, which lie within it.
 ArrayPtr taken(const Array& array, size_t axis, const Array& ids);
 
+// As another kind; reals are cut towards zero. An error where a number does not fit.
+Result<ArrayPtr> converted(const ArrayPtr& array, Kind to);
+
 // numpy's rule; an error where sizes do not fit or the result would be too large.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<ArrayPtr> expanded(const ArrayPtr& array, const Shape& shape);

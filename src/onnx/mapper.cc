@@ -21,9 +21,9 @@ bool is_onnx(const std::string& domain) { return domain.empty() || domain == "ai
 // A name as people give them, not one that an exporter made.
 bool given_name(const std::string& name) {
   if (name.starts_with("onnx::") || name.starts_with("val_") || name.starts_with("_")) return false;
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  if (name.empty() || name[0] == '/' || (name[0] >= '0' && name[0] <= '9')) return false;
   return std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/'; });
 }
 
 }  // namespace
@@ -224,8 +224,8 @@ Result<MapResult> Mapper::run() {
     if (is_onnx(one.domain())) opset = one.version();
   }
   const wire::GraphProto& g = file_.model().graph();
-  if (opset < 6 || opset > 26)
-    return refused(fmt::format("the model is of opset {}; opsets 6 to 26 are read", opset));
+  if (opset < 6 || opset > 27)
+    return refused(fmt::format("the model is of opset {}; opsets 6 to 27 are read", opset));
   CHECK_OK(walk_nodes(g.node(), opset, 0));
   if (!refusals_.empty()) return refusal_error();
   return finish();

@@ -17,6 +17,9 @@ Rows elementwise_rows();
 Rows shape_rows();
 Rows layer_rows();
 
+// Each element along an axis several times, one after another: an expansion and a reshape.
+Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times);
+
 // Ops that the importer can compute where every input is a constant.
 using Arrays = std::vector<ArrayPtr>;
 using Fold = Result<Arrays> (*)(const Call&, const Arrays&);

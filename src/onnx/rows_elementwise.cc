@@ -320,7 +320,14 @@ Result<Values> cast(Mapper& m, const Call& call) {
     if (type == 10 || type == 16)
       m.notes.insert("casts to 16 bits are left out: the workload's precision decides");
   }
-  if (x.is_const() || x.kind == to) return Values{x};
+  if (x.is_const()) {
+    Value made = x;
+    for (ArrayPtr& at : made.at) {
+      TRY(at, converted(at, to));
+    }
+    return Values{made};
+  }
+  if (x.kind == to) return Values{x};
   const char* names[] = {"f32", "i32", "bool"};
   return Values{m.make("cast", {x.name}, x.layout, {{"to", names[static_cast<int>(to)]}}, {}, to)};
 }

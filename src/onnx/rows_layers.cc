@@ -385,6 +385,42 @@ Result<Values> global_pool(Mapper& m, const Call& call, const char* reduction) {
       m.make(reduction, {x.name}, out, {{"axes", numbers_text(axes)}, {"keepdims", "true"}}), call.in(0))};
 }
 
+// (mean |x|^p)^(1/p) times the number of elements^(1/p), by an average that counts pads.
+Result<Values> lp_pool(Mapper& m, const Call& call) {
+  TRY(const Value x, m.rows_first(call.in(0)));
+  const double p = static_cast<double>(call.integer("p", 2));
+  const bool global = call.op() == "GlobalLpPool";
+  if (x.layout.rank() != 4 || p < 1 || p > 8) return refused("it is of no picture, or of a high power");
+  TRY(const Value absolute, m.elementwise("abs", {x}));
+  Value terms = absolute;
+  for (int i = 1; i < static_cast<int>(p); ++i) {
+    TRY(terms, m.elementwise("mul", {terms, absolute}));
+  }
+  if (global) {
+    Layout out = x.layout;
+    out.dims[2] = out.dims[3] = 1;
+    terms = m.make("sum", {terms.name}, out, {{"axes", "2,3"}, {"keepdims", "true"}});
+  } else {
+    TRY(const Window w, window_of(call, x.layout.dims, {}));
+    const double size = static_cast<double>(w.kernel[0] * w.kernel[1]);
+    bool holes = false, extra = false;
+    for (size_t i = 0; i < 2; ++i) holes = holes || w.dilation[i] != 1, extra = extra || w.extra[i] > 0;
+    if (holes || extra) return refused("its windows have holes, or are rounded up");
+    const Value wide = padded(m, terms, w, 0);
+    Layout out = wide.layout;
+    for (size_t i = 0; i < 2; ++i) out.dims[i + 2] = (wide.layout.dims[i + 2] - w.kernel[i]) / w.stride[i] + 1;
+    const Value mean = m.make("avg_pool2d", {wide.name}, out,
+                              {{"kernel", numbers_text(w.kernel)},
+                               {"stride", numbers_text(w.stride)},
+                               {"pad", "0,0,0,0"},
+                               {"count_include_pad", "true"}});
+    TRY(terms, m.scalar_op("mul", mean, size));
+  }
+  if (p == 1) return Values{m.as_before(terms, call.in(0))};
+  TRY(const Value root, p == 2 ? m.elementwise("sqrt", {terms}) : m.scalar_op("pow", terms, 1 / p));
+  return Values{m.as_before(root, call.in(0))};
+}
+
 // ---- norms
 
 Result<std::string> norm_parameter(Mapper& m, const Value& v, const char* slot, const Shape& shape, double fallback) {
@@ -434,7 +470,6 @@ Result<Values> batch_norm(Mapper& m, const Call& call) {
 Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   const Value& x = call.in(0);
   if (!x.is_graph()) return refused("its input is a constant");
-  if (call.wants(1) || call.wants(2)) return refused("its mean or its deviation is used");
   const size_t rank = x.layout.rank();
   TRY(const size_t axis, axis_of(call.integer("axis", -1), rank));
   if (x.layout.n >= static_cast<int>(axis)) return refused("normalises over the batch");
@@ -448,8 +483,23 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
     params.emplace_back("bias", bias);
   }
   const double eps = call.real("epsilon", 1e-5);
-  return Values{m.make(op, {x.name}, x.layout,
-                       {{"dims", std::to_string(rank - axis)}, {"eps", real_text(eps)}}, params)};
+  Values made = {m.make(op, {x.name}, x.layout, {{"dims", std::to_string(rank - axis)}, {"eps", real_text(eps)}},
+                        params)};
+  if (!call.wants(1) && !call.wants(2)) return made;
+  Layout small = x.layout;
+  Ints axes;
+  for (size_t i = axis; i < rank; ++i) {
+    small.dims[i] = 1;
+    axes.push_back(ir_axis(x.layout, i));
+  }
+  const Attributes over = {{"axes", numbers_text(axes)}, {"keepdims", "true"}};
+  made.push_back(m.make("mean", {x.name}, small, over));
+  TRY(const Value centred, m.elementwise("sub", {x, made[1]}));
+  TRY(const Value square, m.elementwise("square", {centred}));
+  TRY(const Value moved, m.scalar_op("add", m.make("mean", {square.name}, small, over), eps));
+  TRY(const Value factor, m.elementwise("rsqrt", {moved}));
+  made.push_back(factor);
+  return made;
 }
 
 Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value& bias) {
@@ -587,6 +637,7 @@ Result<Values> lp_norm(Mapper& m, const Call& call) {
   if (square) {
     TRY(sum, m.elementwise("sqrt", {sum}));
   }
+  TRY(sum, m.scalar_op("maximum", sum, 1e-30));  // 0 / 0 is 0
   TRY(const Value made, m.elementwise("div", {x, sum}));
   return Values{made};
 }
@@ -737,7 +788,6 @@ Result<Values> attention(Mapper& m, const Call& call) {
   if (!q.is_graph() || !k.is_graph() || !v.is_graph()) return refused("an input is a constant");
   if (call.has(4) || call.has(5) || call.has(6) || call.wants(1) || call.wants(2) || call.wants(3))
     return refused("it has a past, a present or a second output");
-  if (call.real("softcap", 0) != 0) return refused("softcap has no counterpart");
   const bool flat = q.layout.rank() == 3;
   const auto heads_of = [&](const Value& x, int64_t heads) -> Result<Value> {
     if (x.layout.rank() == 4) return x;
@@ -749,10 +799,19 @@ Result<Values> attention(Mapper& m, const Call& call) {
   TRY(q, heads_of(q, call.integer("q_num_heads", 0)));
   TRY(k, heads_of(k, call.integer("kv_num_heads", 0)));
   TRY(v, heads_of(v, call.integer("kv_num_heads", 0)));
-  if (q.layout.rank() != 4 || q.layout.dims[1] != k.layout.dims[1]) return refused("queries share keys");
+  if (q.layout.rank() != 4 || k.layout.rank() != 4 || v.layout.rank() != 4) return refused("its sizes do not fit");
+  const int64_t share = k.layout.dims[1] > 0 ? q.layout.dims[1] / k.layout.dims[1] : 0;
+  if (share < 1 || share * k.layout.dims[1] != q.layout.dims[1]) return refused("its heads do not fit");
+  k = repeated(m, k, 1, share);  // heads of queries that share keys lie together
+  v = repeated(m, v, 1, share);
   const double scale = call.real("scale", 1 / std::sqrt(static_cast<double>(q.layout.dims[3])));
   TRY(Value scores, product(m, q, m.transposed_value(k, {0, 1, 3, 2})));
   TRY(scores, m.scalar_op("mul", scores, scale));
+  if (const double cap = call.real("softcap", 0); cap > 0) {
+    TRY(scores, m.scalar_op("div", scores, cap));
+    TRY(scores, m.elementwise("tanh", {scores}));
+    TRY(scores, m.scalar_op("mul", scores, cap));
+  }
   if (call.integer("is_causal", 0) != 0) {
     const int64_t t = q.layout.dims[2], s = k.layout.dims[2];
     Array mask{.kind = Kind::kFloat, .shape = {t, s}};
@@ -789,6 +848,8 @@ Rows layer_rows() {
       {"AveragePool", pool},
       {"GlobalAveragePool", +[](Mapper& m, const Call& c) { return global_pool(m, c, "mean"); }},
       {"GlobalMaxPool", +[](Mapper& m, const Call& c) { return global_pool(m, c, "max"); }},
+      {"LpPool", lp_pool},
+      {"GlobalLpPool", lp_pool},
       {"BatchNormalization", batch_norm},
       {"LayerNormalization", +[](Mapper& m, const Call& c) { return layer_norm(m, c, "layer_norm"); }},
       {"RMSNormalization", rms_norm},

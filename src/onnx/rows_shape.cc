@@ -608,24 +608,12 @@ Result<Values> one_hot(Mapper& m, const Call& call) {
 
 // ---- sizes of pictures
 
-// Enlarged by whole numbers: each element several times, as an expansion and a reshape.
-Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
-  if (times == 1) return x;
-  Layout split = x.layout, wide = x.layout, out = x.layout;
-  const auto at = split.dims.begin() + static_cast<int64_t>(axis) + 1;
-  split.dims.insert(at, 1);
-  wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
-  out.dims[axis] *= times;
-  const Value apart = m.reshaped(x, split);
-  const Value spread = m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
-  return m.reshaped(spread, out);
-}
-
 // Along one axis a resize is a product with a matrix.
 Result<std::vector<double>> resize_matrix(int64_t from, int64_t to, double scale, const std::string& mode,
                                           const std::string& coordinates, const std::string& rounding,
                                           double cubic, bool outside_left_out) {
   std::vector<double> matrix(static_cast<size_t>(from * to), 0);
+  const double length = scale * static_cast<double>(from);  // before it is rounded down
   for (int64_t i = 0; i < to; ++i) {
     const auto at = static_cast<double>(i);
     double x = 0;
@@ -635,9 +623,9 @@ Result<std::vector<double>> resize_matrix(int64_t from, int64_t to, double scale
       const double adjusted = static_cast<double>(to) / (scale * static_cast<double>(from));
       x = static_cast<double>(from) / 2 * (1 - adjusted) + (at + 0.5) / scale - 0.5;
     } else if (coordinates == "pytorch_half_pixel")
-      x = to > 1 ? (at + 0.5) / scale - 0.5 : 0;
+      x = length > 1 ? (at + 0.5) / scale - 0.5 : 0;
     else if (coordinates == "align_corners")
-      x = to > 1 ? at * static_cast<double>(from - 1) / static_cast<double>(to - 1) : 0;
+      x = length > 1 ? at * static_cast<double>(from - 1) / (length - 1) : 0;
     else if (coordinates == "asymmetric")
       x = at / scale;
     else
@@ -752,6 +740,18 @@ Result<Values> resize(Mapper& m, const Call& call) {
   +[](Mapper& m, const Call& call) { return reduce(m, call, __VA_ARGS__); }
 
 }  // namespace
+
+Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
+  if (times == 1) return x;
+  Layout split = x.layout, wide = x.layout, out = x.layout;
+  const auto at = split.dims.begin() + static_cast<int64_t>(axis) + 1;
+  split.dims.insert(at, 1);
+  wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
+  out.dims[axis] *= times;
+  const Value apart = m.reshaped(x, split);
+  const Value spread = m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
+  return m.reshaped(spread, out);
+}
 
 Rows shape_rows() {
   return {

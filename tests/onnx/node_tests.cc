@@ -75,7 +75,7 @@ tensor::Tensor reals(const Array& array) {
   return t;
 }
 
-// Of float32, with a little for sums; 16-bit floats are recorded with their rounding.
+// The bound of ONNX's own runner, 1e-3 of the number; 16-bit floats are recorded with their rounding.
 std::string difference(const tensor::Tensor& mine, const tensor::Tensor& wanted, bool half) {
   if (mine.shape != wanted.shape)
     return fmt::format("shape {}, not {}", tensor::to_text(mine.shape), tensor::to_text(wanted.shape));
@@ -87,7 +87,7 @@ std::string difference(const tensor::Tensor& mine, const tensor::Tensor& wanted,
     const double a = mine.data[i], b = wanted.data[i];
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
-    if (!(std::abs(a - b) <= (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-4) * std::abs(b)))
+    if (!(std::abs(a - b) <= (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-3) * std::abs(b)))
       return fmt::format("at {}: {}, not {}", i, a, b);
   }
   return "";
@@ -112,7 +112,7 @@ tensor::Tensor rows_of(const tensor::Tensor& value, const Layout& layout, int64_
 
 struct Verdict {
   bool mapped = false;
-  std::string refusal, mismatch;
+  std::string refusal = {}, mismatch = {};
 };
 
 Verdict refused_by(const Error& error) {
@@ -206,6 +206,10 @@ bool is_half(const ModelFile& file) {
 
 // Of all ways and outputs.
 Verdict verdict_of(const fs::path& folder) {
+  // Recorded with a random mask; an import is compared in inference.
+  const std::string name = folder.filename().string();
+  if (name.starts_with("test_training_dropout") && name.find("zero_ratio") == std::string::npos)
+    return {.refusal = "Dropout: recorded in training mode, with a random mask"};
   const auto file = ModelFile::open(folder / "model.onnx");
   if (!file) return refused_by(file.error());
   const auto recorded = read_recorded(*file, folder);
@@ -221,7 +225,7 @@ Verdict verdict_of(const fs::path& folder) {
                   .mismatch = fmt::format("{} ({}{}): {}", output, added ? "row" : "batch",
                                           first_alone ? ", constants" : "", one.mismatch)};
         mapped = mapped || one.mapped;
-        if (!one.mapped) all.refusal = one.refusal;
+        if (!one.mapped && all.refusal.empty()) all.refusal = one.refusal;
       }
     }
     all.mapped = all.mapped && mapped;
