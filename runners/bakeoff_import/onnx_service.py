@@ -74,16 +74,20 @@ def _wide_graph(graph: onnx.GraphProto) -> None:
             kind.elem_type = _DOUBLE
 
 
-def _inference(graph: onnx.GraphProto) -> None:
-    """Dropout and batch norm as in inference."""
+def _inference(graph: onnx.GraphProto) -> bool:
+    """Dropout and batch norm as in inference. Whether the file had them in training."""
+    changed = False
     for node in graph.node:
         if node.op_type == "Dropout" and len(node.input) > 2:
             node.input[2] = ""
+            changed = True
         if node.op_type == "BatchNormalization":
             for attribute in node.attribute:
                 if attribute.name == "training_mode":
                     attribute.i = 0
+            changed = changed or len(node.output) > 1
             del node.output[1:]
+    return changed
 
 
 class OnnxService:
@@ -91,6 +95,7 @@ class OnnxService:
         self.file = ""
         self.model: Any = None
         self.output = ""
+        self.changed = False
         self.sessions: dict[str, Any] = {}
 
     def answer(self, op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +114,7 @@ class OnnxService:
             self.model = onnx.load(self.file)
         except Exception as error:
             raise ImportProblem(f"onnx cannot read the file: {str(error)[:300]}") from error
-        _inference(self.model.graph)
+        self.changed = _inference(self.model.graph)
         return {}
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,8 +162,9 @@ class OnnxService:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         try:
+            whole = self.model.SerializeToString() if self.changed else self.file
             session = onnxruntime.InferenceSession(
-                self.file, options, providers=["CPUExecutionProvider"]
+                whole, options, providers=["CPUExecutionProvider"]
             )
             kinds = {one.name: one.type for one in session.get_inputs()}
             real = np.float16 if "tensor(float16)" in kinds.values() else np.float32
@@ -184,8 +190,10 @@ class OnnxService:
 
 
 def _own_ops() -> list[Any]:
-    """Batch norm, which the reference computes as in training before opset 14, and
-    convolution, which it computes slowly."""
+    """Batch norm, which the reference computes as in training before opset 14;
+    dropout, which it applies before opset 12; erf, which it rounds to float32."""
+    import math
+
     from onnx.reference.op_run import OpRun
 
     class BatchNormalization(OpRun):  # type: ignore[misc]
@@ -198,7 +206,30 @@ def _own_ops() -> list[Any]:
             normal = (x - mean) / np.sqrt(var + epsilon)
             return (normal * s.reshape(shape) + b.reshape(shape),)
 
-    return [BatchNormalization]
+    class Dropout(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, *others: Any, **named: Any) -> Any:
+            return (x, np.ones(x.shape, dtype=bool))[: len(self.onnx_node.output)]
+
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+
+    class Erf(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            return (erf(x).astype(x.dtype),)
+
+    class Gelu(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            if getattr(self, "approximate", "none") == "tanh":
+                inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+                return (0.5 * x * (1 + np.tanh(inner)),)
+            return (0.5 * x * (1 + erf(x / np.sqrt(2.0))),)
+
+    return [BatchNormalization, Dropout, Erf, Gelu]
 
 
 def _exact_attributes(evaluator: Any) -> None:

@@ -87,8 +87,8 @@ std::string Graph::transpose(const std::string& value, const Ints& perm) {
 }
 
 Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
-                                     const std::string& origin) {
-  if (!origin.empty()) {
+                                     const std::string& origin, bool share) {
+  if (!origin.empty() && share) {
     const auto [begin, end] = by_source_.equal_range(origin);
     for (auto at = begin; at != end; ++at) {
       GraphParameter& known = parameters_.at(at->second);
@@ -110,7 +110,7 @@ Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& 
   };
   for (int count = 2; !lower_names_.insert(lower(name)).second; ++count) name = fmt::format("{}_{}", word, count);
   parameters_[name] = {name, array, frozen, origin};
-  if (!origin.empty()) by_source_.emplace(origin, name);
+  if (!origin.empty() && share) by_source_.emplace(origin, name);
   return name;
 }
 

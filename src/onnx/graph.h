@@ -54,7 +54,7 @@ class Graph {
   // Declares a parameter and gives its name. One source with the same numbers and shape is one parameter. An error
   // where a trained source is needed in two shapes.
   Result<std::string> parameter(const std::string& wanted, const ArrayPtr& array, bool frozen,
-                                const std::string& source);
+                                const std::string& source, bool share = true);
 
   // The nodes that `result` depends on.
   std::vector<const GraphNode*> live(const std::string& result) const;

@@ -243,6 +243,7 @@ void Mapper::refuse(const wire::NodeProto& n, const std::string& why) {
 
 Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
   if (++nodes_seen_ > kMostNodes) return refused("the model has more than a million nodes");
+  ops_seen_.insert(n.op_type());
   const bool blocked = std::any_of(n.input().begin(), n.input().end(),
                                    [&](const auto& name) { return blocked_.contains(scope_ + name); });
   const auto block = [&] {
@@ -463,6 +464,10 @@ Result<MapResult> Mapper::finish() {
     if (frozen.size() > 8) frozen.resize(8), frozen.push_back("...");
     notes.insert(fmt::format("constants that are not trained: {}", fmt::join(frozen, ", ")));
   }
+  if (!ops_seen_.contains("Dropout"))
+    notes.insert("the file has no dropout: exporters leave it out unless they export in training mode");
+  if (ops_seen_.contains("Conv") && !ops_seen_.contains("BatchNormalization"))
+    notes.insert("the file has no batch norm: exporters fold it into convolutions unless they export in training mode");
   result_.notes.assign(notes.begin(), notes.end());
   result_.values = std::move(mapped_);
   if (added) result_.batch = 1;
@@ -589,7 +594,8 @@ Result<std::string> Mapper::operand(const Value& v, const Layout& out) {
     for (const int64_t i : whole->ints) reals.reals.push_back(static_cast<double>(i));
     whole = std::make_shared<Array>(std::move(reals));
   }
-  const bool trained = given_name(v.source) && a->size() > 1;
+  // Rows that an exporter has repeated are no parameter.
+  const bool trained = given_name(v.source) && a->size() > 1 && a->size() == v.at[0]->size();
   if (a->size() == 1) return scalar(a->real(0));
   TRY(const std::string name, graph.parameter(v.source.empty() ? graph.base + ".constant" : v.source, whole, !trained,
                                               v.source));
@@ -627,7 +633,19 @@ Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool
   if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", slot));
   if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", slot));
   if (!v.at[0]->is_float()) return refused(fmt::format("its {} holds integers", slot));
-  return graph.parameter(weight_name(v, slot), v.at[0], !trained || v.source.empty(), v.source);
+  const Array& array = *v.at[0];
+  const bool level = array.shape.size() == 1 && array.size() > 1 &&
+                     std::all_of(array.reals.begin(), array.reals.end(), [&](double x) { return x == array.reals[0]; });
+  const bool own = !v.source.empty() && (options_.given.contains(v.source) ? options_.unshared.contains(v.source) : level);
+  std::string name = weight_name(v, slot);
+  if (own) result_.unshared.insert(v.source);
+  if (own && !weights_seen_.insert(v.source).second) {
+    Value nameless = v;
+    nameless.source = "onnx::";
+    name = weight_name(nameless, slot);
+    notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
+  }
+  return graph.parameter(name, v.at[0], !trained || v.source.empty(), v.source, !own);
 }
 
 Result<Value> Mapper::rows_first(const Value& v) {

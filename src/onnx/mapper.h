@@ -88,6 +88,7 @@ struct MapOptions {
   std::string output = {};                   // of several
   std::map<std::string, ArrayPtr> given = {};  // numbers in place of initialisers, or of inputs
   std::map<std::string, Shape> shapes = {};  // of inputs, where the file leaves sizes open
+  std::set<std::string> unshared = {};       // MapResult::unshared of the file without `given`
 };
 
 // What an output of a node became.
@@ -106,6 +107,8 @@ struct MapResult {
   std::vector<MappedValue> values = {};
   std::vector<std::pair<std::string, std::string>> ops = {};  // op of the IR, op of ONNX and node: what is needed
   std::set<std::string> trained_sources = {};
+  // Initialisers of equal numbers alone (biases of 0), which exporters merge: every layer has its own.
+  std::set<std::string> unshared = {};
   std::vector<std::string> notes = {};
   int64_t batch = 0;  // the one that the file was written for; 0: any
 };
@@ -190,6 +193,8 @@ class Mapper {
   std::string scope_ = {};  // before the names of values within functions
   std::string first_input_ = {};
   int64_t nodes_seen_ = 0;
+  std::set<std::string> ops_seen_ = {};
+  std::set<std::string> weights_seen_ = {};
 };
 
 // `x` in messages: "a value f32 [N,3]".
