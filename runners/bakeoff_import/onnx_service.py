@@ -146,7 +146,7 @@ class OnnxService:
         model = self.sessions["wide"]
         self._replaced(model, weights)
         try:
-            evaluator = ReferenceEvaluator(model, new_ops=_own_ops())
+            evaluator = ReferenceEvaluator(model, new_ops=_own_ops(_opset(model)))
             _exact_attributes(evaluator)
             feeds = self._feeds(inputs, np.float64)
             (found,) = evaluator.run([self.output], feeds)
@@ -189,9 +189,17 @@ class OnnxService:
         }
 
 
-def _own_ops() -> list[Any]:
+def _opset(model: Any) -> int:
+    return max(
+        (one.version for one in model.opset_import if one.domain in ("", "ai.onnx")),
+        default=0,
+    )
+
+
+def _own_ops(opset: int) -> list[Any]:
     """Batch norm, which the reference computes as in training before opset 14;
-    dropout, which it applies before opset 12; erf, which it rounds to float32."""
+    dropout, which it applies before opset 12; softmax, which it takes along one axis
+    before opset 13 too; erf, which it rounds to float32."""
     import math
 
     from onnx.reference.op_run import OpRun
@@ -229,7 +237,31 @@ def _own_ops() -> list[Any]:
                 return (0.5 * x * (1 + np.tanh(inner)),)
             return (0.5 * x * (1 + erf(x / np.sqrt(2.0))),)
 
-    return [BatchNormalization, Dropout, Erf, Gelu]
+    def log_softmax(x: Any, axis: int) -> Any:
+        flat = x.reshape(*x.shape[:axis], -1)  # the axes from this one on are one
+        top = flat - flat.max(axis=-1, keepdims=True)
+        return (top - np.log(np.exp(top).sum(axis=-1, keepdims=True))).reshape(x.shape)
+
+    class Softmax(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            return (np.exp(log_softmax(x, _axis(self.onnx_node, x.ndim))),)
+
+    class LogSoftmax(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            return (log_softmax(x, _axis(self.onnx_node, x.ndim)),)
+
+    old = [Softmax, LogSoftmax] if opset < 13 else []
+    return [BatchNormalization, Dropout, Erf, Gelu, *old]
+
+
+def _axis(node: Any, rank: int) -> int:
+    """Of the softmax before opset 13."""
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 1)
+    return int(axis % rank)
 
 
 def _exact_attributes(evaluator: Any) -> None:
