@@ -1,7 +1,7 @@
 // Imports ONNX's own node tests: each is mapped, evaluated by the referee on its recorded inputs and compared with its
 // recorded outputs.
 //
-//   bakeoff_onnx_nodes FOLDER...     folders with model.onnx and test_data_set_0/
+//   bakeoff_onnx_node_tests FOLDER...     folders with model.onnx and test_data_set_0/
 //
 // One line for each: "passed NAME", "refused NAME: OP: why", "MISMATCH NAME: ...", and the counts at the end.
 // A test has no batch. It is tried with axis 0 as the batch and with a batch that is added in front, with all inputs as
