@@ -4,7 +4,8 @@ the reference implementation that comes with ONNX, in float32 by ONNX Runtime.
 Requests of ``python -m bakeoff_import --onnx`` (see ``__main__``):
 
     {"op": "open", "file": ..., "output": ...}
-    {"op": "compute", "weights": FILE, "inputs": FILE, "precision": "float64", "out": FILE}
+    {"op": "compute", "weights": FILE, "inputs": FILE, "precision": "float64",
+     "out": FILE}
 
 Weights replace the file's initialisers of the same names; the answer's file holds
 "output". Names of inputs and weights are those of the file.
@@ -113,7 +114,9 @@ class OnnxService:
         try:
             self.model = onnx.load(self.file)
         except Exception as error:
-            raise ImportProblem(f"onnx cannot read the file: {str(error)[:300]}") from error
+            raise ImportProblem(
+                f"onnx cannot read the file: {str(error)[:300]}"
+            ) from error
         self.changed = _inference(self.model.graph)
         return {}
 
@@ -152,7 +155,8 @@ class OnnxService:
             (found,) = evaluator.run([self.output], feeds)
         except Exception as error:
             raise ImportProblem(
-                f"ONNX's reference implementation cannot compute the file: {str(error)[:300]}"
+                "ONNX's reference implementation cannot compute the file: "
+                + str(error)[:300]
             ) from error
         return found
 
@@ -207,7 +211,9 @@ def _own_ops(opset: int) -> list[Any]:
     class BatchNormalization(OpRun):  # type: ignore[misc]
         op_domain = ""
 
-        def _run(self, x: Any, s: Any, b: Any, mean: Any, var: Any, **named: Any) -> Any:
+        def _run(
+            self, x: Any, s: Any, b: Any, mean: Any, var: Any, **named: Any
+        ) -> Any:
             epsilon = getattr(self, "epsilon", 1e-5)
             shape = (1, -1) + (1,) * (x.ndim - 2)
             mean, var = mean.reshape(shape), var.reshape(shape)

@@ -37,8 +37,8 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
   const std::string environment = onnx ? "onnxruntime" : options.framework;
   const Interpreter& interpreter = interpreters.at(environment);
   if (!interpreter.why_not.empty()) {
-    return Error{.message = fmt::format("the environment '{}' is not ready: {}", environment,
-                                        interpreter.why_not)};
+    return Error{.message =
+                     fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
   }
   request.python = interpreter.python;
   TRY(request.runner, unpack_runner(bakeoff_home()));
@@ -65,9 +65,9 @@ int import(const ImportOptions& options, const fs::path& config) {
         report->proof.float32, report->proof.outputs, report->proof.parameters, report->proof.gradients));
   } else
     print(fmt::format(
-      "proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
-      "{:.1e}, gradients of {} parameters by {:.1e}\n",
-      report->proof.outputs, report->proof.running, report->proof.parameters, report->proof.gradients));
+        "proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
+        "{:.1e}, gradients of {} parameters by {:.1e}\n",
+        report->proof.outputs, report->proof.running, report->proof.parameters, report->proof.gradients));
   for (const std::string& note : report->notes) print("note: " + note + "\n");
   for (const fs::path& file : {report->ir, report->weights, report->recipe}) print(file.string() + "\n");
   print(fmt::format("next: bakeoff run {}\n", report->recipe.string()));

@@ -30,21 +30,6 @@ struct Scratch {
   }
 };
 
-// What this program's IR lacks of the ops that the model needs, in one list.
-Status check_ops(const OriginModel& model) {
-  std::vector<std::string> lines;
-  std::set<std::string> seen;
-  for (const OriginLine& line : model.lines) {
-    if (ir::find_op(line.op) != nullptr || !seen.insert(line.op + line.where).second) continue;
-    lines.push_back(fmt::format("{}{} needs the op '{}', which the IR lacks",
-                                line.where.empty() ? "" : line.where + ": ", line.source, line.op));
-  }
-  if (lines.empty()) return Done{};
-  return Error{.message = fmt::format("{} op{} cannot be imported:\n  {}", lines.size(),
-                                      lines.size() == 1 ? "" : "s", fmt::join(lines, "\n  ")),
-               .remedy = "nothing was written; `bakeoff ops` lists the ops that there are"};
-}
-
 // Why the origin's weights and the workload's parameters do not fit is a defect: both come from one export.
 Result<referee::Weights> read_weights(const ir::Workload& workload, const fs::path& file) {
   TRY(const auto stored, tensor::SafetensorsFile::open(file));
@@ -84,47 +69,7 @@ fs::path beside(const fs::path& ir, const char* extension) {
   return fs::path(ir).replace_extension(extension);
 }
 
-std::string ir_text(const ImportRequest& request, const OriginModel& model, const ir::Workload& workload) {
-  return fmt::format("# {}, imported with {}.\n{}", request.title(), model.version, ir::dump(workload));
-}
-
 }  // namespace
-
-Result<ir::Workload> parse_import(const ImportRequest& request, const OriginModel& model) {
-  CHECK_OK(check_ops(model));
-  auto parsed = ir::parse(model.text, request.out.string());
-  if (parsed) return parsed;
-  Error error = parsed.error();
-  error.message = "the import is no valid workload: " + error.message;
-  return error;
-}
-
-Status write_import(const ImportRequest& request, const OriginModel& model, const ImportReport& report,
-                 const referee::Weights& weights) {
-  tensor::NamedTensors named;
-  nlohmann::json names = nlohmann::json::object();
-  for (size_t id = 0; id < weights.size(); ++id) {
-    const std::string& name = report.workload.parameters[id].name;
-    TRY(auto raw, tensor::encode(weights[id], tensor::DType::kF32));
-    named.emplace_back(name, std::move(raw));
-    if (const auto found = model.targets.find(name); found != model.targets.end() && !found->second.empty())
-      names[name] = found->second;
-  }
-  const auto written = [&]() -> Status {
-    CHECK_OK(tensor::write_safetensors(
-        report.weights, named,
-        {{"origin", request.title()},
-         {"made with", model.version},
-         {"names", names.dump()}}));
-    CHECK_OK(write_file(report.ir, ir_text(request, model, report.workload)));
-    return write_file(report.recipe, import_recipe(request, report.workload));
-  }();
-  if (!written) {
-    std::error_code ignored;
-    for (const fs::path& file : {report.weights, report.ir, report.recipe}) fs::remove(file, ignored);
-  }
-  return written;
-}
 
 Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress) {
   CHECK_OK(check_request(request));

@@ -11,25 +11,15 @@
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "import/import_proof.h"
+#include "import/import_steps.h"
 #include "import/origin.h"
 #include "ir/workload.h"
 
 namespace bakeoff {
 
-struct ImportReport {
-  ir::Workload workload = {};
-  ImportProof proof = {};
-  std::filesystem::path ir = {}, weights = {}, recipe = {};  // the files
-  std::vector<std::string> notes = {};
-};
-
 // Writes `request.out` and, with its stem, the weights (.safetensors) and the recipe (.toml); all of them or
 // none. Errors: the model cannot be imported (all unsupported ops in one), the import does not compute what
 // its origin computes, or a file exists.
 Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress);
-
-// The recipe's text. Contenders: every framework that trains, but for compiled ones: they take minutes.
-std::string import_recipe(const ImportRequest& request, const ir::Workload& workload);
 
 }  // namespace bakeoff

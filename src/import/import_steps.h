@@ -3,10 +3,26 @@
 // What imports have in common, whatever they come from.
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
-#include "import/import.h"
+#include "base/progress.h"
+#include "base/result.h"
+#include "import/import_proof.h"
+#include "import/origin.h"
+#include "ir/workload.h"
 
 namespace bakeoff {
+
+struct ImportReport {
+  ir::Workload workload = {};
+  ImportProof proof = {};
+  std::filesystem::path ir = {}, weights = {}, recipe = {};  // the files
+  std::vector<std::string> notes = {};
+};
+
+// The recipe's text. Contenders: every framework that trains, but for compiled ones: they take minutes.
+std::string import_recipe(const ImportRequest& request, const ir::Workload& workload);
 
 // The workload of an export's text. Errors: ops that the IR lacks, in one; text that is no workload.
 Result<ir::Workload> parse_import(const ImportRequest& request, const OriginModel& model);

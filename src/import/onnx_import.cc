@@ -24,9 +24,9 @@ using onnx::ArrayPtr;
 using tensor::Tensor;
 
 constexpr uint64_t kSeed = 20;
-constexpr int64_t kBatchIfOpen = 32;       // of the recipe
-constexpr int64_t kUnboundIntegers = 2;    // ints that no op bounds are drawn from 0 and 1
-constexpr double kStep = 1e-5;             // of the differences that gradients are compared with
+constexpr int64_t kBatchIfOpen = 32;     // of the recipe
+constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
+constexpr double kStep = 1e-5;           // of the differences that gradients are compared with
 constexpr const char* kDefect =
     "nothing was written: the import would not compute what the file computes; this is a defect of bakeoff, "
     "please report it with the model";
@@ -57,7 +57,8 @@ ArrayPtr moved(const onnx::Array& array, const std::string& name) {
   auto made = std::make_shared<onnx::Array>(array);
   const bool positive = std::all_of(array.reals.begin(), array.reals.end(), [](double x) { return x >= 0; });
   tensor::Rng rng(kSeed, name);
-  for (double& x : made->reals) x = x != 0 ? x * rng.uniform(0.8, 1.25) : rng.uniform(positive ? 0 : -0.05, 0.05);
+  for (double& x : made->reals)
+    x = x != 0 ? x * rng.uniform(0.8, 1.25) : rng.uniform(positive ? 0 : -0.05, 0.05);
   return made;
 }
 
@@ -66,12 +67,18 @@ class OnnxProof {
   OnnxProof(const ImportRequest& request, const fs::path& folder, const onnx::ModelFile& file,
             const onnx::MapOptions& options, const onnx::MapResult& mapped, const OriginModel& model,
             const ir::Workload& workload)
-      : request_(request), folder_(folder), file_(file), options_(options), mapped_(mapped), model_(model),
+      : request_(request),
+        folder_(folder),
+        file_(file),
+        options_(options),
+        mapped_(mapped),
+        model_(model),
         workload_(workload) {}
 
   Result<ImportProof> run(const referee::Weights& weights, const Progress& progress) {
     TRY(Origin origin, Origin::start(request_, folder_));
-    CHECK_OK(origin.request("open", {{"file", fs::absolute(request_.file).string()}, {"output", mapped_.output_name}}));
+    CHECK_OK(origin.request(
+        "open", {{"file", fs::absolute(request_.file).string()}, {"output", mapped_.output_name}}));
     TRY(const auto types, ir::infer(workload_));
     prediction_ = types[static_cast<size_t>(workload_.prediction())].shape;
     TRY(const referee::Inputs inputs, draw());
@@ -177,17 +184,18 @@ class OnnxProof {
   }
 
   referee::EvalOptions inference(bool gradients) const {
-    return {.train = false, .gradients = gradients, .threads = static_cast<int>(sample::allowed_cpus().size())};
+    return {
+        .train = false, .gradients = gradients, .threads = static_cast<int>(sample::allowed_cpus().size())};
   }
 
-  Status compare(Origin& origin, const referee::Inputs& inputs, const referee::Weights& weights, const Given& given,
-                 const std::string& precision, double bound, double& kept) {
+  Status compare(Origin& origin, const referee::Inputs& inputs, const referee::Weights& weights,
+                 const Given& given, const std::string& precision, double bound, double& kept) {
     TRY(const Tensor wanted, origin_output(origin, given, precision));
     TRY(const auto mine, referee::evaluate(workload_, weights, inputs, inference(false)));
     kept = import_distance(mine.prediction, wanted);
     if (kept <= bound) return Done{};
-    return Error{.message = fmt::format("the outputs in {} differ by {:.1e}, which is more than {:.0e}", precision, kept,
-                                        bound),
+    return Error{.message = fmt::format("the outputs in {} differ by {:.1e}, which is more than {:.0e}",
+                                        precision, kept, bound),
                  .where = request_.title(),
                  .remedy = kDefect};
   }
@@ -249,13 +257,15 @@ class OnnxProof {
       return Done{};
     }
     if (proof_.gradients <= kImportSlope) return Done{};
-    return Error{.message = fmt::format("the outputs agree, but their slopes differ by {:.1e}", proof_.gradients),
-                 .where = request_.title(),
-                 .remedy = kDefect};
+    return Error{
+        .message = fmt::format("the outputs agree, but their slopes differ by {:.1e}", proof_.gradients),
+        .where = request_.title(),
+        .remedy = kDefect};
   }
 
-  Result<referee::Evaluation> projected_gradients(const referee::Inputs& inputs, const referee::Weights& weights,
-                                                  const Tensor& prediction, const Tensor& r) const {
+  Result<referee::Evaluation> projected_gradients(const referee::Inputs& inputs,
+                                                  const referee::Weights& weights, const Tensor& prediction,
+                                                  const Tensor& r) const {
     ir::Workload changed = workload_;
     changed.inputs.back().type = {ir::DType::kF32, prediction_};
     ir::Node& loss = changed.nodes.back();
@@ -319,7 +329,8 @@ Status import_onnx(const ImportRequest& asked, const fs::path& folder, ImportRep
   TRY(report.proof, proof.run(weights, progress));
   report.notes = model.notes;
   report.notes.insert(report.notes.end(), proof.notes().begin(), proof.notes().end());
-  const int64_t batch = !request.inputs.empty() ? request.inputs[0].type.shape[0] : std::max(mapped.batch, kBatchIfOpen);
+  const int64_t batch =
+      !request.inputs.empty() ? request.inputs[0].type.shape[0] : std::max(mapped.batch, kBatchIfOpen);
   request.inputs = {{.type = {ir::DType::kF32, {batch}}}};
   return write_import(request, model, report, weights);
 }

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "emit/all/frameworks.h"
-#include "import/import.h"
+#include "import/import_steps.h"
 
 namespace bakeoff {
 

@@ -135,10 +135,12 @@ ArrayPtr taken(const Array& array, size_t axis, const Array& ids) {
 Result<int64_t> count(const Shape& shape, int64_t most) {
   int64_t product = 1;
   for (const int64_t size : shape) {
-    if (size < 0) return Error{.message = fmt::format("the shape {} has a negative size", tensor::to_text(shape))};
+    if (size < 0)
+      return Error{.message = fmt::format("the shape {} has a negative size", tensor::to_text(shape))};
     if (size == 0) return 0;
     if (product > most / size)
-      return Error{.message = fmt::format("the shape {} has more than {} numbers", tensor::to_text(shape), most)};
+      return Error{.message =
+                       fmt::format("the shape {} has more than {} numbers", tensor::to_text(shape), most)};
     product *= size;
   }
   return product;
@@ -168,7 +170,8 @@ Result<Shape> broadcast(const Shape& a, const Shape& b) {
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (x != y && x != 1 && y != 1)
-      return Error{.message = fmt::format("{} and {} do not broadcast", tensor::to_text(a), tensor::to_text(b))};
+      return Error{.message =
+                       fmt::format("{} and {} do not broadcast", tensor::to_text(a), tensor::to_text(b))};
     out[out.size() - 1 - i] = x == 1 ? y : x;
   }
   TRY(const int64_t ignored, count(out));
@@ -189,7 +192,8 @@ Result<ArrayPtr> expanded(const ArrayPtr& array, const Shape& shape) {
 
 Result<size_t> axis_of(int64_t axis, size_t rank) {
   const auto r = static_cast<int64_t>(rank);
-  if (axis < -r || axis >= r) return Error{.message = fmt::format("axis {} does not exist in {} axes", axis, rank)};
+  if (axis < -r || axis >= r)
+    return Error{.message = fmt::format("axis {} does not exist in {} axes", axis, rank)};
   return static_cast<size_t>(axis < 0 ? axis + r : axis);
 }
 

@@ -32,9 +32,9 @@ struct Array {
 };
 using ArrayPtr = std::shared_ptr<const Array>;
 
-ArrayPtr of_ints(Ints numbers);                        // rank 1
-ArrayPtr of_real(double number);                       // rank 0
-ArrayPtr shaped(const Array& array, Shape shape);      // the same numbers
+ArrayPtr of_ints(Ints numbers);                    // rank 1
+ArrayPtr of_real(double number);                   // rank 0
+ArrayPtr shaped(const Array& array, Shape shape);  // the same numbers
 ArrayPtr filled(Kind kind, Shape shape, double value);
 
 // Elements of `array` by their flat indices, in a new shape.

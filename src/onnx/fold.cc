@@ -1,10 +1,10 @@
 #include <fmt/format.h>
+#include <onnx/onnx.pb.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "onnx/onnx.pb.h"
 #include "onnx/rows.h"
 
 namespace bakeoff::onnx {
@@ -24,7 +24,8 @@ Status want(const Arrays& in, size_t least) {
 
 // Element by element with broadcasting, as floats or as integers.
 template <typename OfReals, typename OfInts>
-Result<ArrayPtr> combined(const ArrayPtr& a, const ArrayPtr& b, OfReals of_reals, OfInts of_ints_, bool compares = false) {
+Result<ArrayPtr> combined(const ArrayPtr& a, const ArrayPtr& b, OfReals of_reals, OfInts of_ints_,
+                          bool compares = false) {
   TRY(const Shape shape, broadcast(a->shape, b->shape));
   TRY(const ArrayPtr x, expanded(a, shape));
   TRY(const ArrayPtr y, expanded(b, shape));
@@ -63,11 +64,11 @@ Result<Arrays> unary(const Arrays& in, Formula formula) {
   return Arrays{made};
 }
 
-#define BAKEOFF_BINARY_FOLD(of_reals, of_integers, compares)                                     \
-  +[](const Call&, const Arrays& in) {                                                           \
-    return binary(                                                                               \
-        in, [](double a, double b) { return of_reals; },                                         \
-        [](int64_t a, int64_t b) { return of_integers; }, compares);                             \
+#define BAKEOFF_BINARY_FOLD(of_reals, of_integers, compares)                                               \
+  +[](const Call&, const Arrays& in) {                                                                     \
+    return binary(                                                                                         \
+        in, [](double a, double b) { return of_reals; }, [](int64_t a, int64_t b) { return of_integers; }, \
+        compares);                                                                                         \
   }
 #define BAKEOFF_UNARY_FOLD(formula) \
   +[](const Call&, const Arrays& in) { return unary(in, [](double a) { return formula; }); }
@@ -258,8 +259,8 @@ Result<Arrays> slice(const Call& call, const Arrays& in) {
       return std::clamp(at < 0 ? (at < -n ? low : at + n) : at, low, high);
     };
     const int64_t begin = place(starts[i]), end = place(ends[i]);
-    const int64_t number =
-        step > 0 ? std::max<int64_t>((end - begin + step - 1) / step, 0) : std::max<int64_t>((begin - end - step - 1) / -step, 0);
+    const int64_t number = step > 0 ? std::max<int64_t>((end - begin + step - 1) / step, 0)
+                                    : std::max<int64_t>((begin - end - step - 1) / -step, 0);
     x = sliced(*x, axis, begin, number, step);
   }
   return Arrays{x};
@@ -311,7 +312,8 @@ Result<Arrays> range(const Call&, const Arrays& in) {
   const double start = in[0]->real(0), limit = in[1]->real(0), delta = in[2]->real(0);
   const double number = std::ceil((limit - start) / delta);
   if (!(std::abs(number) < 1e8)) return refused("it is too long");
-  auto made = std::make_shared<Array>(Array{in[0]->kind, {std::max<int64_t>(static_cast<int64_t>(number), 0)}, {}, {}});
+  auto made = std::make_shared<Array>(
+      Array{in[0]->kind, {std::max<int64_t>(static_cast<int64_t>(number), 0)}, {}, {}});
   for (int64_t i = 0; i < made->shape[0]; ++i) {
     if (made->is_float())
       made->reals.push_back(start + static_cast<double>(i) * delta);
@@ -392,10 +394,18 @@ Result<Arrays> reduce(const Call& call, const Arrays& in, Reduction rule) {
       const double next = lined->real(r * each + i);
       const int64_t n = x.is_float() ? 0 : lined->ints[r * each + i];
       switch (rule) {
-        case Reduction::kProd: real *= next, whole = wrap(bits(whole) * bits(n)); break;
-        case Reduction::kMax: real = std::max(real, next), whole = std::max(whole, n); break;
-        case Reduction::kMin: real = std::min(real, next), whole = std::min(whole, n); break;
-        default: real += next, whole = wrap(bits(whole) + bits(n)); break;
+        case Reduction::kProd:
+          real *= next, whole = wrap(bits(whole) * bits(n));
+          break;
+        case Reduction::kMax:
+          real = std::max(real, next), whole = std::max(whole, n);
+          break;
+        case Reduction::kMin:
+          real = std::min(real, next), whole = std::min(whole, n);
+          break;
+        default:
+          real += next, whole = wrap(bits(whole) + bits(n));
+          break;
       }
     }
     if (rule == Reduction::kMean) real /= static_cast<double>(each), whole /= static_cast<int64_t>(each);
@@ -438,7 +448,9 @@ Result<Arrays> non_zero(const Call&, const Arrays& in) {
     for (size_t i = s.size(); i-- > 0;) place[i] = rest % s[i], rest /= s[i];
     for (size_t i = 0; i < s.size(); ++i) places[i].push_back(place[i]);
   }
-  Array made{.kind = Kind::kInt, .shape = {static_cast<int64_t>(s.size()), places.empty() ? 0 : static_cast<int64_t>(places[0].size())}};
+  Array made{
+      .kind = Kind::kInt,
+      .shape = {static_cast<int64_t>(s.size()), places.empty() ? 0 : static_cast<int64_t>(places[0].size())}};
   for (const Ints& row : places) made.ints.insert(made.ints.end(), row.begin(), row.end());
   return Arrays{std::make_shared<Array>(std::move(made))};
 }

@@ -44,13 +44,13 @@ void Graph::input(const std::string& name, Shape shape) {
   shapes_[name] = std::move(shape);
 }
 
-std::string Graph::node(const std::string& op, std::vector<std::string> inputs, Shape shape, Attributes attributes,
-                        Params params) {
+std::string Graph::node(const std::string& op, std::vector<std::string> inputs, Shape shape,
+                        Attributes attributes, Params params) {
   const std::string output = unique(base);
   shapes_[output] = shape;
   by_output_[output] = nodes_.size();
-  nodes_.push_back({op, output, std::move(inputs), std::move(params), std::move(attributes), std::move(shape), source,
-                    where});
+  nodes_.push_back({op, output, std::move(inputs), std::move(params), std::move(attributes), std::move(shape),
+                    source, where});
   return output;
 }
 
@@ -62,7 +62,8 @@ GraphNode* Graph::producer(const std::string& value) {
 std::string Graph::reshape(const std::string& value, const Shape& wanted) {
   if (shape(value) == wanted) return value;
   const GraphNode* made = producer(value);
-  if (made != nullptr && (made->op == "reshape" || made->op == "flatten")) return reshape(made->inputs[0], wanted);
+  if (made != nullptr && (made->op == "reshape" || made->op == "flatten"))
+    return reshape(made->inputs[0], wanted);
   if (wanted.size() == 2 && wanted[0] == kBatch && shape(value)[0] == kBatch && shape(value).size() > 1)
     return node("flatten", {value}, wanted);
   return node("reshape", {value}, wanted, {{"shape", numbers_text(wanted)}});
@@ -97,9 +98,10 @@ Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& 
         return known.name;
       }
       if (!known.frozen && !frozen)
-        return Error{.message = fmt::format("the weight '{}' is used in two layouts ({} and {})", origin,
-                                            tensor::to_text(known.array->shape), tensor::to_text(array->shape)),
-                     .remedy = "export the model so that the two uses have weights of their own"};
+        return Error{
+            .message = fmt::format("the weight '{}' is used in two layouts ({} and {})", origin,
+                                   tensor::to_text(known.array->shape), tensor::to_text(array->shape)),
+            .remedy = "export the model so that the two uses have weights of their own"};
     }
   }
   const std::string word = ir_word(wanted);
@@ -108,7 +110,8 @@ Result<std::string> Graph::parameter(const std::string& wanted, const ArrayPtr& 
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
     return text;
   };
-  for (int count = 2; !lower_names_.insert(lower(name)).second; ++count) name = fmt::format("{}_{}", word, count);
+  for (int count = 2; !lower_names_.insert(lower(name)).second; ++count)
+    name = fmt::format("{}_{}", word, count);
   parameters_[name] = {name, array, frozen, origin};
   if (!origin.empty() && share) by_source_.emplace(origin, name);
   return name;

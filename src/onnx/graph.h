@@ -18,7 +18,7 @@ using ir::kBatch;
 using Attributes = std::vector<std::pair<std::string, std::string>>;
 using Params = std::vector<std::pair<std::string, std::string>>;  // slot, name of the parameter
 
-std::string ir_word(const std::string& text);  // a name that the IR can hold; never empty
+std::string ir_word(const std::string& text);   // a name that the IR can hold; never empty
 std::string numbers_text(const Ints& numbers);  // "N,3,4"
 std::string real_text(double number);
 
@@ -42,8 +42,8 @@ struct GraphParameter {
 class Graph {
  public:
   // Adds a node; its value's name. Its name begins with `base`.
-  std::string node(const std::string& op, std::vector<std::string> inputs, Shape shape, Attributes attributes = {},
-                   Params params = {});
+  std::string node(const std::string& op, std::vector<std::string> inputs, Shape shape,
+                   Attributes attributes = {}, Params params = {});
   // The same numbers in another shape: a reshape of a reshape is one.
   std::string reshape(const std::string& value, const Shape& shape);
   std::string transpose(const std::string& value, const Ints& perm);
@@ -70,7 +70,7 @@ class Graph {
   std::map<std::string, Shape> shapes_;
   std::map<std::string, GraphParameter> parameters_;
   std::multimap<std::string, std::string> by_source_;
-  std::set<std::string> names_;       // of values
+  std::set<std::string> names_;        // of values
   std::set<std::string> lower_names_;  // of parameters, in lower case
   std::map<std::string, int> counters_;
 };

@@ -43,8 +43,9 @@ int64_t ir_axis(const Layout& layout, size_t axis);
 // A constant (at both batch sizes), a value of the graph, or nothing (an optional input that is absent).
 struct Value {
   ArrayPtr at[2] = {};
-  std::string source = {};  // of a constant: the initialiser whose numbers these are, in another order at most
-  std::string name = {};    // of the graph
+  std::string source =
+      {};                 // of a constant: the initialiser whose numbers these are, in another order at most
+  std::string name = {};  // of the graph
   Kind kind = Kind::kFloat;
   Layout layout = {};
 
@@ -84,11 +85,11 @@ struct Refusal {
 };
 
 struct MapOptions {
-  bool added_batch = false;                  // the file computes one row
-  std::string output = {};                   // of several
+  bool added_batch = false;                    // the file computes one row
+  std::string output = {};                     // of several
   std::map<std::string, ArrayPtr> given = {};  // numbers in place of initialisers, or of inputs
-  std::map<std::string, Shape> shapes = {};  // of inputs, where the file leaves sizes open
-  std::set<std::string> unshared = {};       // MapResult::unshared of the file without `given`
+  std::map<std::string, Shape> shapes = {};    // of inputs, where the file leaves sizes open
+  std::set<std::string> unshared = {};         // MapResult::unshared of the file without `given`
 };
 
 // What an output of a node became.
@@ -100,12 +101,13 @@ struct MappedValue {
 struct MapResult {
   std::string text = {};  // of the workload's nodes, one a line, without loss
   std::vector<std::pair<std::string, std::pair<Kind, Shape>>> inputs = {};  // name in the IR; with kBatch
-  std::map<std::string, std::string> input_names = {};                       // IR -> ONNX
+  std::map<std::string, std::string> input_names = {};                      // IR -> ONNX
   Value output = {};
   std::string output_name = {};
   std::vector<GraphParameter> parameters = {};
   std::vector<MappedValue> values = {};
-  std::vector<std::pair<std::string, std::string>> ops = {};  // op of the IR, op of ONNX and node: what is needed
+  std::vector<std::pair<std::string, std::string>> ops =
+      {};  // op of the IR, op of ONNX and node: what is needed
   std::set<std::string> trained_sources = {};
   // Initialisers of equal numbers alone (biases of 0), which exporters merge: every layer has its own.
   std::set<std::string> unshared = {};
@@ -127,8 +129,8 @@ class Mapper {
 
   Value constant(ArrayPtr a) const { return {.at = {a, a}}; }
   // A value of the graph: the node `op` of the IR over these values of the IR.
-  Value make(const std::string& op, std::vector<std::string> inputs, Layout layout, Attributes attributes = {},
-             Params params = {}, Kind kind = Kind::kFloat);
+  Value make(const std::string& op, std::vector<std::string> inputs, Layout layout,
+             Attributes attributes = {}, Params params = {}, Kind kind = Kind::kFloat);
   Value reshaped(const Value& v, const Layout& layout);
   Value transposed_value(const Value& v, const Ints& perm);
   // Element by element, with numpy's broadcasting.

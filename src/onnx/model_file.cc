@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <onnx/onnx.pb.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,8 +16,6 @@
 #include <map>
 #include <optional>
 
-#include "onnx/onnx.pb.h"
-
 namespace bakeoff::onnx {
 namespace {
 
@@ -27,7 +26,8 @@ class Mapped {
  public:
   static Result<Mapped> open(const fs::path& path) {
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return Error{.message = fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno))};
+    if (fd < 0)
+      return Error{.message = fmt::format("cannot read '{}': {}", path.string(), std::strerror(errno))};
     struct stat about {};
     Mapped mapped;
     if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
@@ -40,7 +40,8 @@ class Mapped {
     if (mapped.at_ == MAP_FAILED) return Error{.message = fmt::format("cannot map '{}'", path.string())};
     return mapped;
   }
-  Mapped(Mapped&& other) noexcept : at_(std::exchange(other.at_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Mapped(Mapped&& other) noexcept
+      : at_(std::exchange(other.at_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Mapped(const Mapped&) = delete;
   Mapped& operator=(const Mapped&) = delete;
   ~Mapped() {
@@ -61,11 +62,11 @@ struct DataType {
 };
 // By number.
 constexpr DataType kTypes[] = {
-    {"undefined", 0, Kind::kInt}, {"float", 4, Kind::kFloat},      {"uint8", 1, Kind::kInt},
-    {"int8", 1, Kind::kInt},      {"uint16", 2, Kind::kInt},       {"int16", 2, Kind::kInt},
-    {"int32", 4, Kind::kInt},     {"int64", 8, Kind::kInt},        {"string", 0, Kind::kInt},
-    {"bool", 1, Kind::kBool},     {"float16", 2, Kind::kFloat},    {"double", 8, Kind::kFloat},
-    {"uint32", 4, Kind::kInt},    {"uint64", 8, Kind::kInt},       {"complex64", 0, Kind::kFloat},
+    {"undefined", 0, Kind::kInt},  {"float", 4, Kind::kFloat},   {"uint8", 1, Kind::kInt},
+    {"int8", 1, Kind::kInt},       {"uint16", 2, Kind::kInt},    {"int16", 2, Kind::kInt},
+    {"int32", 4, Kind::kInt},      {"int64", 8, Kind::kInt},     {"string", 0, Kind::kInt},
+    {"bool", 1, Kind::kBool},      {"float16", 2, Kind::kFloat}, {"double", 8, Kind::kFloat},
+    {"uint32", 4, Kind::kInt},     {"uint64", 8, Kind::kInt},    {"complex64", 0, Kind::kFloat},
     {"complex128", 0, Kind::kInt}, {"bfloat16", 2, Kind::kFloat}};
 
 double of_half(uint16_t bits) {
@@ -93,18 +94,29 @@ void read_raw(int32_t type, std::string_view bytes, Array& array) {
   const auto real = [](auto v) { return static_cast<double>(v); };
   const auto whole = [](auto v) { return static_cast<int64_t>(v); };
   switch (type) {
-    case 1: return read_as<float>(bytes, array.reals, real);
-    case 11: return read_as<double>(bytes, array.reals, real);
-    case 10: return read_as<uint16_t>(bytes, array.reals, of_half);
-    case 16: return read_as<uint16_t>(bytes, array.reals, of_bfloat);
-    case 3: return read_as<int8_t>(bytes, array.ints, whole);
-    case 4: return read_as<uint16_t>(bytes, array.ints, whole);
-    case 5: return read_as<int16_t>(bytes, array.ints, whole);
-    case 6: return read_as<int32_t>(bytes, array.ints, whole);
-    case 12: return read_as<uint32_t>(bytes, array.ints, whole);
+    case 1:
+      return read_as<float>(bytes, array.reals, real);
+    case 11:
+      return read_as<double>(bytes, array.reals, real);
+    case 10:
+      return read_as<uint16_t>(bytes, array.reals, of_half);
+    case 16:
+      return read_as<uint16_t>(bytes, array.reals, of_bfloat);
+    case 3:
+      return read_as<int8_t>(bytes, array.ints, whole);
+    case 4:
+      return read_as<uint16_t>(bytes, array.ints, whole);
+    case 5:
+      return read_as<int16_t>(bytes, array.ints, whole);
+    case 6:
+      return read_as<int32_t>(bytes, array.ints, whole);
+    case 12:
+      return read_as<uint32_t>(bytes, array.ints, whole);
     case 7:
-    case 13: return read_as<int64_t>(bytes, array.ints, whole);
-    default: return read_as<uint8_t>(bytes, array.ints, whole);
+    case 13:
+      return read_as<int64_t>(bytes, array.ints, whole);
+    default:
+      return read_as<uint8_t>(bytes, array.ints, whole);
   }
 }
 
@@ -122,15 +134,21 @@ Status read_fields(const wire::TensorProto& t, Array& array) {
   const auto real = [](auto v) { return static_cast<double>(v); };
   const auto whole = [](auto v) { return static_cast<int64_t>(v); };
   switch (t.data_type()) {
-    case 1: return copy(t.float_data(), array.reals, real);
-    case 11: return copy(t.double_data(), array.reals, real);
-    case 10: return copy(t.int32_data(), array.reals, [](int32_t v) { return of_half(static_cast<uint16_t>(v)); });
+    case 1:
+      return copy(t.float_data(), array.reals, real);
+    case 11:
+      return copy(t.double_data(), array.reals, real);
+    case 10:
+      return copy(t.int32_data(), array.reals, [](int32_t v) { return of_half(static_cast<uint16_t>(v)); });
     case 16:
       return copy(t.int32_data(), array.reals, [](int32_t v) { return of_bfloat(static_cast<uint16_t>(v)); });
-    case 7: return copy(t.int64_data(), array.ints, whole);
+    case 7:
+      return copy(t.int64_data(), array.ints, whole);
     case 12:
-    case 13: return copy(t.uint64_data(), array.ints, whole);
-    default: return copy(t.int32_data(), array.ints, whole);
+    case 13:
+      return copy(t.uint64_data(), array.ints, whole);
+    default:
+      return copy(t.int32_data(), array.ints, whole);
   }
 }
 
@@ -184,7 +202,8 @@ std::string type_name(int32_t type) {
 }
 
 Result<Kind> kind_of(int32_t type) {
-  if (type >= 0 && static_cast<size_t>(type) < std::size(kTypes) && kTypes[type].bytes > 0) return kTypes[type].kind;
+  if (type >= 0 && static_cast<size_t>(type) < std::size(kTypes) && kTypes[type].bytes > 0)
+    return kTypes[type].kind;
   return Error{.message = fmt::format("'{}' is no type of numbers that is read", type_name(type))};
 }
 
@@ -220,8 +239,9 @@ Result<ArrayPtr> ModelFile::decode(const wire::TensorProto& t) const {
   TRY(const int64_t elements, count(array->shape));
   const size_t bytes = static_cast<size_t>(elements) * kTypes[t.data_type()].bytes;
   const auto wrong = [&](size_t got) {
-    return Error{.message = fmt::format("the tensor '{}' of type {} and shape {} needs {} bytes and has {}", t.name(),
-                                        type_name(t.data_type()), tensor::to_text(array->shape), bytes, got)};
+    return Error{.message = fmt::format("the tensor '{}' of type {} and shape {} needs {} bytes and has {}",
+                                        t.name(), type_name(t.data_type()), tensor::to_text(array->shape),
+                                        bytes, got)};
   };
   // Checked before anything is allocated: the shape may be a lie.
   const auto allocate = [&] {

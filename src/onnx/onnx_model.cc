@@ -1,11 +1,10 @@
 #include "onnx/onnx_model.h"
 
 #include <fmt/format.h>
+#include <onnx/onnx.pb.h>
 
 #include <algorithm>
 #include <map>
-
-#include "onnx/onnx.pb.h"
 
 namespace bakeoff::onnx {
 namespace {
@@ -19,7 +18,8 @@ std::string type_text(Kind kind, const Shape& shape) {
 std::string target_name(const MapResult& mapped) {
   std::string name = "y";
   const auto taken = [&] {
-    return std::any_of(mapped.inputs.begin(), mapped.inputs.end(), [&](const auto& one) { return one.first == name; }) ||
+    return std::any_of(mapped.inputs.begin(), mapped.inputs.end(),
+                       [&](const auto& one) { return one.first == name; }) ||
            mapped.text.find("  " + name + " = ") != std::string::npos;
   };
   for (int count = 2; taken(); ++count) name = fmt::format("y{}", count);
@@ -35,15 +35,16 @@ Result<std::string> workload_text(const MapResult& mapped, const std::string& na
                  .remedy = "--output NAME chooses another"};
   const std::string target = target_name(mapped);
   std::string text = "workload " + name + "(";
-  for (const auto& [input, type] : mapped.inputs) text += input + ": " + type_text(type.first, type.second) + ", ";
+  for (const auto& [input, type] : mapped.inputs)
+    text += input + ": " + type_text(type.first, type.second) + ", ";
   Shape shape = ir_shape(output.layout);
   Kind kind = Kind::kFloat;
   if (loss == "softmax_cross_entropy") {
     kind = Kind::kInt;
     shape.pop_back();
   }
-  return fmt::format("{}{}: {}) {{\n{}  loss = {}({}, {}) reduction=mean\n}}\n", text, target, type_text(kind, shape),
-                     mapped.text, loss, output.name, target);
+  return fmt::format("{}{}: {}) {{\n{}  loss = {}({}, {}) reduction=mean\n}}\n", text, target,
+                     type_text(kind, shape), mapped.text, loss, output.name, target);
 }
 
 Result<std::vector<tensor::Tensor>> onnx_weights(const MapResult& mapped, const ir::Workload& workload) {
@@ -52,7 +53,8 @@ Result<std::vector<tensor::Tensor>> onnx_weights(const MapResult& mapped, const 
   std::vector<tensor::Tensor> weights;
   for (const ir::Parameter& p : workload.parameters) {
     const auto found = by_name.find(p.name);
-    if (found == by_name.end()) return Error{.message = fmt::format("the parameter '{}' has no numbers", p.name)};
+    if (found == by_name.end())
+      return Error{.message = fmt::format("the parameter '{}' has no numbers", p.name)};
     weights.push_back({found->second->array->shape, found->second->array->reals});
   }
   return weights;

@@ -18,7 +18,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A value of the graph as floats or as it is; for an op that only knows floats.
 Result<Value> floats(const Value& v) {
-  if (v.is_graph() && v.kind == Kind::kInt) return refused("computes with integers that depend on the inputs");
+  if (v.is_graph() && v.kind == Kind::kInt)
+    return refused("computes with integers that depend on the inputs");
   return v;
 }
 
@@ -227,9 +228,9 @@ Result<Values> leaky_relu(Mapper& m, const Call& call) {
 }
 
 Result<Values> hard_sigmoid(Mapper& m, const Call& call) {
-  return one(m.elementwise("hard_sigmoid", {call.in(0)},
-                           {{"alpha", real_text(call.real("alpha", 0.2))},
-                            {"beta", real_text(call.real("beta", 0.5))}}));
+  return one(m.elementwise(
+      "hard_sigmoid", {call.in(0)},
+      {{"alpha", real_text(call.real("alpha", 0.2))}, {"beta", real_text(call.real("beta", 0.5))}}));
 }
 
 Result<Values> gelu(Mapper& m, const Call& call) {
@@ -408,7 +409,8 @@ Rows elementwise_rows() {
       {"And", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_and"); }},
       {"Or", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_or"); }},
       {"Xor", exclusive_or},
-      {"Not", +[](Mapper& m, const Call& c) -> Result<Values> {
+      {"Not",
+       +[](Mapper& m, const Call& c) -> Result<Values> {
          TRY(const Value a, bools(c.in(0)));
          return one(m.elementwise("logical_not", {a}, {}, Kind::kBool));
        }},

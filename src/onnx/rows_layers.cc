@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <onnx/onnx.pb.h>
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +7,6 @@
 #include <numeric>
 
 #include "ir/op_table.h"
-#include "onnx/onnx.pb.h"
 #include "onnx/rows.h"
 
 namespace bakeoff::onnx {
@@ -53,7 +53,9 @@ Result<Value> product(Mapper& m, Value a, Value b) {
     if (v->is_graph() && v->layout.n >= static_cast<int>(rank) - 2)
       return refused("multiplies along the batch");
   }
-  const auto dims = [](const Value& v) -> const Shape& { return v.is_const() ? v.at[0]->shape : v.layout.dims; };
+  const auto dims = [](const Value& v) -> const Shape& {
+    return v.is_const() ? v.at[0]->shape : v.layout.dims;
+  };
   const Shape da = dims(a), db = dims(b);
   if (da.back() != db[db.size() - 2]) return refused("its sizes do not fit");
   // The leading axes broadcast; for that the last two are made alike.
@@ -137,8 +139,8 @@ Result<Values> gemm(Mapper& m, const Call& call) {
   const bool transposed_b = call.integer("transB", 0) != 0;
   Value made;
   const bool layer = a.is_graph() && b.is_const();
-  const bool fused = layer && alpha == 1 && beta == 1 && c.is_const() && c.fixed() && c.at[0]->shape.size() <= 2 &&
-                     rank_of(b) == 2 &&
+  const bool fused = layer && alpha == 1 && beta == 1 && c.is_const() && c.fixed() &&
+                     c.at[0]->shape.size() <= 2 && rank_of(b) == 2 &&
                      static_cast<int64_t>(c.at[0]->size()) == b.at[0]->shape[transposed_b ? 0 : 1];
   if (layer) {
     if (!transposed_b) {
@@ -189,7 +191,8 @@ Result<Window> window_of(const Call& call, const Shape& dims, Ints kernel) {
   w.dilation = call.integers("dilations", Ints(axes, 1));
   w.ceil = call.integer("ceil_mode", 0) != 0;
   Ints pads = call.integers("pads", Ints(2 * axes, 0));
-  if (w.kernel.size() != axes || w.stride.size() != axes || w.dilation.size() != axes || pads.size() != 2 * axes)
+  if (w.kernel.size() != axes || w.stride.size() != axes || w.dilation.size() != axes ||
+      pads.size() != 2 * axes)
     return refused("its sizes do not fit");
   const std::string rule = call.text("auto_pad", "NOTSET");
   for (size_t i = 0; i < axes; ++i) {
@@ -276,8 +279,10 @@ Result<Values> conv(Mapper& m, const Call& call) {
     const bool same = call.text("auto_pad", "NOTSET").starts_with("SAME");
     for (size_t i = 0; i < rank - 2; ++i) {
       if (sizes.empty() && !same) continue;
-      const int64_t whole = w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
-      const int64_t wanted = sizes.empty() ? x.layout.dims[i + 2] * w.stride[i] : sizes[sizes.size() - (rank - 2) + i];
+      const int64_t whole =
+          w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
+      const int64_t wanted =
+          sizes.empty() ? x.layout.dims[i + 2] * w.stride[i] : sizes[sizes.size() - (rank - 2) + i];
       const int64_t all = whole - wanted;
       if (all < 0) return refused("its output is larger than what it computes");
       w.before[i] = call.text("auto_pad", "NOTSET") == "SAME_UPPER" ? all / 2 : all - all / 2;
@@ -296,8 +301,8 @@ Result<Values> conv(Mapper& m, const Call& call) {
   out.dims[1] = transposes ? shape[1] * groups : shape[0];
   for (size_t i = 0; i < w.kernel.size(); ++i) {
     if (transposes) {
-      out.dims[i + 2] = w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1 -
-                        w.before[i] - w.after[i];
+      out.dims[i + 2] = w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] +
+                        (w.kernel[i] - 1) * w.dilation[i] + 1 - w.before[i] - w.after[i];
       if (out.dims[i + 2] < 1) return refused("its sizes do not fit");
     } else {
       TRY(out.dims[i + 2], outputs_of(w, i, x.layout.dims[i + 2]));
@@ -315,8 +320,7 @@ Result<Values> conv(Mapper& m, const Call& call) {
                            {"dilation", numbers_text(w.dilation)},
                            {"groups", std::to_string(groups)}};
   if (transposes) attributes.emplace_back("output_pad", numbers_text(more));
-  const Value made =
-      m.make(fmt::format("{}{}d", op, w.kernel.size()), {x.name}, out, attributes, params);
+  const Value made = m.make(fmt::format("{}{}d", op, w.kernel.size()), {x.name}, out, attributes, params);
   return Values{m.as_before(flat ? lowered(m, made) : made, call.in(0))};
 }
 
@@ -408,7 +412,8 @@ Result<Values> lp_pool(Mapper& m, const Call& call) {
     if (holes || extra) return refused("its windows have holes, or are rounded up");
     const Value wide = padded(m, terms, w, 0);
     Layout out = wide.layout;
-    for (size_t i = 0; i < 2; ++i) out.dims[i + 2] = (wide.layout.dims[i + 2] - w.kernel[i]) / w.stride[i] + 1;
+    for (size_t i = 0; i < 2; ++i)
+      out.dims[i + 2] = (wide.layout.dims[i + 2] - w.kernel[i]) / w.stride[i] + 1;
     const Value mean = m.make("avg_pool2d", {wide.name}, out,
                               {{"kernel", numbers_text(w.kernel)},
                                {"stride", numbers_text(w.stride)},
@@ -423,7 +428,8 @@ Result<Values> lp_pool(Mapper& m, const Call& call) {
 
 // ---- norms
 
-Result<std::string> norm_parameter(Mapper& m, const Value& v, const char* slot, const Shape& shape, double fallback) {
+Result<std::string> norm_parameter(Mapper& m, const Value& v, const char* slot, const Shape& shape,
+                                   double fallback) {
   if (v.absent()) return m.frozen(m.graph.base + "." + slot, filled(Kind::kFloat, shape, fallback));
   if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", slot));
   if (static_cast<int64_t>(v.at[0]->size()) == tensor::elements(shape))
@@ -433,7 +439,8 @@ Result<std::string> norm_parameter(Mapper& m, const Value& v, const char* slot, 
 
 Result<Values> batch_norm(Mapper& m, const Call& call) {
   TRY(const Value x, m.rows_first(call.in(0)));
-  if (call.opset < 9 && call.integer("spatial", 1) == 0) return refused("normalises every pixel apart (spatial = 0)");
+  if (call.opset < 9 && call.integer("spatial", 1) == 0)
+    return refused("normalises every pixel apart (spatial = 0)");
   const size_t rank = x.layout.rank();
   if (rank < 2) return refused("its sizes do not fit");
   const int64_t channels = x.layout.dims[1];
@@ -483,8 +490,8 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
     params.emplace_back("bias", bias);
   }
   const double eps = call.real("epsilon", 1e-5);
-  Values made = {m.make(op, {x.name}, x.layout, {{"dims", std::to_string(rank - axis)}, {"eps", real_text(eps)}},
-                        params)};
+  Values made = {m.make(op, {x.name}, x.layout,
+                        {{"dims", std::to_string(rank - axis)}, {"eps", real_text(eps)}}, params)};
   if (!call.wants(1) && !call.wants(2)) return made;
   Layout small = x.layout;
   Ints axes;
@@ -517,8 +524,7 @@ Result<Value> scaled(Mapper& m, const Value& x, const Value& scale, const Value&
 Result<Value> normalised(Mapper& m, const Value& x, const Ints& ir_axes, double eps) {
   Layout small = x.layout;
   for (size_t i = 0; i < small.rank(); ++i) {
-    if (!small.holds_batch(i) &&
-        std::count(ir_axes.begin(), ir_axes.end(), ir_axis(x.layout, i)) > 0)
+    if (!small.holds_batch(i) && std::count(ir_axes.begin(), ir_axes.end(), ir_axis(x.layout, i)) > 0)
       small.dims[i] = 1;
   }
   const Attributes over = {{"axes", numbers_text(ir_axes)}, {"keepdims", "true"}};
@@ -585,7 +591,8 @@ Result<Values> rms_norm(Mapper& m, const Call& call) {
     axes.push_back(ir_axis(x.layout, i));
   }
   TRY(const Value square, m.elementwise("square", {x}));
-  const Value mean = m.make("mean", {square.name}, small, {{"axes", numbers_text(axes)}, {"keepdims", "true"}});
+  const Value mean =
+      m.make("mean", {square.name}, small, {{"axes", numbers_text(axes)}, {"keepdims", "true"}});
   TRY(const Value moved, m.scalar_op("add", mean, call.real("epsilon", 1e-5)));
   TRY(const Value factor, m.elementwise("rsqrt", {moved}));
   TRY(const Value made, m.elementwise("mul", {x, factor}));
@@ -677,11 +684,12 @@ Status check_recurrent(Mapper&, const Call& call, const Recurrent& r) {
   if (call.integer("input_forget", 0) != 0) return refused("its input gate is coupled to the forget gate");
   if (call.has_attribute("activations")) {
     const auto& names = call.attributes.at("activations")->strings();
-    const std::vector<std::string> usual =
-        std::string(r.op) == "lstm" ? std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}
-                                    : std::vector<std::string>{"Sigmoid", "Tanh"};
+    const std::vector<std::string> usual = std::string(r.op) == "lstm"
+                                               ? std::vector<std::string>{"Sigmoid", "Tanh", "Tanh"}
+                                               : std::vector<std::string>{"Sigmoid", "Tanh"};
     for (int i = 0; i < names.size(); ++i) {
-      if (names[i] != usual[static_cast<size_t>(i) % usual.size()]) return refused("its activations are not the usual");
+      if (names[i] != usual[static_cast<size_t>(i) % usual.size()])
+        return refused("its activations are not the usual");
     }
   }
   if (std::string(r.op) == "lstm" && call.wants(2)) return refused("its last cell state is used");
@@ -744,9 +752,7 @@ Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
         params.emplace_back("bias_hh", hh_bias);
       }
     }
-    const auto turned = [&](const Value& v) {
-      return m.make("flip", {v.name}, v.layout, {{"axes", "1"}});
-    };
+    const auto turned = [&](const Value& v) { return m.make("flip", {v.name}, v.layout, {{"axes", "1"}}); };
     Value made = m.make(r.op, {back ? turned(input).name : input.name}, hidden, {}, params);
     if (call.wants(1)) {
       Layout row = hidden;
@@ -799,7 +805,8 @@ Result<Values> attention(Mapper& m, const Call& call) {
   TRY(q, heads_of(q, call.integer("q_num_heads", 0)));
   TRY(k, heads_of(k, call.integer("kv_num_heads", 0)));
   TRY(v, heads_of(v, call.integer("kv_num_heads", 0)));
-  if (q.layout.rank() != 4 || k.layout.rank() != 4 || v.layout.rank() != 4) return refused("its sizes do not fit");
+  if (q.layout.rank() != 4 || k.layout.rank() != 4 || v.layout.rank() != 4)
+    return refused("its sizes do not fit");
   const int64_t share = k.layout.dims[1] > 0 ? q.layout.dims[1] / k.layout.dims[1] : 0;
   if (share < 1 || share * k.layout.dims[1] != q.layout.dims[1]) return refused("its heads do not fit");
   k = repeated(m, k, 1, share);  // heads of queries that share keys lie together
@@ -826,8 +833,8 @@ Result<Values> attention(Mapper& m, const Call& call) {
       return refused("its mask holds booleans");
     TRY(scores, m.elementwise("add", {scores, mask}));
   }
-  const Value weights = m.make("softmax", {scores.name}, scores.layout,
-                               {{"axis", std::to_string(ir_axis(scores.layout, 3))}});
+  const Value weights =
+      m.make("softmax", {scores.name}, scores.layout, {{"axis", std::to_string(ir_axis(scores.layout, 3))}});
   TRY(const Value made, product(m, weights, v));
   if (!flat) return Values{made};
   const Value back = m.transposed_value(made, {0, 2, 1, 3});
@@ -858,8 +865,14 @@ Rows layer_rows() {
       {"MeanVarianceNormalization", mean_variance_norm},
       {"LpNormalization", lp_norm},
       {"LRN", lrn},
-      {"LSTM", +[](Mapper& m, const Call& c) { return recurrent(m, c, {"lstm", 4, {0, 2, 3, 1}}); }},
-      {"GRU", +[](Mapper& m, const Call& c) { return recurrent(m, c, {"gru", 3, {1, 0, 2}}); }},
+      {"LSTM",
+       +[](Mapper& m, const Call& c) {
+         return recurrent(m, c, {"lstm", 4, {0, 2, 3, 1}});
+       }},
+      {"GRU",
+       +[](Mapper& m, const Call& c) {
+         return recurrent(m, c, {"gru", 3, {1, 0, 2}});
+       }},
       {"Attention", attention},
   };
 }

@@ -11,7 +11,8 @@ namespace bakeoff::onnx {
 namespace {
 
 Status want_graph(const Call& call, size_t input = 0) {
-  if (!call.in(input).is_graph()) return refused("computes with constants alone, in a way that is not computed at import");
+  if (!call.in(input).is_graph())
+    return refused("computes with constants alone, in a way that is not computed at import");
   return Done{};
 }
 
@@ -174,8 +175,9 @@ Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
   }
   TRY(std::string name, m.operand(v, out));
   if (m.graph.shape(name).empty()) {  // a number: a table of one
-    TRY(const std::string table, m.frozen(m.graph.base + ".constant",
-                                          filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
+    TRY(const std::string table,
+        m.frozen(m.graph.base + ".constant",
+                 filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
     name = m.graph.node("parameter", {}, Shape(ir_shape(out).size(), 1), {}, {{"weight", table}});
   }
   const Value* rows = m.any_input();
@@ -184,7 +186,8 @@ Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
 }
 
 Result<Values> concat(Mapper& m, const Call& call) {
-  const auto found = std::find_if(call.inputs.begin(), call.inputs.end(), [](const Value& v) { return v.is_graph(); });
+  const auto found =
+      std::find_if(call.inputs.begin(), call.inputs.end(), [](const Value& v) { return v.is_graph(); });
   if (found == call.inputs.end()) return refused("computes with constants alone");
   Layout out = found->layout;
   TRY(const size_t axis, axis_of(call.integer("axis", 1), out.rank()));
@@ -201,7 +204,8 @@ Result<Values> concat(Mapper& m, const Call& call) {
     names.push_back(one.name);
   }
   if (names.size() == 1) return Values{*found};
-  return Values{m.make("concat", names, out, {{"axis", std::to_string(ir_axis(out, axis))}}, {}, found->kind)};
+  return Values{
+      m.make("concat", names, out, {{"axis", std::to_string(ir_axis(out, axis))}}, {}, found->kind)};
 }
 
 Value cut(Mapper& m, const Value& x, size_t axis, int64_t begin, int64_t end, int64_t step) {
@@ -274,7 +278,8 @@ Result<Values> slice(Mapper& m, const Call& call) {
     TRY(const size_t axis, axis_of(axes[i], x.layout.rank()));
     if (x.layout.holds_batch(axis)) {
       const Shape whole = m.shape_at(x, 0);
-      const bool all = starts[i] == 0 && steps[i] == 1 && ends[i] >= whole[axis] && ends_b[i] >= m.shape_at(x, 1)[axis];
+      const bool all =
+          starts[i] == 0 && steps[i] == 1 && ends[i] >= whole[axis] && ends_b[i] >= m.shape_at(x, 1)[axis];
       if (!all) return refused("takes some rows of the batch");
       continue;
     }
@@ -336,7 +341,8 @@ Result<Values> gather(Mapper& m, const Call& call) {
   if (names.size() > 64) return refused("takes more than 64 places in no even order");
   Layout flat = x.layout;
   flat.dims[axis] = static_cast<int64_t>(places.size());
-  const Value joined = m.make("concat", names, flat, {{"axis", std::to_string(ir_axis(flat, axis))}}, {}, x.kind);
+  const Value joined =
+      m.make("concat", names, flat, {{"axis", std::to_string(ir_axis(flat, axis))}}, {}, x.kind);
   return Values{m.reshaped(joined, out)};
 }
 
@@ -357,7 +363,8 @@ Result<Values> expand(Mapper& m, const Call& call) {
   } else {
     for (size_t i = 0; i < made[0].size(); ++i) {
       if (made[0][i] == made[1][i]) continue;
-      if (out.n != kAdded || made[0][i] != m.sizes[0]) return refused("its shape is no simple function of the batch");
+      if (out.n != kAdded || made[0][i] != m.sizes[0])
+        return refused("its shape is no simple function of the batch");
       out.n = static_cast<int>(i);
       out.dims[i] = 1;
     }
@@ -450,7 +457,8 @@ Result<Values> depth_to_space(Mapper& m, const Call& call) {
   if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0) return refused("its sizes do not fit");
   const int64_t c = d[1] / (b * b);
   const bool crd = call.text("mode", "DCR") == "CRD";
-  const Value cut_up = m.reshaped(x, {crd ? Shape{1, c, b, b, d[2], d[3]} : Shape{1, b, b, c, d[2], d[3]}, 0});
+  const Value cut_up =
+      m.reshaped(x, {crd ? Shape{1, c, b, b, d[2], d[3]} : Shape{1, b, b, c, d[2], d[3]}, 0});
   const Value moved = m.transposed_value(cut_up, crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
   return Values{m.as_before(m.reshaped(moved, {{1, c, d[2] * b, d[3] * b}, 0}), call.in(0))};
 }
@@ -467,7 +475,8 @@ Result<Values> space_to_depth(Mapper& m, const Call& call) {
 
 // ---- along axes
 
-Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, bool keep, const std::string& op) {
+Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, bool keep,
+                      const std::string& op) {
   Layout out = x.layout;
   out.dims.clear();
   Ints places;
@@ -485,7 +494,8 @@ Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, b
 }
 
 // Reduce...: `before` on every element, `after` on the result; "" is nothing.
-Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* before = "", const char* after = "") {
+Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* before = "",
+                      const char* after = "") {
   CHECK_OK(want_graph(call));
   Value x = call.in(0);
   if (x.kind != Kind::kFloat) return refused("computes with integers or booleans that depend on the inputs");
@@ -706,7 +716,8 @@ Result<Values> resize(Mapper& m, const Call& call) {
     TRY(const ArrayPtr array, m.fixed(call, scales_at, "scales"));
     factors = array->reals;
   }
-  if ((wanted.empty() ? factors.size() : wanted.size()) != axes.size()) return refused("its sizes do not fit");
+  if ((wanted.empty() ? factors.size() : wanted.size()) != axes.size())
+    return refused("its sizes do not fit");
   if (call.text("keep_aspect_ratio_policy", "stretch") != "stretch") return refused("keeps an aspect ratio");
   for (size_t i = 0; i < axes.size(); ++i) {
     TRY(const size_t axis, axis_of(axes[i], rank));
@@ -718,7 +729,8 @@ Result<Values> resize(Mapper& m, const Call& call) {
     const int64_t from = x.layout.dims[axis];
     const double scale =
         wanted.empty() ? factors[i] : static_cast<double>(wanted[i]) / static_cast<double>(from);
-    const auto to = wanted.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale)) : wanted[i];
+    const auto to =
+        wanted.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale)) : wanted[i];
     if (to < 1 || to > 65536) return refused("a size is none");
     if (to == from && (wanted.size() == axes.size() || factors[i] == 1)) continue;
     const bool whole = mode == "nearest" && to % from == 0 && scale == static_cast<double>(to / from) &&
@@ -729,15 +741,15 @@ Result<Values> resize(Mapper& m, const Call& call) {
       continue;
     }
     if (axis == 0 && x.layout.n == kAdded && rank == 4) return refused("resizes its first axis");
-    TRY(auto matrix, resize_matrix(from, to, scale, mode, coordinates, rounding, call.real("cubic_coeff_a", -0.75),
-                                   call.integer("exclude_outside", 0) != 0));
+    TRY(auto matrix,
+        resize_matrix(from, to, scale, mode, coordinates, rounding, call.real("cubic_coeff_a", -0.75),
+                      call.integer("exclude_outside", 0) != 0));
     TRY(x, along_axis(m, x, axis, to, std::move(matrix)));
   }
   return Values{x};
 }
 
-#define BAKEOFF_REDUCE(...) \
-  +[](Mapper& m, const Call& call) { return reduce(m, call, __VA_ARGS__); }
+#define BAKEOFF_REDUCE(...) +[](Mapper& m, const Call& call) { return reduce(m, call, __VA_ARGS__); }
 
 }  // namespace
 
@@ -749,7 +761,8 @@ Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
   wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
   out.dims[axis] *= times;
   const Value apart = m.reshaped(x, split);
-  const Value spread = m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
+  const Value spread =
+      m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
   return m.reshaped(spread, out);
 }
 

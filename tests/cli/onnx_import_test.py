@@ -55,7 +55,15 @@ class Importing(unittest.TestCase):
         )
 
     def test_files_are_proven_and_written(self) -> None:
-        for name in ("cnn", "row", "old_softmax", "new_softmax", "tied", "heads", "external"):
+        for name in (
+            "cnn",
+            "row",
+            "old_softmax",
+            "new_softmax",
+            "tied",
+            "heads",
+            "external",
+        ):
             with self.subTest(name):
                 outcome = self.imported(name)
                 self.assertEqual(outcome.code, 0, outcome.err)
@@ -81,7 +89,9 @@ class Importing(unittest.TestCase):
             self.assertEqual(self.imported(name).code, 0)
             text = (self.place.path / f"{name}.ir").read_text(encoding="utf-8")
             self.assertIn(wanted, text)
-            self.assertEqual("reshape" in text or "flatten" in text, name == "old_softmax")
+            self.assertEqual(
+                "reshape" in text or "flatten" in text, name == "old_softmax"
+            )
 
     def test_what_cannot_be_imported_is_refused(self) -> None:
         for name, why in REFUSED.items():
@@ -107,13 +117,19 @@ class Importing(unittest.TestCase):
     def test_open_sizes_are_given(self) -> None:
         outcome = self.imported("open", "--input", "x=f32[8,7]")
         self.assertEqual(outcome.code, 0, outcome.err)
-        self.assertIn("x: f32[N,7]", (self.place.path / "open.ir").read_text(encoding="utf-8"))
-        self.assertIn("batch = 8\n", (self.place.path / "open.toml").read_text(encoding="utf-8"))
+        self.assertIn(
+            "x: f32[N,7]", (self.place.path / "open.ir").read_text(encoding="utf-8")
+        )
+        self.assertIn(
+            "batch = 8\n", (self.place.path / "open.toml").read_text(encoding="utf-8")
+        )
 
     def test_one_of_several_outputs(self) -> None:
         outcome = self.imported("two_outputs", "--output", "other")
         self.assertEqual(outcome.code, 0, outcome.err)
-        self.assertIn("relu(x)", (self.place.path / "two_outputs.ir").read_text(encoding="utf-8"))
+        self.assertIn(
+            "relu(x)", (self.place.path / "two_outputs.ir").read_text(encoding="utf-8")
+        )
 
     def test_ten_thousand_nodes(self) -> None:
         outcome = self.imported("chain")

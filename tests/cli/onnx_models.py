@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save
@@ -52,14 +53,26 @@ def good() -> dict[str, Any]:
     return {
         "cnn": model(
             [
-                node("Conv", ["x", "c.weight", "c.bias"], 'a "quoted"\nname', pads=[1] * 4),
+                node(
+                    "Conv",
+                    ["x", "c.weight", "c.bias"],
+                    'a "quoted"\nname',
+                    pads=[1] * 4,
+                ),
                 node(
                     "BatchNormalization",
                     ['a "quoted"\nname', "b.weight", "b.bias", "b.mean", "b.var"],
                     "h",
                 ),
                 node("LeakyRelu", ["h"], "r", alpha=0.2),
-                node("MaxPool", ["r"], "p", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
+                node(
+                    "MaxPool",
+                    ["r"],
+                    "p",
+                    kernel_shape=[3, 3],
+                    strides=[2, 2],
+                    ceil_mode=1,
+                ),
                 node("Shape", ["p"], "s"),
                 node("Gather", ["s", "zero"], "n", axis=0),
                 node("Concat", ["n", "rest"], "shape", axis=0),
@@ -139,18 +152,28 @@ def bad() -> dict[str, Any]:
     short = TensorProto(name="w", data_type=F, dims=[1000000], raw_data=b"1234")
     return {
         "circle": model(
-            [node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b"), node("Relu", ["b"], "out")],
+            [
+                node("Add", ["x", "b"], "a"),
+                node("Relu", ["a"], "b"),
+                node("Relu", ["b"], "out"),
+            ],
             [],
             ["n", 3],
         ),
         "twice": model(
-            [node("Relu", ["x"], "a"), node("Tanh", ["x"], "a"), node("Relu", ["a"], "out")],
+            [
+                node("Relu", ["x"], "a"),
+                node("Tanh", ["x"], "a"),
+                node("Relu", ["a"], "out"),
+            ],
             [],
             ["n", 3],
         ),
         "huge": model([node("Add", ["x", "w"], "out")], [huge], ["n", 3]),
         "short": model([node("Add", ["x", "w"], "out")], [short], ["n", 3]),
-        "loop": model([helper.make_node("Loop", ["", "", "x"], ["out"], body=loop)], [], ["n", 3]),
+        "loop": model(
+            [helper.make_node("Loop", ["", "", "x"], ["out"], body=loop)], [], ["n", 3]
+        ),
         "quantised": model(
             [
                 helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
@@ -160,16 +183,25 @@ def bad() -> dict[str, Any]:
             ["n", 3],
         ),
         "foreign": model(
-            [helper.make_node("Magic", ["x"], ["out"], domain="com.example")], [], ["n", 3]
+            [helper.make_node("Magic", ["x"], ["out"], domain="com.example")],
+            [],
+            ["n", 3],
         ),
         "two_outputs": model(
-            [identity, node("Relu", ["x"], "other")], [], ["n", 3], outputs=["out", "other"]
+            [identity, node("Relu", ["x"], "other")],
+            [],
+            ["n", 3],
+            outputs=["out", "other"],
         ),
         "over_the_batch": model([node("Softmax", ["x"], "out", axis=0)], [], ["n", 3]),
         "old": model([identity], [], ["n", 3], opset=5),
         "open": model([identity], [], ["n", "length"]),
         "unsupported": model(
-            [node("Det", ["x"], "a"), node("TopK", ["x", "k"], "b"), node("Add", ["a", "b"], "out")],
+            [
+                node("Det", ["x"], "a"),
+                node("TopK", ["x", "k"], "b"),
+                node("Add", ["a", "b"], "out"),
+            ],
             [ints("k", 1)],
             ["n", 3, 3],
         ),
@@ -206,7 +238,9 @@ def write(folder: Path) -> None:
     whole = (folder / "cnn.onnx").read_bytes()
     (folder / "truncated.onnx").write_bytes(whole[: len(whole) // 2])
     (folder / "empty.onnx").write_bytes(b"")
-    (folder / "noise.onnx").write_bytes(RNG.integers(0, 256, 5000).astype(np.uint8).tobytes())
+    (folder / "noise.onnx").write_bytes(
+        RNG.integers(0, 256, 5000).astype(np.uint8).tobytes()
+    )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,9 @@ class Corpus(unittest.TestCase):
             [PROGRAMS[0], *folders], capture_output=True, text=True, timeout=600
         )
         self.assertEqual(re.findall("MISMATCH.*", done.stdout), [])
-        counts = re.search(r"^passed (\d+), refused (\d+), mismatched 0$", done.stdout, re.M)
+        counts = re.search(
+            r"^passed (\d+), refused (\d+), mismatched 0$", done.stdout, re.M
+        )
         assert counts is not None, done.stdout[-500:] + done.stderr
         self.assertEqual(int(counts[1]) + int(counts[2]), NODE_TESTS)
         self.assertGreaterEqual(int(counts[1]), PASSED)
@@ -67,10 +69,15 @@ class Corpus(unittest.TestCase):
                 self.assertIn("proven against the file", outcome.out)
 
     def test_mutated_files(self) -> None:
-        models = sorted((corpus() / "node").glob("*/model.onnx"))[:: 1 if support.FULL else 9]
+        models = sorted((corpus() / "node").glob("*/model.onnx"))[
+            :: 1 if support.FULL else 9
+        ]
         count = "1000000" if support.FULL else "3000"
         done = subprocess.run(
-            [PROGRAMS[1], count, "7", *models], capture_output=True, text=True, timeout=3000
+            [PROGRAMS[1], count, "7", *models],
+            capture_output=True,
+            text=True,
+            timeout=3000,
         )
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         counts = re.search(r"mapped (\d+), refused (\d+)", done.stdout)

@@ -28,13 +28,24 @@ std::string mutated(std::string bytes, const std::string& other, Rng& rng) {
   for (int64_t i = 0; i < changes && !bytes.empty(); ++i) {
     const auto last = static_cast<int64_t>(bytes.size()) - 1;
     const auto at = static_cast<size_t>(rng.integer(0, last));
-    const auto length = static_cast<size_t>(rng.integer(1, std::min<int64_t>(last + 1 - static_cast<int64_t>(at), 16)));
+    const auto length =
+        static_cast<size_t>(rng.integer(1, std::min<int64_t>(last + 1 - static_cast<int64_t>(at), 16)));
     switch (rng.integer(0, 5)) {
-      case 0: bytes[at] = static_cast<char>(rng.integer(0, 255)); break;
-      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.integer(0, 7))); break;
-      case 2: bytes.erase(at, length); break;
-      case 3: bytes.insert(at, bytes.substr(at, length)); break;
-      case 4: bytes[at] = "\x00\x01\x7f\xff"[rng.integer(0, 3)]; break;
+      case 0:
+        bytes[at] = static_cast<char>(rng.integer(0, 255));
+        break;
+      case 1:
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.integer(0, 7)));
+        break;
+      case 2:
+        bytes.erase(at, length);
+        break;
+      case 3:
+        bytes.insert(at, bytes.substr(at, length));
+        break;
+      case 4:
+        bytes[at] = "\x00\x01\x7f\xff"[rng.integer(0, 3)];
+        break;
       default:
         if (!other.empty()) {
           const auto from = static_cast<size_t>(rng.integer(0, static_cast<int64_t>(other.size()) - 1));
@@ -56,7 +67,8 @@ int main(int argc, char** argv) {
     std::ifstream in(argv[i], std::ios::binary);
     files.emplace_back((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   }
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("bakeoff_fuzz_{}.onnx", argv[2]);
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / fmt::format("bakeoff_fuzz_{}.onnx", argv[2]);
   int64_t mapped = 0, refused = 0;
   for (int64_t i = 0; i < count; ++i) {
     const auto pick = [&]() -> const std::string& {

@@ -9,6 +9,7 @@
 // the recorded outputs.
 
 #include <fmt/format.h>
+#include <onnx/onnx.pb.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,14 +22,13 @@
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "onnx/mapper.h"
-#include "onnx/onnx.pb.h"
 #include "onnx/onnx_model.h"
 #include "referee/evaluate.h"
 
 namespace {
 
-using namespace bakeoff;         // NOLINT: a program
-using namespace bakeoff::onnx;   // NOLINT
+using namespace bakeoff;        // NOLINT: a program
+using namespace bakeoff::onnx;  // NOLINT
 namespace fs = std::filesystem;
 
 struct Recorded {
@@ -87,7 +87,8 @@ std::string difference(const tensor::Tensor& mine, const tensor::Tensor& wanted,
     const double a = mine.data[i], b = wanted.data[i];
     if (std::isnan(a) && std::isnan(b)) continue;
     if (a == b) continue;
-    if (!(std::abs(a - b) <= (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-3) * std::abs(b)))
+    if (!(std::abs(a - b) <=
+          (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-3) * std::abs(b)))
       return fmt::format("at {}: {}, not {}", i, a, b);
   }
   return "";
@@ -136,7 +137,8 @@ Result<referee::Inputs> inputs_of(const MapResult& mapped, const Recorded& recor
 }
 
 // The output as a float: booleans and integers are cast where the IR can.
-Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string& output, bool added, bool half) {
+Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string& output, bool added,
+                  bool half) {
   const tensor::Tensor wanted = reals(*recorded.outputs.at(output));
   if (mapped.output.is_const()) {
     const std::string wrong = difference(reals(*mapped.output.at[0]), wanted, half);
@@ -147,14 +149,16 @@ Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string&
   }
   if (mapped.output.kind == Kind::kBool) {  // as ones and zeros
     const Shape shape(ir_shape(mapped.output.layout).size(), 1);
-    mapped.text += fmt::format("  one_ = parameter(; weight=one_[{}] frozen)\n  zero_ = constant() value=0\n"
-                               "  as_float_ = where({}, one_, zero_)\n",
-                               numbers_text(shape), mapped.output.name);
+    mapped.text += fmt::format(
+        "  one_ = parameter(; weight=one_[{}] frozen)\n  zero_ = constant() value=0\n"
+        "  as_float_ = where({}, one_, zero_)\n",
+        numbers_text(shape), mapped.output.name);
     mapped.parameters.push_back({"one_", filled(Kind::kFloat, shape, 1), true, ""});
     mapped.output.name = "as_float_";
     mapped.output.kind = Kind::kFloat;
   }
-  if (mapped.output.kind == Kind::kInt) return {.refusal = "an output of integers that depends on the inputs"};
+  if (mapped.output.kind == Kind::kInt)
+    return {.refusal = "an output of integers that depends on the inputs"};
   // A node's output that is an input, or no node at all.
   const auto text = workload_text(mapped, "test", "mse");
   if (!text) return refused_by(text.error());
@@ -170,7 +174,8 @@ Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string&
   const auto made = referee::evaluate(*workload, *weights, *inputs, {.train = false, .gradients = false});
   if (!made) return {.mapped = true, .mismatch = "the referee: " + made.error().message};
   if (mapped.output.layout.rank() != wanted.shape.size())
-    return {.mapped = true, .mismatch = fmt::format("rank {}, not {}", mapped.output.layout.rank(), wanted.shape.size())};
+    return {.mapped = true,
+            .mismatch = fmt::format("rank {}, not {}", mapped.output.layout.rank(), wanted.shape.size())};
   return {.mapped = true,
           .mismatch = difference(made->prediction, rows_of(wanted, mapped.output.layout, batch), half)};
 }
