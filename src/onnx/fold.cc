@@ -479,10 +479,8 @@ Result<Arrays> negated(const Call&, const Arrays& in) {
 #define BAKEOFF_REDUCE_FOLD(rule) \
   +[](const Call& call, const Arrays& in) { return reduce(call, in, Reduction::rule); }
 
-}  // namespace
-
-const std::map<std::string, Fold>& folds() {
-  static const std::map<std::string, Fold> all = {
+std::map<std::string, Fold> shape_folds() {
+  return {
       {"Constant", constant},
       {"ConstantOfShape", constant_of_shape},
       {"Shape", shape},
@@ -512,11 +510,18 @@ const std::map<std::string, Fold>& folds() {
       {"ReduceMax", BAKEOFF_REDUCE_FOLD(kMax)},
       {"ReduceMin", BAKEOFF_REDUCE_FOLD(kMin)},
       {"ReduceMean", BAKEOFF_REDUCE_FOLD(kMean)},
+  };
+}
+
+std::map<std::string, Fold> number_folds() {
+  return {
       {"Add", BAKEOFF_BINARY_FOLD(a + b, wrap(bits(a) + bits(b)), false)},
       {"Sub", BAKEOFF_BINARY_FOLD(a - b, wrap(bits(a) - bits(b)), false)},
       {"Mul", BAKEOFF_BINARY_FOLD(a * b, wrap(bits(a) * bits(b)), false)},
       {"Div", BAKEOFF_BINARY_FOLD(a / b, divided(a, b), false)},
-      {"Pow", BAKEOFF_BINARY_FOLD(std::pow(a, b), std::llround(std::pow(static_cast<double>(a), static_cast<double>(b))), false)},
+      {"Pow",
+       BAKEOFF_BINARY_FOLD(std::pow(a, b),
+                           std::llround(std::pow(static_cast<double>(a), static_cast<double>(b))), false)},
       {"Min", BAKEOFF_BINARY_FOLD(std::min(a, b), std::min(a, b), false)},
       {"Max", BAKEOFF_BINARY_FOLD(std::max(a, b), std::max(a, b), false)},
       {"Equal", BAKEOFF_BINARY_FOLD(a == b, a == b, true)},
@@ -526,7 +531,8 @@ const std::map<std::string, Fold>& folds() {
       {"GreaterOrEqual", BAKEOFF_BINARY_FOLD(a >= b, a >= b, true)},
       {"And", BAKEOFF_BINARY_FOLD(a != 0 && b != 0, a != 0 && b != 0, true)},
       {"Or", BAKEOFF_BINARY_FOLD(a != 0 || b != 0, a != 0 || b != 0, true)},
-      {"Mod", +[](const Call& call, const Arrays& in) -> Result<Arrays> {
+      {"Mod",
+       +[](const Call& call, const Arrays& in) -> Result<Arrays> {
          CHECK_OK(want(in, 2));
          if (in[0]->is_float() || call.integer("fmod", 0) != 0) return refused("it is of reals");
          return one(combined(
@@ -543,7 +549,8 @@ const std::map<std::string, Fold>& folds() {
       {"Cos", BAKEOFF_UNARY_FOLD(std::cos(a))},
       {"Tanh", BAKEOFF_UNARY_FOLD(std::tanh(a))},
       {"Reciprocal", BAKEOFF_UNARY_FOLD(1 / a)},
-      {"Abs", +[](const Call&, const Arrays& in) -> Result<Arrays> {
+      {"Abs",
+       +[](const Call&, const Arrays& in) -> Result<Arrays> {
          CHECK_OK(want(in, 1));
          auto made = std::make_shared<Array>(*in[0]);
          for (double& a : made->reals) a = std::abs(a);
@@ -551,6 +558,16 @@ const std::map<std::string, Fold>& folds() {
          return Arrays{made};
        }},
   };
+}
+
+}  // namespace
+
+const std::map<std::string, Fold>& folds() {
+  static const std::map<std::string, Fold> all = [] {
+    auto joined_ = shape_folds();
+    joined_.merge(number_folds());
+    return joined_;
+  }();
   return all;
 }
 

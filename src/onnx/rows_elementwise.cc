@@ -347,13 +347,11 @@ Result<Values> dropout(Mapper& m, const Call& call) {
   return Values{m.make("dropout", {call.in(0).name}, call.in(0).layout, {{"rate", real_text(rate)}})};
 }
 
-}  // namespace
-
 #define BAKEOFF_UNARY(op) +[](Mapper& m, const Call& call) { return unary(m, call, op); }
 #define BAKEOFF_BINARY(op, kind) +[](Mapper& m, const Call& call) { return binary(m, call, op, kind); }
 #define BAKEOFF_VARIADIC(op) +[](Mapper& m, const Call& call) { return one(fold_left(m, call, op)); }
 
-Rows elementwise_rows() {
+Rows unary_rows() {
   return {
       {"Neg", BAKEOFF_UNARY("neg")},
       {"Abs", BAKEOFF_UNARY("abs")},
@@ -392,6 +390,11 @@ Rows elementwise_rows() {
       {"Acosh", +[](Mapper& m, const Call& c) { return one(area(m, c.in(0), -1)); }},
       {"Atanh", area_tangent},
       {"Clip", clip},
+  };
+}
+
+Rows joining_rows() {
+  return {
       {"Add", add},
       {"Sum", BAKEOFF_VARIADIC("add")},
       {"Mean", mean},
@@ -420,6 +423,14 @@ Rows elementwise_rows() {
       {"Identity", identity},
       {"Dropout", dropout},
   };
+}
+
+}  // namespace
+
+Rows elementwise_rows() {
+  Rows all = unary_rows();
+  all.merge(joining_rows());
+  return all;
 }
 
 }  // namespace bakeoff::onnx

@@ -256,6 +256,25 @@ Value lowered(Mapper& m, const Value& x) {
   return m.reshaped(x, {{1, x.layout.dims[1], x.layout.dims[3]}, 0});
 }
 
+// Pads of a transposed convolution, where its output's size is stated; gives what is added to the output.
+Result<Ints> transposed_pads(const Call& call, const Shape& dims, Window& w) {
+  const size_t rank = dims.size();
+  Ints more = call.integers("output_padding", Ints(rank - 2, 0));
+  if (more.size() != rank - 2) return refused("its sizes do not fit");
+  const Ints sizes = call.integers("output_shape");
+  const bool same = call.text("auto_pad", "NOTSET").starts_with("SAME");
+  for (size_t i = 0; i < rank - 2; ++i) {
+    if (sizes.empty() && !same) continue;
+    const int64_t whole = w.stride[i] * (dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
+    const int64_t wanted = sizes.empty() ? dims[i + 2] * w.stride[i] : sizes[sizes.size() - (rank - 2) + i];
+    const int64_t all = whole - wanted;
+    if (all < 0) return refused("its output is larger than what it computes");
+    w.before[i] = call.text("auto_pad", "NOTSET") == "SAME_UPPER" ? all / 2 : all - all / 2;
+    w.after[i] = all - w.before[i];
+  }
+  return more;
+}
+
 Result<Values> conv(Mapper& m, const Call& call) {
   TRY(Value x, m.rows_first(call.in(0)));
   Value weight = call.in(1);
@@ -273,21 +292,7 @@ Result<Values> conv(Mapper& m, const Call& call) {
   const std::string op = transposes ? "conv_transpose" : "conv";
   Ints more(rank - 2, 0);
   if (transposes) {
-    more = call.integers("output_padding", more);
-    if (more.size() != rank - 2) return refused("its sizes do not fit");
-    const Ints sizes = call.integers("output_shape");
-    const bool same = call.text("auto_pad", "NOTSET").starts_with("SAME");
-    for (size_t i = 0; i < rank - 2; ++i) {
-      if (sizes.empty() && !same) continue;
-      const int64_t whole =
-          w.stride[i] * (x.layout.dims[i + 2] - 1) + more[i] + (w.kernel[i] - 1) * w.dilation[i] + 1;
-      const int64_t wanted =
-          sizes.empty() ? x.layout.dims[i + 2] * w.stride[i] : sizes[sizes.size() - (rank - 2) + i];
-      const int64_t all = whole - wanted;
-      if (all < 0) return refused("its output is larger than what it computes");
-      w.before[i] = call.text("auto_pad", "NOTSET") == "SAME_UPPER" ? all / 2 : all - all / 2;
-      w.after[i] = all - w.before[i];
-    }
+    TRY(more, transposed_pads(call, x.layout.dims, w));
   }
   const bool flat = lowered_to_2d(rank - 2, op);
   if (flat) {
@@ -698,6 +703,39 @@ Status check_recurrent(Mapper&, const Call& call, const Recurrent& r) {
   return Done{};
 }
 
+// The part of one direction.
+ArrayPtr direction_of(const Array& array, int64_t d) {
+  const ArrayPtr one = sliced(array, 0, d, 1);
+  return shaped(*one, Shape(one->shape.begin() + 1, one->shape.end()));
+}
+
+template <typename Named>
+Status add_biases(Mapper& m, const Recurrent& r, const Named& named, const Value& b, int64_t d, int64_t units,
+                  Params& params) {
+  if (b.absent()) return Done{};
+  if (!b.is_const() || rank_of(b) != 2 || d >= b.at[0]->shape[0]) return refused("its biases do not fit");
+  if (!b.is_const() || b.at[0]->shape != Shape{b.at[0]->shape[0], 2 * r.gates * units})
+    return refused("its biases do not fit");
+  const ArrayPtr both = direction_of(*b.at[0], d);
+  const ArrayPtr first = gates(*sliced(*both, 0, 0, r.gates * units), r.order),
+                 second = gates(*sliced(*both, 0, r.gates * units, r.gates * units), r.order);
+  if (std::string(r.op) == "lstm") {
+    Array sum = *first;
+    for (size_t i = 0; i < sum.reals.size(); ++i) sum.reals[i] += second->reals[i];
+    m.notes.insert("the two biases of an LSTM are one, their sum");
+    TRY(const std::string bias, m.weight(named(b, std::make_shared<Array>(std::move(sum))), "bias"));
+    params.emplace_back("bias", bias);
+  } else {
+    Value one = named(b, first), two = named(b, second);
+    if (!b.source.empty()) one.source += ".ih", two.source += ".hh";
+    TRY(const std::string ih_bias, m.weight(one, "bias_ih"));
+    TRY(const std::string hh_bias, m.weight(two, "bias_hh"));
+    params.emplace_back("bias_ih", ih_bias);
+    params.emplace_back("bias_hh", hh_bias);
+  }
+  return Done{};
+}
+
 Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
   CHECK_OK(check_recurrent(m, call, r));
   const bool rows_lead = call.integer("layout", 0) != 0;
@@ -718,40 +756,16 @@ Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
   std::vector<Value> all, last;
   for (int64_t d = 0; d < directions; ++d) {
     const bool back = direction == "reverse" || d == 1;
-    const auto part = [&](const Value& v) {
-      const ArrayPtr one = sliced(*v.at[0], 0, d, 1);
-      return shaped(*one, Shape(one->shape.begin() + 1, one->shape.end()));
-    };
     const auto named = [&](const Value& v, ArrayPtr array) {
       Value made = with_array(v, std::move(array));
       if (directions > 1 && !made.source.empty()) made.source += d == 0 ? ".forward" : ".backward";
       return made;
     };
     Params params;
-    TRY(const std::string ih, m.weight(named(w, gates(*part(w), r.order)), "weight_ih"));
-    TRY(const std::string hh, m.weight(named(u, gates(*part(u), r.order)), "weight_hh"));
+    TRY(const std::string ih, m.weight(named(w, gates(*direction_of(*w.at[0], d), r.order)), "weight_ih"));
+    TRY(const std::string hh, m.weight(named(u, gates(*direction_of(*u.at[0], d), r.order)), "weight_hh"));
     params = {{"weight_ih", ih}, {"weight_hh", hh}};
-    if (!b.absent()) {
-      if (!b.is_const() || b.at[0]->shape != Shape{directions, 2 * r.gates * units})
-        return refused("its biases do not fit");
-      const ArrayPtr both = part(b);
-      const ArrayPtr first = gates(*sliced(*both, 0, 0, r.gates * units), r.order),
-                     second = gates(*sliced(*both, 0, r.gates * units, r.gates * units), r.order);
-      if (std::string(r.op) == "lstm") {
-        Array sum = *first;
-        for (size_t i = 0; i < sum.reals.size(); ++i) sum.reals[i] += second->reals[i];
-        m.notes.insert("the two biases of an LSTM are one, their sum");
-        TRY(const std::string bias, m.weight(named(b, std::make_shared<Array>(std::move(sum))), "bias"));
-        params.emplace_back("bias", bias);
-      } else {
-        Value one = named(b, first), two = named(b, second);
-        if (!b.source.empty()) one.source += ".ih", two.source += ".hh";
-        TRY(const std::string ih_bias, m.weight(one, "bias_ih"));
-        TRY(const std::string hh_bias, m.weight(two, "bias_hh"));
-        params.emplace_back("bias_ih", ih_bias);
-        params.emplace_back("bias_hh", hh_bias);
-      }
-    }
+    CHECK_OK(add_biases(m, r, named, b, d, units, params));
     const auto turned = [&](const Value& v) { return m.make("flip", {v.name}, v.layout, {{"axes", "1"}}); };
     Value made = m.make(r.op, {back ? turned(input).name : input.name}, hidden, {}, params);
     if (call.wants(1)) {
