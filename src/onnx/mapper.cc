@@ -121,6 +121,8 @@ Value Mapper::transposed_value(const Value& v, const Ints& perm) {
 }
 
 Result<Layout> Mapper::broadcast_layout(const Values& operands) const {
+  if (std::any_of(operands.begin(), operands.end(), [](const Value& v) { return v.absent(); }))
+    return refused("an input is missing");
   size_t rank = 0;
   for (const Value& v : operands)
     rank = std::max(rank, v.is_const() ? v.at[0]->shape.size() : v.layout.rank());

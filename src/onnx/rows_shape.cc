@@ -166,6 +166,7 @@ Result<Values> transpose(Mapper& m, const Call& call) {
 
 // The value of a constant with N: rows of it, for ops that do not broadcast.
 Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
+  if (v.absent()) return refused("an input is missing");
   if (v.is_graph()) return v;
   Layout out = like;
   const Shape& shape = v.at[0]->shape;

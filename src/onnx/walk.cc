@@ -232,6 +232,7 @@ Result<Values> Mapper::map_call(const Call& call, int depth) {
   if (computed) return *computed;
   const auto row = rows().find(call.op());
   if (row == rows().end()) return refused("there is no counterpart in the IR");
+  if (call.in(0).absent()) return refused("an input is missing");
   return row->second(*this, call);
 }
 
