@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from bakeoff_import.values import Layout, N, Shape, Value
 
@@ -72,9 +73,20 @@ class Graph:
     parameter_names: Names = field(default_factory=Names)
     by_target: dict[tuple[str, ...], str] = field(default_factory=dict)
     where: str = ""  # of the nodes that are added now
-    base: str = "h"  # their names begin with it
+    base: str = "h"  # the name of the next one; of others it begins their names
+    named: bool = False  # whether a value has this name
     source: str = ""
     by_output: dict[str, Node] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def called(self, base: str) -> Iterator[None]:
+        """Values that are added meanwhile have this name."""
+        before = self.base, self.named
+        self.base, self.named = base, False
+        try:
+            yield
+        finally:
+            self.base, self.named = before
 
     def node(
         self,
@@ -86,7 +98,8 @@ class Graph:
         attrs: Optional[Mapping[str, Attr]] = None,
     ) -> str:
         """Adds a node; its value's name."""
-        output = self.names.unique(self.base)
+        output = self.names.unique(f"{self.base}_{op}" if self.named else self.base)
+        self.named = True
         node = Node(
             op=op,
             output=output,

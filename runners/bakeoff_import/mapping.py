@@ -223,9 +223,12 @@ class Mapper:
         words = ir_word(path.replace(".", "_"))
         if not path:
             words = short
-        elif not kind.removeprefix("<class '").startswith("torch.nn.modules."):
+        elif "torch.nn.modules." not in kind or re.search(
+            "Attention|Transformer", kind
+        ):
             words = f"{words}_{short}"
         self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
+        self.graph.named = False
         self.graph.source = op
 
     @staticmethod
@@ -447,9 +450,9 @@ class Mapper:
             number = max(-_LARGEST, min(_LARGEST, number))
 
         def make() -> Value:
-            base, self.graph.base = self.graph.base, "c"
-            name = self.graph.node("constant", [], (), attrs={"value": float(number)})
-            self.graph.base = base
+            with self.graph.called("c"):
+                attrs = {"value": float(number)}
+                name = self.graph.node("constant", [], (), attrs=attrs)
             return Value(name, Layout(()))
 
         return self._once(("n", float(number)), make)
@@ -457,11 +460,10 @@ class Mapper:
     def _parameter_value(self, arg: Param) -> Value:
         slot = self.slot(arg)
         shape = tuple(arg.tensor.shape)
-        base, self.graph.base = self.graph.base, ir_word(arg.key.replace(".", "_"))
-        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
         layout = Layout(shape)
-        name = self.graph.reshape(name, shape, layout.ir())
-        self.graph.base = base
+        with self.graph.called(ir_word(arg.key.replace(".", "_"))):
+            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+            name = self.graph.reshape(name, shape, layout.ir())
         return Value(name, layout)
 
     def _constant_value(self, arg: Const) -> Value:
@@ -477,9 +479,8 @@ class Mapper:
         """A vector of constant integers."""
         wanted = f"constant_{self.graph.base}"
         slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
-        shape = tuple(tensor.shape)
-        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
-        return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+        with self.graph.called(ir_word(slot.replace(".", "_"))):
+            return self._frozen(slot, tuple(tensor.shape), "i32")
 
     def taken(self, x: Value, tensor: Any, axis: int) -> Value:
         """Places of an axis by a vector of constant integers: a slice, if they are."""
@@ -529,18 +530,23 @@ class Mapper:
             else:
                 called = arg.key or f"constant_{self.graph.base}"
                 slot = self.graph.parameter(called, laid.to(torch.float64), True)
-            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
-            if kind == "i32":
-                name = self.graph.node(
-                    "cast", [name], shape, "i32", attrs={"to": "i32"}
-                )
-            if kind == "bool":
-                half = self.number(0.5)
-                name = self.graph.node("less", [half.name, name], shape, "bool")
+            with self.graph.called(ir_word(slot.replace(".", "_"))):
+                name = self._frozen(slot, shape, kind)
             return Value(name, layout, kind, spread)
 
         self._kept.append(arg.tensor)
         return self._once(("t", id(arg.tensor), layout, shape), make)
+
+    def _frozen(self, slot: str, shape: Shape, kind: str) -> str:
+        """The value of a frozen parameter, which holds integers and truth as floats."""
+        params = [("weight", slot)]
+        name = self.graph.node("parameter", [], shape, params=params)
+        if kind == "i32":
+            return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+        if kind == "bool":
+            half = self.number(0.5).name
+            return self.graph.node("less", [half, name], shape, "bool")
+        return name
 
     def slot(self, arg: Any) -> str:
         """The name of a parameter for a slot of an op."""
