@@ -182,7 +182,7 @@ def einsum(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; with padding_idx `where`(padding, 0, row)"""
+    """`embedding`; of constant ids `take`; padding_idx: `mul` by a frozen 0 or 1"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
@@ -211,9 +211,12 @@ def embedding(m: Mapper, a: Args) -> Value:
     if not masked:
         return out
     m.padding[a.weight.key] = padding
-    places = m.reshaped(m.real(x), layout.sized(layout.rank - 1, 1))
-    hidden = m.made("equal", [places, m.number(float(padding))], places.layout, "bool")
-    return m.made("where", [hidden, m.number(0.0), out], layout)
+    trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
+    trains[padding] = 0
+    slot = m.graph.parameter(f"{a.weight.key}.trains", trains, frozen=True)
+    single = layout.sized(layout.rank - 1, 1)
+    mask = m.made("embedding", [x], single, params=[("weight", slot)])
+    return m.made("mul", [out, mask], layout)
 
 
 @row("one_hot")
@@ -253,13 +256,15 @@ def conv(m: Mapper, a: Args) -> Value:
     else:
         pads = [p for p in _pairs(a.padding, count) for _ in (0, 1)]
     attrs: dict[str, Any] = {
-        "params": _weights(m, weight=a.weight, bias=a.bias),
         "stride": stride,
         "pad": pads,
         "dilation": dilation,
         "groups": int(a.groups),
     }
     shape = m.out()[0]
+    if count == 1 and x.layout.n is not None and not m.known(name):
+        return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
+    attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
     if count == 2 and x.layout.n == 0 and not x.layout.alone:
         return _conv_of_stack(m, x, shape, kernel, attrs)
     if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
@@ -270,6 +275,19 @@ def conv(m: Mapper, a: Args) -> Value:
         return Value(m.graph.reshape(out, shape, layout.ir()), layout)
     x = m.batch_first(x, count + 2)
     return m.made(name, [x], Layout(shape, 0), **attrs)
+
+
+def _conv_of_row(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution along one axis as one of pictures of height 1."""
+    weight = m.slot(a.weight, (*a.weight.tensor.shape[:2], 1, a.weight.tensor.shape[2]))
+    attrs["params"] = [("weight", weight), *_weights(m, bias=a.bias)]
+    attrs["stride"], attrs["dilation"] = [1, *attrs["stride"]], [1, *attrs["dilation"]]
+    attrs["pad"] = [0, 0, *attrs["pad"]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    made = m.made("conv2d", [wide], Layout((*shape[:2], 1, shape[2]), 0), **attrs)
+    return m.reshaped(made, Layout(shape, 0))
 
 
 def _conv_of_stack(
@@ -359,6 +377,20 @@ def _pooled(m: Mapper, x: Value, sizes: Sequence[int]) -> Layout:
     return Layout((*x.shape[:2], *sizes), 0)
 
 
+def _pool_made(
+    m: Mapper, name: str, x: Value, out: Layout, attrs: dict[str, Any]
+) -> Value:
+    """A pool; one of rows as one of pictures of height 1, where the IR has no other."""
+    if m.known(name) or not name.endswith("1d"):
+        return m.made(name, [x], out, **attrs)
+    for key, ahead in (("kernel", [1]), ("stride", [1]), ("pad", [0, 0])):
+        attrs[key] = [*ahead, *attrs[key]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    shape = (*out.shape[:2], 1, out.shape[2])
+    made = m.made(name.replace("1d", "2d"), [wide], Layout(shape, 0), **attrs)
+    return m.reshaped(made, out)
+
+
 def _reaches_far(attrs: dict[str, Any]) -> bool:
     return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
 
@@ -381,7 +413,7 @@ def max_pool(m: Mapper, a: Args) -> Value:
     x, attrs, extra = _pool(m, a, count)
     if _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    out = m.made(name, [x], _pooled(m, x, m.out()[0][2:]), **attrs)
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     return _stacked_again(m, out, a.input)
 
 
@@ -398,7 +430,8 @@ def avg_pool(m: Mapper, a: Args) -> Value:
         _as_ceil(attrs, extra)
     if not attrs.get("ceil") and _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    out = m.made(name, [x], Layout(m.out()[0], 0), **attrs, count_include_pad=include)
+    attrs["count_include_pad"] = include
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     if a.get("divisor_override"):
         if include is False and any(attrs["pad"]):
             raise Unsupported("divisor_override together with padding")
@@ -440,10 +473,13 @@ def _averaged(
         return m.reduced("mean", x, list(range(2, 2 + len(out))), True)
     if windows:
         pool = name.removeprefix("adaptive_")
-        return m.made(pool, [x], layout, **windows, count_include_pad=False)
-    if len(out) != 2:
-        raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}")
-    return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+        return _pool_made(m, pool, x, layout, {**windows, "count_include_pad": False})
+    if len(out) == 2 and m.known("adaptive_avg_pool2d"):
+        return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+    for axis, size in enumerate(out, 2):
+        if x.shape[axis] != size:
+            x = _along(m, x, axis, _averaging(x.shape[axis], size))
+    return x
 
 
 @row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -467,6 +503,8 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
 
 
 def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
+    if not m.known("resize"):
+        return resized_by_matrices(m, a)  # type: ignore[no-any-return]
     x = m.batch_first(a.input, 4)
     shape = m.out()[0]
     factors = a.get("scale_factors")
@@ -508,6 +546,25 @@ def upsample_bilinear(m: Mapper, a: Args) -> Value:
     return _resized(m, a, "bilinear", coordinates)
 
 
+def _along(m: Mapper, x: Value, axis: int, matrix: Any) -> Value:
+    """An axis times a constant matrix, of new by old size."""
+    right = m.value(Const(matrix.T.contiguous()))
+    if axis == x.layout.rank - 1:
+        return _product(m, x, right)
+    perm = list(range(x.layout.rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return m.permuted(_product(m, m.permuted(x, perm), right), perm)
+
+
+def _averaging(size: int, out: int) -> Any:
+    """The matrix of an adaptive average pool along one axis."""
+    matrix = torch.zeros(out, size, dtype=torch.float64)
+    for i in range(out):
+        begin, end = i * size // out, -(-(i + 1) * size // out)
+        matrix[i, begin:end] = 1 / (end - begin)
+    return matrix
+
+
 @row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
      "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
 def resized_by_matrices(m: Mapper, a: Args) -> Value:
@@ -519,22 +576,10 @@ def resized_by_matrices(m: Mapper, a: Args) -> Value:
     if shape == x.shape:
         return x
     for axis in range(2, x.layout.rank):
-        if x.shape[axis] == shape[axis]:
-            continue
-        matrix = Const(_resizing(m, axis, x.shape[axis], shape[axis]))
-        if axis == x.layout.rank - 1:
-            x = _product(m, x, m.value(Const(matrix.tensor.T.contiguous())))
-        else:
-            rows = m.permuted(x, _swapped(x.layout.rank, axis))
-            rows = _product(m, rows, m.value(Const(matrix.tensor.T.contiguous())))
-            x = m.permuted(rows, _swapped(x.layout.rank, axis))
+        if x.shape[axis] != shape[axis]:
+            matrix = _resizing(m, axis, x.shape[axis], shape[axis])
+            x = _along(m, x, axis, matrix)
     return x
-
-
-def _swapped(rank: int, axis: int) -> list[int]:
-    perm = list(range(rank))
-    perm[axis], perm[-1] = perm[-1], perm[axis]
-    return perm
 
 
 def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
@@ -693,8 +738,12 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     channels = origin.shape[1] if origin.layout.rank > 1 else 0
     if origin.layout.n != 0:
         raise Unsupported("the batch must be axis 0 here", "bring it to the front")
+    order = list(range(origin.layout.rank))
+    turned = x = origin
     if origin.layout.alone:
-        x = origin
+        if x.layout.rank not in (2, 4):
+            places = (math.prod(x.shape[2:]), 1)
+            x = m.reshaped(x, Layout((1, channels, *places), 0))
     else:  # rows that are merged with N are places of a picture: N,C,merged...,1
         x = m.apart(origin)
         merged = len(origin.layout.groups()[0])
@@ -726,7 +775,7 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         eps=float(a.eps),
         momentum=float(a.momentum),
     )
-    if not origin.layout.alone:
+    if x is not origin:
         back = m.reshaped(out, turned.layout)
         back = m.permuted(back, [order.index(i) for i in range(len(order))])
         out = Value(back.name, origin.layout)
@@ -739,23 +788,12 @@ def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
         raise Unsupported("has computed statistics")
     shape = tuple(mean.tensor.shape[0] if i == 1 else 1 for i in range(x.layout.rank))
 
-    def channels(tensor: Any) -> Const:
-        return Const(tensor.reshape(shape))
+    def fitted(tensor: Any) -> Value:
+        return m._fitted(Const(tensor.reshape(shape)), x.layout)
 
-    def fitted(v: Any) -> Value:
-        value = m.value(v)
-        if value.layout.rank == 1:
-            value = m.reshaped(value, Layout(shape))
-        return m._fitted(value, x.layout)
-
-    out = m.made("sub", [x, fitted(channels(mean.tensor))], x.layout)
-    scale = torch.rsqrt(var.tensor + a.eps)
-    out = m.made("mul", [out, fitted(channels(scale))], x.layout)
-    if a.weight is not None:
-        out = m.made("mul", [out, fitted(a.weight)], x.layout)
-    if a.bias is not None:
-        out = m.made("add", [out, fitted(a.bias)], x.layout)
-    return out
+    out = m.made("sub", [x, fitted(mean.tensor)], x.layout)
+    out = m.made("mul", [out, fitted(torch.rsqrt(var.tensor + a.eps))], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
 
 
 @row("layer_norm")
@@ -771,19 +809,37 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     )
 
 
+def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
+    x = m.batch_first(a.input)
+    eps = float(a.eps)
+    if m.known("group_norm"):
+        slots = _weights(m, weight=a.weight, bias=a.bias)
+        return m.made("group_norm", [x], x.layout, params=slots, groups=groups, eps=eps)
+    rest = math.prod(x.shape[1:]) // groups
+    flat = m.reshaped(x, Layout((1, groups, rest), 0))
+    flat = m.made("sub", [flat, m.reduced("mean", flat, [2], True)], flat.layout)
+    var = m.reduced("mean", m.unary("square", flat), [2], True)
+    scale = m.unary("rsqrt", m.binary("add", var, eps))
+    out = m.reshaped(m.made("mul", [flat, scale], flat.layout), x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
+
+
+def _channels_scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    """x * weight + bias of axis 1."""
+    shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))
+    for op, arg in (("mul", weight), ("add", bias)):
+        if arg is not None:
+            value = m.value(arg)
+            if value.layout.rank == 1:
+                value = m.reshaped(value, Layout(shape))
+            x = m.made(op, [x, m._fitted(value, x.layout)], x.layout)
+    return x
+
+
 @row("group_norm")
 def group_norm(m: Mapper, a: Args) -> Value:
     """`group_norm`"""
-    x = m.batch_first(a.input)
-    slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made(
-        "group_norm",
-        [x],
-        x.layout,
-        params=slots,
-        groups=int(a.num_groups),
-        eps=float(a.eps),
-    )
+    return _grouped_norm(m, a, int(a.num_groups))
 
 
 @row("instance_norm")
@@ -793,11 +849,7 @@ def instance_norm(m: Mapper, a: Args) -> Value:
         raise Unsupported(
             "normalises by running statistics", "track_running_stats=False"
         )
-    x = m.batch_first(a.input)
-    slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made(
-        "group_norm", [x], x.layout, params=slots, groups=x.shape[1], eps=float(a.eps)
-    )
+    return _grouped_norm(m, a, m.value(a.input).shape[1])
 
 
 @row("rms_norm")
@@ -805,9 +857,18 @@ def rms_norm(m: Mapper, a: Args) -> Value:
     """`rms_norm`"""
     x = m.value(a.input)
     dims = len(a.normalized_shape)
-    eps = torch.finfo(m.node.meta["val"].dtype).eps if a.eps is None else a.eps
-    slots = _weights(m, weight=a.weight)
-    return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=float(eps))
+    if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
+        raise Unsupported("normalises over the batch")
+    eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    if m.known("rms_norm"):
+        slots = _weights(m, weight=a.weight)
+        return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=eps)
+    axes = list(range(x.layout.rank - dims, x.layout.rank))
+    size = m.reduced("mean", m.unary("square", x), axes, True)
+    out = m.made("mul", [x, m.unary("rsqrt", m.binary("add", size, eps))], x.layout)
+    if a.weight is None:
+        return out
+    return m.made("mul", [out, m._fitted(m.value(a.weight), x.layout)], x.layout)
 
 
 @row("cosine_similarity")

@@ -548,17 +548,20 @@ class Mapper:
             return self.graph.node("less", [half, name], shape, "bool")
         return name
 
-    def slot(self, arg: Any) -> str:
-        """The name of a parameter for a slot of an op."""
+    def slot(self, arg: Any, shape: Optional[Shape] = None) -> str:
+        """The name of a parameter for a slot of an op, declared in another shape where
+        `shape` says so."""
         if isinstance(arg, Param):
-            return self.graph.parameter(
-                arg.key, arg.tensor.detach(), not arg.tensor.requires_grad, [arg.key]
-            )
+            held = arg.tensor.detach()
+            held = held if shape is None else held.reshape(shape)
+            frozen = not arg.tensor.requires_grad
+            return self.graph.parameter(arg.key, held, frozen, [arg.key])
         if isinstance(arg, Const):
             if id(arg.tensor) not in self._slots:
                 self._kept.append(arg.tensor)
                 wanted = arg.key or f"constant_{self.graph.base}"
                 held = arg.tensor.detach().to(torch.float64)
+                held = held if shape is None else held.reshape(shape)
                 targets = [arg.key] if arg.key else []
                 self._slots[id(arg.tensor)] = self.graph.parameter(
                     wanted, held, True, targets

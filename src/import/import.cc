@@ -44,6 +44,19 @@ Status check_ops(const OriginModel& model) {
                .remedy = "nothing was written; `bakeoff ops` lists the ops that there are"};
 }
 
+// What the IR lacks, by the user's line: the IR has one line for each value, behind the head.
+Error at_origin(const Error& error, const OriginModel& model) {
+  const size_t colon = error.where.rfind(':');
+  const auto line = static_cast<size_t>(std::strtoull(error.where.c_str() + colon + 1, nullptr, 10));
+  if (colon == std::string::npos || line < 2 || line - 2 >= model.lines.size()) {
+    return {.message = "the import is no valid workload: " + error.message, .remedy = error.remedy};
+  }
+  const OriginLine& origin = model.lines[line - 2];
+  return {.message = fmt::format("{} cannot be imported: {}", origin.source, error.message),
+          .where = origin.where,
+          .remedy = "nothing was written; the IR has no such form of this op"};
+}
+
 // Why the origin's weights and the workload's parameters do not fit is a defect: both come from one export.
 Result<referee::Weights> read_weights(const ir::Workload& workload, const fs::path& file) {
   TRY(const auto stored, tensor::SafetensorsFile::open(file));
@@ -135,11 +148,7 @@ Result<ImportReport> import_model(const ImportRequest& request, const Progress& 
   TRY(const OriginModel model, origin.export_model());
   CHECK_OK(check_ops(model));
   auto parsed = ir::parse(model.text, request.out.string());
-  if (!parsed) {
-    Error error = parsed.error();
-    error.message = "the import is no valid workload: " + error.message;
-    return error;
-  }
+  if (!parsed) return at_origin(parsed.error(), model);
   report.workload = std::move(*parsed);
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
   TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path, progress));

@@ -40,6 +40,16 @@ Error refusal(const Json& refused) {
           .remedy = "nothing was written"};
 }
 
+// Ops of the IR and their attributes: "pad", "pad.value".
+std::vector<std::string> known_ops() {
+  std::vector<std::string> all;
+  for (const ir::OpInfo& row : ir::op_table()) {
+    all.push_back(row.name);
+    for (const ir::AttrSpec& attribute : row.attributes) all.push_back(row.name + "." + attribute.name);
+  }
+  return all;
+}
+
 std::vector<std::string> texts_of(const Json& json, const char* key) {
   std::vector<std::string> all;
   if (const auto found = json.find(key); found != json.end() && found->is_array()) {
@@ -155,7 +165,7 @@ Result<OriginModel> Origin::export_model() {
                                                {"inputs", inputs},
                                                {"loss", r.loss},
                                                {"output", r.output},
-                                               {"ops", ir::op_names()},
+                                               {"ops", known_ops()},
                                                {"name", r.out.stem().string()},
                                                {"threads", sample::allowed_cpus().size()},
                                                {"weights", weights().string()}}));

@@ -227,6 +227,57 @@ class Rotary(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
+class Signals(nn.Module):
+    """Along one axis: dilated, padded at one side, pooled, normed by groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv1d(4, 8, 2, dilation=2**i) for i in range(2))
+        self.mix = nn.Conv1d(4, 4, 3, padding=1, groups=2, padding_mode="replicate")
+        self.groups, self.batch = nn.GroupNorm(2, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i, conv in enumerate(self.convs):
+            a, b = conv(F.pad(x, (2**i, 0))).chunk(2, 1)
+            x = x + self.mix(torch.tanh(a) * torch.sigmoid(b))
+        x = self.groups(self.batch(x))
+        return F.avg_pool1d(F.max_pool1d(x, 2), 2, stride=1).flatten(1)
+
+
+class Pictures(nn.Module):
+    """Resized in several ways, reflected, normed by pictures, pooled to odd sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")
+        self.norm = nn.InstanceNorm2d(4, affine=True)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        self.unfold = nn.Unfold(2, dilation=2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.conv(x))
+        parts = [
+            self.up(x), F.interpolate(x, (5, 9), mode="bicubic"), self.unfold(x),
+            F.interpolate(x, scale_factor=2), F.adaptive_avg_pool2d(x, (4, 5)),
+            F.layer_norm(x, [4, 6, 6]), F.pad(x, (1, 1, 2, 0), mode="circular"),
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class PaddedWords(nn.Module):
+    """A row of the table that is 0 and is not trained; gates of both directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 6, padding_idx=2)
+        self.rnn = nn.GRU(6, 5, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(10, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        _, last = self.rnn(self.table(ids))
+        return self.head(torch.cat([last[0], last[1]], 1))
+
+
 class Attention(nn.Module):
     """Heads by hand around scaled_dot_product_attention, causal."""
 

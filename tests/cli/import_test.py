@@ -178,6 +178,16 @@ class Proven(Importing):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("frozen", text)
 
+    def test_signals(self) -> None:
+        self.proves("Signals", "f32[8,4,9]")
+
+    def test_pictures(self) -> None:
+        self.proves("Pictures", "f32[4,3,6,6]")
+
+    def test_words_that_pad(self) -> None:
+        text = self.proves("PaddedWords", "i32[8,5]")
+        self.assertIn("table.weight.trains[9,1] frozen", text)
+
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
         self.assertIn("x: f32[N,6]", text)
