@@ -297,6 +297,8 @@ class Importer:
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
         _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
         mapper.graph.declare_as_read([value.name])
+        if not mapper.known("reshape without N"):
+            mapper.graph.repeat_for_rows([value.name])
         nodes = mapper.graph.live([value.name])
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))

@@ -195,6 +195,35 @@ class Graph:
         for node in live:
             node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
 
+    def repeat_for_rows(self, results: Sequence[str]) -> None:
+        """For an IR that reshapes and expands values with N alone: what has none is
+        repeated for every row before it."""
+        rows = next(iter(self.input_shapes))
+        shapes: dict[str, Shape] = {}
+        added: list[tuple[Node, Node]] = []
+        for node in self.live(results):
+            shapes[node.output] = node.shape
+            own = node.op in ("reshape", "expand") and node.shape[:1] == (1,)
+            if not own:
+                continue
+            source = shapes[node.inputs[0]]
+            node.shape = (N, *node.shape[1:])
+            node.attrs["shape"] = node.shape
+            shapes[node.output] = node.shape
+            if source[0] == N or node.op == "expand":
+                continue
+            wide = (N, *source[1:])
+            name = self.names.unique(f"{node.inputs[0]}_rows")
+            inputs, attrs = (node.inputs[0], rows), {"shape": wide}
+            more = Node(
+                "expand", name, inputs, (), dict(attrs), wide, "f32", node.where
+            )
+            more.source = node.source
+            node.inputs = (name,)
+            added.append((more, node))
+        for more, node in added:
+            self.nodes.insert(self.nodes.index(node), more)
+
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""
         wanted, kept = set(results), []

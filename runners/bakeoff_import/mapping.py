@@ -488,11 +488,36 @@ class Mapper:
         if tensor.numel() == 1 or (steps[0] > 0 and bool((steps == steps[0]).all())):
             step = int(steps[0]) if tensor.numel() > 1 else 1
             return self.sliced(x, axis, int(tensor[0]), int(tensor[-1]) + 1, step)
+        if not self.known("take"):
+            return self._picked(x, tensor, axis)
         layout = x.layout.sized(axis, tensor.numel())
         at, shape = x.layout.ir_axis(axis), layout.ir(x.spread)
         inputs = [x.name, self.places(tensor)]
         name = self.graph.node("take", inputs, shape, x.dtype, attrs={"axis": at})
         return Value(name, layout, x.dtype, x.spread)
+
+    def _picked(self, x: Value, places: Any, axis: int) -> Value:
+        """Places of an axis by a product with a matrix of zeros and ones."""
+        rank = x.layout.rank
+        if rank == 1:
+            column = self.reshaped(x, x.layout.reshaped((*x.shape, 1), x.layout.n))
+            made = self._picked(column, places, axis)
+            return self.reshaped(made, made.layout.dropped([1], False))
+        perm = list(range(rank))
+        perm[axis], perm[rank - 2] = perm[rank - 2], perm[axis]
+        turned = self.permuted(x, perm)
+        if turned.layout.n == rank - 1:
+            raise Unsupported("takes places beside a batch that is the last axis")
+        matrix = torch.zeros(places.numel(), x.shape[axis], dtype=torch.float64)
+        matrix[torch.arange(places.numel()), places] = 1
+        lead = (1,) * (len(turned.ir) - 2)
+        wanted = Layout(tuple(matrix.shape))
+        left = self._stored(matrix, wanted, Const(matrix), (*lead, *matrix.shape))
+        layout = turned.layout.sized(rank - 2, places.numel())
+        inputs = [left.name, turned.name]
+        name = self.graph.node("matmul", inputs, layout.ir(turned.spread))
+        made = Value(name, layout, x.dtype, turned.spread)
+        return self.permuted(made, perm)
 
     def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
         """Repeated where its size is 1; the rows are those of an input."""

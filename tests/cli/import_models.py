@@ -367,6 +367,7 @@ class Shapes(nn.Module):
         parts = [
             a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
             x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 2]].repeat(1, 2, 1),
+            x[:, :, [5, 0, 0]], x[..., torch.tensor([[1, 1], [7, 2]])],
             x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
             x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
             F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
