@@ -323,17 +323,67 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[14])
     x = m.batch_first(a.input, count + 2)
+    layout = Layout(m.out()[0], 0)
+    dilation = _pairs(a.dilation, count)
+    simple = count == 2 and int(a.groups) == 1 and set(dilation) == {1}
+    if simple and not m.known(name) and isinstance(a.weight, (Param, Const)):
+        out = _transposed_by_product(m, x, a, layout)
+        return _channels_scaled(m, out, None, a.bias)
     return m.made(
         name,
         [x],
-        Layout(m.out()[0], 0),
+        layout,
         params=_weights(m, weight=a.weight, bias=a.bias),
         stride=_pairs(a.stride, count),
         pad=[p for p in _pairs(a.padding, count) for _ in (0, 1)],
-        dilation=_pairs(a.dilation, count),
+        dilation=dilation,
         groups=int(a.groups),
         output_pad=_pairs(a.output_padding, count),
     )
+
+
+def _transposed_by_product(m: Mapper, x: Value, a: Args, layout: Layout) -> Value:
+    """Every place times the kernel, by one product; the kernel's tiles of the size of a
+    stride lie side by side without overlap, and tiles are added where they meet."""
+    stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
+    weight = m.value(a.weight)
+    inside, outside, *kernel = weight.shape
+    _, _, *sizes = x.shape
+    tiles = [-(-k // s) for k, s in zip(kernel, stride)]
+    flat = m.reshaped(weight, Layout((inside, outside * math.prod(kernel))))
+    made = _times_matrix(m, m.permuted(x, [0, 2, 3, 1]), flat)
+    made = m.reshaped(made, Layout((1, *sizes, outside, *kernel), 0))
+    wide = [t * s for t, s in zip(tiles, stride)]
+    more = [w - k for w, k in zip(wide, kernel)]
+    whole = Layout((1, *sizes, outside, *wide), 0)
+    if any(more):
+        pads = [0, 0, 0, 0, 0, 0, 0, more[0], 0, more[1]]
+        made = m.made("pad", [made], whole, pad=pads, value=0.0)
+    total: Optional[Value] = None
+    grown = [(size + t - 1) * s for size, t, s in zip(sizes, tiles, stride)]
+    for i in range(tiles[0]):
+        for j in range(tiles[1]):
+            tile = m.sliced(made, 4, i * stride[0], (i + 1) * stride[0])
+            tile = m.sliced(tile, 5, j * stride[1], (j + 1) * stride[1])
+            tile = m.permuted(tile, [0, 3, 1, 4, 2, 5])
+            own = [size * s for size, s in zip(sizes, stride)]
+            tile = m.reshaped(tile, Layout((1, outside, *own), 0))
+            top, left = i * stride[0], j * stride[1]
+            pads = [0, 0, top, grown[0] - own[0] - top, left, grown[1] - own[1] - left]
+            placed = Layout((1, outside, *grown), 0)
+            if any(pads):
+                tile = m.made("pad", [tile], placed, pad=pads, value=0.0)
+            total = tile if total is None else m.made("add", [total, tile], placed)
+    assert total is not None
+    for axis, (p, size) in enumerate(zip(pad, layout.shape[2:]), 2):
+        missing = p + size - total.shape[axis]
+        if missing > 0:  # output_padding beyond the last tile
+            shape = total.layout.sized(axis, total.shape[axis] + missing)
+            pads = [0] * 6
+            pads[2 * axis - 1] = missing
+            total = m.made("pad", [total], shape, pad=pads, value=0.0)
+        total = m.sliced(total, axis, p, p + size)
+    return total
 
 
 # ---- pools

@@ -264,6 +264,22 @@ class Pictures(nn.Module):
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
+class Decoder(nn.Module):
+    """Transposed convolutions as in UNets and GANs, with overlap and output padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice = nn.ConvTranspose2d(3, 4, 2, stride=2)
+        self.gan = nn.ConvTranspose2d(4, 5, 4, stride=2, padding=1, bias=False)
+        self.odd = nn.ConvTranspose2d(
+            5, 2, (3, 2), (2, 3), (1, 0), output_padding=(1, 2)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.gan(torch.tanh(self.twice(x))))
+        return self.odd(x)
+
+
 class PaddedWords(nn.Module):
     """A row of the table that is 0 and is not trained; gates of both directions."""
 

@@ -184,6 +184,9 @@ class Proven(Importing):
     def test_pictures(self) -> None:
         self.proves("Pictures", "f32[4,3,6,6]")
 
+    def test_transposed_convolutions(self) -> None:
+        self.proves("Decoder", "f32[4,3,3,4]")
+
     def test_words_that_pad(self) -> None:
         text = self.proves("PaddedWords", "i32[8,5]")
         self.assertIn("table.weight.trains[9,1] frozen", text)
