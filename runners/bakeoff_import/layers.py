@@ -11,7 +11,7 @@ import torch
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import _axes, _global_pool, _select, repeat_interleave, row
-from bakeoff_import.values import Const, Layout, Param, Shape, Stacked, Value
+from bakeoff_import.values import Const, Layout, N, Param, Shape, Stacked, Value
 
 # ---- products
 
@@ -244,9 +244,8 @@ def conv(m: Mapper, a: Args) -> Value:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[4])
     x = m.spread_out(m.value(a.input))
-    if not isinstance(a.weight, (Param, Const)):
-        m.slot(a.weight)  # refuses
-    kernel = a.weight.tensor.shape[2:]
+    computed = not isinstance(a.weight, (Param, Const))
+    kernel = a.weight.shape[2:] if computed else a.weight.tensor.shape[2:]
     dilation, stride = _pairs(a.dilation, count), _pairs(a.stride, count)
     if a.padding == "same":
         total = [d * (k - 1) for d, k in zip(dilation, kernel)]
@@ -262,6 +261,8 @@ def conv(m: Mapper, a: Args) -> Value:
         "groups": int(a.groups),
     }
     shape = m.out()[0]
+    if computed:
+        return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
     if count == 1 and x.layout.n is not None and not m.known(name):
         return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
     attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
@@ -275,6 +276,45 @@ def conv(m: Mapper, a: Args) -> Value:
         return Value(m.graph.reshape(out, shape, layout.ir()), layout)
     x = m.batch_first(x, count + 2)
     return m.made(name, [x], Layout(shape, 0), **attrs)
+
+
+def _conv_by_product(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution whose weight is computed: windows, times a matrix."""
+    weight = m.value(a.weight)
+    if weight.layout.n is not None or weight.layout.rank != 4 or x.layout.rank != 4:
+        raise Unsupported("its weight is computed", "fold the computation into it")
+    outside, inside, *kernel = weight.shape
+    groups = int(a.groups)
+    windows = _windows(m, x, kernel, shape[2:], attrs)
+    places = math.prod(shape[2:])
+    rows_ = inside * math.prod(kernel)
+    right = m.reshaped(windows, Layout((1, groups, rows_, places), 0))
+    left = m.reshaped(weight, Layout((groups, outside // groups, rows_)))
+    made = (N, groups, outside // groups, places)
+    name = m.graph.node("matmul", [left.name, right.name], made)
+    out = Value(name, Layout((1, *made[1:]), 0))
+    return _channels_scaled(m, m.reshaped(out, Layout(shape, 0)), None, a.bias)
+
+
+def _windows(
+    m: Mapper, x: Value, kernel: Sequence[int], sizes: Sequence[int], attrs: Any
+) -> Value:
+    """Each place of a window as a channel of its own: a constant kernel picks it."""
+    channels, places = x.shape[1], math.prod(kernel)
+    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
+    return m.made(
+        "conv2d",
+        [x],
+        Layout((1, channels * places, *sizes), 0),
+        params=[("weight", weight)],
+        stride=attrs["stride"],
+        pad=attrs["pad"],
+        dilation=attrs["dilation"],
+        groups=channels,
+    )
 
 
 def _conv_of_row(
@@ -698,25 +738,15 @@ def im2col(m: Mapper, a: Args) -> Value:
     """`conv2d` with a constant kernel that picks each place of a window"""
     x = m.batch_first(a.input, 4)
     kernel = _pairs(a.kernel_size, 2)
-    channels, places = x.shape[1], math.prod(kernel)
-    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
-    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
     pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
     sizes = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, p, d, k, s in zip(x.shape[2:], pad, dilation, kernel, stride)
     ]
-    made = m.made(
-        "conv2d",
-        [x],
-        Layout((1, channels * places, *sizes), 0),
-        params=[("weight", weight)],
-        stride=stride,
-        pad=[p for p in pad for _ in (0, 1)],
-        dilation=dilation,
-        groups=channels,
-    )
-    return m.reshaped(made, Layout((1, channels * places, math.prod(sizes)), 0))
+    pads = [p for p in pad for _ in (0, 1)]
+    attrs = {"stride": stride, "pad": pads, "dilation": dilation}
+    made = _windows(m, x, kernel, sizes, attrs)
+    return m.reshaped(made, Layout((1, made.shape[1], math.prod(sizes)), 0))
 
 
 @row("unfold")
@@ -762,6 +792,9 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     """`batch_norm`; with frozen statistics `sub`, `mul`, `add`"""
     functional = m._op_name(m.node) != "aten.batch_norm"
     x = m.value(a.input)
+    if x.layout.n is None and a.training:
+        out = _standardised(m, a, x)
+        return [out, None, None, None, None] if functional else out
     statistics = bool(a.training)  # those of the batch
     if m.known_modes is None:
         m.norm_modes.append(statistics)
@@ -830,6 +863,18 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         back = m.permuted(back, [order.index(i) for i in range(len(order))])
         out = Value(back.name, origin.layout)
     return [out, None, None, None, None] if functional else out
+
+
+def _standardised(m: Mapper, a: Args, x: Value) -> Value:
+    """Batch norm of what has no batch: of weights, in every mode."""
+    if a.running_mean is not None:
+        raise Unsupported("has running statistics of what has no batch")
+    axes = [axis for axis in range(x.layout.rank) if axis != 1]
+    apart = m.made("sub", [x, m.reduced("mean", x, axes, True)], x.layout)
+    var = m.reduced("mean", m.unary("square", apart), axes, True)
+    scale = m.unary("rsqrt", m.binary("add", var, float(a.eps)))
+    out = m.made("mul", [apart, scale], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
 
 
 def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:

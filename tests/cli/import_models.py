@@ -576,6 +576,23 @@ def weight_norm() -> nn.Module:
     )
 
 
+class Standardised(nn.Module):
+    """Convolutions whose weights are computed: standardised, and normed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)
+        self.gain = nn.Parameter(torch.full((6,), 0.7))
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Conv2d(6, 3, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        c = self.conv
+        flat = c.weight.reshape(1, 6, -1)
+        weight = F.batch_norm(flat, None, None, self.gain, training=True, momentum=0.0)
+        x = F.conv2d(x, weight.reshape_as(c.weight), c.bias, 2, 1, 1, 2)
+        return self.normed(torch.relu(x)).flatten(1)
+
+
 def frozen_norm() -> nn.Module:
     """Batch norm that stays in inference mode."""
 

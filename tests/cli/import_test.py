@@ -173,6 +173,9 @@ class Proven(Importing):
     def test_computed_weights(self) -> None:
         self.proves("weight_norm", "f32[8,6]")
 
+    def test_convolutions_with_computed_weights(self) -> None:
+        self.proves("Standardised", "f32[8,4,6,6]")
+
     def test_batch_norm_that_stays_in_inference_mode(self) -> None:
         text = self.proves("frozen_norm", "f32[8,1,6,6]")
         self.assertNotIn("batch_norm(", text)
