@@ -94,7 +94,8 @@ class Service:
         return inputs, held.get("projection of the outputs")
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        proof.set_weights(self.importer, load_file(fields["weights"]))
+        if fields["weights"]:
+            proof.set_weights(self.importer, load_file(fields["weights"]))
         inputs, projection = self._inputs(fields)
         answer = proof.compute(self.importer, bool(fields["train"]), inputs, projection)
         save_file(_contiguous(answer), fields["out"])

@@ -364,6 +364,18 @@ class WrongMappings(Importing):
         )
         self.caught("HiddenScale", ROW, "first value that differs is 'first = linear'")
 
+    def test_weights_that_are_exchanged(self) -> None:
+        self.plant(
+            "from bakeoff_import import mapping\n"
+            "old = mapping.Mapper.slot\n"
+            "def slot(self, arg, shape=None):\n"
+            "    if getattr(arg, 'key', '') == 'first.weight':\n"
+            "        arg = mapping.Param(arg.key, arg.tensor.T.clone())\n"
+            "    return old(self, arg, shape)\n"
+            "mapping.Mapper.slot = slot"
+        )
+        self.caught("HiddenScale", ROW, "at the model's own weights")
+
     def test_another_momentum(self) -> None:
         self.plant(
             "old = ROWS['batch_norm']\n"
