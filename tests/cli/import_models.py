@@ -126,11 +126,13 @@ class OddNames(nn.Module):
                 "x": nn.Linear(4, 2),
             }
         )
+        self.loss, self.y = nn.Tanh(), nn.Tanh()
+        self.add_module("lambda", nn.Linear(2, 2))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers.values():
             x = torch.tanh(layer(x))
-        return x
+        return getattr(self, "lambda")(self.y(self.loss(x)))
 
 
 class Words(nn.Module):

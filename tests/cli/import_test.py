@@ -118,12 +118,16 @@ class Proven(Importing):
         names = json.loads(
             header(self.place.path / "my.safetensors")["__metadata__"]["names"]
         )
-        self.assertEqual(len(names), 12)
+        self.assertEqual(len(names), 14)
         found = {origin for (origin,) in names.values()}
         self.assertIn('layers.say "hi"\n.weight', found)
         self.assertIn("layers.λ.bias", found)
         for name in names:
             self.assertIn(f"={name}[", text)
+        emitted = self.place.run("emit", "my.toml", "--out", "s")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        for script in (self.place.path / "s").glob("*.py"):
+            compile(script.read_text(encoding="utf-8"), str(script), "exec")
 
     def test_a_language_model_of_time_first(self) -> None:
         text = self.proves("words", "i32[8,7]", loss="softmax_cross_entropy")
