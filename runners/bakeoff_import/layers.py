@@ -997,6 +997,7 @@ def attention(m: Mapper, a: Args) -> Value:
     width = q.shape[-1]
     factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
     causal = bool(a.is_causal)
+    m.drops(float(a.dropout_p))
     rate = float(a.dropout_p) if m.dropout else 0.0
     whole = (
         q.layout.rank == 4

@@ -412,6 +412,11 @@ class Mapper:
 
     # -- for the rows
 
+    def drops(self, rate: float) -> None:
+        """Refuses dropout that inference has too."""
+        if self.known_modes is not None and rate > 0:
+            raise Unsupported("drops in inference mode too", "training=self.training")
+
     def known(self, op: str) -> bool:
         """Whether the IR has this op."""
         return not self._ops or op in self._ops

@@ -429,6 +429,7 @@ def dropout(m: Mapper, a: Args) -> Any:
     """`dropout`; of whole channels (nn.Dropout2d): `dropout` of ones, `mul`"""
     name = m._op_name(m.node).rstrip("_")
     rate = float(a.p)
+    m.drops(rate if a.train else 0.0)
     if not a.train or rate == 0 or not m.dropout:
         return a.input
     if rate >= 1:

@@ -437,6 +437,15 @@ class Branches(nn.Module):
         return torch.relu(x)
 
 
+class AlwaysDrops(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(self.fc(x), 0.3)  # ALWAYS DROPS
+
+
 class Looks(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -234,6 +234,9 @@ class Refused(Importing):
     def test_training_that_differs_from_inference(self) -> None:
         self.refuses("Branches", line_of("TRAINING BRANCH"), "in training")
 
+    def test_dropout_in_inference(self) -> None:
+        self.refuses("AlwaysDrops", line_of("ALWAYS DROPS"), "in inference mode too")
+
     def test_branches_on_data(self) -> None:
         self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
 
