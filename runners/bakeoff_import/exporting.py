@@ -297,6 +297,8 @@ class Importer:
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
         _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
         mapper.graph.declare_as_read([value.name])
+        if not mapper.known("reshape without N"):
+            mapper.graph.repeat_for_rows([value.name])
         nodes = mapper.graph.live([value.name])
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))
@@ -453,14 +455,14 @@ def type_text(dtype: str, shape: Shape) -> str:
     return dtype + shape_text(shape)
 
 
-def loss_lines(loss: str, output: Value, target: str) -> tuple[str, list[str]]:
-    """The target's type and the lines of the loss."""
+def loss_line(loss: str, output: Value, target: str, name: str) -> tuple[str, str]:
+    """The target's type and the line of the loss."""
     shape = output.ir
     if loss == "softmax_cross_entropy":
         kind = type_text("i32", shape[:-1])
     else:
         kind = type_text("f32", shape)
-    return kind, [f"loss = {loss}({output.name}, {target}) reduction=mean"]
+    return kind, f"{name} = {loss}({output.name}, {target}) reduction=mean"
 
 
 def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:

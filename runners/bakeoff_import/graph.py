@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping, Optional, Sequence, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from bakeoff_import.values import Layout, N, Shape, Value
 
@@ -72,9 +73,20 @@ class Graph:
     parameter_names: Names = field(default_factory=Names)
     by_target: dict[tuple[str, ...], str] = field(default_factory=dict)
     where: str = ""  # of the nodes that are added now
-    base: str = "h"  # their names begin with it
+    base: str = "h"  # the name of the next one; of others it begins their names
+    named: bool = False  # whether a value has this name
     source: str = ""
     by_output: dict[str, Node] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def called(self, base: str) -> Iterator[None]:
+        """Values that are added meanwhile have this name."""
+        before = self.base, self.named
+        self.base, self.named = base, False
+        try:
+            yield
+        finally:
+            self.base, self.named = before
 
     def node(
         self,
@@ -86,7 +98,8 @@ class Graph:
         attrs: Optional[Mapping[str, Attr]] = None,
     ) -> str:
         """Adds a node; its value's name."""
-        output = self.names.unique(self.base)
+        output = self.names.unique(f"{self.base}_{op}" if self.named else self.base)
+        self.named = True
         node = Node(
             op=op,
             output=output,
@@ -181,6 +194,35 @@ class Graph:
                     stands_for[reader.output] = node.output
         for node in live:
             node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
+
+    def repeat_for_rows(self, results: Sequence[str]) -> None:
+        """For an IR that reshapes and expands values with N alone: what has none is
+        repeated for every row before it."""
+        rows = next(iter(self.input_shapes))
+        shapes: dict[str, Shape] = {}
+        added: list[tuple[Node, Node]] = []
+        for node in self.live(results):
+            shapes[node.output] = node.shape
+            own = node.op in ("reshape", "expand") and node.shape[:1] == (1,)
+            if not own:
+                continue
+            source = shapes[node.inputs[0]]
+            node.shape = (N, *node.shape[1:])
+            node.attrs["shape"] = node.shape
+            shapes[node.output] = node.shape
+            if source[0] == N or node.op == "expand":
+                continue
+            wide = (N, *source[1:])
+            name = self.names.unique(f"{node.inputs[0]}_rows")
+            inputs, attrs = (node.inputs[0], rows), {"shape": wide}
+            more = Node(
+                "expand", name, inputs, (), dict(attrs), wide, "f32", node.where
+            )
+            more.source = node.source
+            node.inputs = (name,)
+            added.append((more, node))
+        for more, node in added:
+            self.nodes.insert(self.nodes.index(node), more)
 
     def live(self, results: Sequence[str]) -> list[Node]:
         """The nodes that these values depend on."""

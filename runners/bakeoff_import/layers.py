@@ -11,7 +11,7 @@ import torch
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import _axes, _global_pool, _select, repeat_interleave, row
-from bakeoff_import.values import Const, Layout, Param, Shape, Stacked, Value
+from bakeoff_import.values import Const, Layout, N, Param, Shape, Stacked, Value
 
 # ---- products
 
@@ -182,7 +182,7 @@ def einsum(m: Mapper, a: Args) -> Value:
 
 @row("embedding")
 def embedding(m: Mapper, a: Args) -> Value:
-    """`embedding`; of constant ids `take`; with padding_idx `where`(padding, 0, row)"""
+    """`embedding`; of constant ids `take`; padding_idx: `mul` by a frozen 0 or 1"""
     padding = int(a.get("padding_idx", -1))
     ids = a.indices
     trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
@@ -211,9 +211,12 @@ def embedding(m: Mapper, a: Args) -> Value:
     if not masked:
         return out
     m.padding[a.weight.key] = padding
-    places = m.reshaped(m.real(x), layout.sized(layout.rank - 1, 1))
-    hidden = m.made("equal", [places, m.number(float(padding))], places.layout, "bool")
-    return m.made("where", [hidden, m.number(0.0), out], layout)
+    trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
+    trains[padding] = 0
+    slot = m.graph.parameter(f"{a.weight.key}.trains", trains, frozen=True)
+    single = layout.sized(layout.rank - 1, 1)
+    mask = m.made("embedding", [x], single, params=[("weight", slot)])
+    return m.made("mul", [out, mask], layout)
 
 
 @row("one_hot")
@@ -241,9 +244,8 @@ def conv(m: Mapper, a: Args) -> Value:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[4])
     x = m.spread_out(m.value(a.input))
-    if not isinstance(a.weight, (Param, Const)):
-        m.slot(a.weight)  # refuses
-    kernel = a.weight.tensor.shape[2:]
+    computed = not isinstance(a.weight, (Param, Const))
+    kernel = a.weight.shape[2:] if computed else a.weight.tensor.shape[2:]
     dilation, stride = _pairs(a.dilation, count), _pairs(a.stride, count)
     if a.padding == "same":
         total = [d * (k - 1) for d, k in zip(dilation, kernel)]
@@ -253,13 +255,17 @@ def conv(m: Mapper, a: Args) -> Value:
     else:
         pads = [p for p in _pairs(a.padding, count) for _ in (0, 1)]
     attrs: dict[str, Any] = {
-        "params": _weights(m, weight=a.weight, bias=a.bias),
         "stride": stride,
         "pad": pads,
         "dilation": dilation,
         "groups": int(a.groups),
     }
     shape = m.out()[0]
+    if computed:
+        return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
+    if count == 1 and x.layout.n is not None and not m.known(name):
+        return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
+    attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
     if count == 2 and x.layout.n == 0 and not x.layout.alone:
         return _conv_of_stack(m, x, shape, kernel, attrs)
     if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
@@ -270,6 +276,58 @@ def conv(m: Mapper, a: Args) -> Value:
         return Value(m.graph.reshape(out, shape, layout.ir()), layout)
     x = m.batch_first(x, count + 2)
     return m.made(name, [x], Layout(shape, 0), **attrs)
+
+
+def _conv_by_product(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution whose weight is computed: windows, times a matrix."""
+    weight = m.value(a.weight)
+    if weight.layout.n is not None or weight.layout.rank != 4 or x.layout.rank != 4:
+        raise Unsupported("its weight is computed", "fold the computation into it")
+    outside, inside, *kernel = weight.shape
+    groups = int(a.groups)
+    windows = _windows(m, x, kernel, shape[2:], attrs)
+    places = math.prod(shape[2:])
+    rows_ = inside * math.prod(kernel)
+    right = m.reshaped(windows, Layout((1, groups, rows_, places), 0))
+    left = m.reshaped(weight, Layout((groups, outside // groups, rows_)))
+    made = (N, groups, outside // groups, places)
+    name = m.graph.node("matmul", [left.name, right.name], made)
+    out = Value(name, Layout((1, *made[1:]), 0))
+    return _channels_scaled(m, m.reshaped(out, Layout(shape, 0)), None, a.bias)
+
+
+def _windows(
+    m: Mapper, x: Value, kernel: Sequence[int], sizes: Sequence[int], attrs: Any
+) -> Value:
+    """Each place of a window as a channel of its own: a constant kernel picks it."""
+    channels, places = x.shape[1], math.prod(kernel)
+    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
+    return m.made(
+        "conv2d",
+        [x],
+        Layout((1, channels * places, *sizes), 0),
+        params=[("weight", weight)],
+        stride=attrs["stride"],
+        pad=attrs["pad"],
+        dilation=attrs["dilation"],
+        groups=channels,
+    )
+
+
+def _conv_of_row(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution along one axis as one of pictures of height 1."""
+    weight = m.slot(a.weight, (*a.weight.tensor.shape[:2], 1, a.weight.tensor.shape[2]))
+    attrs["params"] = [("weight", weight), *_weights(m, bias=a.bias)]
+    attrs["stride"], attrs["dilation"] = [1, *attrs["stride"]], [1, *attrs["dilation"]]
+    attrs["pad"] = [0, 0, *attrs["pad"]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    made = m.made("conv2d", [wide], Layout((*shape[:2], 1, shape[2]), 0), **attrs)
+    return m.reshaped(made, Layout(shape, 0))
 
 
 def _conv_of_stack(
@@ -305,17 +363,67 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     name = m._op_name(m.node).removeprefix("aten.")
     count = int(name[14])
     x = m.batch_first(a.input, count + 2)
+    layout = Layout(m.out()[0], 0)
+    dilation = _pairs(a.dilation, count)
+    simple = count == 2 and int(a.groups) == 1 and set(dilation) == {1}
+    if simple and not m.known(name) and isinstance(a.weight, (Param, Const)):
+        out = _transposed_by_product(m, x, a, layout)
+        return _channels_scaled(m, out, None, a.bias)
     return m.made(
         name,
         [x],
-        Layout(m.out()[0], 0),
+        layout,
         params=_weights(m, weight=a.weight, bias=a.bias),
         stride=_pairs(a.stride, count),
         pad=[p for p in _pairs(a.padding, count) for _ in (0, 1)],
-        dilation=_pairs(a.dilation, count),
+        dilation=dilation,
         groups=int(a.groups),
         output_pad=_pairs(a.output_padding, count),
     )
+
+
+def _transposed_by_product(m: Mapper, x: Value, a: Args, layout: Layout) -> Value:
+    """Every place times the kernel, by one product; the kernel's tiles of the size of a
+    stride lie side by side without overlap, and tiles are added where they meet."""
+    stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
+    weight = m.value(a.weight)
+    inside, outside, *kernel = weight.shape
+    _, _, *sizes = x.shape
+    tiles = [-(-k // s) for k, s in zip(kernel, stride)]
+    flat = m.reshaped(weight, Layout((inside, outside * math.prod(kernel))))
+    made = _times_matrix(m, m.permuted(x, [0, 2, 3, 1]), flat)
+    made = m.reshaped(made, Layout((1, *sizes, outside, *kernel), 0))
+    wide = [t * s for t, s in zip(tiles, stride)]
+    more = [w - k for w, k in zip(wide, kernel)]
+    whole = Layout((1, *sizes, outside, *wide), 0)
+    if any(more):
+        pads = [0, 0, 0, 0, 0, 0, 0, more[0], 0, more[1]]
+        made = m.made("pad", [made], whole, pad=pads, value=0.0)
+    total: Optional[Value] = None
+    grown = [(size + t - 1) * s for size, t, s in zip(sizes, tiles, stride)]
+    for i in range(tiles[0]):
+        for j in range(tiles[1]):
+            tile = m.sliced(made, 4, i * stride[0], (i + 1) * stride[0])
+            tile = m.sliced(tile, 5, j * stride[1], (j + 1) * stride[1])
+            tile = m.permuted(tile, [0, 3, 1, 4, 2, 5])
+            own = [size * s for size, s in zip(sizes, stride)]
+            tile = m.reshaped(tile, Layout((1, outside, *own), 0))
+            top, left = i * stride[0], j * stride[1]
+            pads = [0, 0, top, grown[0] - own[0] - top, left, grown[1] - own[1] - left]
+            placed = Layout((1, outside, *grown), 0)
+            if any(pads):
+                tile = m.made("pad", [tile], placed, pad=pads, value=0.0)
+            total = tile if total is None else m.made("add", [total, tile], placed)
+    assert total is not None
+    for axis, (p, size) in enumerate(zip(pad, layout.shape[2:]), 2):
+        missing = p + size - total.shape[axis]
+        if missing > 0:  # output_padding beyond the last tile
+            shape = total.layout.sized(axis, total.shape[axis] + missing)
+            pads = [0] * 6
+            pads[2 * axis - 1] = missing
+            total = m.made("pad", [total], shape, pad=pads, value=0.0)
+        total = m.sliced(total, axis, p, p + size)
+    return total
 
 
 # ---- pools
@@ -359,6 +467,20 @@ def _pooled(m: Mapper, x: Value, sizes: Sequence[int]) -> Layout:
     return Layout((*x.shape[:2], *sizes), 0)
 
 
+def _pool_made(
+    m: Mapper, name: str, x: Value, out: Layout, attrs: dict[str, Any]
+) -> Value:
+    """A pool; one of rows as one of pictures of height 1, where the IR has no other."""
+    if m.known(name) or not name.endswith("1d"):
+        return m.made(name, [x], out, **attrs)
+    for key, ahead in (("kernel", [1]), ("stride", [1]), ("pad", [0, 0])):
+        attrs[key] = [*ahead, *attrs[key]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    shape = (*out.shape[:2], 1, out.shape[2])
+    made = m.made(name.replace("1d", "2d"), [wide], Layout(shape, 0), **attrs)
+    return m.reshaped(made, out)
+
+
 def _reaches_far(attrs: dict[str, Any]) -> bool:
     return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
 
@@ -381,7 +503,7 @@ def max_pool(m: Mapper, a: Args) -> Value:
     x, attrs, extra = _pool(m, a, count)
     if _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    out = m.made(name, [x], _pooled(m, x, m.out()[0][2:]), **attrs)
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     return _stacked_again(m, out, a.input)
 
 
@@ -398,7 +520,8 @@ def avg_pool(m: Mapper, a: Args) -> Value:
         _as_ceil(attrs, extra)
     if not attrs.get("ceil") and _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    out = m.made(name, [x], Layout(m.out()[0], 0), **attrs, count_include_pad=include)
+    attrs["count_include_pad"] = include
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     if a.get("divisor_override"):
         if include is False and any(attrs["pad"]):
             raise Unsupported("divisor_override together with padding")
@@ -440,10 +563,13 @@ def _averaged(
         return m.reduced("mean", x, list(range(2, 2 + len(out))), True)
     if windows:
         pool = name.removeprefix("adaptive_")
-        return m.made(pool, [x], layout, **windows, count_include_pad=False)
-    if len(out) != 2:
-        raise Unsupported(f"sizes {x.shape[2:]} do not divide into {out}")
-    return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+        return _pool_made(m, pool, x, layout, {**windows, "count_include_pad": False})
+    if len(out) == 2 and m.known("adaptive_avg_pool2d"):
+        return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+    for axis, size in enumerate(out, 2):
+        if x.shape[axis] != size:
+            x = _along(m, x, axis, _averaging(x.shape[axis], size))
+    return x
 
 
 @row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -467,6 +593,8 @@ def adaptive_max_pool(m: Mapper, a: Args) -> Any:
 
 
 def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
+    if not m.known("resize"):
+        return resized_by_matrices(m, a)  # type: ignore[no-any-return]
     x = m.batch_first(a.input, 4)
     shape = m.out()[0]
     factors = a.get("scale_factors")
@@ -508,6 +636,25 @@ def upsample_bilinear(m: Mapper, a: Args) -> Value:
     return _resized(m, a, "bilinear", coordinates)
 
 
+def _along(m: Mapper, x: Value, axis: int, matrix: Any) -> Value:
+    """An axis times a constant matrix, of new by old size."""
+    right = m.value(Const(matrix.T.contiguous()))
+    if axis == x.layout.rank - 1:
+        return _product(m, x, right)
+    perm = list(range(x.layout.rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return m.permuted(_product(m, m.permuted(x, perm), right), perm)
+
+
+def _averaging(size: int, out: int) -> Any:
+    """The matrix of an adaptive average pool along one axis."""
+    matrix = torch.zeros(out, size, dtype=torch.float64)
+    for i in range(out):
+        begin, end = i * size // out, -(-(i + 1) * size // out)
+        matrix[i, begin:end] = 1 / (end - begin)
+    return matrix
+
+
 @row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
      "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
 def resized_by_matrices(m: Mapper, a: Args) -> Value:
@@ -519,22 +666,10 @@ def resized_by_matrices(m: Mapper, a: Args) -> Value:
     if shape == x.shape:
         return x
     for axis in range(2, x.layout.rank):
-        if x.shape[axis] == shape[axis]:
-            continue
-        matrix = Const(_resizing(m, axis, x.shape[axis], shape[axis]))
-        if axis == x.layout.rank - 1:
-            x = _product(m, x, m.value(Const(matrix.tensor.T.contiguous())))
-        else:
-            rows = m.permuted(x, _swapped(x.layout.rank, axis))
-            rows = _product(m, rows, m.value(Const(matrix.tensor.T.contiguous())))
-            x = m.permuted(rows, _swapped(x.layout.rank, axis))
+        if x.shape[axis] != shape[axis]:
+            matrix = _resizing(m, axis, x.shape[axis], shape[axis])
+            x = _along(m, x, axis, matrix)
     return x
-
-
-def _swapped(rank: int, axis: int) -> list[int]:
-    perm = list(range(rank))
-    perm[axis], perm[-1] = perm[-1], perm[axis]
-    return perm
 
 
 def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
@@ -603,25 +738,15 @@ def im2col(m: Mapper, a: Args) -> Value:
     """`conv2d` with a constant kernel that picks each place of a window"""
     x = m.batch_first(a.input, 4)
     kernel = _pairs(a.kernel_size, 2)
-    channels, places = x.shape[1], math.prod(kernel)
-    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
-    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
     pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
     sizes = [
         (size + 2 * p - d * (k - 1) - 1) // s + 1
         for size, p, d, k, s in zip(x.shape[2:], pad, dilation, kernel, stride)
     ]
-    made = m.made(
-        "conv2d",
-        [x],
-        Layout((1, channels * places, *sizes), 0),
-        params=[("weight", weight)],
-        stride=stride,
-        pad=[p for p in pad for _ in (0, 1)],
-        dilation=dilation,
-        groups=channels,
-    )
-    return m.reshaped(made, Layout((1, channels * places, math.prod(sizes)), 0))
+    pads = [p for p in pad for _ in (0, 1)]
+    attrs = {"stride": stride, "pad": pads, "dilation": dilation}
+    made = _windows(m, x, kernel, sizes, attrs)
+    return m.reshaped(made, Layout((1, made.shape[1], math.prod(sizes)), 0))
 
 
 @row("unfold")
@@ -667,6 +792,9 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     """`batch_norm`; with frozen statistics `sub`, `mul`, `add`"""
     functional = m._op_name(m.node) != "aten.batch_norm"
     x = m.value(a.input)
+    if x.layout.n is None and a.training:
+        out = _standardised(m, a, x)
+        return [out, None, None, None, None] if functional else out
     statistics = bool(a.training)  # those of the batch
     if m.known_modes is None:
         m.norm_modes.append(statistics)
@@ -693,8 +821,12 @@ def batch_norm(m: Mapper, a: Args) -> Any:
     channels = origin.shape[1] if origin.layout.rank > 1 else 0
     if origin.layout.n != 0:
         raise Unsupported("the batch must be axis 0 here", "bring it to the front")
+    order = list(range(origin.layout.rank))
+    turned = x = origin
     if origin.layout.alone:
-        x = origin
+        if x.layout.rank not in (2, 4):
+            places = (math.prod(x.shape[2:]), 1)
+            x = m.reshaped(x, Layout((1, channels, *places), 0))
     else:  # rows that are merged with N are places of a picture: N,C,merged...,1
         x = m.apart(origin)
         merged = len(origin.layout.groups()[0])
@@ -726,11 +858,23 @@ def batch_norm(m: Mapper, a: Args) -> Any:
         eps=float(a.eps),
         momentum=float(a.momentum),
     )
-    if not origin.layout.alone:
+    if x is not origin:
         back = m.reshaped(out, turned.layout)
         back = m.permuted(back, [order.index(i) for i in range(len(order))])
         out = Value(back.name, origin.layout)
     return [out, None, None, None, None] if functional else out
+
+
+def _standardised(m: Mapper, a: Args, x: Value) -> Value:
+    """Batch norm of what has no batch: of weights, in every mode."""
+    if a.running_mean is not None:
+        raise Unsupported("has running statistics of what has no batch")
+    axes = [axis for axis in range(x.layout.rank) if axis != 1]
+    apart = m.made("sub", [x, m.reduced("mean", x, axes, True)], x.layout)
+    var = m.reduced("mean", m.unary("square", apart), axes, True)
+    scale = m.unary("rsqrt", m.binary("add", var, float(a.eps)))
+    out = m.made("mul", [apart, scale], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
 
 
 def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
@@ -739,23 +883,12 @@ def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
         raise Unsupported("has computed statistics")
     shape = tuple(mean.tensor.shape[0] if i == 1 else 1 for i in range(x.layout.rank))
 
-    def channels(tensor: Any) -> Const:
-        return Const(tensor.reshape(shape))
+    def fitted(tensor: Any) -> Value:
+        return m._fitted(Const(tensor.reshape(shape)), x.layout)
 
-    def fitted(v: Any) -> Value:
-        value = m.value(v)
-        if value.layout.rank == 1:
-            value = m.reshaped(value, Layout(shape))
-        return m._fitted(value, x.layout)
-
-    out = m.made("sub", [x, fitted(channels(mean.tensor))], x.layout)
-    scale = torch.rsqrt(var.tensor + a.eps)
-    out = m.made("mul", [out, fitted(channels(scale))], x.layout)
-    if a.weight is not None:
-        out = m.made("mul", [out, fitted(a.weight)], x.layout)
-    if a.bias is not None:
-        out = m.made("add", [out, fitted(a.bias)], x.layout)
-    return out
+    out = m.made("sub", [x, fitted(mean.tensor)], x.layout)
+    out = m.made("mul", [out, fitted(torch.rsqrt(var.tensor + a.eps))], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
 
 
 @row("layer_norm")
@@ -771,19 +904,37 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     )
 
 
+def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
+    x = m.batch_first(a.input)
+    eps = float(a.eps)
+    if m.known("group_norm"):
+        slots = _weights(m, weight=a.weight, bias=a.bias)
+        return m.made("group_norm", [x], x.layout, params=slots, groups=groups, eps=eps)
+    rest = math.prod(x.shape[1:]) // groups
+    flat = m.reshaped(x, Layout((1, groups, rest), 0))
+    flat = m.made("sub", [flat, m.reduced("mean", flat, [2], True)], flat.layout)
+    var = m.reduced("mean", m.unary("square", flat), [2], True)
+    scale = m.unary("rsqrt", m.binary("add", var, eps))
+    out = m.reshaped(m.made("mul", [flat, scale], flat.layout), x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
+
+
+def _channels_scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    """x * weight + bias of axis 1."""
+    shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))
+    for op, arg in (("mul", weight), ("add", bias)):
+        if arg is not None:
+            value = m.value(arg)
+            if value.layout.rank == 1:
+                value = m.reshaped(value, Layout(shape))
+            x = m.made(op, [x, m._fitted(value, x.layout)], x.layout)
+    return x
+
+
 @row("group_norm")
 def group_norm(m: Mapper, a: Args) -> Value:
     """`group_norm`"""
-    x = m.batch_first(a.input)
-    slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made(
-        "group_norm",
-        [x],
-        x.layout,
-        params=slots,
-        groups=int(a.num_groups),
-        eps=float(a.eps),
-    )
+    return _grouped_norm(m, a, int(a.num_groups))
 
 
 @row("instance_norm")
@@ -793,11 +944,7 @@ def instance_norm(m: Mapper, a: Args) -> Value:
         raise Unsupported(
             "normalises by running statistics", "track_running_stats=False"
         )
-    x = m.batch_first(a.input)
-    slots = _weights(m, weight=a.weight, bias=a.bias)
-    return m.made(
-        "group_norm", [x], x.layout, params=slots, groups=x.shape[1], eps=float(a.eps)
-    )
+    return _grouped_norm(m, a, m.value(a.input).shape[1])
 
 
 @row("rms_norm")
@@ -805,9 +952,18 @@ def rms_norm(m: Mapper, a: Args) -> Value:
     """`rms_norm`"""
     x = m.value(a.input)
     dims = len(a.normalized_shape)
-    eps = torch.finfo(m.node.meta["val"].dtype).eps if a.eps is None else a.eps
-    slots = _weights(m, weight=a.weight)
-    return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=float(eps))
+    if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
+        raise Unsupported("normalises over the batch")
+    eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    if m.known("rms_norm"):
+        slots = _weights(m, weight=a.weight)
+        return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=eps)
+    axes = list(range(x.layout.rank - dims, x.layout.rank))
+    size = m.reduced("mean", m.unary("square", x), axes, True)
+    out = m.made("mul", [x, m.unary("rsqrt", m.binary("add", size, eps))], x.layout)
+    if a.weight is None:
+        return out
+    return m.made("mul", [out, m._fitted(m.value(a.weight), x.layout)], x.layout)
 
 
 @row("cosine_similarity")
@@ -841,6 +997,7 @@ def attention(m: Mapper, a: Args) -> Value:
     width = q.shape[-1]
     factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
     causal = bool(a.is_causal)
+    m.drops(float(a.dropout_p))
     rate = float(a.dropout_p) if m.dropout else 0.0
     whole = (
         q.layout.rank == 4

@@ -223,9 +223,12 @@ class Mapper:
         words = ir_word(path.replace(".", "_"))
         if not path:
             words = short
-        elif not kind.removeprefix("<class '").startswith("torch.nn.modules."):
+        elif "torch.nn.modules." not in kind or re.search(
+            "Attention|Transformer", kind
+        ):
             words = f"{words}_{short}"
         self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
+        self.graph.named = False
         self.graph.source = op
 
     @staticmethod
@@ -409,6 +412,11 @@ class Mapper:
 
     # -- for the rows
 
+    def drops(self, rate: float) -> None:
+        """Refuses dropout that inference has too."""
+        if self.known_modes is not None and rate > 0:
+            raise Unsupported("drops in inference mode too", "training=self.training")
+
     def known(self, op: str) -> bool:
         """Whether the IR has this op."""
         return not self._ops or op in self._ops
@@ -447,9 +455,9 @@ class Mapper:
             number = max(-_LARGEST, min(_LARGEST, number))
 
         def make() -> Value:
-            base, self.graph.base = self.graph.base, "c"
-            name = self.graph.node("constant", [], (), attrs={"value": float(number)})
-            self.graph.base = base
+            with self.graph.called("c"):
+                attrs = {"value": float(number)}
+                name = self.graph.node("constant", [], (), attrs=attrs)
             return Value(name, Layout(()))
 
         return self._once(("n", float(number)), make)
@@ -457,11 +465,10 @@ class Mapper:
     def _parameter_value(self, arg: Param) -> Value:
         slot = self.slot(arg)
         shape = tuple(arg.tensor.shape)
-        base, self.graph.base = self.graph.base, ir_word(arg.key.replace(".", "_"))
-        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
         layout = Layout(shape)
-        name = self.graph.reshape(name, shape, layout.ir())
-        self.graph.base = base
+        with self.graph.called(ir_word(arg.key.replace(".", "_"))):
+            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+            name = self.graph.reshape(name, shape, layout.ir())
         return Value(name, layout)
 
     def _constant_value(self, arg: Const) -> Value:
@@ -477,9 +484,8 @@ class Mapper:
         """A vector of constant integers."""
         wanted = f"constant_{self.graph.base}"
         slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
-        shape = tuple(tensor.shape)
-        name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
-        return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+        with self.graph.called(ir_word(slot.replace(".", "_"))):
+            return self._frozen(slot, tuple(tensor.shape), "i32")
 
     def taken(self, x: Value, tensor: Any, axis: int) -> Value:
         """Places of an axis by a vector of constant integers: a slice, if they are."""
@@ -487,11 +493,36 @@ class Mapper:
         if tensor.numel() == 1 or (steps[0] > 0 and bool((steps == steps[0]).all())):
             step = int(steps[0]) if tensor.numel() > 1 else 1
             return self.sliced(x, axis, int(tensor[0]), int(tensor[-1]) + 1, step)
+        if not self.known("take"):
+            return self._picked(x, tensor, axis)
         layout = x.layout.sized(axis, tensor.numel())
         at, shape = x.layout.ir_axis(axis), layout.ir(x.spread)
         inputs = [x.name, self.places(tensor)]
         name = self.graph.node("take", inputs, shape, x.dtype, attrs={"axis": at})
         return Value(name, layout, x.dtype, x.spread)
+
+    def _picked(self, x: Value, places: Any, axis: int) -> Value:
+        """Places of an axis by a product with a matrix of zeros and ones."""
+        rank = x.layout.rank
+        if rank == 1:
+            column = self.reshaped(x, x.layout.reshaped((*x.shape, 1), x.layout.n))
+            made = self._picked(column, places, axis)
+            return self.reshaped(made, made.layout.dropped([1], False))
+        perm = list(range(rank))
+        perm[axis], perm[rank - 2] = perm[rank - 2], perm[axis]
+        turned = self.permuted(x, perm)
+        if turned.layout.n == rank - 1:
+            raise Unsupported("takes places beside a batch that is the last axis")
+        matrix = torch.zeros(places.numel(), x.shape[axis], dtype=torch.float64)
+        matrix[torch.arange(places.numel()), places] = 1
+        lead = (1,) * (len(turned.ir) - 2)
+        wanted = Layout(tuple(matrix.shape))
+        left = self._stored(matrix, wanted, Const(matrix), (*lead, *matrix.shape))
+        layout = turned.layout.sized(rank - 2, places.numel())
+        inputs = [left.name, turned.name]
+        name = self.graph.node("matmul", inputs, layout.ir(turned.spread))
+        made = Value(name, layout, x.dtype, turned.spread)
+        return self.permuted(made, perm)
 
     def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
         """Repeated where its size is 1; the rows are those of an input."""
@@ -529,30 +560,38 @@ class Mapper:
             else:
                 called = arg.key or f"constant_{self.graph.base}"
                 slot = self.graph.parameter(called, laid.to(torch.float64), True)
-            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
-            if kind == "i32":
-                name = self.graph.node(
-                    "cast", [name], shape, "i32", attrs={"to": "i32"}
-                )
-            if kind == "bool":
-                half = self.number(0.5)
-                name = self.graph.node("less", [half.name, name], shape, "bool")
+            with self.graph.called(ir_word(slot.replace(".", "_"))):
+                name = self._frozen(slot, shape, kind)
             return Value(name, layout, kind, spread)
 
         self._kept.append(arg.tensor)
         return self._once(("t", id(arg.tensor), layout, shape), make)
 
-    def slot(self, arg: Any) -> str:
-        """The name of a parameter for a slot of an op."""
+    def _frozen(self, slot: str, shape: Shape, kind: str) -> str:
+        """The value of a frozen parameter, which holds integers and truth as floats."""
+        params = [("weight", slot)]
+        name = self.graph.node("parameter", [], shape, params=params)
+        if kind == "i32":
+            return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+        if kind == "bool":
+            half = self.number(0.5).name
+            return self.graph.node("less", [half, name], shape, "bool")
+        return name
+
+    def slot(self, arg: Any, shape: Optional[Shape] = None) -> str:
+        """The name of a parameter for a slot of an op, declared in another shape where
+        `shape` says so."""
         if isinstance(arg, Param):
-            return self.graph.parameter(
-                arg.key, arg.tensor.detach(), not arg.tensor.requires_grad, [arg.key]
-            )
+            held = arg.tensor.detach()
+            held = held if shape is None else held.reshape(shape)
+            frozen = not arg.tensor.requires_grad
+            return self.graph.parameter(arg.key, held, frozen, [arg.key])
         if isinstance(arg, Const):
             if id(arg.tensor) not in self._slots:
                 self._kept.append(arg.tensor)
                 wanted = arg.key or f"constant_{self.graph.base}"
                 held = arg.tensor.detach().to(torch.float64)
+                held = held if shape is None else held.reshape(shape)
                 targets = [arg.key] if arg.key else []
                 self._slots[id(arg.tensor)] = self.graph.parameter(
                     wanted, held, True, targets

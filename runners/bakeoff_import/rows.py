@@ -429,6 +429,7 @@ def dropout(m: Mapper, a: Args) -> Any:
     """`dropout`; of whole channels (nn.Dropout2d): `dropout` of ones, `mul`"""
     name = m._op_name(m.node).rstrip("_")
     rate = float(a.p)
+    m.drops(rate if a.train else 0.0)
     if not a.train or rate == 0 or not m.dropout:
         return a.input
     if rate >= 1:
@@ -849,6 +850,24 @@ def index_select(m: Mapper, a: Args) -> Value:
     return index(m, Args(input=a.input, indices=indices))  # type: ignore[no-any-return]
 
 
+def _side(
+    m: Mapper, x: Value, axis: int, count: int, mode: str, first: bool
+) -> list[Value]:
+    """What a pad repeats on one side of an axis."""
+    size = x.shape[axis]
+    if count == 0:
+        return []
+    if mode == "circular":
+        begin = size - count if first else 0
+        return [m.sliced(x, axis, begin, begin + count)]
+    if mode == "edge":
+        begin = 0 if first else size - 1
+        return [m.sliced(x, axis, begin, begin + 1)] * count
+    begin = 1 if first else size - 1 - count
+    part = m.sliced(x, axis, begin, begin + count)
+    return [m.unary("flip", part, axes=[x.layout.ir_axis(axis)])]
+
+
 @row("pad", "constant_pad_nd")
 def pad(m: Mapper, a: Args) -> Value:
     """`pad`; circular: `slice`, `concat`; negative: `slice`"""
@@ -866,13 +885,11 @@ def pad(m: Mapper, a: Args) -> Value:
             size = x.shape[axis]
             x = m.sliced(x, axis, max(0, -low), size - max(0, -high))
     pads = [(max(0, low), max(0, high)) for low, high in pads]
-    if mode == "circular":
+    if mode == "circular" or (mode != "constant" and not m.known("pad.mode")):
         for axis, (low, high) in enumerate(pads):
-            if low or high:
-                size = x.shape[axis]
-                ends = [m.sliced(x, axis, size - low, size)] if low else []
-                start = [m.sliced(x, axis, 0, high)] if high else []
-                x = m.concat([*ends, x, *start], axis)
+            before = _side(m, x, axis, low, mode, first=True)
+            behind = _side(m, x, axis, high, mode, first=False)
+            x = m.concat([*before, x, *behind], axis)
         return x
     if not any(low or high for low, high in pads):
         return x

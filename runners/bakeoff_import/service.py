@@ -13,7 +13,7 @@ from bakeoff_import.exporting import (
     Importer,
     InputSpec,
     Refused,
-    loss_lines,
+    loss_line,
     parameters_text,
     type_text,
 )
@@ -56,13 +56,14 @@ class Service:
         )
         made = self.importer.run()
         parameters = parameters_text(made.graph, made.nodes)
-        target = _free("y", [*made.inputs, *(n.output for n in made.nodes)])
-        kind, lines = loss_lines(fields["loss"], made.output, target)
+        taken = [*made.inputs, *(n.output for n in made.nodes)]
+        target, name = _free("y", taken), _free("loss", taken)
+        kind, last = loss_line(fields["loss"], made.output, target, name)
         inputs = {name: type_text(*spec) for name, spec in made.inputs.items()}
         text = text_of(
             ir_word(fields["name"]),
             {**inputs, target: kind},
-            [*(made.graph.line(node) for node in made.nodes), *lines],
+            [*(made.graph.line(node) for node in made.nodes), last],
         )
         # As the origin has them: a bias of both LSTM biases is their sum.
         tensors = {name: p.tensor.double() for name, p in parameters.items()}
@@ -94,7 +95,8 @@ class Service:
         return inputs, held.get("projection of the outputs")
 
     def _compute(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        proof.set_weights(self.importer, load_file(fields["weights"]))
+        if fields["weights"]:
+            proof.set_weights(self.importer, load_file(fields["weights"]))
         inputs, projection = self._inputs(fields)
         answer = proof.compute(self.importer, bool(fields["train"]), inputs, projection)
         save_file(_contiguous(answer), fields["out"])
@@ -114,6 +116,6 @@ def _counts(key: str) -> bool:
 
 def _free(wanted: str, taken: list[str]) -> str:
     name, count = wanted, 2
-    while name in taken or name == "loss":
+    while name in taken:
         name, count = f"{wanted}{count}", count + 1
     return name

@@ -33,15 +33,26 @@ std::string ir_text(const ImportRequest& request, const OriginModel& model, cons
   return fmt::format("# {}, imported with {}.\n{}", request.title(), model.version, ir::dump(workload));
 }
 
+// What the IR lacks, by the user's line: the IR has one line for each value, behind the head.
+Error at_origin(const Error& error, const OriginModel& model) {
+  const size_t colon = error.where.rfind(':');
+  const auto line = static_cast<size_t>(std::strtoull(error.where.c_str() + colon + 1, nullptr, 10));
+  if (colon == std::string::npos || line < 2 || line - 2 >= model.lines.size()) {
+    return {.message = "the import is no valid workload: " + error.message, .remedy = error.remedy};
+  }
+  const OriginLine& origin = model.lines[line - 2];
+  return {.message = fmt::format("{} cannot be imported: {}", origin.source, error.message),
+          .where = origin.where,
+          .remedy = "nothing was written; the IR has no such form of this op"};
+}
+
 }  // namespace
 
 Result<ir::Workload> parse_import(const ImportRequest& request, const OriginModel& model) {
   CHECK_OK(check_ops(model));
   auto parsed = ir::parse(model.text, request.out.string());
-  if (parsed) return parsed;
-  Error error = parsed.error();
-  error.message = "the import is no valid workload: " + error.message;
-  return error;
+  if (!parsed) return at_origin(parsed.error(), model);
+  return parsed;
 }
 
 Status write_import(const ImportRequest& request, const OriginModel& model, const ImportReport& report,

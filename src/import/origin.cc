@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "ir/op_table.h"
+#include "ir/text.h"
 #include "proc/child.h"
 #include "proc/line_channel.h"
 #include "sample/machine_limits.h"
@@ -38,6 +39,19 @@ Error refusal(const Json& refused) {
   return {.message = fmt::format("{} op{} cannot be imported:\n  {}", lines.size(),
                                  lines.size() == 1 ? "" : "s", fmt::join(lines, "\n  ")),
           .remedy = "nothing was written"};
+}
+
+// Ops of the IR and their attributes, "pad" and "pad.value"; and whether values without N can be reshaped.
+std::vector<std::string> known_ops() {
+  std::vector<std::string> all;
+  for (const ir::OpInfo& row : ir::op_table()) {
+    all.push_back(row.name);
+    for (const ir::AttrSpec& attribute : row.attributes) all.push_back(row.name + "." + attribute.name);
+  }
+  if (ir::parse("workload probe(x: f32[N,2], y: f32[N,2]) {\n  p = parameter(; weight=w[1,2,1])\n"
+                "  v = reshape(p) shape=1,2\n  h = add(x, v)\n  loss = mse(h, y)\n}\n"))
+    all.push_back("reshape without N");
+  return all;
 }
 
 std::vector<std::string> texts_of(const Json& json, const char* key) {
@@ -161,7 +175,7 @@ Result<OriginModel> Origin::export_model() {
                                                {"inputs", inputs},
                                                {"loss", r.loss},
                                                {"output", r.output},
-                                               {"ops", ir::op_names()},
+                                               {"ops", known_ops()},
                                                {"name", r.out.stem().string()},
                                                {"threads", sample::allowed_cpus().size()},
                                                {"weights", weights().string()}}));

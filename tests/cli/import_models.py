@@ -1,6 +1,8 @@
 """Models as people write them, with traps, for import_test: each is imported and
 proven, or refused with a message that names what it has."""
 
+# mypy: disallow-subclassing-any=False, warn-return-any=False
+
 from __future__ import annotations
 
 import torch
@@ -126,11 +128,13 @@ class OddNames(nn.Module):
                 "x": nn.Linear(4, 2),
             }
         )
+        self.loss, self.y = nn.Tanh(), nn.Tanh()
+        self.add_module("lambda", nn.Linear(2, 2))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.layers.values():
             x = torch.tanh(layer(x))
-        return x
+        return getattr(self, "lambda")(self.y(self.loss(x)))
 
 
 class Words(nn.Module):
@@ -227,6 +231,73 @@ class Rotary(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
+class Signals(nn.Module):
+    """Along one axis: dilated, padded at one side, pooled, normed by groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv1d(4, 8, 2, dilation=2**i) for i in range(2))
+        self.mix = nn.Conv1d(4, 4, 3, padding=1, groups=2, padding_mode="replicate")
+        self.groups, self.batch = nn.GroupNorm(2, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i, conv in enumerate(self.convs):
+            a, b = conv(F.pad(x, (2**i, 0))).chunk(2, 1)
+            x = x + self.mix(torch.tanh(a) * torch.sigmoid(b))
+        x = self.groups(self.batch(x))
+        return F.avg_pool1d(F.max_pool1d(x, 2), 2, stride=1).flatten(1)
+
+
+class Pictures(nn.Module):
+    """Resized in several ways, reflected, normed by pictures, pooled to odd sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")
+        self.norm = nn.InstanceNorm2d(4, affine=True)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        self.unfold = nn.Unfold(2, dilation=2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.conv(x))
+        parts = [
+            self.up(x), F.interpolate(x, (5, 9), mode="bicubic"), self.unfold(x),
+            F.interpolate(x, scale_factor=2), F.adaptive_avg_pool2d(x, (4, 5)),
+            F.layer_norm(x, [4, 6, 6]), F.pad(x, (1, 1, 2, 0), mode="circular"),
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Decoder(nn.Module):
+    """Transposed convolutions as in UNets and GANs, with overlap and output padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice = nn.ConvTranspose2d(3, 4, 2, stride=2)
+        self.gan = nn.ConvTranspose2d(4, 5, 4, stride=2, padding=1, bias=False)
+        self.odd = nn.ConvTranspose2d(
+            5, 2, (3, 2), (2, 3), (1, 0), output_padding=(1, 2)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.gan(torch.tanh(self.twice(x))))
+        return self.odd(x)
+
+
+class PaddedWords(nn.Module):
+    """A row of the table that is 0 and is not trained; gates of both directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 6, padding_idx=2)
+        self.rnn = nn.GRU(6, 5, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(10, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        _, last = self.rnn(self.table(ids))
+        return self.head(torch.cat([last[0], last[1]], 1))
+
+
 class Attention(nn.Module):
     """Heads by hand around scaled_dot_product_attention, causal."""
 
@@ -316,6 +387,7 @@ class Shapes(nn.Module):
         parts = [
             a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
             x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 2]].repeat(1, 2, 1),
+            x[:, :, [5, 0, 0]], x[..., torch.tensor([[1, 1], [7, 2]])],
             x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
             x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
             F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
@@ -363,6 +435,15 @@ class Branches(nn.Module):
         if self.training:
             x = x * x  # TRAINING BRANCH
         return torch.relu(x)
+
+
+class AlwaysDrops(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(self.fc(x), 0.3)  # ALWAYS DROPS
 
 
 class Looks(nn.Module):
@@ -506,6 +587,23 @@ def weight_norm() -> nn.Module:
         nn.Tanh(),
         nn.Linear(4, 2),
     )
+
+
+class Standardised(nn.Module):
+    """Convolutions whose weights are computed: standardised, and normed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)
+        self.gain = nn.Parameter(torch.full((6,), 0.7))
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Conv2d(6, 3, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        c = self.conv
+        flat = c.weight.reshape(1, 6, -1)
+        weight = F.batch_norm(flat, None, None, self.gain, training=True, momentum=0.0)
+        x = F.conv2d(x, weight.reshape_as(c.weight), c.bias, 2, 1, 1, 2)
+        return self.normed(torch.relu(x)).flatten(1)
 
 
 def frozen_norm() -> nn.Module:

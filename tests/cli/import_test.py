@@ -118,12 +118,16 @@ class Proven(Importing):
         names = json.loads(
             header(self.place.path / "my.safetensors")["__metadata__"]["names"]
         )
-        self.assertEqual(len(names), 12)
+        self.assertEqual(len(names), 14)
         found = {origin for (origin,) in names.values()}
         self.assertIn('layers.say "hi"\n.weight', found)
         self.assertIn("layers.λ.bias", found)
         for name in names:
             self.assertIn(f"={name}[", text)
+        emitted = self.place.run("emit", "my.toml", "--out", "s")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        for script in (self.place.path / "s").glob("*.py"):
+            compile(script.read_text(encoding="utf-8"), str(script), "exec")
 
     def test_a_language_model_of_time_first(self) -> None:
         text = self.proves("words", "i32[8,7]", loss="softmax_cross_entropy")
@@ -173,10 +177,26 @@ class Proven(Importing):
     def test_computed_weights(self) -> None:
         self.proves("weight_norm", "f32[8,6]")
 
+    def test_convolutions_with_computed_weights(self) -> None:
+        self.proves("Standardised", "f32[8,4,6,6]")
+
     def test_batch_norm_that_stays_in_inference_mode(self) -> None:
         text = self.proves("frozen_norm", "f32[8,1,6,6]")
         self.assertNotIn("batch_norm(", text)
         self.assertIn("frozen", text)
+
+    def test_signals(self) -> None:
+        self.proves("Signals", "f32[8,4,9]")
+
+    def test_pictures(self) -> None:
+        self.proves("Pictures", "f32[4,3,6,6]")
+
+    def test_transposed_convolutions(self) -> None:
+        self.proves("Decoder", "f32[4,3,3,4]")
+
+    def test_words_that_pad(self) -> None:
+        text = self.proves("PaddedWords", "i32[8,5]")
+        self.assertIn("table.weight.trains[9,1] frozen", text)
 
     def test_an_input_by_its_name(self) -> None:
         text = self.proves("Tied", "x=f32[8,6]")
@@ -213,6 +233,9 @@ class Refused(Importing):
 
     def test_training_that_differs_from_inference(self) -> None:
         self.refuses("Branches", line_of("TRAINING BRANCH"), "in training")
+
+    def test_dropout_in_inference(self) -> None:
+        self.refuses("AlwaysDrops", line_of("ALWAYS DROPS"), "in inference mode too")
 
     def test_branches_on_data(self) -> None:
         self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
@@ -347,6 +370,18 @@ class WrongMappings(Importing):
             "ROWS['linear'] = linear"
         )
         self.caught("HiddenScale", ROW, "first value that differs is 'first = linear'")
+
+    def test_weights_that_are_exchanged(self) -> None:
+        self.plant(
+            "from bakeoff_import import mapping\n"
+            "old = mapping.Mapper.slot\n"
+            "def slot(self, arg, shape=None):\n"
+            "    if getattr(arg, 'key', '') == 'first.weight':\n"
+            "        arg = mapping.Param(arg.key, arg.tensor.T.clone())\n"
+            "    return old(self, arg, shape)\n"
+            "mapping.Mapper.slot = slot"
+        )
+        self.caught("HiddenScale", ROW, "at the model's own weights")
 
     def test_another_momentum(self) -> None:
         self.plant(
