@@ -811,7 +811,8 @@ Result<Values> attention(Mapper& m, const Call& call) {
   const bool flat = q.layout.rank() == 3;
   const auto heads_of = [&](const Value& x, int64_t heads) -> Result<Value> {
     if (x.layout.rank() == 4) return x;
-    if (heads < 1 || x.layout.dims[2] % heads != 0 || x.layout.n > 0) return refused("its heads do not fit");
+    if (x.layout.rank() != 3 || heads < 1 || x.layout.dims[2] % heads != 0 || x.layout.n > 0)
+      return refused("its heads do not fit");
     Layout cut = x.layout;
     cut.dims = {x.layout.dims[0], x.layout.dims[1], heads, x.layout.dims[2] / heads};
     return m.transposed_value(m.reshaped(x, cut), {0, 2, 1, 3});
