@@ -19,8 +19,8 @@ constexpr const char* kExpandKeras = R"(class Expand(layers.Layer):
         return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
 )";
 
-const std::map<Op, Spellings>& table() {
-  static const std::map<Op, Spellings> rows = {
+std::map<Op, Spellings> rows() {
+  return {
       {Op::kSum,
        {{"{0}.sum(dim={axes}{keepdims?, keepdim=True})"},
         {"jnp.sum({0}, axis={axes}{keepdims?, keepdims=True})"},
@@ -99,15 +99,15 @@ const std::map<Op, Spellings>& table() {
         {"torch::matmul({0}, {1})"},
         {"MatMul({0}, {1})"}}},
   };
-  return rows;
 }
 
 }  // namespace
 
 const Spellings* spellings(Op op) {
+  static const std::map<Op, Spellings> table = rows();
   if (const Elementwise* row = find_elementwise(op)) return &row->spellings;
-  const auto found = table().find(op);
-  return found == table().end() ? nullptr : &found->second;
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : &found->second;
 }
 
 }  // namespace bakeoff::ir

@@ -273,7 +273,7 @@ Status check_as_is(const Reader& reader, const Recipe& recipe) {
                         "remove data.shuffle, or set track = \"equalised\"");
   }
   for (const ir::Parameter& parameter : recipe.workload.parameters) {
-    if (!parameter.frozen || recipe.training.equalised()) continue;
+    if (!parameter.frozen) continue;
     return reader.error(
         reader.find("", "track")->source(),
         fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),

@@ -335,6 +335,36 @@ double loss(const View& v, bool cross_entropy) {
   return v.node.word("reduction") == "sum" ? sum : sum / count;
 }
 
+double over_axes(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kSum:
+    case ir::Op::kMean:
+    case ir::Op::kMax:
+    case ir::Op::kMin:
+    case ir::Op::kLogsumexp:
+      return reduced(v, i);
+    case ir::Op::kCumsum:
+    case ir::Op::kLogSoftmax:
+      return along_axis(v, i);
+    case ir::Op::kSlice:
+      return sliced(v, i);
+    case ir::Op::kFlip:
+      return flipped(v, i);
+    case ir::Op::kExpand:
+      return operand(v, 0, i);
+    case ir::Op::kMatmul:
+      return product(v, i);
+    case ir::Op::kConstant:
+      return v.node.real("value");
+    case ir::Op::kParameter:
+      return at(v.param("weight"), i);
+    case ir::Op::kWhere:
+      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    default:
+      return elementwise(v, i);
+  }
+}
+
 double defined(const View& v, const Index& i) {
   switch (v.node.op) {
     case ir::Op::kConv2d:
@@ -390,31 +420,8 @@ double defined(const View& v, const Index& i) {
       return loss(v, true);
     case ir::Op::kMse:
       return loss(v, false);
-    case ir::Op::kConstant:
-      return v.node.real("value");
-    case ir::Op::kParameter:
-      return at(v.param("weight"), i);
-    case ir::Op::kWhere:
-      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
-    case ir::Op::kSum:
-    case ir::Op::kMean:
-    case ir::Op::kMax:
-    case ir::Op::kMin:
-    case ir::Op::kLogsumexp:
-      return reduced(v, i);
-    case ir::Op::kCumsum:
-    case ir::Op::kLogSoftmax:
-      return along_axis(v, i);
-    case ir::Op::kSlice:
-      return sliced(v, i);
-    case ir::Op::kFlip:
-      return flipped(v, i);
-    case ir::Op::kExpand:
-      return operand(v, 0, i);
-    case ir::Op::kMatmul:
-      return product(v, i);
     default:
-      return elementwise(v, i);
+      return over_axes(v, i);
   }
 }
 
