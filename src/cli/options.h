@@ -70,6 +70,16 @@ struct EnvOptions {
 struct DataOptions {
   std::string name = {};
 };
+struct ImportOptions {
+  std::string model = {};  // FILE.py:NAME
+  std::vector<std::string> inputs = {};
+  std::string loss = {};
+  std::string output = {};
+  std::string framework = "torch";
+  std::filesystem::path out = {};
+  double seconds = 600;
+  bool force = false;
+};
 struct MachineOptions {
   bool json = false;
   bool again = false;                             // measure even if there is a record
@@ -81,9 +91,9 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command =
-    std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions, ShowOptions,
-                 OpsOptions, RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions,
+                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions,
+                             MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -105,6 +115,7 @@ int ops(const OpsOptions&);
 int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
+int import(const ImportOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 
