@@ -387,32 +387,8 @@ double over_axes(const View& v, const Index& i) {
   }
 }
 
-double defined(const View& v, const Index& i) {
+double of_network(const View& v, const Index& i) {
   switch (v.node.op) {
-    case ir::Op::kConv1d:
-    case ir::Op::kConv2d:
-    case ir::Op::kConv3d:
-      return conv(v, i);
-    case ir::Op::kLinear:
-      return linear(v, i);
-    case ir::Op::kBatchNorm:
-      return batch_norm(v, i);
-    case ir::Op::kLayerNorm:
-      return layer_norm(v, i);
-    case ir::Op::kEmbedding:
-      return embedding(v, i);
-    case ir::Op::kDropout:
-      return at(v.inputs[0], i);  // off
-    case ir::Op::kRelu:
-      return std::max(at(v.inputs[0], i), 0.0);
-    case ir::Op::kGelu:
-      return gelu(v, i);
-    case ir::Op::kSigmoid:
-      return 1 / (1 + std::exp(-at(v.inputs[0], i)));
-    case ir::Op::kTanh:
-      return 1 - 2 / (std::exp(2 * at(v.inputs[0], i)) + 1);
-    case ir::Op::kSoftmax:
-      return softmax(v, i);
     case ir::Op::kMaxPool1d:
     case ir::Op::kMaxPool2d:
     case ir::Op::kMaxPool3d:
@@ -452,6 +428,37 @@ double defined(const View& v, const Index& i) {
       return loss(v, false);
     default:
       return over_axes(v, i);
+  }
+}
+
+double defined(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kConv1d:
+    case ir::Op::kConv2d:
+    case ir::Op::kConv3d:
+      return conv(v, i);
+    case ir::Op::kLinear:
+      return linear(v, i);
+    case ir::Op::kBatchNorm:
+      return batch_norm(v, i);
+    case ir::Op::kLayerNorm:
+      return layer_norm(v, i);
+    case ir::Op::kEmbedding:
+      return embedding(v, i);
+    case ir::Op::kDropout:
+      return at(v.inputs[0], i);  // off
+    case ir::Op::kRelu:
+      return std::max(at(v.inputs[0], i), 0.0);
+    case ir::Op::kGelu:
+      return gelu(v, i);
+    case ir::Op::kSigmoid:
+      return 1 / (1 + std::exp(-at(v.inputs[0], i)));
+    case ir::Op::kTanh:
+      return 1 - 2 / (std::exp(2 * at(v.inputs[0], i)) + 1);
+    case ir::Op::kSoftmax:
+      return softmax(v, i);
+    default:
+      return of_network(v, i);
   }
 }
 
