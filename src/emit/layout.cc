@@ -255,6 +255,16 @@ std::map<ir::ParamId, int64_t> depthwise_groups(const ir::Workload& workload, co
   return groups;
 }
 
+// I, O/groups and the kernel as the kernel, I/groups, O.
+ParamLayout stretched_layout(const Shape& weight, int64_t groups) {
+  Ints view = {groups, weight[0] / groups}, perm, stored(weight.begin() + 2, weight.end());
+  view.insert(view.end(), weight.begin() + 1, weight.end());
+  for (size_t axis = 3; axis < view.size(); ++axis) perm.push_back(static_cast<int64_t>(axis));
+  perm.insert(perm.end(), {1, 0, 2});
+  stored.insert(stored.end(), {weight[0] / groups, weight[1] * groups});
+  return {.view = view, .perm = perm, .reshape = stored};
+}
+
 void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOptions& options,
                  LayoutPlan& plan) {
   const auto groups = depthwise_groups(workload, options);
@@ -275,7 +285,7 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
       plan.params[static_cast<size_t>(value)] = {
           .perm = to_last(workload.parameters[static_cast<size_t>(value)].shape.size())};
     }
-    if (!ir::is_conv(node.op) && node.op != Op::kLinear) continue;
+    if (!ir::is_conv(node.op) && !ir::is_conv_transpose(node.op) && node.op != Op::kLinear) continue;
     const ir::ParamId id = node.param("weight");
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
     ParamLayout& layout = plan.params[static_cast<size_t>(id)];
@@ -287,6 +297,8 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
       layout = {.view = {count, multiplier, shape[2], shape[3]}, .perm = {2, 3, 0, 1}};
       if (multiplier == 1) layout = {.perm = {2, 3, 0, 1}};
       plan.depthwise[n] = true;
+    } else if (ir::is_conv_transpose(node.op) && options.stretched_conv_transpose) {
+      layout = stretched_layout(shape, node.integer("groups"));
     } else {
       layout.perm.clear();  // places, I, O
       for (size_t axis = 2; axis < shape.size(); ++axis) layout.perm.push_back(static_cast<int64_t>(axis));

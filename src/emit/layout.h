@@ -49,6 +49,9 @@ struct LayoutOptions {
   // convolutions with groups = input channels > 1. Null: never.
   bool (*depthwise_kernel)(const ir::Node& conv) = nullptr;
   bool transpose_linear = true;  // linear weights are stored I,O
+  // Weights of transposed convolutions, I,O/groups and the kernel, are stored as those of the convolution
+  // with a stretched input: kernel, I/groups, O. Else as the kernel, O/groups, I.
+  bool stretched_conv_transpose = false;
 };
 
 struct LayoutPlan {

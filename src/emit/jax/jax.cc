@@ -24,7 +24,7 @@ Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
   CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
-  const LayoutPlan plan = plan_layout(request.workload, types);
+  const LayoutPlan plan = plan_layout(request.workload, types, {.stretched_conv_transpose = true});
   Namer names(jax::reserved_names());
   const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
   std::vector<std::string> targets;

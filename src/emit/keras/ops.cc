@@ -57,6 +57,93 @@ void conv(Printer& p, const Node& node) {
   p.out.line(fmt::format("{0} = {0}[:{1}]  # strides; Keras rejects them with dilation", h, steps));
 }
 
+// Keras's own layer has no groups, and dilation only where the backend has it.
+constexpr const char* kConvTranspose = R"(class ConvTranspose(layers.Layer):
+    """A transposed convolution with groups and dilation."""
+
+    def __init__(
+        self,
+        filters,
+        kernel_size,
+        strides,
+        output_padding,
+        dilation,
+        groups,
+        use_bias=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.filters, self.kernel_size, self.strides = filters, kernel_size, strides
+        self.output_padding, self.dilation = output_padding, dilation
+        self.groups, self.use_bias = groups, use_bias
+
+    def build(self, input_shape):
+        shape = (*self.kernel_size, self.filters // self.groups, input_shape[-1])
+        self.kernel = self.add_weight(shape=shape, name="kernel")
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.filters,), initializer="zeros", name="bias"
+            )
+
+    def call(self, x):
+        kernel = self.kernel
+        for axis, step in enumerate(self.dilation):  # zeros between the kernel's places
+            *before, n = kernel.shape[: axis + 1]
+            after = kernel.shape[axis + 1 :]
+            places = [[0, 0]] * (len(kernel.shape) + 1)
+            places[axis + 1] = [0, step - 1]
+            kernel = ops.pad(ops.expand_dims(kernel, axis + 1), places)
+            kernel = ops.reshape(kernel, (*before, n * step, *after))
+            kernel = kernel[(slice(None),) * axis + (slice(n * step - step + 1),)]
+        parts = zip(ops.split(x, self.groups, -1), ops.split(kernel, self.groups, -1))
+$products$        y = ops.concatenate(y, -1)
+        return y + self.bias if self.use_bias else y
+)";
+
+constexpr const char* kProducts =
+    R"(        options = dict(padding="valid", output_padding=self.output_padding)
+        y = [ops.conv_transpose(a, k, self.strides, **options) for a, k in parts]
+)";
+constexpr const char* kProducts2 =
+    R"(        sizes = zip(x.shape[1:-1], self.strides, kernel.shape, self.output_padding)
+        sizes = [(n - 1) * step + k + more for n, step, k, more in sizes]
+        shape = (tf.shape(x)[0], *sizes, self.filters // self.groups)
+        y = [tf.nn.conv_transpose(a, k, shape, self.strides, "VALID") for a, k in parts]
+)";
+
+std::string conv_transpose_class(const Dialect& dialect) {
+  std::string text = dialect.translate(kConvTranspose);
+  const std::string mark = "$products$";
+  return text.replace(text.find(mark), mark.size(), dialect.second ? kProducts2 : kProducts);
+}
+
+void conv_transpose(Printer& p, const Node& node) {
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  const Ints &stride = node.integers("stride"), &extra = node.integers("output_pad");
+  const Ints &dilation = node.integers("dilation"), &pad = node.integers("pad");
+  const ir::Shape kernel(w.begin() + 2, w.end());
+  const int64_t groups = node.integer("groups");
+  Strings args = {std::to_string(w[1] * groups), python_tuple(kernel)};
+  const bool own = groups != 1 || !all_are(dilation, 1);
+  if (own) {
+    p.need_helper(conv_transpose_class(p.dialect));
+    args.insert(args.end(),
+                {python_tuple(stride), python_tuple(extra), python_tuple(dilation), std::to_string(groups)});
+  } else {
+    if (!all_are(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+    bool short_kernel = false;  // for which Keras adds places by itself
+    for (size_t axis = 0; axis < kernel.size(); ++axis)
+      short_kernel = short_kernel || kernel[axis] < stride[axis];
+    if (short_kernel || !all_are(extra, 0)) args.push_back("output_padding=" + python_tuple(extra));
+  }
+  if (!node.has("bias")) args.push_back("use_bias=False");
+  p.layer(node, own ? "ConvTranspose" : fmt::format("layers.Conv{}DTranspose", kernel.size()), args,
+          p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
+  if (all_are(pad, 0)) return;
+  const std::string h = p.value_name(p.workload.output_of(p.node));
+  p.out.call(h + " = " + layer_class("Cropping", kernel.size()), {pairs(pad)}, "(" + h + ")");
+}
+
 // `product`: of x and the owner's weight as I, O.
 std::string tied_dense(const std::string& name, const std::string& owner, const std::string& product) {
   return fmt::format(R"(class {}(layers.Layer):
@@ -359,6 +446,9 @@ const OpFunctions<Printer>& op_functions() {
   static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv1d, conv},
                                                                  {Op::kConv2d, conv},
                                                                  {Op::kConv3d, conv},
+                                                                 {Op::kConvTranspose1d, conv_transpose},
+                                                                 {Op::kConvTranspose2d, conv_transpose},
+                                                                 {Op::kConvTranspose3d, conv_transpose},
                                                                  {Op::kLinear, linear},
                                                                  {Op::kBatchNorm, batch_norm},
                                                                  {Op::kLayerNorm, layer_norm},
