@@ -122,15 +122,6 @@ std::vector<OpInfo> parameterised_ops() {
        .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
        .axes = AxisRule::kCanonical,
        .shape = rules::layer_norm},
-      {.op = Op::kGroupNorm,
-       .name = "group_norm",
-       .doc =
-           "Normalises each of `groups` groups of channels of N,C,H,W with its biased variance over channels "
-           "and places (Wu & He 2018); with as many groups as channels instance normalisation.",
-       .attributes = {integer("groups", 1, "divides C"), real("eps", 1e-5, "added to the variance")},
-       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
-       .axes = AxisRule::kSpatial,
-       .shape = rules::group_norm},
       {.op = Op::kEmbedding,
        .name = "embedding",
        .doc = "Rows of the table, one for each integer.",
@@ -277,15 +268,6 @@ std::vector<OpInfo> network_ops() {
        .bound = rules::attention_keys,
        .shape = rules::attention,
        .macs = rules::attention_macs},
-      {.op = Op::kMatmul,
-       .name = "matmul",
-       .doc = "The matrix product over the last two axes; sizes of the axes before them are equal or 1.",
-       .attributes = {},
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .axes = AxisRule::kCanonical,
-       .shape = rules::matmul,
-       .macs = rules::matmul_macs},
       {.op = Op::kLstm,
        .name = "lstm",
        .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: "
@@ -328,11 +310,6 @@ std::vector<OpInfo> value_ops() {
        .max_inputs = 0,
        .params = {{"weight", Role::kTable}},
        .shape = rules::parameter},
-      {.op = Op::kCast,
-       .name = "cast",
-       .doc = "The number without its fraction, as an integer; no gradient passes.",
-       .attributes = {word("to", {"i32"}, "the new type")},
-       .shape = rules::cast},
       {.op = Op::kWhere,
        .name = "where",
        .doc = "a where the condition (the first input) holds, else b; sizes are equal or 1.",
@@ -397,6 +374,27 @@ std::vector<OpInfo> axis_ops() {
        .max_inputs = 2,
        .axes = AxisRule::kAxis,
        .shape = rules::expand},
+  };
+}
+
+// A product, a change of type, a choice of elements, a norm.
+std::vector<OpInfo> mixed_ops() {
+  const AttrSpec axis = integer("axis", 1, "counted from N = 0");
+  return {
+      {.op = Op::kMatmul,
+       .name = "matmul",
+       .doc = "The matrix product over the last two axes; sizes of the axes before them are equal or 1.",
+       .attributes = {},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .shape = rules::matmul,
+       .macs = rules::matmul_macs},
+      {.op = Op::kCast,
+       .name = "cast",
+       .doc = "The number without its fraction, as an integer; no gradient passes.",
+       .attributes = {word("to", {"i32"}, "the new type")},
+       .shape = rules::cast},
       {.op = Op::kTake,
        .name = "take",
        .doc =
@@ -407,6 +405,15 @@ std::vector<OpInfo> axis_ops() {
        .max_inputs = 2,
        .axes = AxisRule::kAxis,
        .shape = rules::take},
+      {.op = Op::kGroupNorm,
+       .name = "group_norm",
+       .doc =
+           "Normalises each of `groups` groups of channels of N,C,H,W with its biased variance over channels "
+           "and places (Wu & He 2018); with as many groups as channels instance normalisation.",
+       .attributes = {integer("groups", 1, "divides C"), real("eps", 1e-5, "added to the variance")},
+       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::group_norm},
   };
 }
 
@@ -459,7 +466,7 @@ std::vector<OpInfo> loss_ops() {
 std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table = parameterised_ops();
   for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), elementwise_rows(),
-                           value_ops(), axis_ops(), loss_ops()}) {
+                           value_ops(), axis_ops(), mixed_ops(), loss_ops()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   for (size_t i = 0; i < table.size(); ++i) assert(table[i].op == static_cast<Op>(i));
