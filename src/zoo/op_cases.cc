@@ -492,11 +492,15 @@ ir::Workload where_case(Rng& rng) {
   for (size_t axis = 1; axis < thin.size(); ++axis) {
     if (rng.chance(0.4)) thin[axis] = 1;
   }
-  const bool scalar = rng.chance(0.4);
+  const int64_t number = rng.integer(0, 3);  // which of the choices is a number: 0, 1 or none
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0], true, "pre_x"), c = pre(b, in[1], true, "pre_c");
     const ValueId condition = b.apply(Op::kLess, {c, b.constant(0.25)});
-    return b.apply(Op::kWhere, {condition, b.apply(Op::kAdd, {x, c}), scalar ? b.constant(-0.5) : c});
+    const ValueId sum = b.apply(Op::kAdd, {x, c});
+    return b.apply(Op::kWhere, {condition, number == 0 ? b.constant(-0.5) : sum,
+                                number == 0   ? sum
+                                : number == 1 ? b.constant(-0.5)
+                                              : c});
   };
   return with_mse(Op::kWhere, {{floats("x", shape), floats("c", thin)}, body});
 }

@@ -253,7 +253,14 @@ void broadcast(ForwardPrinter& p, const char* function) {
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
-void where(ForwardPrinter& p, const Node&) { p.assign("tf.where", {p.input(0), p.input(1), p.input(2)}); }
+
+// tf.where takes the type of a number from neither operand.
+void where(ForwardPrinter& p, const Node&) {
+  std::string a = p.input(1), b = p.input(2);
+  if (is_literal(a) || a.starts_with("float(")) a = fmt::format("tf.constant({}, {}.dtype)", a, b);
+  if (is_literal(b) || b.starts_with("float(")) b = fmt::format("tf.constant({}, {}.dtype)", b, a);
+  p.assign("tf.where", {p.input(0), a, b});
+}
 
 void add(ForwardPrinter& p, const Node&) {
   if (p.mixed() && p.broadcasts()) return broadcast(p, "tf.add");
