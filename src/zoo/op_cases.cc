@@ -487,12 +487,12 @@ ir::Workload parameter_case(Rng& rng) {
 }
 
 ir::Workload where_case(Rng& rng) {
+  const int64_t number = rng.integer(0, 5);  // which of the choices is a number: 0, 1 or none
   const Shape shape = random_shape(rng, rng.integer(2, 4), 4);
   Shape thin = shape;
-  for (size_t axis = 1; axis < thin.size(); ++axis) {
-    if (rng.chance(0.4)) thin[axis] = 1;
+  for (size_t axis = 2; axis < thin.size(); ++axis) {
+    if (rng.chance(0.5)) thin[axis] = 1;
   }
-  const int64_t number = rng.integer(0, 3);  // which of the choices is a number: 0, 1 or none
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0], true, "pre_x"), c = pre(b, in[1], true, "pre_c");
     const ValueId condition = b.apply(Op::kLess, {c, b.constant(0.25)});

@@ -422,7 +422,12 @@ void parameter(Printer& p, const Node& node) {
   p.layer(node, "Parameter", {python_tuple(shape)}, p.first_input(), {{"weight", "value"}});
 }
 void where(Printer& p, const Node& node) {
-  const std::string condition = p.input(node, 0), a = p.input(node, 1), b = p.input(node, 2);
+  const std::string condition = p.input(node, 0), b = p.input(node, 2);
+  std::string a = p.input(node, 1);
+  // tf.where gives a number as the first choice the type float32.
+  if (p.dialect.second && !p.workload.is_input(node.inputs[1]) &&
+      p.workload.producer(node.inputs[1]).op == ir::Op::kConstant)
+    a = fmt::format("tf.constant({}, {}.dtype)", a, b);
   p.assign(p.op("where"), {condition, a, b});
 }
 
