@@ -11,9 +11,8 @@
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {
-namespace {
 
-Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
+Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx";
   const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
   if (!onnx && options.inputs.empty())
@@ -45,11 +44,9 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
   return request;
 }
 
-}  // namespace
-
 int import(const ImportOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto request = request_of(options, config);
+  const auto request = import_request(options, config);
   if (!request) return fail(request.error());
   const auto report = [&] {
     ConsoleProgress progress;

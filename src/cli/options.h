@@ -80,6 +80,13 @@ struct ImportOptions {
   double seconds = 600;
   bool force = false;
 };
+struct TranslateOptions {
+  ImportOptions model = {};  // FILE.py:NAME, an ONNX file, a workload or a recipe; without `out`
+  std::string to = {};       // "keras,jax"
+  std::filesystem::path weights = {};
+  std::filesystem::path out = {};  // empty: <model>_translated
+  std::string format = "text";
+};
 struct MachineOptions {
   bool json = false;
   bool again = false;                             // measure even if there is a record
@@ -93,7 +100,7 @@ struct ReportOptions {
 
 using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions,
                              ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions,
-                             MachineOptions, ReportOptions>;
+                             TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -116,6 +123,7 @@ int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
 int import(const ImportOptions&, const std::filesystem::path& config);
+int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 
