@@ -100,7 +100,7 @@ Result<emit::Example> write_translated(const TranslationJob& job, const Translat
   CHECK_OK(write_file(folder / example.file, example.text));
   TRY(const std::string requirements, requirements_of(target));
   CHECK_OK(write_file(folder / "requirements.txt", requirements));
-  CHECK_OK(write_file(folder / "README.md", folder_readme(job, target, row, example, scripts)));
+  CHECK_OK(write_file(folder / "README.md", folder_readme(job, target, row, example, scripts, folder)));
   return example;
 }
 

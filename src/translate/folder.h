@@ -35,7 +35,8 @@ Result<std::string> run_example(const std::filesystem::path& folder, const emit:
 
 // The README of a framework's folder, and that of the whole translation.
 std::string folder_readme(const TranslationJob& job, const TranslationTarget& target, const Translated& row,
-                          const emit::Example& example, const std::vector<std::string>& scripts);
+                          const emit::Example& example, const std::vector<std::string>& scripts,
+                          const std::filesystem::path& folder);
 std::string translation_readme(const Translation& translation);
 
 }  // namespace bakeoff

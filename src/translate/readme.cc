@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/version.h"
 #include "environments/requirements.h"
 #include "ir/text.h"
@@ -57,7 +58,8 @@ std::string inputs_of(const ir::Workload& workload) {
 }  // namespace
 
 std::string folder_readme(const TranslationJob& job, const TranslationTarget& target, const Translated& row,
-                          const emit::Example& example, const std::vector<std::string>& scripts) {
+                          const emit::Example& example, const std::vector<std::string>& scripts,
+                          const fs::path& folder) {
   std::string text = fmt::format(
       "# {} in {}\n\nThe same computation with the same weights, translated by Bakeoff {}. Nothing here needs "
       "Bakeoff.\n\n```\n{}\n{}\n```\n\n| file | what |\n|---|---|\n",
@@ -65,11 +67,15 @@ std::string folder_readme(const TranslationJob& job, const TranslationTarget& ta
   const char* const what[] = {"the model and its training: the loss, the optimizer, the loop over batches",
                               "the model in inference mode"};
   const bool trains = emit::can(*target.framework, ir::Scenario::kTrain);
-  for (size_t i = 0; i < scripts.size(); ++i)
+  for (size_t i = 0; i < scripts.size(); ++i) {
     text += fmt::format("| `{}` | {} |\n", scripts[i], what[trains ? i : 1]);
+    if (const fs::path layout = fs::path(scripts[i]).replace_extension(".layout.json");
+        fs::exists(folder / layout))
+      text += fmt::format("| `{}` | how that script stores each weight |\n", layout.string());
+  }
   text += fmt::format(
       "| `{}` | predicts from the first batch of the data, and compares with what the original predicts |\n"
-      "| `weights.safetensors` | the weights; what else lies beside the scripts says how they are stored |\n"
+      "| `weights.safetensors` | the weights, by the names of the original |\n"
       "| `data.safetensors` | example rows: {}. Replace them by your own |\n"
       "| `expected.safetensors` | what the original predicts for the first batch |\n"
       "| `requirements.txt` | the packages that it was proven with |\n",
