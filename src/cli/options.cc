@@ -201,6 +201,11 @@ CLI::Option* add_model_options(CLI::App* sub, ImportOptions& options, const std:
   sub->add_option("--framework", options.framework, "framework that the model is of")
       ->check(CLI::IsMember({"torch"}))
       ->capture_default_str();
+  sub->add_option(
+      "--python", options.python,
+      "interpreter that has the framework and what the model's file imports; default: that of the "
+      "framework's environment");
+  sub->add_option("--socket", options.socket)->group("");  // python/bakeoff
   sub->add_option("--seconds", options.seconds, "time limit of each step of the framework's process")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();

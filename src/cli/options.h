@@ -76,6 +76,8 @@ struct ImportOptions {
   std::string loss = {};
   std::string output = {};
   std::string framework = "torch";
+  std::filesystem::path python = {};  // empty: that of the framework's environment
+  std::filesystem::path socket = {};  // of a process that has the model; `model` is then but its name
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;

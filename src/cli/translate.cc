@@ -62,7 +62,6 @@ void show(const Translation& translation) {
       continue;
     }
     print(fmt::format("{:<{}}  not written: {}\n", row.name, width, row.reason));
-    if (!row.log.empty()) print(row.log + "\n");
   }
   if (!translation.proof.empty()) print(fmt::format("the import: {}\n", translation.proof));
   for (const std::string& note : translation.notes) print("note: " + note + "\n");

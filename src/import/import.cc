@@ -54,7 +54,7 @@ Status check_request(const ImportRequest& request) {
     return Error{.message = fmt::format("--loss '{}' is no loss", request.loss),
                  .remedy = suggest(request.loss, names)};
   }
-  if (!fs::exists(request.file))
+  if (request.socket.empty() && !fs::exists(request.file))
     return Error{.message = fmt::format("there is no file '{}'", request.file.string()),
                  .remedy = "name a Python file and what makes the model, model.py:make, or an ONNX file"};
   for (const ImportInput& input : request.inputs) {

@@ -278,7 +278,12 @@ class Places(Translating):
                 errors = self.place.path / "stderr.txt"
                 with errors.open("wb") as stream:
                     process = self.place.start(
-                        "translate", "net.py:make", *INPUT, "--to", "torch", stderr=stream
+                        "translate",
+                        "net.py:make",
+                        *INPUT,
+                        "--to",
+                        "torch",
+                        stderr=stream,
                     )
                 end = time.monotonic() + 120
                 while moment not in errors.read_text() and process.poll() is None:
