@@ -50,6 +50,8 @@ class Progress:
         self._width = 0
 
     def show(self, line: str) -> None:
+        # What the program ends with is an exception's message, or part of a table.
+        self._wanted = self._wanted and not line.startswith("bakeoff: ")
         if not self._wanted:
             return
         if not self._one_line:

@@ -1,6 +1,7 @@
 #pragma once
 
-// The folder of one framework. Internal to translate/translate.h.
+// The folder of one framework. Internal to
+// translate/translate.h.
 
 #include <filesystem>
 #include <string>
@@ -10,7 +11,7 @@
 #include "plan/lane.h"
 #include "recipe/recipe.h"
 #include "tensor/tensor.h"
-#include "translate/translate.h"
+#include "translate/translation.h"
 
 namespace bakeoff {
 

@@ -8,6 +8,7 @@
 #include "environments/requirements.h"
 #include "ir/text.h"
 #include "translate/folder.h"
+#include "translate/translate.h"
 
 namespace bakeoff {
 namespace {

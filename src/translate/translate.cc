@@ -174,10 +174,6 @@ class Translating {
 
 }  // namespace
 
-bool Translation::complete() const {
-  return std::all_of(rows.begin(), rows.end(), [](const Translated& row) { return row.written(); });
-}
-
 Status check_translation_folder(const fs::path& out, bool force) {
   std::error_code code;
   if (!fs::exists(out, code) || (fs::is_directory(out, code) && fs::is_empty(out, code))) return Done{};

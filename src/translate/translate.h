@@ -14,46 +14,13 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "plan/lane.h"
-#include "records/trial.h"
 #include "records/watch.h"
-#include "translate/source.h"
-#include "translate/targets.h"
+#include "translate/translation.h"
 
 namespace bakeoff {
-
-struct TranslationJob {
-  TranslationSource source = {};
-  std::vector<TranslationTarget> targets = {};
-  Interpreters interpreters = {};
-  std::filesystem::path out = {};
-  bool force = false;  // replaces an earlier translation
-};
-
-// One framework of a translation.
-struct Translated {
-  std::string name = {};    // as it was asked for
-  std::string title = {};   // "JAX"
-  std::string folder = {};  // below the translation's own; empty: not written
-  std::string reason = {};  // why it was not written
-  std::string log = {};     // what its process printed last, where that failed
-  Parity parity = {};
-  std::string example = {};  // what the folder's example printed
-  bool written() const { return !folder.empty(); }
-};
-
-struct Translation {
-  std::filesystem::path out = {};  // empty: nothing was written
-  std::string model = {};
-  std::string proof = {};  // of the import
-  std::vector<Translated> rows = {};
-  std::vector<std::string> notes = {};
-  bool complete() const;  // every framework was written
-};
 
 // Whether a translation may be written to `out`. Error: something else is there, or `force` is missing.
 Status check_translation_folder(const std::filesystem::path& out, bool force);

@@ -385,14 +385,10 @@ std::string program_text(const Request& request, const std::vector<ir::Type>& ty
   return Program(request, types).text();
 }
 
-Example example(const Request& request) {
-  const std::string stem = request.script_name.substr(0, request.script_name.rfind('.'));
-  std::vector<std::string> read;
-  for (size_t i = 0; i < forward_arity(request.workload); ++i)
-    read.push_back(fmt::format("std::get<{}>(batch)", i));
-  const std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
-  CodeWriter out{2};
-  out.print(R"(// Predicts with $program$.cc, and compares with what the original model predicts.
+namespace {
+
+constexpr const char* kExampleHead =
+    R"(// Predicts with $program$.cc, and compares with what the original model predicts.
 //
 //   build/example FOLDER
 //
@@ -408,7 +404,7 @@ Example example(const Request& request) {
 // The program as it is, its main() under another name.
 #pragma GCC diagnostic ignored "-Wreturn-type"
 #define main train
-#include "$program$.cc"
+#$include$ "$program$.cc"
 #undef main
 
 // Norm of the difference, relative to that of the expected outputs.
@@ -421,15 +417,9 @@ int main(int argc, char** argv) {
   model->eval();
   const torch::NoGradGuard no_grad;
   const Batch batch = Batches(load_data(folder + "/data.safetensors")).next();
-)",
-            {{"program", stem}, {"tolerance", kExampleTolerance}});
-  {
-    const auto body = out.indent();
-    statement(out, fmt::format("const Tensor given = {};", request.workload.computes_target()
-                                                               ? fmt::format("std::get<0>({})", prediction)
-                                                               : prediction));
-  }
-  out.print(R"(  const Tensor output = given.to(torch::kCPU, torch::kFloat64);
+)";
+
+constexpr const char* kExampleTail = R"(  const Tensor output = given.to(torch::kCPU, torch::kFloat64);
   const Tensor expected = load_safetensors(folder + "/expected.safetensors").at("output");
   TORCH_CHECK(output.sizes() == expected.sizes(), "the outputs are ", output.sizes(), ", the original's ",
               expected.sizes());
@@ -440,11 +430,31 @@ int main(int argc, char** argv) {
               distance);
   return distance <= kTolerance ? 0 : 1;
 }
-)");
-  return {.file = "example.cc", .text = out.text(), .commands = R"sh(cmake -S . -B build \
+)";
+
+constexpr const char* kExampleCommands = R"sh(cmake -S . -B build \
   -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
 cmake --build build
-build/example .)sh"};
+build/example .)sh";
+
+}  // namespace
+
+Example example(const Request& request) {
+  const std::string stem = request.script_name.substr(0, request.script_name.rfind('.'));
+  std::vector<std::string> read;
+  for (size_t i = 0; i < forward_arity(request.workload); ++i)
+    read.push_back(fmt::format("std::get<{}>(batch)", i));
+  const std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
+  CodeWriter out{2};
+  out.print(kExampleHead, {{"program", stem}, {"tolerance", kExampleTolerance}, {"include", "include"}});
+  {
+    const auto body = out.indent();
+    statement(out, fmt::format("const Tensor given = {};", request.workload.computes_target()
+                                                               ? fmt::format("std::get<0>({})", prediction)
+                                                               : prediction));
   }
+  out.print(kExampleTail);
+  return {.file = "example.cc", .text = out.text(), .commands = kExampleCommands};
+}
 
 }  // namespace bakeoff::emit::libtorch
