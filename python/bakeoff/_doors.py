@@ -88,7 +88,7 @@ def race(
     example: Any = None,
     *,
     loss: Optional[str] = None,
-    frameworks: Sequence[Framework] = ("torch", "jax"),
+    frameworks: Union[Framework, Sequence[Framework], None] = None,
     output: Optional[str] = None,
     budget: Union[str, float] = 5,
     out: Union[str, os.PathLike[str], None] = None,
@@ -97,8 +97,9 @@ def race(
     """Proves that the frameworks compute the same as the model, and races them.
 
     `frameworks`: names, or tables of a recipe: {"framework": "torch", "compile":
-    "default"}. `budget`: minutes, or as `bakeoff run --budget` takes it. A row for each
-    contender; `attrs["report"]` is the HTML report, which a notebook shows.
+    "default"}; default: those that the import's recipe has. `budget`: minutes, or as
+    `bakeoff run --budget` takes it. A row for each contender; `attrs["report"]` is the
+    HTML report, which a notebook shows.
     """
     folder = Path(os.fspath(out)) if out is not None else _dated(model)
     ours = not folder.exists()
@@ -154,9 +155,10 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _contenders(frameworks: Sequence[Framework]) -> str:
+def _contenders(frameworks: Union[Framework, Sequence[Framework]]) -> str:
     lines = []
-    for one in [frameworks] if isinstance(frameworks, (str, Mapping)) else frameworks:
+    listed = [frameworks] if isinstance(frameworks, (str, Mapping)) else frameworks
+    for one in listed:
         settings = {"framework": one} if isinstance(one, str) else dict(one)
         words = (f"{key} = {_toml(value)}" for key, value in settings.items())
         lines.append(f"  {{ {', '.join(words)} }},\n")
@@ -167,12 +169,17 @@ def _recipe(
     source: Named,
     loss: Optional[str],
     output: Optional[str],
-    frameworks: Sequence[Framework],
+    frameworks: Union[Framework, Sequence[Framework], None],
     scratch: Path,
     progress: bool,
 ) -> Path:
     """The import's own recipe, with the contenders that are wanted."""
     if source.recipe:
+        if loss is not None or output is not None or frameworks is not None:
+            raise BakeoffError(
+                "a recipe names its loss and contenders itself\n  leave out loss, "
+                "output and frameworks"
+            )
         return Path(source.arguments[0])
     if loss is None:
         raise BakeoffError(
@@ -194,6 +201,8 @@ def _recipe(
     if done.code != 0:
         raise done.error()
     recipe = ir.with_suffix(".toml")
+    if frameworks is None:
+        return recipe
     text, count = re.subn(
         r"^contenders = \[\n.*?^\]\n",
         lambda _: _contenders(frameworks),

@@ -68,7 +68,11 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
 
 def source_folder(module: torch.nn.Module) -> str:
     """Where the user's own sources lie: a notebook's cells have names of their own."""
-    file: str = type(module).forward.__code__.co_filename
+    inner = getattr(module, "_orig_mod", module)  # of torch.compile
+    code = getattr(getattr(type(inner), "forward", None), "__code__", None)
+    if code is None:
+        return type(inner).__name__  # no file begins with it
+    file: str = code.co_filename
     return os.path.dirname(file) or file
 
 

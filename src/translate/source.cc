@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/files.h"
 #include "emit/code_writer.h"
 #include "import/import.h"
@@ -12,11 +14,13 @@ namespace {
 
 constexpr const char* kLossIfNoneIsNamed = "mse";
 constexpr int64_t kBatchesOfData = 4;  // that are drawn
+constexpr int64_t kLeastBatch = 4;     // an example of one row is no batch that batch norm trains on
 constexpr int64_t kSteps = 3;          // of the proof in float32
 
 // The recipe that stands beside an import, for a proof instead of a race.
 Result<recipe::Recipe> recipe_beside(const fs::path& file) {
   TRY(recipe::Recipe recipe, recipe::load(file));
+  recipe.training.batch = std::max(recipe.training.batch, kLeastBatch);
   recipe.data.samples = kBatchesOfData * recipe.training.batch;
   recipe.race.parity_steps = kSteps;
   return recipe;
