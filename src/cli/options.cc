@@ -207,6 +207,7 @@ void add_import_command(CLI::App& app, Targets& t) {
   sub->add_option("--output", t.import.output,
                   "name or number of the output that the loss compares, where the model has several");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
+  t.import.framework = "torch";
   sub->add_option("--framework", t.import.framework, "framework that the model is of")
       ->check(CLI::IsMember({"torch"}))
       ->capture_default_str();

@@ -75,7 +75,7 @@ struct ImportOptions {
   std::vector<std::string> inputs = {};
   std::string loss = {};
   std::string output = {};
-  std::string framework = "torch";
+  std::string framework = {};
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
