@@ -27,6 +27,13 @@ nlohmann::ordered_json schema_of(const Key& key) {
     case Kind::kFlag:
       entry["type"] = "boolean";
       break;
+    case Kind::kTable: {
+      const nlohmann::ordered_json text = {{"type", "string"}};
+      entry["type"] = "object";
+      entry["additionalProperties"] = {
+          {"anyOf", {text, {{"type", "array"}, {"items", text}, {"minItems", 1}}}}};
+      break;
+    }
   }
   if (!key.words.empty()) entry["enum"] = key.words;
   if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
@@ -82,11 +89,12 @@ nlohmann::ordered_json contender_schema() {
 
 std::string limits(const Key& key) {
   if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
-  std::string text = key.kind == Kind::kInt    ? "integer"
-                     : key.kind == Kind::kReal ? "number"
-                     : key.kind == Kind::kFlag ? "true or false"
-                                               : "text";
-  if (key.list) text += " or a list,";
+  std::string text = key.kind == Kind::kInt     ? "integer"
+                     : key.kind == Kind::kReal  ? "number"
+                     : key.kind == Kind::kFlag  ? "true or false"
+                     : key.kind == Kind::kTable ? "table of texts or lists of texts"
+                                                : "text";
+  if (key.list) text += std::isfinite(key.least) ? " or a list," : " or a list";
   if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
   if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
   return text;

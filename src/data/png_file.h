@@ -1,0 +1,11 @@
+#pragma once
+
+// Decodes PNG files. Internal to this room: pictures.h is for the others.
+
+#include "data/pictures.h"
+
+namespace bakeoff {
+
+Result<Picture> decode_png(std::string_view bytes, const std::string& name);
+
+}  // namespace bakeoff
