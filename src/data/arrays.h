@@ -2,7 +2,10 @@
 
 // Arrays as data: npz, npy and IDX files. See own_data.h.
 
-#include "data/own_data.h"
+#include "base/result.h"
+#include "data/own_tensors.h"
+#include "data/spec.h"
+#include "ir/workload.h"
 
 namespace bakeoff {
 

@@ -102,15 +102,15 @@ Result<Wanted> wanted_of(const ir::Workload& workload) {
 
 Result<std::string> pixels(const fs::path& path, const ir::Shape& shape, const std::string& resize) {
   TRY(const std::string bytes, read_file(path));
-  TRY(Picture picture, decode_picture(bytes, fmt::format("'{}'", path.string())));
-  if (picture.height == shape[2] && picture.width == shape[3]) return channels_first(picture, shape[1]);
+  TRY(const Picture picture, decode_picture(bytes, fmt::format("'{}'", path.string())));
+  Planes planes = planes_of(picture, shape[1]);
+  if (picture.height == shape[2] && picture.width == shape[3]) return std::move(planes.bytes);
   if (resize == "none") {
     return Error{.message = fmt::format("'{}' is {} pixels wide and {} high, the workload takes {} and {}",
                                         path.string(), picture.width, picture.height, shape[3], shape[2]),
                  .remedy = "set data.resize to \"stretch\" or \"crop\", or save all pictures in this size"};
   }
-  return channels_first(
-      resized(picture, shape[2], shape[3], resize == "crop" ? Resize::kCrop : Resize::kStretch), shape[1]);
+  return resized(planes, shape[2], shape[3], resize == "crop" ? Resize::kCrop : Resize::kStretch).bytes;
 }
 
 }  // namespace

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "data/own_data.h"
+#include "base/result.h"
+#include "data/own_tensors.h"
+#include "data/spec.h"
+#include "ir/workload.h"
 
 namespace bakeoff {
 

@@ -5,23 +5,15 @@
 //   TRY(const OwnData own, open_own_data(spec, workload));   // reads headers, and a CSV file as a whole
 //   CHECK_OK(tensor::stream_safetensors(file, own.tensors, own.metadata));
 
-#include <filesystem>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
+#include "data/own_tensors.h"
 #include "data/spec.h"
 #include "ir/workload.h"
-#include "tensor/safetensors.h"
 
 namespace bakeoff {
-
-struct OwnData {
-  std::vector<tensor::TensorSource> tensors = {};  // one for each input of the workload, with its name
-  std::map<std::string, std::string> titles = {};  // by input, for errors: "'data.npz': array 'x'"
-  tensor::Metadata metadata = {};                  // what the numbers mean: "classes of y" as a JSON list
-};
 
 // Whether data of this kind is converted by open_own_data().
 bool is_own(DataKind kind);

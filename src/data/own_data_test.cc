@@ -483,13 +483,33 @@ TEST_F(OwnDataTest, OtherSizesAreAnErrorOrResized) {
       HasSubstr("1.png' is 16 pixels wide and 8 high, the workload takes 4 and 4\n  set data.resize"));
   spec.resize = "stretch";
   auto x = values(spec, "x", pictures_workload(3, 4, 4));
-  EXPECT_NEAR(x[16 + 1] - x[16], 40, 2) << "every fourth of 16 columns";
+  EXPECT_NEAR(x[16 + 2] - x[16 + 1], 40, 1) << "every fourth of 16 columns";
   spec.resize = "crop";
   x = values(spec, "x", pictures_workload(3, 4, 4));
   EXPECT_NEAR(x[16 + 2] - x[16 + 1], 20, 1) << "every second of the middle 8 columns";
   EXPECT_NEAR((x[16] + x[16 + 3]) / 2, 75, 1) << "their middle";
   EXPECT_NEAR(x[4] - x[0], 20, 3) << "rows";
   EXPECT_EQ(x[32], 200);
+}
+
+// Values that Pillow 13.0 gave for Image.resize(size, BILINEAR).
+TEST(Resized, IsPillowsBilinearFilter) {
+  Planes from{1, 5, 7, {}};
+  for (int i = 0; i < 35; ++i) from.bytes.push_back(static_cast<char>((37 * i * i + 11 * i) % 256));
+  const auto numbers = [&](int64_t height, int64_t width) {
+    std::vector<int> all;
+    for (const char c : resized(from, height, width, Resize::kStretch).bytes)
+      all.push_back(static_cast<unsigned char>(c));
+    return all;
+  };
+  EXPECT_THAT(numbers(2, 3), ElementsAre(101, 149, 178, 161, 115, 170));
+  EXPECT_THAT(numbers(3, 7), ElementsAre(42, 93, 107, 160, 176, 157, 175, 190, 108, 128, 137, 163, 206, 181,
+                                         146, 215, 103, 64, 99, 209, 136));
+  EXPECT_THAT(numbers(5, 4), ElementsAre(29, 129, 138, 159, 118, 106, 208, 180, 151, 136, 167, 206, 190, 125,
+                                         116, 165, 161, 106, 108, 166));
+  const std::vector<int> larger = numbers(8, 10);
+  EXPECT_EQ(std::vector<int>(larger.begin() + 30, larger.begin() + 40),
+            (std::vector<int>{194, 129, 90, 126, 148, 167, 184, 197, 199, 197}));
 }
 
 TEST_F(OwnDataTest, BadPicturesAreNamed) {

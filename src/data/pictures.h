@@ -23,18 +23,23 @@ struct Picture {
 inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 Result<Picture> decode_picture(std::string_view bytes, const std::string& name);
 
-// How a picture of another size comes to the size of the workload. kStretch: the whole picture, its
-// proportions changed. kCrop: the largest part around its middle that has the wanted proportions.
+// A picture as [channels, height, width].
+struct Planes {
+  int64_t channels = 0, height = 0, width = 0;
+  std::string bytes;
+};
+
+// 3 channels: red, green, blue. 1 channel: the brightness as Pillow's convert("L") has it,
+// (19595 R + 38470 G + 7471 B + 32768) / 65536.
+Planes planes_of(const Picture& picture, int64_t channels);
+
+// How a picture comes to another size. kStretch: the whole picture, its proportions changed. kCrop: the
+// largest part around its middle that has the wanted proportions.
 enum class Resize { kStretch, kCrop };
 
-// Every pixel is the mean of the pixels that it covers, weighted by a triangle of twice its width; of pictures
-// that grow, bilinear interpolation (stb_image_resize with STBIR_FILTER_TRIANGLE).
-Picture resized(const Picture& picture, int64_t height, int64_t width, Resize how);
-
-// The brightness of each pixel as Pillow's convert("L") has it: (19595 R + 38470 G + 7471 B + 32768) / 65536.
-std::string luma(const Picture& picture);
-
-// The picture as [channels, height, width]: 1 channel is its luma, 3 are red, green and blue.
-std::string channels_first(const Picture& picture, int64_t channels);
+// What Pillow's resize((width, height), BILINEAR) gives, to within 1 (which of the two passes it does first depends
+// on its version and the shape): every pixel is a mean of those around its place, weighted by a triangle that
+// reaches one pixel far (of the larger of both pictures); first along the rows, then along the columns.
+Planes resized(const Planes& from, int64_t height, int64_t width, Resize how);
 
 }  // namespace bakeoff

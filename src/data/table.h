@@ -2,7 +2,10 @@
 
 // A CSV file as data: columns by name, numbers, and categories where the recipe states them. See own_data.h.
 
-#include "data/own_data.h"
+#include "base/result.h"
+#include "data/own_tensors.h"
+#include "data/spec.h"
+#include "ir/workload.h"
 
 namespace bakeoff {
 

@@ -73,8 +73,8 @@ std::vector<Key> keys_of_the_data() {
               "resize", "none", {"none", "stretch", "crop"},
               "for kind = image folder: what happens to a picture of another size than the workload's. "
               "none: it is an error. stretch: the whole picture is resized. crop: the largest part around "
-              "its middle with the workload's proportions is resized. Resizing averages with a triangle "
-              "filter (bilinear, with antialiasing)"),
+              "its middle with the workload's proportions is resized. Resizing is Pillow's, with "
+              "its filter BILINEAR"),
           integer_key("samples", "1000", from(1, 1e8), "number of rows of synthetic data"),
           real_key("divisor", "1", above(0),
                    "number by which float inputs are divided when they are loaded (255 for bytes)"),
