@@ -10,17 +10,12 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "data/picture.h"
 
 namespace bakeoff {
 
-struct Picture {
-  int64_t height = 0, width = 0;
-  std::string rgb;  // height * width * 3 bytes
-};
-
 // `bytes`: a whole PNG or JPEG file, told by its first bytes. Errors begin with `name`: neither of them,
 // truncated, damaged, 16 bits, CMYK, more than kMostPixels.
-inline constexpr int64_t kMostPixels = int64_t{1} << 26;
 Result<Picture> decode_picture(std::string_view bytes, const std::string& name);
 
 // A picture as [channels, height, width].

@@ -2,7 +2,11 @@
 
 // Decodes PNG files. Internal to this room: pictures.h is for the others.
 
-#include "data/pictures.h"
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "data/picture.h"
 
 namespace bakeoff {
 
