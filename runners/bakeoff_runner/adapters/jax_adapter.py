@@ -3,8 +3,8 @@
 What a script has to offer, generated or edited by its user:
 
 - ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
-  arguments, and ``batches(arrays)``: an endless iterator of tuples for ``train_step``; a
-  script of the user's own need not define them, nor ``BATCH_SIZE`` (defaults.py);
+  arguments, and ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+  a script of the user's own need not define them, nor ``BATCH_SIZE`` (defaults.py);
 - ``forward``, ``loss_fn`` and ``make_optimizer() -> optax.GradientTransformation``,
   kept in ``OPTIMIZER``, whose ``update`` the step calls; in a script of the user's own
   the only optimizer of the module may stand in, whatever its name;
