@@ -641,8 +641,11 @@ class KerasCheck(Check):
             maker = self.script.functions.get(_last(value.func))
         maker = self.script.functions.get("build_model", maker)
         if maker is not None:
-            return "compile" in _methods(maker)
-        return scope is None and any(
+            given = [n.value for n in ast.walk(maker) if isinstance(n, ast.Return)]
+            name = next((n.id for n in given if isinstance(n, ast.Name)), "")
+            if "compile" in _methods(maker):
+                return True
+        return name in self.script.names and any(
             isinstance(n, ast.Call)
             and _last(n.func) == "compile"
             and _owner(n.func) == name

@@ -39,5 +39,5 @@ if __name__ == "__main__":
     data = TensorDataset(torch.randn(1000, 100), torch.randint(0, 10, (1000,)))
     model = Classifier().to(device)
     optimizer = configure_optimizer(model)
-    for epoch in range(3):
+    for _ in range(3):
         train(DataLoader(data, batch_size=50), model, nn.CrossEntropyLoss(), optimizer)
