@@ -92,13 +92,26 @@ def functions(text: str) -> Iterator[Function]:
             start = at + 1
 
 
+def is_table(lines: list[str]) -> bool:
+    """A function that does nothing but return rows: `return {...};`."""
+    code = blanked("\n".join(lines))
+    body = code[code.index("{") + 1 : code.rindex("}")]
+    depth = statements = 0
+    for char in body:
+        depth += (char in "{(") - (char in "})")
+        statements += char == ";" and depth == 0
+    return body.split()[0] == "return" and statements == 1
+
+
 def too_long(root: Path) -> list[str]:
     faults = []
     for path in sorted((root / "src").rglob("*")):
         if path.suffix not in (".h", ".cc"):
             continue
-        for function in functions(path.read_text(encoding="utf-8")):
-            if function.lines > LONGEST:
+        text = path.read_text(encoding="utf-8")
+        for function in functions(text):
+            lines = text.splitlines()[function.first - 1 : function.last]
+            if function.lines > LONGEST and not is_table(lines):
                 place = f"{path.relative_to(root)}:{function.first}"
                 faults.append(f"{place}: {function.lines} lines: {function.head}")
     return faults
@@ -111,6 +124,8 @@ MAY_NAME = {
     "src/cli/options.cc": "an example of a command",
     "src/emit/CMakeLists.txt": "torch_rules.cc is shared by both front ends of torch",
     "src/environments/config.cc": "an example of a section",
+    "src/ir/elementwise.cc": "a row of an op has its spelling in every framework",
+    "src/ir/spelled_ops.cc": "the same for ops over axes",
     "src/ir/op_table.cc": "cites whose convention an attribute follows",
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",

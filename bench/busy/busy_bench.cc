@@ -2,6 +2,7 @@
 // many of their verdicts were false.
 // busy_bench --gaps N: N races each of contenders that are identical, 3%, 5% and 10% apart, every second one with a
 // mild neighbour, with bursts and heats as the engine plans them and at most 3 minutes: verdicts and what they cost.
+// busy_bench --identical N: the same with N races of identical contenders alone.
 // The contenders (the `fake` framework with `work`) do a counted amount of
 // work, so that the truth is known under any load: a pair does the same, or one does 30% more.
 //
@@ -20,6 +21,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/files.h"
@@ -211,13 +213,12 @@ int under_load(int brief, int longer, unsigned seed) {
   return verdict("races under planted load", count);
 }
 
-int with_gaps(int each, unsigned seed) {
-  constexpr int kGaps[] = {0, 3, 5, 10};
+int with_gaps(const std::vector<int>& gaps, int each, unsigned seed) {
   Races races;
   std::map<std::string, Count> counts;
-  for (int i = 0; i < each * static_cast<int>(std::size(kGaps)); ++i) {
-    const int turn = i / static_cast<int>(std::size(kGaps));
-    const Kind kind{.apart = kGaps[static_cast<size_t>(i) % std::size(kGaps)],
+  for (int i = 0; i < each * static_cast<int>(gaps.size()); ++i) {
+    const int turn = i / static_cast<int>(gaps.size());
+    const Kind kind{.apart = gaps[static_cast<size_t>(i) % gaps.size()],
                     .length = Length::kPlanned,
                     .load = turn % 2 == 0 ? Load::kNone : Load::kMild};
     races.run(kind, seed + static_cast<unsigned>(i), counts[kind.text()]);
@@ -237,7 +238,7 @@ int with_gaps(int each, unsigned seed) {
 }  // namespace bakeoff::bench
 
 int main(int count, char** words) {
-  int brief = 100, longer = 20, gaps = 0;
+  int brief = 100, longer = 20, gaps = 0, identical = 0;
   unsigned seed = 1;
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
@@ -245,11 +246,14 @@ int main(int count, char** words) {
     if (more && std::strcmp(words[i], "--short") == 0) brief = std::atoi(words[++i]);
     if (more && std::strcmp(words[i], "--long") == 0) longer = std::atoi(words[++i]);
     if (more && std::strcmp(words[i], "--gaps") == 0) gaps = std::atoi(words[++i]);
+    if (more && std::strcmp(words[i], "--identical") == 0) identical = std::atoi(words[++i]);
     if (more && std::strcmp(words[i], "--seed") == 0) seed = static_cast<unsigned>(std::atoi(words[++i]));
   }
   if (const auto started = bakeoff::proc::start_launcher(); !started) {
     fmt::print(stderr, "{}\n", started.error().text());
     return 2;
   }
-  return gaps > 0 ? bakeoff::bench::with_gaps(gaps, seed) : bakeoff::bench::under_load(brief, longer, seed);
+  if (identical > 0) return bakeoff::bench::with_gaps({0}, identical, seed);
+  if (gaps > 0) return bakeoff::bench::with_gaps({0, 3, 5, 10}, gaps, seed);
+  return bakeoff::bench::under_load(brief, longer, seed);
 }

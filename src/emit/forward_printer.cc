@@ -6,6 +6,8 @@
 #include <cctype>
 #include <set>
 
+#include "ir/op_table.h"
+
 namespace bakeoff::emit {
 namespace {
 
@@ -43,6 +45,12 @@ Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& type
 bool Graph::has(ir::Op op) const {
   return std::any_of(live.begin(), live.end(),
                      [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
+}
+
+std::vector<const ir::Node*> pointers(const Graph& graph) {
+  std::vector<const ir::Node*> all;
+  for (const int n : graph.live) all.push_back(&graph.workload.nodes[static_cast<size_t>(n)]);
+  return all;
 }
 
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&)) {
@@ -157,6 +165,7 @@ std::string ForwardPrinter::target() {
   const ir::ValueId id = graph_.workload.output_of(node_);
   std::string name;
   for (const ir::ValueId in : node().inputs) {
+    if (fixed_.contains(in)) continue;
     if (made_up(node().output) && last_use_.at(in) == node_ && (name.empty() || variables_.at(in) < name)) {
       name = variables_.at(in);
     }
@@ -205,6 +214,22 @@ void ForwardPrinter::assign_flat(const std::string& flat, const std::string& hea
   } else {
     out_.call(variable + " = " + head, arguments);
   }
+}
+
+void ForwardPrinter::spelled(const ir::Spelling& spelling) {
+  std::vector<std::string> inputs;
+  for (size_t i = 0; i < node().inputs.size(); ++i) inputs.push_back(input(i));
+  // Axes are those of the output where that has as many as the input.
+  const Spelled made = spell(spelling, node(), std::move(inputs), Language::kPython, reads());
+  if (ir::info(node().op).sums && !made.head.empty()) return assign_full(made.head, made.arguments);
+  if (!made.head.empty()) return assign(made.head, made.arguments);
+  assign_flat(made.flat, "", {made.flat});
+}
+
+void ForwardPrinter::fixed(const std::string& expression) {
+  const ir::ValueId id = graph_.workload.output_of(node_);
+  variables_[id] = expression;
+  fixed_.insert(id);
 }
 
 void ForwardPrinter::assign_sequence(const std::string& head, const std::vector<std::string>& parts,

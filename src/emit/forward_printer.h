@@ -9,12 +9,14 @@
 // Values held in another order than a node reads are transposed inside its argument list.
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "emit/code_writer.h"
 #include "emit/layout.h"
 #include "emit/namer.h"
+#include "emit/spelling.h"
 #include "ir/workload.h"
 
 namespace bakeoff::emit {
@@ -42,6 +44,9 @@ struct Graph {
 
 // True where a live node of this op satisfies `holds`.
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&));
+
+// Its live nodes.
+std::vector<const ir::Node*> pointers(const Graph& graph);
 
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts = false);
@@ -81,6 +86,7 @@ class ForwardPrinter {
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
+  // In which the node reads its first input.
   Order reads() const { return graph_.plan.reads[static_cast<size_t>(node_)][0]; }
   Order gives() const { return graph_.plan.output(graph_.workload, node_); }
 
@@ -98,6 +104,10 @@ class ForwardPrinter {
   // variable = head([part, part, ...], option)
   void assign_sequence(const std::string& head, const std::vector<std::string>& parts,
                        const std::string& option);
+  // An op in this spelling.
+  void spelled(const ir::Spelling& spelling);
+  // The value of the node in print is an expression that needs no variable: a number, a parameter.
+  void fixed(const std::string& expression);
   // variable = the input's variable
   void alias();
   // What the loss reads: the prediction and, where it is computed, the target. `widen`: a format string that
@@ -116,6 +126,7 @@ class ForwardPrinter {
   bool explicit_norms_;
   std::string half_;
   std::map<ir::ValueId, std::string> variables_;
+  std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;
   int node_ = -1;
 };

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit {
@@ -21,7 +22,8 @@ const Ints kToLast = {0, 2, 3, 1};
 const Ints kToCanonical = {0, 3, 1, 2};
 
 bool passes_positions(Op op) {
-  return op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh || op == Op::kDropout;
+  return op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh || op == Op::kDropout ||
+         ir::elementwise_of_one(op);
 }
 
 // One attempt: orders of all values, given which inputs are loaded in N,H,W,C and which flattens may not keep
@@ -74,9 +76,15 @@ class Pass {
   void plan_node(int n) {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
     const auto out = static_cast<size_t>(workload_.output_of(n));
+    if (node.inputs.empty()) {
+      held_[out] = wanted_[out] ? Order::kChannelsLast : Order::kCanonical;
+      reads_.emplace_back();
+      return;
+    }
     const ir::ValueId in = node.inputs[0];
-    const bool picture = shape(in).size() == 4;
     const ir::AxisRule rule = ir::info(node.op).axes;
+    const bool elements = rule == ir::AxisRule::kElementwise;
+    const bool picture = elements ? types_[out].shape.size() == 4 : shape(in).size() == 4;
     Order read = Order::kCanonical;
     Order give = Order::kCanonical;
     if (passes_positions(node.op)) {
@@ -85,6 +93,8 @@ class Pass {
     } else if (rule == ir::AxisRule::kSpatial && picture) {
       read = Order::kChannelsLast;
       give = types_[out].shape.size() == 4 ? read : Order::kCanonical;
+    } else if (picture && node.has_attribute("keepdims")) {
+      std::tie(read, give) = plan_reduction(node, types_[out].shape);
     } else if (node.op == Op::kMse) {
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
@@ -99,6 +109,21 @@ class Pass {
     }
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
+    // Of the second input of an expand only the number of rows counts.
+    if (node.op == Op::kExpand) reads_.back()[1] = held(node.inputs[1]);
+    for (size_t i = 0; elements && i < node.inputs.size(); ++i) {
+      if (shape(node.inputs[i]).empty()) reads_.back()[i] = Order::kCanonical;
+    }
+  }
+
+  // A reduction keeps the order in which it finds a picture, where the axes that stay are then in order.
+  std::pair<Order, Order> plan_reduction(const ir::Node& node, const Shape& out) const {
+    const Order in = held(node.inputs[0]);
+    if (out.size() == 4 || in == Order::kCanonical) return {in, in};
+    const Ints& axes = node.integers("axes");
+    const bool channels_go = std::find(axes.begin(), axes.end(), 1) != axes.end();
+    const bool places_go = std::count_if(axes.begin(), axes.end(), [](int64_t a) { return a > 1; }) == 2;
+    return {channels_go || places_go ? in : Order::kCanonical, Order::kCanonical};
   }
 
   std::pair<Order, Order> plan_flatten(int n) {
@@ -136,6 +161,19 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     }
   }
   return wants;
+}
+
+// A parameter that is a value is stored in one order: the canonical one where anything else reads it.
+void settle_parameters(const ir::Workload& workload, std::vector<bool>& wanted) {
+  std::map<ir::ParamId, int> uses;
+  for (const ir::Node& node : workload.nodes) {
+    for (const ir::Slot& slot : node.params) ++uses[slot.param];
+  }
+  for (size_t n = 0; n < workload.nodes.size(); ++n) {
+    const ir::Node& node = workload.nodes[n];
+    if (node.op == Op::kParameter && uses[node.param("weight")] > 1)
+      wanted[static_cast<size_t>(workload.output_of(static_cast<int>(n)))] = false;
+  }
 }
 
 // Adds the inputs that some node would have to convert to N,H,W,C; true if there were any.
@@ -217,6 +255,10 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
         plan.params[static_cast<size_t>(node.param(slot))] = {.perm = {1, 0}};
       }
     }
+    if (node.op == Op::kParameter &&
+        pass.held()[static_cast<size_t>(workload.output_of(static_cast<int>(n)))] == Order::kChannelsLast) {
+      plan.params[static_cast<size_t>(node.param("weight"))] = {.perm = kToLast};
+    }
     if (node.op != Op::kConv2d && node.op != Op::kLinear) continue;
     const ir::ParamId id = node.param("weight");
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
@@ -248,7 +290,8 @@ Order LayoutPlan::output(const ir::Workload& workload, int node) const {
 
 LayoutPlan plan_layout(const ir::Workload& workload, const std::vector<ir::Type>& types,
                        const LayoutOptions& options) {
-  const std::vector<bool> wanted = wanted_by_spatial_ops(workload, types);
+  std::vector<bool> wanted = wanted_by_spatial_ops(workload, types);
+  settle_parameters(workload, wanted);
   std::set<int> last_inputs;
   for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
     if (wanted[static_cast<size_t>(id)]) last_inputs.insert(id);

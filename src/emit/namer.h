@@ -17,6 +17,7 @@ class Namer {
  public:
   // `reserved`: further names that the script uses itself ("model", "x", ...).
   explicit Namer(std::set<std::string> reserved = {});
+  void reserve(const std::string& name) { taken_.insert(name); }
   // The name for `key` (any unique text, e.g. a parameter's dotted name), close to `wish`.
   std::string name(const std::string& key, std::string_view wish);
 

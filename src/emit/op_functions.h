@@ -8,12 +8,23 @@
 #include <cassert>
 #include <map>
 
+#include "ir/op_table.h"
+#include "ir/spelled_ops.h"
 #include "ir/workload.h"
 
 namespace bakeoff::emit {
 
 template <typename Printer>
 using OpFunctions = std::map<ir::Op, void (*)(Printer&, const ir::Node&)>;
+
+// The table with `print` for every op that is spelled (ir/spelling.h).
+template <typename Printer>
+OpFunctions<Printer> with_spelled(OpFunctions<Printer> functions, void (*print)(Printer&, const ir::Node&)) {
+  for (const ir::OpInfo& row : ir::op_table()) {
+    if (ir::spellings(row.op) != nullptr) functions.emplace(row.op, print);
+  }
+  return functions;
+}
 
 template <typename Printer>
 void walk(const ir::Workload& workload, const OpFunctions<Printer>& functions, Printer& printer) {

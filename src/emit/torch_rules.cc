@@ -13,8 +13,10 @@ std::string torch_leaf(ir::Op op, const std::string& slot) {
 
 std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
   std::string path;
+  if (node.op == ir::Op::kParameter) return path;
   for (const ir::Slot& slot : node.params) {
     const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
+    if (workload.parameters[static_cast<size_t>(slot.param)].frozen) return "";  // a buffer
     if (leaf_of(name) != torch_leaf(node.op, slot.name) || leaf_of(name) == name) return "";
     if (!path.empty() && path != layer_of(name)) return "";
     path = layer_of(name);

@@ -33,7 +33,7 @@ Builder::Value Builder::add(Node node) {
   if (!type && first_error_.empty()) {
     first_error_ = node.output + " = " + info(node.op).name + ": " + type.error().message;
   }
-  types_.push_back(type ? *type : inputs[0]);
+  types_.push_back(type ? *type : inputs.empty() ? Type{} : inputs[0]);
   workload_.nodes.push_back(std::move(node));
   return static_cast<Value>(types_.size()) - 1;
 }
@@ -96,6 +96,20 @@ Builder::Value Builder::position_embedding(Value x, const std::string& layer, in
   node.inputs = {x};
   node.params = {parameter("weight", layer + ".weight", {rows, shape(x).back()}, Role::kTable)};
   return add(std::move(node));
+}
+
+Builder::Value Builder::constant(double value) { return apply(Op::kConstant, {}, {{"value", value}}); }
+
+Builder::Value Builder::parameter_value(const std::string& name, Shape sizes) {
+  Node node = node_with_defaults(Op::kParameter);
+  node.params = {parameter("weight", name, std::move(sizes), Role::kTable)};
+  return add(std::move(node));
+}
+
+void Builder::freeze(const std::string& prefix) {
+  for (Parameter& parameter : workload_.parameters) {
+    if (parameter.name.starts_with(prefix)) parameter.frozen = true;
+  }
 }
 
 Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias) {

@@ -38,6 +38,11 @@ class Builder {
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);
+  Value constant(double value);
+  // The parameter `name` as a value.
+  Value parameter_value(const std::string& name, Shape sizes);
+  // Freezes the parameters whose names begin so.
+  void freeze(const std::string& prefix);
   // Parameters are called as in torch: <layer>.weight_ih_l0, <layer>.weight_hh_l0, <layer>.bias_ih_l0.
   Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true);
   // A linear layer whose weight is the table of the embedding `table`; `bias` is the name of its bias.

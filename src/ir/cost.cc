@@ -36,14 +36,17 @@ Result<std::vector<Cost>> node_costs(const Workload& workload, int64_t batch) {
     for (const Slot& slot : node.params) {
       param_bytes += kFloat * elements(workload.parameters[static_cast<size_t>(slot.param)].shape);
     }
-    needs_gradient[id] = upstream || !node.params.empty();
+    const bool trained = std::any_of(node.params.begin(), node.params.end(), [&](const Slot& slot) {
+      return trainable(workload.parameters[static_cast<size_t>(slot.param)]);
+    });
+    needs_gradient[id] = upstream || trained;
     const OpInfo& row = info(node.op);
     if (row.macs != nullptr) {
       const int64_t flops = 2 * batch * row.macs(NodeView{node, inputs, workload}, types[id]);
       cost.flops_forward = flops;
       // A product of two inputs (attention) has a gradient for each of them, weights have one of their own.
       if (upstream) cost.flops_backward += node.params.empty() ? 2 * flops : flops;
-      if (!node.params.empty()) cost.flops_backward += flops;
+      if (trained) cost.flops_backward += flops;
     }
     for (Type& type : inputs) type.shape = with_batch(type.shape, batch);
     const int64_t in = traffic(inputs);

@@ -1,12 +1,18 @@
 #include "ir/op_shapes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+
+#include "ir/elementwise.h"
 
 namespace bakeoff::ir::rules {
 namespace {
+
+using Ints = std::vector<int64_t>;
 
 template <typename... Args>
 Error misfit(fmt::format_string<Args...> text, Args&&... args) {
@@ -241,10 +247,9 @@ Result<Type> concat(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
-Result<Type> broadcast(const NodeView& view) {
-  CHECK_OK(want_float(view));
-  const Shape& a = view.inputs[0].shape;
-  const Shape& b = view.inputs[1].shape;
+// Sizes are equal or 1, or one shape is that of a scalar.
+Result<Shape> joined(const Shape& a, const Shape& b) {
+  if (a.empty() || b.empty()) return a.empty() ? b : a;
   if (a.size() != b.size()) return misfit("{} and {} differ in rank", to_text(a), to_text(b));
   Shape out;
   for (size_t axis = 0; axis < a.size(); ++axis) {
@@ -253,8 +258,133 @@ Result<Type> broadcast(const NodeView& view) {
     }
     out.push_back(a[axis] == 1 ? b[axis] : a[axis]);
   }
+  return out;
+}
+
+Result<Type> broadcast(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  TRY(const Shape out, joined(view.inputs[0].shape, view.inputs[1].shape));
   return Type{DType::kF32, out};
 }
+
+// Whether an input is a number that the program states.
+bool is_number(const NodeView& view, size_t input) {
+  const ValueId id = view.node.inputs[input];
+  return !view.workload.is_input(id) && view.workload.producer(id).op == Op::kConstant;
+}
+
+Result<Type> elementwise(const NodeView& view) {
+  const Elementwise& row = *find_elementwise(view.node.op);
+  const DType wanted = row.kind == ElementKind::kLogic ? DType::kBool : DType::kF32;
+  bool numbers = true;
+  for (size_t i = 0; i < view.inputs.size(); ++i) numbers = numbers && is_number(view, i);
+  if (numbers) return misfit("of numbers alone is a number: state it as a constant");
+  Shape shape = view.inputs[0].shape;
+  for (const Type& input : view.inputs) {
+    if (input.dtype != wanted) return misfit("needs {} inputs, got {}", name(wanted), to_text(input));
+    TRY(shape, joined(shape, input.shape));
+  }
+  for (const Attribute& a : view.node.attributes) {
+    if (std::isnan(std::get<double>(a.value))) return misfit("{} must be a number", a.name);
+  }
+  return Type{row.kind == ElementKind::kReal ? DType::kF32 : DType::kBool, shape};
+}
+
+Result<Type> where(const NodeView& view) {
+  if (view.inputs[0].dtype != DType::kBool)
+    return misfit("needs a bool condition, got {}", to_text(view.inputs[0]));
+  if (is_number(view, 1) && is_number(view, 2))
+    return misfit("chooses between two numbers: give one of them as a parameter");
+  Shape shape = view.inputs[0].shape;
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (view.inputs[i].dtype != DType::kF32)
+      return misfit("chooses between floats, got {}", to_text(view.inputs[i]));
+    TRY(shape, joined(shape, view.inputs[i].shape));
+  }
+  return Type{DType::kF32, shape};
+}
+
+// Axes in rising order, each once, none of them N.
+Status want_axes(const Ints& axes, const Shape& x) {
+  int64_t before = 0;
+  for (const int64_t axis : axes) {
+    if (axis <= before || axis >= static_cast<int64_t>(x.size()))
+      return misfit("axes={} are not rising axes after N of {}", fmt::join(axes, ","), to_text(x));
+    before = axis;
+  }
+  if (axes.empty()) return misfit("axes must name one at least");
+  return Done{};
+}
+
+Result<Type> reduction(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  const Ints& axes = view.node.integers("axes");
+  CHECK_OK(want_axes(axes, x));
+  Shape out;
+  for (size_t axis = 0; axis < x.size(); ++axis) {
+    const bool gone = std::count(axes.begin(), axes.end(), static_cast<int64_t>(axis)) > 0;
+    if (!gone) out.push_back(x[axis]);
+    if (gone && view.node.flag("keepdims")) out.push_back(1);
+  }
+  return Type{DType::kF32, out};
+}
+
+Result<Type> slice(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  Shape x = view.inputs[0].shape;
+  const int64_t axis = view.node.integer("axis"), begin = view.node.integer("begin"),
+                end = view.node.integer("end"), step = view.node.integer("step");
+  if (axis < 1 || axis >= static_cast<int64_t>(x.size()))
+    return misfit("axis={} is not an axis after N of {}", axis, to_text(x));
+  int64_t& size = x[static_cast<size_t>(axis)];
+  if (begin < 0 || end <= begin || end > size || step < 1) {
+    return misfit("needs 0 <= begin < end <= {} and step >= 1, got begin={} end={} step={}", size, begin, end,
+                  step);
+  }
+  size = (end - begin + step - 1) / step;
+  return Type{DType::kF32, x};
+}
+
+Result<Type> flip(const NodeView& view) {
+  CHECK_OK(want_axes(view.node.integers("axes"), view.inputs[0].shape));
+  return same(view);
+}
+
+Result<Type> expand(const NodeView& view) {
+  if (view.inputs[0].dtype != DType::kF32) return misfit("needs a float, got {}", to_text(view.inputs[0]));
+  const Shape &x = view.inputs[0].shape, &rows = view.inputs[1].shape;
+  const Shape& shape = view.node.integers("shape");
+  if (rows.empty() || rows[0] != kBatch) return misfit("the second input must have N, is {}", to_text(rows));
+  if (shape.size() != x.size() || shape.empty() || shape[0] != kBatch)
+    return misfit("shape {} must begin with N and have as many axes as {}", to_text(shape), to_text(x));
+  for (size_t axis = 0; axis < x.size(); ++axis) {
+    const bool fits = x[axis] == shape[axis] || x[axis] == 1;
+    if (!fits || (axis > 0 && shape[axis] < 1))
+      return misfit("{} does not expand to {}", to_text(x), to_text(shape));
+  }
+  return Type{DType::kF32, shape};
+}
+
+Result<Type> matmul(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape &a = view.inputs[0].shape, &b = view.inputs[1].shape;
+  const size_t rank = a.size();
+  if (rank < 3 || b.size() != rank)
+    return misfit("needs two inputs of the same three or more axes, got {} and {}", to_text(a), to_text(b));
+  if (a[rank - 1] != b[rank - 2]) return misfit("{} and {} do not multiply", to_text(a), to_text(b));
+  TRY(Shape out, joined({a.begin(), a.end() - 2}, {b.begin(), b.end() - 2}));
+  out.push_back(a[rank - 2]);
+  out.push_back(b[rank - 1]);
+  return Type{DType::kF32, out};
+}
+
+Result<Type> constant(const NodeView& view) {
+  if (std::isnan(view.node.real("value"))) return misfit("value must be a number");
+  return Type{DType::kF32, {}};
+}
+
+Result<Type> parameter(const NodeView& view) { return Type{DType::kF32, view.param("weight")}; }
 
 Result<Type> lrn(const NodeView& view) {
   CHECK_OK(want_float(view));
@@ -332,6 +462,10 @@ Result<Type> mse(const NodeView& view) {
                   to_text(view.inputs[1].shape));
   }
   return Type{DType::kF32, {}};
+}
+
+int64_t matmul_macs(const NodeView& view, const Type& output) {
+  return product(output.shape, 1, output.shape.size()) * view.inputs[0].shape.back();
 }
 
 int64_t conv2d_macs(const NodeView& view, const Type& output) {

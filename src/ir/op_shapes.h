@@ -22,7 +22,16 @@ Result<Type> reshape(const NodeView&);
 Result<Type> transpose(const NodeView&);
 Result<Type> pad(const NodeView&);
 Result<Type> concat(const NodeView&);
-Result<Type> broadcast(const NodeView&);
+Result<Type> broadcast(const NodeView&);    // two float inputs
+Result<Type> elementwise(const NodeView&);  // of the rows of ir/elementwise.h
+Result<Type> where(const NodeView&);
+Result<Type> reduction(const NodeView&);
+Result<Type> slice(const NodeView&);
+Result<Type> flip(const NodeView&);
+Result<Type> expand(const NodeView&);
+Result<Type> matmul(const NodeView&);
+Result<Type> constant(const NodeView&);
+Result<Type> parameter(const NodeView&);
 Result<Type> lrn(const NodeView&);
 Result<Type> position_embedding(const NodeView&);
 Result<Type> attention(const NodeView&);
@@ -32,6 +41,7 @@ Result<Type> mse(const NodeView&);
 
 int64_t conv2d_macs(const NodeView&, const Type& output);
 int64_t linear_macs(const NodeView&, const Type& output);
+int64_t matmul_macs(const NodeView&, const Type& output);
 int64_t attention_macs(const NodeView&, const Type& output);
 int64_t lstm_macs(const NodeView&, const Type& output);
 int64_t embedding_rows(const NodeView&);

@@ -4,45 +4,13 @@
 
 #include <cassert>
 
+#include "ir/elementwise.h"
 #include "ir/op_shapes.h"
 
 namespace bakeoff::ir {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-AttrSpec ints(std::string name, Ints fallback, std::string doc) {
-  const size_t count = fallback.size();
-  return {.name = std::move(name),
-          .kind = AttrKind::kInts,
-          .fallback = std::move(fallback),
-          .count = count,
-          .doc = std::move(doc)};
-}
-AttrSpec ints_required(std::string name, size_t count, std::string doc) {
-  return {.name = std::move(name),
-          .kind = AttrKind::kInts,
-          .fallback = Ints{},
-          .required = true,
-          .count = count,
-          .doc = std::move(doc)};
-}
-AttrSpec integer(std::string name, int64_t fallback, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kInt, .fallback = fallback, .doc = std::move(doc)};
-}
-AttrSpec real(std::string name, double fallback, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kReal, .fallback = fallback, .doc = std::move(doc)};
-}
-AttrSpec flag(std::string name, bool fallback, std::string doc) {
-  return {.name = std::move(name), .kind = AttrKind::kFlag, .fallback = fallback, .doc = std::move(doc)};
-}
-AttrSpec word(std::string name, std::vector<std::string> words, std::string doc) {
-  return {.name = std::move(name),
-          .kind = AttrKind::kWord,
-          .fallback = words[0],
-          .words = words,
-          .doc = std::move(doc)};
-}
 
 const ParamSpec kWeight{"weight", Role::kWeight};
 const ParamSpec kBias{"bias", Role::kBias, true};
@@ -260,6 +228,111 @@ std::vector<OpInfo> network_ops() {
   };
 }
 
+std::vector<OpInfo> elementwise_rows() {
+  std::vector<OpInfo> rows;
+  for (const Elementwise& row : elementwise_ops()) {
+    OpInfo info{.op = row.op, .name = row.name, .doc = row.doc, .attributes = row.attributes};
+    info.min_inputs = info.max_inputs = row.inputs;
+    info.shape = rules::elementwise;
+    rows.push_back(std::move(info));
+  }
+  return rows;
+}
+
+std::vector<OpInfo> value_ops() {
+  return {
+      {.op = Op::kConstant,
+       .name = "constant",
+       .doc = "A scalar.",
+       .attributes = {real("value", 0.0, "the number")},
+       .min_inputs = 0,
+       .max_inputs = 0,
+       .shape = rules::constant},
+      {.op = Op::kParameter,
+       .name = "parameter",
+       .doc =
+           "A parameter as a value, of its own shape (learned queries, position tables, scales of layers).",
+       .attributes = {},
+       .min_inputs = 0,
+       .max_inputs = 0,
+       .params = {{"weight", Role::kTable}},
+       .shape = rules::parameter},
+      {.op = Op::kWhere,
+       .name = "where",
+       .doc = "a where the condition (the first input) holds, else b; sizes are equal or 1.",
+       .attributes = {},
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .shape = rules::where},
+  };
+}
+
+OpInfo reduction(Op op, const char* name, const char* doc, bool sums) {
+  return {.op = op,
+          .name = name,
+          .doc = doc,
+          .attributes = {ints_required("axes", 0, "counted from N = 0, which stays"),
+                         flag("keepdims", false, "the axes stay, with size 1")},
+          .axes = AxisRule::kAxis,
+          .sums = sums,
+          .shape = rules::reduction};
+}
+
+std::vector<OpInfo> axis_ops() {
+  const AttrSpec axis = integer("axis", 1, "counted from N = 0");
+  return {
+      reduction(Op::kSum, "sum", "The sum over axes.", true),
+      reduction(Op::kMean, "mean", "The mean over axes.", true),
+      reduction(Op::kMax, "max", "The maximum over axes; equal ones share the gradient evenly.", false),
+      reduction(Op::kMin, "min", "The minimum over axes; equal ones share the gradient evenly.", false),
+      reduction(Op::kLogsumexp, "logsumexp", "log(sum(exp(x))) over axes.", true),
+      {.op = Op::kCumsum,
+       .name = "cumsum",
+       .doc = "The sum of all elements up to this one along one axis.",
+       .attributes = {axis},
+       .axes = AxisRule::kAxis,
+       .sums = true,
+       .shape = rules::softmax},
+      {.op = Op::kLogSoftmax,
+       .name = "log_softmax",
+       .doc = "x - log(sum(exp(x))) along one axis.",
+       .attributes = {axis},
+       .axes = AxisRule::kAxis,
+       .sums = true,
+       .shape = rules::softmax},
+      {.op = Op::kSlice,
+       .name = "slice",
+       .doc = "The elements begin, begin + step, ... before end along one axis.",
+       .attributes = {axis, integer("begin", 0, "first place"), integer("end", 1, "place after the last one"),
+                      integer("step", 1, "at least 1")},
+       .axes = AxisRule::kAxis,
+       .shape = rules::slice},
+      {.op = Op::kFlip,
+       .name = "flip",
+       .doc = "The elements in reverse order along axes.",
+       .attributes = {ints_required("axes", 0, "counted from N = 0, which stays")},
+       .axes = AxisRule::kAxis,
+       .shape = rules::flip},
+      {.op = Op::kExpand,
+       .name = "expand",
+       .doc = "x repeated along the axes in which it has size 1, with as many rows as the second input.",
+       .attributes = {ints_required("shape", 0, "the new sizes, N first")},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kAxis,
+       .shape = rules::expand},
+      {.op = Op::kMatmul,
+       .name = "matmul",
+       .doc = "The matrix product over the last two axes; sizes of the axes before them are equal or 1.",
+       .attributes = {},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .shape = rules::matmul,
+       .macs = rules::matmul_macs},
+  };
+}
+
 std::vector<OpInfo> loss_ops() {
   const AttrSpec reduction = word("reduction", {"mean", "sum"}, "over all targets");
   return {
@@ -288,7 +361,8 @@ std::vector<OpInfo> loss_ops() {
 
 std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table = parameterised_ops();
-  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), loss_ops()}) {
+  for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), elementwise_rows(),
+                           value_ops(), axis_ops(), loss_ops()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   for (size_t i = 0; i < table.size(); ++i) assert(table[i].op == static_cast<Op>(i));

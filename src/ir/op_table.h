@@ -9,22 +9,11 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ir/attributes.h"
 #include "ir/node_view.h"
 #include "ir/workload.h"
 
 namespace bakeoff::ir {
-
-enum class AttrKind { kInt, kReal, kFlag, kInts, kWord };
-
-struct AttrSpec {
-  std::string name;
-  AttrKind kind = AttrKind::kInt;
-  AttrValue fallback;                   // used by the parser where the text leaves the attribute out
-  bool required = false;                // no fallback
-  size_t count = 0;                     // kInts: how many numbers; 0 = depends on the input
-  std::vector<std::string> words = {};  // kWord: the allowed ones
-  std::string doc = {};
-};
 
 struct ParamSpec {
   std::string slot;
@@ -49,6 +38,7 @@ struct OpInfo {
   size_t max_inputs = 1;
   std::vector<ParamSpec> params = {};
   AxisRule axes = AxisRule::kElementwise;
+  bool sums = false;  // adds up many elements, which half precision must not
   bool loss = false;
   // Index of an input that holds integers in [0, bound(view)); -1 if there is none. The input may be
   // optional.

@@ -87,6 +87,11 @@ class Parser {
     return true;
   }
 
+  bool at(char c) {
+    skip_blank();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+
   Status punctuation(char c) {
     if (eat(c)) return Done{};
     if (at_ >= text_.size()) return error(fmt::format("expected '{}', got the end of the text", c));
@@ -103,6 +108,13 @@ class Parser {
     }
     if (at_ == begin) return error(fmt::format("expected {}", what));
     return std::string(text_.substr(begin, at_ - begin));
+  }
+
+  bool eat_word(std::string_view wanted) {
+    skip_blank();
+    if (!text_.substr(at_).starts_with(wanted)) return false;
+    at_ += wanted.size();
+    return true;
   }
 
   Status keyword(std::string_view wanted) {
@@ -176,10 +188,13 @@ class Parser {
     CHECK_OK(punctuation('='));
     TRY(const std::string name, word("a parameter's name"));
     TRY(Shape sizes, shape());
+    const bool frozen = eat_word("frozen");
     ParamId id = workload_.find_parameter(name);
     if (id < 0) {
       id = static_cast<ParamId>(workload_.parameters.size());
-      workload_.parameters.push_back({name, sizes, spec->role});
+      workload_.parameters.push_back({name, sizes, spec->role, frozen});
+    } else if (workload_.parameters[static_cast<size_t>(id)].frozen != frozen) {
+      return error(fmt::format("'{}' was {} before", name, frozen ? "trained" : "frozen"));
     } else if (workload_.parameters[static_cast<size_t>(id)].shape != sizes) {
       return error(fmt::format("'{}' had shape {} before", name,
                                to_text(workload_.parameters[static_cast<size_t>(id)].shape)));
@@ -241,10 +256,11 @@ class Parser {
     Node node = node_with_defaults(row->op);
     node.output = output;
     CHECK_OK(punctuation('('));
-    do {
+    while (!at(';') && !at(')')) {
       TRY(const ValueId id, value());
       node.inputs.push_back(id);
-    } while (eat(','));
+      if (!eat(',')) break;
+    }
     if (eat(';')) {
       do CHECK_OK(parameter(node, *row));
       while (eat(','));
@@ -282,7 +298,8 @@ std::string dump_node(const Workload& workload, const Node& node) {
   for (const ValueId id : node.inputs) inputs.push_back(workload.value_name(id));
   for (const Slot& slot : node.params) {
     const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
-    params.push_back(fmt::format("{}={}{}", slot.name, p.name, to_text(p.shape)));
+    params.push_back(
+        fmt::format("{}={}{}{}", slot.name, p.name, to_text(p.shape), p.frozen ? " frozen" : ""));
   }
   std::string text = fmt::format("{} = {}({}", node.output, info(node.op).name, fmt::join(inputs, ", "));
   if (!params.empty()) text += fmt::format("; {}", fmt::join(params, ", "));

@@ -2,7 +2,7 @@
 
 namespace bakeoff::ir {
 
-std::string name(DType dtype) { return dtype == DType::kF32 ? "f32" : "i32"; }
+std::string name(DType dtype) { return dtype == DType::kF32 ? "f32" : dtype == DType::kI32 ? "i32" : "bool"; }
 
 std::string to_text(const Shape& shape) {
   std::string text = "[";

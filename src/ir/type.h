@@ -8,10 +8,11 @@
 
 namespace bakeoff::ir {
 
-enum class DType { kF32, kI32 };
+// Inputs are f32 or i32; comparisons give bool.
+enum class DType { kF32, kI32, kBool };
 
-// Sizes of a value's axes. kBatch stands for the batch size N, which is not known to the graph;
-// it is always axis 0 and appears once at most.
+// Sizes of a value's axes; none for a scalar. kBatch stands for the batch size N, which is not known to the
+// graph; it is always axis 0 and appears once at most. Values that depend on no input lack it.
 using Shape = std::vector<int64_t>;
 inline constexpr int64_t kBatch = -1;
 
@@ -21,7 +22,7 @@ struct Type {
   bool operator==(const Type&) const = default;
 };
 
-std::string name(DType dtype);      // "f32", "i32"
+std::string name(DType dtype);      // "f32", "i32", "bool"
 std::string to_text(const Shape&);  // "[N,1,28,28]"; "[]" for a scalar
 std::string to_text(const Type&);   // "f32[N,1,28,28]"
 

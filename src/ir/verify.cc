@@ -74,7 +74,7 @@ Status check_params(const Workload& workload, const Node& node, const OpInfo& ro
     const Parameter& p = workload.parameters[static_cast<size_t>(id)];
     const bool tied = (p.role == Role::kTable && spec.role == Role::kWeight) ||
                       (p.role == Role::kWeight && spec.role == Role::kTable);
-    if (p.role != spec.role && !tied) {
+    if (p.role != spec.role && !tied && node.op != Op::kParameter) {
       return at(node, fmt::format("'{}' serves another purpose elsewhere", p.name));
     }
     for (const int64_t size : p.shape) {

@@ -18,7 +18,7 @@ const AttrValue& attribute(const Node& node, std::string_view name) {
 }  // namespace
 
 bool trainable(const Parameter& parameter) {
-  return parameter.role != Role::kRunningMean && parameter.role != Role::kRunningVar;
+  return !parameter.frozen && parameter.role != Role::kRunningMean && parameter.role != Role::kRunningVar;
 }
 
 int64_t Node::integer(std::string_view name) const { return std::get<int64_t>(attribute(*this, name)); }
@@ -29,6 +29,11 @@ const std::vector<int64_t>& Node::integers(std::string_view name) const {
 }
 const std::string& Node::word(std::string_view name) const {
   return std::get<std::string>(attribute(*this, name));
+}
+
+bool Node::has_attribute(std::string_view name) const {
+  return std::any_of(attributes.begin(), attributes.end(),
+                     [name](const Attribute& a) { return a.name == name; });
 }
 
 ParamId Node::param(std::string_view slot) const {

@@ -45,6 +45,62 @@ enum class Op {
   kPositionEmbedding,
   kAttention,
   kLstm,
+  // Element by element: the rows of ir/elementwise.cc, in their order.
+  kNeg,
+  kAbs,
+  kSign,
+  kFloor,
+  kCeil,
+  kRound,
+  kSquare,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kSin,
+  kCos,
+  kErf,
+  kSilu,
+  kHardSwish,
+  kHardSigmoid,
+  kElu,
+  kSelu,
+  kLeakyRelu,
+  kSoftplus,
+  kMish,
+  kSoftsign,
+  kLogSigmoid,
+  kClip,
+  kSub,
+  kDiv,
+  kPow,
+  kMaximum,
+  kMinimum,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kLogicalAnd,
+  kLogicalOr,
+  kLogicalNot,
+  // Values that no input gives, and choices between values.
+  kConstant,
+  kParameter,
+  kWhere,
+  // Over axes.
+  kSum,
+  kMean,
+  kMax,
+  kMin,
+  kLogsumexp,
+  kCumsum,
+  kLogSoftmax,
+  kSlice,
+  kFlip,
+  kExpand,
+  kMatmul,
   kSoftmaxCrossEntropy,
   kMse,
 };
@@ -69,10 +125,12 @@ struct Parameter {
   std::string name;  // dotted, human: "conv1.weight"
   Shape shape;
   Role role = Role::kWeight;
+  bool frozen = false;  // keeps its value: tables of constants, weights that are not to be trained
   bool operator==(const Parameter&) const = default;
 };
 
-// Whether the optimizer updates the parameter. False for running statistics, which the forward pass updates.
+// Whether the optimizer updates the parameter. False for frozen ones, and for running statistics, which the
+// forward pass updates.
 bool trainable(const Parameter& parameter);
 
 struct Slot {
@@ -94,6 +152,7 @@ struct Node {
   bool flag(std::string_view attribute) const;
   const std::vector<int64_t>& integers(std::string_view attribute) const;
   const std::string& word(std::string_view attribute) const;
+  bool has_attribute(std::string_view attribute) const;
   // The parameter in a slot, or -1 where an optional one is missing.
   ParamId param(std::string_view slot) const;
   bool has(std::string_view slot) const { return param(slot) >= 0; }

@@ -323,6 +323,18 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.host = read_host_rule(reader);
 }
 
+// In the as-is track a framework draws its own weights, which frozen ones cannot be.
+Status check_frozen(const Reader& reader, const Recipe& recipe) {
+  for (const ir::Parameter& parameter : recipe.workload.parameters) {
+    if (!parameter.frozen || recipe.training.equalised()) continue;
+    return reader.error(
+        reader.find("", "track")->source(),
+        fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),
+        "remove track = \"as-is\"");
+  }
+  return Done{};
+}
+
 Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool recorded) {
   const toml::parse_result parsed = toml::parse(text, file.string());
   if (!parsed) {
@@ -368,6 +380,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
                         "in the as-is track every framework shuffles in its own way",
                         "remove data.shuffle, or set track = \"equalised\"");
   }
+  CHECK_OK(check_frozen(reader, recipe));
   if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
     return reader.error(reader.find("race", "sample_ms")->source(),
                         fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),

@@ -144,7 +144,8 @@ void Sweep::find_trained_values() {
       trained = trained || ir::trainable(workload_.parameters[static_cast<size_t>(slot.param)]);
     }
     for (const ir::ValueId input : node.inputs) trained = trained || wanted_[static_cast<size_t>(input)];
-    wanted_[static_cast<size_t>(workload_.output_of(static_cast<int>(n)))] = trained;
+    const auto id = static_cast<size_t>(workload_.output_of(static_cast<int>(n)));
+    wanted_[id] = trained && types_[id].dtype == ir::DType::kF32;
   }
 }
 
@@ -152,10 +153,13 @@ void Sweep::backward() {
   find_trained_values();
   Gradients to;
   result_.gradients.resize(weights_.size());
+  Weights dropped(weights_.size());  // gradients of frozen parameters
   for (size_t p = 0; p < weights_.size(); ++p) {
-    const bool trained = ir::trainable(workload_.parameters[p]);
-    if (trained) result_.gradients[p] = tensor::zeros(weights_[p].shape);
-    to.params.push_back(trained ? &result_.gradients[p] : nullptr);
+    const ir::Parameter& parameter = workload_.parameters[p];
+    Tensor& place = parameter.frozen ? dropped[p] : result_.gradients[p];
+    const bool used = parameter.frozen || ir::trainable(parameter);
+    if (used) place = tensor::zeros(weights_[p].shape);
+    to.params.push_back(used ? &place : nullptr);
   }
   std::vector<Tensor> of_values(static_cast<size_t>(workload_.value_count()));  // empty until something adds
   of_values[static_cast<size_t>(workload_.loss())] = tensor::full({}, 1.0);
@@ -199,8 +203,8 @@ Evaluation Sweep::run() {
 const OpFunctions* find_functions(ir::Op op) {
   static const std::vector<OpFunctions> table = [] {
     std::vector<OpFunctions> rows;
-    for (const auto& part :
-         {dense_ops(), norm_ops(), pointwise_ops(), pooling_ops(), shape_ops(), sequence_ops(), loss_ops()}) {
+    for (const auto& part : {dense_ops(), norm_ops(), pointwise_ops(), elementwise_ops(), axis_ops(),
+                             pooling_ops(), shape_ops(), sequence_ops(), loss_ops()}) {
       rows.insert(rows.end(), part.begin(), part.end());
     }
     return rows;

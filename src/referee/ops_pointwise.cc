@@ -119,15 +119,6 @@ void dropout_backward(const NodeContext& c, const Tensor&, const Tensor& grad, c
   each_dropout_factor(c, [&](uint64_t i, double factor) { to.inputs[0]->data[i] += grad.data[i] * factor; });
 }
 
-// Strides of an operand over the output's axes: an axis of size 1 stays where it is.
-Strides broadcast_strides(const Shape& operand, const Shape& output) {
-  Strides strides = strides_of(operand);
-  for (size_t axis = 0; axis < output.size(); ++axis) {
-    if (operand[axis] == 1) strides[axis] = 0;
-  }
-  return strides;
-}
-
 // visit(i, a, b): positions in the output and both operands.
 template <typename Visit>
 void each_pair(const NodeContext& c, const Visit& visit) {

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "referee/evaluate.h"
@@ -171,11 +173,17 @@ double concat(const View& v, const Index& i) {
   return at(v.inputs[input], from);
 }
 
-double operand(const View& v, size_t k, Index i) {
+// The element of an operand that stands at a place of the output.
+double operand(const Tensor& x, Index i) {
+  if (x.shape.empty()) return x.data[0];
   for (size_t axis = 0; axis < i.size(); ++axis) {
-    if (v.inputs[k].shape[axis] == 1) i[axis] = 0;
+    if (x.shape[axis] == 1) i[axis] = 0;
   }
-  return at(v.inputs[k], i);
+  return at(x, i);
+}
+double operand(const View& v, size_t k, const Index& i) { return operand(v.inputs[k], i); }
+double operand(const IntTensor& x, const Index& i) {
+  return operand(Tensor{x.shape, {x.data.begin(), x.data.end()}}, i);
 }
 
 double same_place(const View& v, const Index& i) {
@@ -235,6 +243,80 @@ double lstm(const View& v, const Index& i) {
   return hidden[static_cast<size_t>(i[2])];
 }
 
+double reduced(const View& v, const Index& i) {
+  const Tensor& x = v.inputs[0];
+  const auto& axes = v.node.integers("axes");
+  const auto goes = [&](size_t axis) {
+    return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
+  };
+  std::vector<double> all;
+  each_index(x.shape, [&](const Index& j) {
+    size_t out = 0;
+    bool mine = true;
+    for (size_t axis = 0; axis < j.size(); ++axis) {
+      if (!goes(axis)) mine = mine && j[axis] == i[out];
+      if (!goes(axis) || v.node.flag("keepdims")) ++out;
+    }
+    if (mine) all.push_back(at(x, j));
+  });
+  double sum = 0, exps = 0;
+  for (const double value : all) sum += value, exps += std::exp(value);
+  if (v.node.op == ir::Op::kSum) return sum;
+  if (v.node.op == ir::Op::kMean) return sum / static_cast<double>(all.size());
+  if (v.node.op == ir::Op::kLogsumexp) return std::log(exps);
+  return v.node.op == ir::Op::kMax ? *std::max_element(all.begin(), all.end())
+                                   : *std::min_element(all.begin(), all.end());
+}
+
+double along_axis(const View& v, const Index& i) {
+  const auto axis = static_cast<size_t>(v.node.integer("axis"));
+  Index j = i;
+  double before = 0, exps = 0;
+  for (j[axis] = 0; j[axis] < v.shape[axis]; ++j[axis]) {
+    if (j[axis] <= i[axis]) before += at(v.inputs[0], j);
+    exps += std::exp(at(v.inputs[0], j));
+  }
+  return v.node.op == ir::Op::kCumsum ? before : at(v.inputs[0], i) - std::log(exps);
+}
+
+double sliced(const View& v, Index i) {
+  int64_t& place = i[static_cast<size_t>(v.node.integer("axis"))];
+  place = v.node.integer("begin") + place * v.node.integer("step");
+  return at(v.inputs[0], i);
+}
+
+double flipped(const View& v, Index i) {
+  for (const int64_t axis : v.node.integers("axes")) {
+    const auto a = static_cast<size_t>(axis);
+    i[a] = v.shape[a] - 1 - i[a];
+  }
+  return at(v.inputs[0], i);
+}
+
+double product(const View& v, const Index& i) {
+  Index a = i, b = i;
+  const size_t rank = i.size();
+  double sum = 0;
+  for (int64_t k = 0; k < v.inputs[0].shape.back(); ++k) {
+    a[rank - 1] = b[rank - 2] = k;
+    for (size_t axis = 0; axis + 2 < rank; ++axis) {
+      a[axis] = std::min(i[axis], v.inputs[0].shape[axis] - 1);
+      b[axis] = std::min(i[axis], v.inputs[1].shape[axis] - 1);
+    }
+    sum += at(v.inputs[0], a) * at(v.inputs[1], b);
+  }
+  return sum;
+}
+
+// The table's formula of the operands at this place. The formulas themselves are compared with every framework.
+double elementwise(const View& v, const Index& i) {
+  const ir::Elementwise* row = ir::find_elementwise(v.node.op);
+  if (row == nullptr) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> x;
+  for (size_t n = 0; n < row->inputs; ++n) x.push_back(operand(v, n, i));
+  return row->value(x.data(), ir::reals(v.node).data());
+}
+
 double loss(const View& v, bool cross_entropy) {
   double sum = 0, count = 0;
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
@@ -251,6 +333,36 @@ double loss(const View& v, bool cross_entropy) {
     sum -= at(v.inputs[0], i) - std::log(total);
   });
   return v.node.word("reduction") == "sum" ? sum : sum / count;
+}
+
+double over_axes(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kSum:
+    case ir::Op::kMean:
+    case ir::Op::kMax:
+    case ir::Op::kMin:
+    case ir::Op::kLogsumexp:
+      return reduced(v, i);
+    case ir::Op::kCumsum:
+    case ir::Op::kLogSoftmax:
+      return along_axis(v, i);
+    case ir::Op::kSlice:
+      return sliced(v, i);
+    case ir::Op::kFlip:
+      return flipped(v, i);
+    case ir::Op::kExpand:
+      return operand(v, 0, i);
+    case ir::Op::kMatmul:
+      return product(v, i);
+    case ir::Op::kConstant:
+      return v.node.real("value");
+    case ir::Op::kParameter:
+      return at(v.param("weight"), i);
+    case ir::Op::kWhere:
+      return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    default:
+      return elementwise(v, i);
+  }
 }
 
 double defined(const View& v, const Index& i) {
@@ -308,8 +420,9 @@ double defined(const View& v, const Index& i) {
       return loss(v, true);
     case ir::Op::kMse:
       return loss(v, false);
+    default:
+      return over_axes(v, i);
   }
-  return std::numeric_limits<double>::quiet_NaN();
 }
 
 void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, const Weights& weights) {
@@ -320,7 +433,7 @@ void check_node(const ir::Workload& workload, size_t n, const Evaluation& e, con
     if (const auto* x = std::get_if<IntTensor>(&value)) view.integers.push_back(*x);
   }
   const AnyTensor& output = e.activations[static_cast<size_t>(workload.output_of(static_cast<int>(n)))];
-  if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding that follows
+  if (std::holds_alternative<IntTensor>(output)) return;  // seen through the embedding or choice that follows
   view.shape = tensor::shape_of(output);
   each_index(view.shape, [&](const Index& i) {
     const double wanted = defined(view, i);

@@ -19,6 +19,16 @@ inline Strides strides_of(const tensor::Shape& shape) {
   return strides;
 }
 
+// Strides of an operand over the axes of the output: an axis of size 1 stays where it is, and so does a scalar.
+inline Strides broadcast_strides(const tensor::Shape& operand, const tensor::Shape& output) {
+  if (operand.empty()) return Strides(output.size(), 0);
+  Strides strides = strides_of(operand);
+  for (size_t axis = 0; axis < output.size(); ++axis) {
+    if (operand[axis] == 1) strides[axis] = 0;
+  }
+  return strides;
+}
+
 // Calls visit(i, a, b) for every element of `shape` in row-major order: i counts up, a and b are the sums of
 // index times stride.
 template <typename Visit>

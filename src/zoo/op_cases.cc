@@ -1,10 +1,12 @@
 #include "zoo/op_cases.h"
 
 #include <cassert>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include "ir/builder.h"
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::zoo {
@@ -110,8 +112,12 @@ ir::Workload conv2d_case(Rng& rng) {
 ir::Workload linear_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
   const int64_t features = rng.integer(1, 9);
-  const bool bias = rng.chance(0.6);
-  const auto body = [=](Builder& b, const Values& x) { return b.linear(pre(b, x[0]), "fc", features, bias); };
+  const bool bias = rng.chance(0.6), frozen = rng.chance(0.2);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId y = b.linear(pre(b, x[0]), "fc", features, bias);
+    if (frozen) b.freeze("fc.");
+    return y;
+  };
   return with_mse(Op::kLinear, {{floats("x", shape)}, body});
 }
 
@@ -332,6 +338,175 @@ ir::Workload mse_case(Rng& rng) {
       b, b.apply(Op::kMse, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
+}  // namespace
+
+ValueId positive(Builder& b, ValueId x) { return b.apply(Op::kExp, {b.apply(Op::kTanh, {x})}); }
+
+ValueId after_step(Builder& b, ValueId x, ValueId y) {
+  return b.apply(Op::kAdd, {b.apply(Op::kMul, {x, y}), b.apply(Op::kSquare, {x})});
+}
+
+std::vector<Attribute> random_reals(const ir::Elementwise& row, Rng& rng) {
+  std::vector<Attribute> all;
+  for (const ir::AttrSpec& spec : row.attributes) {
+    const double fallback = std::get<double>(spec.fallback);
+    const double factor = static_cast<double>(rng.integer(3, 7)) / 5;
+    const double bound = static_cast<double>(rng.integer(1, 4)) / 4 * (fallback < 0 ? -1 : 1);
+    all.push_back({spec.name, std::isinf(fallback) ? bound : fallback * factor});
+  }
+  return all;
+}
+
+namespace {
+
+// The op; of a comparison, a choice that it makes.
+ir::Workload elementwise_case(const ir::Elementwise& row, Rng& rng) {
+  Shape a = random_shape(rng, rng.integer(2, 4), 4);
+  Shape c = a;
+  if (row.inputs == 2 && rng.chance(0.5)) {
+    for (size_t axis = 1; axis < a.size(); ++axis) {
+      if (rng.chance(0.4)) c[axis] = 1;
+    }
+  }
+  const bool scalar = row.inputs == 2 && row.kind == ir::ElementKind::kReal && rng.chance(0.3);
+  const bool first = rng.chance(0.5);
+  const double number = static_cast<double>(rng.integer(1, 4)) / 8;
+  const std::vector<Attribute> attributes = random_reals(row, rng);
+  Draft draft{.inputs = {floats("a", a)}, .body = {}};
+  if (row.inputs == 2 && !scalar) draft.inputs.push_back(floats("b", c));
+  draft.body = [=, &row](Builder& b, const Values& in) {
+    Values values;
+    for (size_t i = 0; i < in.size(); ++i) {
+      ValueId x = pre(b, in[i], true, i == 0 ? "pre_a" : "pre_b");
+      if (row.domain == ir::Domain::kPositive) x = positive(b, x);
+      values.push_back(x);
+    }
+    const ValueId x = values[0], other = values.back();
+    if (scalar) values.insert(first ? values.begin() : values.end(), b.constant(number));
+    if (row.kind == ir::ElementKind::kLogic) {
+      const ValueId zero = b.constant(0);
+      for (ValueId& value : values) value = b.apply(Op::kLess, {value, zero});
+    }
+    const ValueId y = b.apply(row.op, values, attributes);
+    if (row.kind == ir::ElementKind::kReal) return row.slope == nullptr ? after_step(b, x, y) : y;
+    const ValueId sum = b.apply(Op::kAdd, {x, b.apply(Op::kMul, {other, b.constant(0.375)})});
+    return b.apply(Op::kWhere, {y, sum, b.apply(Op::kMul, {sum, b.constant(-0.25)})});
+  };
+  return with_mse(row.op, draft);
+}
+
+ir::Workload constant_case(Rng& rng) {
+  const double number = static_cast<double>(rng.integer(-12, 12)) / 8;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(Op::kAdd, {pre(b, in[0]), b.constant(number)});
+  };
+  return with_mse(Op::kConstant, {{floats("x", random_shape(rng, rng.integer(2, 4)))}, body});
+}
+
+ir::Workload parameter_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Shape sizes = shape;
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    if (axis == 0 || rng.chance(0.4)) sizes[axis] = 1;
+  }
+  const bool frozen = rng.chance(0.3);
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId y = b.apply(Op::kMul, {pre(b, in[0]), b.parameter_value("scale", sizes)});
+    if (frozen) b.freeze("scale");
+    return y;
+  };
+  return with_mse(Op::kParameter, {{floats("x", shape)}, body});
+}
+
+ir::Workload where_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 4);
+  Shape thin = shape;
+  for (size_t axis = 1; axis < thin.size(); ++axis) {
+    if (rng.chance(0.4)) thin[axis] = 1;
+  }
+  const bool scalar = rng.chance(0.4);
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0], true, "pre_x"), c = pre(b, in[1], true, "pre_c");
+    const ValueId condition = b.apply(Op::kLess, {c, b.constant(0.25)});
+    return b.apply(Op::kWhere, {condition, b.apply(Op::kAdd, {x, c}), scalar ? b.constant(-0.5) : c});
+  };
+  return with_mse(Op::kWhere, {{floats("x", shape), floats("c", thin)}, body});
+}
+
+// Some of the axes after N, in order.
+Ints random_axes(Rng& rng, size_t rank) {
+  Ints axes;
+  for (size_t axis = 1; axis < rank; ++axis) {
+    if (rng.chance(0.5)) axes.push_back(static_cast<int64_t>(axis));
+  }
+  if (axes.empty()) axes.push_back(rng.integer(1, static_cast<int64_t>(rank) - 1));
+  return axes;
+}
+
+template <Op op>
+ir::Workload reduction_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
+  const Ints axes = random_axes(rng, shape.size());
+  const bool keep = axes.size() + 1 == shape.size() || rng.chance(0.5);
+  return unary(op, shape, {{"axes", axes}, {"keepdims", keep}});
+}
+
+ir::Workload log_softmax_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  return unary(Op::kLogSoftmax, random_shape(rng, rank, 2), {{"axis", rng.integer(1, rank - 1)}},
+               /*bias=*/false);
+}
+
+ir::Workload cumsum_case(Rng& rng) {
+  const int64_t rank = rng.integer(2, 4);
+  return unary(Op::kCumsum, random_shape(rng, rank), {{"axis", rng.integer(1, rank - 1)}});
+}
+
+ir::Workload slice_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 1, 7);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1);
+  const int64_t size = shape[static_cast<size_t>(axis)];
+  const int64_t begin = rng.integer(0, size - 1), end = rng.integer(begin + 1, size);
+  return unary(Op::kSlice, shape,
+               {{"axis", axis}, {"begin", begin}, {"end", end}, {"step", rng.integer(1, 3)}});
+}
+
+ir::Workload flip_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  return unary(Op::kFlip, shape, {{"axes", random_axes(rng, shape.size())}});
+}
+
+// A learned token beside every row, or a thin value made wide.
+ir::Workload expand_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4));
+  Shape thin = shape;
+  const bool learned = rng.chance(0.5);
+  for (size_t axis = 0; axis < thin.size(); ++axis) {
+    if (axis == 0 ? learned : rng.chance(0.4)) thin[axis] = 1;
+  }
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    ValueId token = learned ? b.parameter_value("token", thin) : x;
+    for (size_t axis = 1; !learned && axis < thin.size(); ++axis) {
+      if (thin[axis] == shape[axis]) continue;
+      token = b.apply(Op::kMean, {token}, {{"axes", Ints{static_cast<int64_t>(axis)}}, {"keepdims", true}});
+    }
+    const ValueId wide = b.apply(Op::kExpand, {token, x}, {{"shape", shape}});
+    return b.apply(Op::kConcat, {wide, x}, {{"axis", int64_t{1}}});
+  };
+  return with_mse(Op::kExpand, {{floats("x", shape)}, body});
+}
+
+ir::Workload matmul_case(Rng& rng) {
+  Shape a = random_shape(rng, rng.integer(3, 4));
+  Shape b = a;
+  const size_t rank = a.size();
+  b[rank - 2] = a[rank - 1];
+  b[rank - 1] = rng.integer(1, 6);
+  if (rank == 4 && rng.chance(0.3)) (rng.chance(0.5) ? a : b)[1] = 1;
+  return joined(Op::kMatmul, {a, b}, {}, false);
+}
+
 struct Row {
   Op op;
   ir::Workload (*make)(Rng&);
@@ -363,6 +538,20 @@ constexpr Row kRows[] = {
     {Op::kPositionEmbedding, position_embedding_case},
     {Op::kAttention, attention_case},
     {Op::kLstm, lstm_case},
+    {Op::kConstant, constant_case},
+    {Op::kParameter, parameter_case},
+    {Op::kWhere, where_case},
+    {Op::kSum, reduction_case<Op::kSum>},
+    {Op::kMean, reduction_case<Op::kMean>},
+    {Op::kMax, reduction_case<Op::kMax>},
+    {Op::kMin, reduction_case<Op::kMin>},
+    {Op::kLogsumexp, reduction_case<Op::kLogsumexp>},
+    {Op::kCumsum, cumsum_case},
+    {Op::kLogSoftmax, log_softmax_case},
+    {Op::kSlice, slice_case},
+    {Op::kFlip, flip_case},
+    {Op::kExpand, expand_case},
+    {Op::kMatmul, matmul_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
     {Op::kMse, mse_case},
 };
@@ -376,9 +565,11 @@ const Row* find_row(Op op) {
 
 }  // namespace
 
-bool has_random_case(Op op) { return find_row(op) != nullptr; }
+bool has_random_case(Op op) { return ir::find_elementwise(op) != nullptr || find_row(op) != nullptr; }
 
 ir::Workload random_case(Op op, Rng& rng) {
+  if (const ir::Elementwise* elementwise = ir::find_elementwise(op))
+    return elementwise_case(*elementwise, rng);
   const Row* row = find_row(op);
   assert(row != nullptr && "the op has no generator");
   return row->make(rng);

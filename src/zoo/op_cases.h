@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/builder.h"
+#include "ir/elementwise.h"
 #include "ir/workload.h"
 #include "tensor/rng.h"
 #include "tensor/tensor.h"
@@ -31,6 +33,13 @@ bool has_random_case(ir::Op op);
 // A picture, sequence or vector network of a few blocks: residual sums, concatenated branches, gates, batch
 // and layer normalisation, poolings, transposes, embeddings.
 ir::Workload random_network(tensor::Rng& rng);
+
+// exp(tanh(x)): positive numbers away from 0.
+ir::ValueId positive(ir::Builder& builder, ir::ValueId x);
+// x y + x^2, which has a gradient where y is a step of x.
+ir::ValueId after_step(ir::Builder& builder, ir::ValueId x, ir::ValueId y);
+// Attributes of a row near their fallbacks, so that its formula keeps its sense.
+std::vector<ir::Attribute> random_reals(const ir::Elementwise& row, tensor::Rng& rng);
 
 // Numbers that float32 holds exactly, by input index. Floats are normal with a random scale in [0.5, 1.5),
 // integers uniform within ir::integer_bounds.

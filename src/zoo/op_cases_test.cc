@@ -71,7 +71,7 @@ TEST(RandomCase, VariesEveryAttribute) {
 
 TEST(RandomNetwork, IsValidAndTogetherTheyUseEveryOp) {
   std::set<ir::Op> seen;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
+  for (uint64_t seed = 0; seed < 600; ++seed) {
     tensor::Rng rng(seed);
     const ir::Workload workload = random_network(rng);
     ASSERT_TRUE(ir::infer(workload));

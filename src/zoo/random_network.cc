@@ -31,6 +31,10 @@ class Network {
   std::string layer(const std::string& kind) { return kind + std::to_string(++layers_); }
   int64_t axis(ValueId x, size_t i) const { return b_.shape(x)[i]; }
   ValueId nonlinear(ValueId x);
+  // Any op of ir/elementwise.h, so that a gradient passes; the shape stays.
+  ValueId elementwise(ValueId x);
+  // A change along an axis that keeps the shape: any op over axes.
+  ValueId along_axes(ValueId x);
   // A 3x3 convolution that keeps H and W, batch_norm behind it or a bias, and a nonlinearity.
   ValueId conv_block(ValueId x, int64_t channels);
   ValueId shrink(ValueId x);
@@ -57,6 +61,66 @@ ValueId Network::nonlinear(ValueId x) {
       return b_.apply(rng_.chance(0.5) ? Op::kTanh : Op::kSigmoid, {x});
     default:
       return b_.relu(x);
+  }
+}
+
+ValueId Network::elementwise(ValueId x) {
+  const auto& rows = ir::elementwise_ops();
+  const ir::Elementwise& row =
+      rows[static_cast<size_t>(rng_.integer(0, static_cast<int64_t>(rows.size()) - 1))];
+  if (row.domain == ir::Domain::kPositive) x = positive(b_, x);
+  std::vector<ValueId> inputs = {x};
+  if (row.inputs == 2) {
+    Shape sizes(b_.shape(x).size(), 1);
+    sizes[1] = axis(x, 1);
+    const bool trained = row.kind == ir::ElementKind::kReal && rng_.chance(0.5) && row.op != Op::kMaximum &&
+                         row.op != Op::kMinimum;
+    inputs.push_back(trained ? b_.apply(Op::kSigmoid, {b_.parameter_value(layer("scale"), sizes)})
+                             : b_.constant(0.375));
+  }
+  if (row.kind == ir::ElementKind::kLogic) {
+    for (ValueId& input : inputs) input = b_.apply(Op::kLess, {input, x});
+  }
+  const ValueId y = b_.apply(row.op, inputs, random_reals(row, rng_));
+  if (row.kind == ir::ElementKind::kReal) return row.slope == nullptr ? after_step(b_, x, y) : y;
+  return b_.apply(Op::kWhere, {y, x, b_.apply(Op::kMul, {x, b_.constant(0.5)})});
+}
+
+ValueId Network::along_axes(ValueId x) {
+  const auto rank = static_cast<int64_t>(b_.shape(x).size());
+  const int64_t at = rng_.integer(1, rank - 1), size = axis(x, static_cast<size_t>(at));
+  constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMax, Op::kMin, Op::kLogsumexp};
+  switch (rng_.integer(0, 5)) {
+    case 0:
+      return b_.apply(Op::kFlip, {x}, {{"axes", Ints{at}}});
+    case 1:
+      return b_.apply(Op::kMul, {b_.apply(Op::kCumsum, {x}, {{"axis", at}}), b_.constant(0.5)});
+    case 2:
+      if (size > 1) return b_.apply(Op::kLogSoftmax, {b_.apply(Op::kTanh, {x})}, {{"axis", at}});
+      return x;
+    case 3: {  // the second half before the first
+      if (size < 2) return x;
+      const auto part = [&](int64_t begin, int64_t end) {
+        return b_.apply(Op::kSlice, {x}, {{"axis", at}, {"begin", begin}, {"end", end}});
+      };
+      const ValueId back = part(size / 2, size), front = part(0, size / 2);
+      return b_.apply(Op::kConcat, {back, front}, {{"axis", at}});
+    }
+    case 4: {
+      const Op op = kReductions[rng_.integer(0, 4)];
+      const ValueId thin = b_.apply(op, {x}, {{"axes", Ints{at}}, {"keepdims", true}});
+      const ValueId wide = b_.apply(Op::kExpand, {b_.apply(Op::kTanh, {thin}), x}, {{"shape", b_.shape(x)}});
+      return b_.apply(Op::kAdd, {x, wide});
+    }
+    default: {
+      if (rank < 3) return x;
+      Ints swapped(static_cast<size_t>(rank));
+      for (int64_t i = 0; i < rank; ++i) swapped[static_cast<size_t>(i)] = i;
+      std::swap(swapped[swapped.size() - 1], swapped[swapped.size() - 2]);
+      const ValueId turned = b_.apply(Op::kTranspose, {x}, {{"perm", swapped}});
+      const ValueId all = b_.apply(Op::kTanh, {b_.apply(Op::kMatmul, {x, turned})});
+      return b_.apply(Op::kMatmul, {all, x});
+    }
   }
 }
 
@@ -89,7 +153,7 @@ ValueId Network::shrink(ValueId x) {
 ValueId Network::branches(ValueId x) {
   const ValueId left = conv_block(x, rng_.integer(1, 4));
   const ValueId right = b_.conv2d(x, layer("conv"), {.channels = rng_.integer(1, 4), .kernel = {1, 1}});
-  return b_.apply(Op::kConcat, {left, nonlinear(right), x}, {{"axis", int64_t{1}}});
+  return b_.apply(Op::kConcat, {left, b_.apply(Op::kTanh, {right}), x}, {{"axis", int64_t{1}}});
 }
 
 // x times a weight for each channel, place or element.
@@ -109,7 +173,12 @@ ValueId Network::residual(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 7)) {
+  switch (rng_.integer(0, 10)) {
+    case 8:
+      return elementwise(x);
+    case 9:
+    case 10:
+      return along_axes(x);
     case 0:
       return conv_block(x, rng_.integer(2, 6));
     case 1:
@@ -200,7 +269,12 @@ ir::Workload Network::sequence() {
 
 ValueId Network::vector_block(ValueId x) {
   const int64_t width = rng_.integer(3, 8);
-  switch (rng_.integer(0, 3)) {
+  switch (rng_.integer(0, 6)) {
+    case 4:
+    case 5:
+      return elementwise(x);
+    case 6:
+      return along_axes(x);
     case 0: {
       const ValueId h = b_.linear(x, layer("fc"), width, /*bias=*/false);
       return b_.apply(Op::kDropout, {nonlinear(b_.batch_norm(h, layer("bn")))}, {{"rate", 0.3}});

@@ -3,7 +3,8 @@
 // generated from the op table, so no op can be forgotten. And the same for predictions: every op once, in
 // inference mode, in double and in single precision.
 //
-// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed. An environment
+// BAKEOFF_OP_CASES=n tries n random workloads an op (default 1), BAKEOFF_OP_SEED another seed, BAKEOFF_OPS="exp,conv2d"
+// these ops alone. The ops of one element at a time (ir/elementwise.h) share a workload. An environment
 // that is not there skips its frameworks, or fails them where BAKEOFF_REQUIRE_ENVS=1.
 //
 // One test a framework, and one worker: importing takes as long as many cases.
@@ -22,6 +23,7 @@
 #include "environments/environments.h"
 #include "environments/runner_files.h"
 #include "gate/gate.h"
+#include "ir/elementwise.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "merged.h"
@@ -207,9 +209,44 @@ class OpParity : public ::testing::TestWithParam<Target> {
   static int64_t seed() { return number_from("BAKEOFF_OP_SEED", 1); }
   static int64_t count() { return number_from("BAKEOFF_OP_CASES", 1); }
 
+  // Whether this run tries an op.
+  static bool wanted(const ir::OpInfo& row) {
+    const char* const list = std::getenv("BAKEOFF_OPS");
+    return list == nullptr || ("," + std::string(list) + ",").find("," + row.name + ",") != std::string::npos;
+  }
+
+  // The ops of one element at a time that the framework has, in as few workloads as hold them.
+  std::vector<NamedWorkload> elementwise_cases(tensor::Rng& rng) {
+    constexpr size_t kMost = 60;  // parts that one workload can join
+    std::vector<NamedWorkload> parts, all;
+    const auto merge = [&] {
+      if (parts.size() == 1) all.push_back(parts[0]);
+      const std::string name = "elementwise_" + std::to_string(all.size());
+      if (parts.size() > 1) all.emplace_back(name, merged(name, parts).value());
+      parts.clear();
+    };
+    for (const ir::Elementwise& row : ir::elementwise_ops()) {
+      for (int64_t n = 0; wanted(ir::info(row.op)) && n < count(); ++n) {
+        ir::Workload one = zoo::random_case(row.op, rng);
+        if (!emit::check_supported(*framework_, one)) continue;
+        parts.emplace_back(row.name + "_" + std::to_string(n), std::move(one));
+        if (parts.size() == kMost) merge();
+      }
+    }
+    if (!parts.empty()) merge();
+    return all;
+  }
+
   std::vector<Case> op_cases() {
     std::vector<Case> cases;
+    tensor::Rng elements(static_cast<uint64_t>(seed()) * 1000 + 999);
+    for (auto& [name, workload] : elementwise_cases(elements)) {
+      Case one{.name = name, .workload = std::move(workload), .train = true};
+      EXPECT_EQ(prepare(one, elements), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
+    }
     for (const ir::OpInfo& row : ir::op_table()) {
+      if (!wanted(row) || ir::find_elementwise(row.op) != nullptr) continue;
       tensor::Rng rng(static_cast<uint64_t>(seed()) * 1000 + static_cast<uint64_t>(row.op));
       for (int64_t n = 0; n < count(); ++n) {
         Case one{.name = row.name + "_" + std::to_string(n),
@@ -249,7 +286,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
     };
     tensor::Rng rng(static_cast<uint64_t>(seed()) * 1000);
     for (const ir::OpInfo& row : ir::op_table()) {
-      for (int64_t n = 0; n < std::max<int64_t>(count(), 2); ++n) {
+      const bool elementwise = ir::find_elementwise(row.op) != nullptr;
+      for (int64_t n = 0; wanted(row) && n < std::max<int64_t>(count(), elementwise ? 1 : 2); ++n) {
         const std::string name = row.name + "_" + std::to_string(n);
         ir::Workload workload = zoo::random_case(row.op, rng);
         if (row.loss)
@@ -312,7 +350,11 @@ class OpParity : public ::testing::TestWithParam<Target> {
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     };
-    for (const ir::OpInfo& row : ir::op_table()) add("predict_" + row.name, zoo::random_case(row.op, rng));
+    for (auto& [name, workload] : elementwise_cases(rng)) add("predict_" + name, std::move(workload));
+    for (const ir::OpInfo& row : ir::op_table()) {
+      if (wanted(row) && ir::find_elementwise(row.op) == nullptr)
+        add("predict_" + row.name, zoo::random_case(row.op, rng));
+    }
     for (int64_t n = 0; n < count(); ++n)
       add("predict_network_" + std::to_string(n), zoo::random_network(rng));
     prove(cases);

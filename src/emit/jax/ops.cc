@@ -139,6 +139,11 @@ void concat(ForwardPrinter& p, const Node& node) {
   p.assign_sequence("jnp.concatenate", parts, option("axis", std::to_string(axis)));
 }
 
+void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->jax); }
+void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
+void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
+void where(ForwardPrinter& p, const Node&) { p.assign("jnp.where", {p.input(0), p.input(1), p.input(2)}); }
+
 void add(ForwardPrinter& p, const Node&) {
   if (p.mixed() && p.broadcasts()) return p.assign_full("jnp.add", {p.input(0), p.input(1)});
   p.assign_flat(p.input(0) + " + " + p.input(1), "jnp.add", {p.input(0), p.input(1)});
@@ -253,35 +258,40 @@ bool linear_with_bias(const Graph& graph) {
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& op_functions() {
-  static const OpFunctions<ForwardPrinter> table = {
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, reshape},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  };
+  static const OpFunctions<ForwardPrinter> table = with_spelled<ForwardPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, reshape},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      spelled);
   return table;
 }
 
@@ -301,6 +311,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
+  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::jax))
+    helper(true, text.c_str());
   print_network_helpers(out, graph, mixed);
 }
 
@@ -315,13 +327,15 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return words(
+  std::set<std::string> names = spelled_names();
+  names.merge(words(
       "params stats key keys state opt_state loss data path np jax jnp lax optax conv2d linear batch_norm "
       "layer_norm dropout max_pool2d avg_pool2d local_response_norm attention lstm half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "
-      "predict_step output");
+      "predict_step output"));
+  return names;
 }
 
 }  // namespace bakeoff::emit::jax

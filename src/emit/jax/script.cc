@@ -48,6 +48,7 @@ class Script {
     std::string text = out_.text();
     drop_unused(text, kInFloat32, "in_float32(");
     drop_unused(text, "import jax.numpy as jnp\n", "jnp.");
+    drop_unused(text, "from jax import lax\n", "lax.");
     return text;
   }
 
@@ -69,13 +70,9 @@ class Script {
     out_.line("from pathlib import Path");
     if (!predicts() && (stateful() || needs_eps_hat(request_.training)))
       out_.line("from typing import Any, NamedTuple");
-    const bool uses_lax = graph_.has(ir::Op::kConv2d) || graph_.has(ir::Op::kBatchNorm) ||
-                          graph_.has(ir::Op::kLayerNorm) || graph_.has(ir::Op::kMaxPool2d) ||
-                          graph_.has(ir::Op::kAvgPool2d) || graph_.has(ir::Op::kLrn) ||
-                          graph_.has(ir::Op::kLstm) || scans();
     out_.print("\nimport jax\nimport jax.numpy as jnp\nimport numpy as np\n");
     if (!predicts()) out_.line("import optax");
-    if (uses_lax) out_.line("from jax import lax");
+    out_.line("from jax import lax");
     out_.line("from safetensors.numpy import load_file");
     out_.blank();
   }
@@ -89,7 +86,8 @@ class Script {
                     scans() ? std::vector<std::string>{"STEPS_PER_CALL = " + steps_per_call()}
                             : std::vector<std::string>{});
     if (state_.dropout || !equalised(request_)) out_.line(fmt::format("SEED = {}", request_.training.seed));
-    if (stats() && equalised(request_)) print_list(out_, "RUNNING_STATISTICS = ", '(', state_.running);
+    if (stats() && equalised(request_))
+      print_list(out_, not_trained(request_.workload) + " = ", '(', state_.running);
     if (precision_.tf32) {
       out_.print("\njax.config.update(\"jax_default_matmul_precision\", \"tensorfloat32\")\n");
     } else if (equalised(request_)) {
@@ -122,7 +120,8 @@ class Script {
   void forward() {
     std::vector<std::string> params;
     for (const ir::Parameter& parameter : request_.workload.parameters) {
-      params.push_back(fmt::format("params[\"{}\"]", parameter.name));
+      const bool kept = parameter.frozen && !predicts();
+      params.push_back(fmt::format("{}[\"{}\"]", kept ? "stats" : "params", parameter.name));
     }
     ForwardPrinter printer(out_, graph_, "jnp.transpose", params, names_, equalised(request_),
                            precision_.mixed() ? "half" : "");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emit/python_script.h"
 
 namespace bakeoff::emit::jax {
@@ -76,7 +78,8 @@ class Printer {
       const auto body = out_.indent();
       if (equalised(request_)) {
         out_.line("params = {name: jnp.array(value) for name, value in weights.items()}");
-        if (state_.stats()) out_.line("stats = {name: params.pop(name) for name in RUNNING_STATISTICS}");
+        if (state_.stats())
+          out_.line("stats = {name: params.pop(name) for name in " + not_trained(request_.workload) + "}");
         if (state_.dropout) out_.line("key = jax.random.key(SEED)");
       } else {
         if (state_.dropout) out_.line("params_key, key = jax.random.split(key)");
@@ -123,6 +126,12 @@ std::vector<std::string> State::fields() const {
 
 std::vector<std::string> State::carry() const {
   return whole() ? std::vector<std::string>{"state"} : std::vector<std::string>{"params", "opt_state"};
+}
+
+std::string not_trained(const ir::Workload& workload) {
+  const bool frozen = std::any_of(workload.parameters.begin(), workload.parameters.end(),
+                                  [](const ir::Parameter& p) { return p.frozen; });
+  return frozen ? "NOT_TRAINED" : "RUNNING_STATISTICS";
 }
 
 State state_of(const ir::Workload& workload, const Graph& graph) {

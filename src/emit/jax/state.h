@@ -13,7 +13,7 @@
 namespace bakeoff::emit::jax {
 
 struct State {
-  // Names of running statistics, quoted; none where the graph predicts: they are parameters like others.
+  // Names of running statistics and frozen parameters, quoted; none where the graph predicts: they are parameters like others.
   std::vector<std::string> running = {};
   bool dropout = false;
 
@@ -25,6 +25,9 @@ struct State {
   // What train_step takes and gives: params and opt_state, or state.
   std::vector<std::string> carry() const;
 };
+
+// What the script calls the names of parameters that the optimizer leaves alone.
+std::string not_trained(const ir::Workload& workload);
 
 State state_of(const ir::Workload& workload, const Graph& graph);
 

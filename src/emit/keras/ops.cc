@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
+#include "emit/spelling.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -238,6 +239,45 @@ void concat(Printer& p, const Node& node) {
   p.assign(p.op("concatenate"), {name, axis});
 }
 
+constexpr const char* kParameterValue = R"(class Parameter(layers.Layer):
+    """Weights that are a value of the model by themselves; the input is not used."""
+
+    def __init__(self, shape, **kwargs):
+        super().__init__(**kwargs)
+        self.shape = shape
+
+    def build(self, input_shape):
+        self.value = self.add_weight(
+            shape=self.shape, initializer="uniform", name="value"
+        )
+
+    def call(self, x):
+        return ops.copy(self.value)
+)";
+
+void spelled(Printer& p, const Node& node) {
+  const ir::Spellings& all = *ir::spellings(node.op);
+  const ir::Spelling& spelling = p.dialect.second ? all.tensorflow : all.keras;
+  if (!spelling.helper.empty()) p.need_helper(spelling.helper);
+  Strings inputs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(p.input(node, i));
+  const Spelled made = spell(spelling, node, inputs, Language::kPython, p.reads());
+  if (!made.head.empty()) return p.assign(made.head, made.arguments);
+  p.out.line(fmt::format("{} = {}", p.value_name(p.workload.output_of(p.node)), made.flat));
+}
+void constant(Printer& p, const Node& node) { p.fixed(p.literal(node.real("value"))); }
+void parameter(Printer& p, const Node& node) {
+  p.need_helper(kParameterValue);
+  const ir::ParamId id = node.param("weight");
+  const ir::Shape shape = stored_shape(p.plan.params[static_cast<size_t>(id)],
+                                       p.workload.parameters[static_cast<size_t>(id)].shape);
+  p.layer(node, "Parameter", {python_tuple(shape)}, p.first_input(), {{"weight", "value"}});
+}
+void where(Printer& p, const Node& node) {
+  const std::string condition = p.input(node, 0), a = p.input(node, 1), b = p.input(node, 2);
+  p.assign(p.op("where"), {condition, a, b});
+}
+
 void add(Printer& p, const Node& node) {
   const std::string a = p.input(node, 0), b = p.input(node, 1);
   p.assign(p.op("add"), {a, b});
@@ -255,33 +295,37 @@ void loss(Printer&, const Node&) {}
 
 const OpFunctions<Printer>& op_functions() {
   using ir::Op;
-  static const OpFunctions<Printer> all = {{Op::kConv2d, conv2d},
-                                           {Op::kLinear, linear},
-                                           {Op::kBatchNorm, batch_norm},
-                                           {Op::kLayerNorm, layer_norm},
-                                           {Op::kEmbedding, embedding},
-                                           {Op::kDropout, dropout},
-                                           {Op::kRelu, relu},
-                                           {Op::kGelu, gelu},
-                                           {Op::kSigmoid, sigmoid},
-                                           {Op::kTanh, tanh_},
-                                           {Op::kSoftmax, softmax},
-                                           {Op::kMaxPool2d, max_pool2d},
-                                           {Op::kAvgPool2d, avg_pool2d},
-                                           {Op::kGlobalAvgPool2d, global_avg_pool2d},
-                                           {Op::kFlatten, flatten},
-                                           {Op::kReshape, reshape},
-                                           {Op::kTranspose, transpose},
-                                           {Op::kPad, pad},
-                                           {Op::kConcat, concat},
-                                           {Op::kAdd, add},
-                                           {Op::kMul, mul},
-                                           {Op::kLrn, lrn},
-                                           {Op::kPositionEmbedding, position_embedding},
-                                           {Op::kAttention, attention},
-                                           {Op::kLstm, lstm},
-                                           {Op::kSoftmaxCrossEntropy, loss},
-                                           {Op::kMse, loss}};
+  static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv2d, conv2d},
+                                                                 {Op::kLinear, linear},
+                                                                 {Op::kBatchNorm, batch_norm},
+                                                                 {Op::kLayerNorm, layer_norm},
+                                                                 {Op::kEmbedding, embedding},
+                                                                 {Op::kDropout, dropout},
+                                                                 {Op::kRelu, relu},
+                                                                 {Op::kGelu, gelu},
+                                                                 {Op::kSigmoid, sigmoid},
+                                                                 {Op::kTanh, tanh_},
+                                                                 {Op::kSoftmax, softmax},
+                                                                 {Op::kMaxPool2d, max_pool2d},
+                                                                 {Op::kAvgPool2d, avg_pool2d},
+                                                                 {Op::kGlobalAvgPool2d, global_avg_pool2d},
+                                                                 {Op::kFlatten, flatten},
+                                                                 {Op::kReshape, reshape},
+                                                                 {Op::kTranspose, transpose},
+                                                                 {Op::kPad, pad},
+                                                                 {Op::kConcat, concat},
+                                                                 {Op::kAdd, add},
+                                                                 {Op::kMul, mul},
+                                                                 {Op::kLrn, lrn},
+                                                                 {Op::kPositionEmbedding, position_embedding},
+                                                                 {Op::kAttention, attention},
+                                                                 {Op::kLstm, lstm},
+                                                                 {Op::kConstant, constant},
+                                                                 {Op::kParameter, parameter},
+                                                                 {Op::kWhere, where},
+                                                                 {Op::kSoftmaxCrossEntropy, loss},
+                                                                 {Op::kMse, loss}},
+                                                                spelled);
   return all;
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "emit/spelling.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::keras {
@@ -72,9 +74,22 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
           "local_response_norm padding_mask attention build_model compile_model load_data load_weights fit "
-          "squared_error l I O")) {
+          "squared_error Parameter l I O")) {
+  for (const std::string& name : spelled_names()) names_.reserve(name);
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
+}
+
+// A layer of Keras is trained or frozen as a whole.
+Status Printer::check_frozen(const ir::Node& here) const {
+  if (!freezes(here)) return Done{};
+  for (const ir::Slot& slot : here.params) {
+    const ir::Parameter& parameter = workload.parameters[static_cast<size_t>(slot.param)];
+    if (!parameter.frozen)
+      return Error{.message = fmt::format("Keras freezes whole layers: '{}' of '{}' is trained",
+                                          parameter.name, here.output)};
+  }
+  return Done{};
 }
 
 Status Printer::plan_layers() {
@@ -83,6 +98,7 @@ Status Printer::plan_layers() {
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
     const ir::Node& here = workload.nodes[n];
     if (here.params.empty()) continue;
+    CHECK_OK(check_frozen(here));
     for (const ir::Slot& slot : here.params) {
       const auto [found, fresh] = owner.emplace(slot.param, static_cast<int>(n));
       const ir::Node& first = workload.nodes[static_cast<size_t>(found->second)];
@@ -115,7 +131,24 @@ Status Printer::plan_layers() {
 }
 
 std::string Printer::value_name(ir::ValueId id) {
+  if (const auto found = fixed_.find(id); found != fixed_.end()) return found->second;
   return names_.name("value " + std::to_string(id), workload.value_name(id));
+}
+
+// On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it keeps.
+std::string Printer::literal(double value) const {
+  const bool exact = std::isinf(value) || value == static_cast<double>(static_cast<float>(value));
+  return exact || backend != "tensorflow" ? real_literal(value)
+                                          : fmt::format("np.float64({})", real_literal(value));
+}
+
+std::string Printer::first_input() {
+  for (ir::ValueId id = 0; workload.is_input(id); ++id) {
+    const auto readers = ir::consumers(workload, id);
+    if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))
+      return value_name(id);
+  }
+  return value_name(0);
 }
 
 std::string Printer::input(const ir::Node& here, size_t i) {
@@ -149,6 +182,7 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     if (slot.name == "weight" && tied_.contains(node)) continue;
     targets_[static_cast<size_t>(slot.param)] = made.name + "/" + variables.at(slot.name);
   }
+  if (freezes(here)) arguments.push_back("trainable=False");
   arguments.push_back(fmt::format("name=\"{}\"", made.name));
   if (made.uses == 1) return assign(head, arguments, "(" + x + ")");
   if (made.variable.empty()) {
@@ -156,6 +190,12 @@ void Printer::layer(const ir::Node& here, const std::string& head, std::vector<s
     out.call(made.variable + " = " + head, arguments);
   }
   assign(made.variable, {x});
+}
+
+bool Printer::freezes(const ir::Node& here) const {
+  return std::any_of(here.params.begin(), here.params.end(), [this](const ir::Slot& slot) {
+    return workload.parameters[static_cast<size_t>(slot.param)].frozen;
+  });
 }
 
 std::string Printer::once(const std::string& wish, const std::string& head,

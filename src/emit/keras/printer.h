@@ -41,6 +41,12 @@ class Printer {
   std::string fresh(const std::string& wish) {
     return names_.name("fresh " + wish + std::to_string(serial_++), wish);
   }
+  // The value of the node in print is an expression that needs no variable.
+  void fixed(const std::string& expression) { fixed_[workload.output_of(node)] = expression; }
+  // A real number in an expression.
+  std::string literal(double value) const;
+  // The Python name of the first input that the model takes.
+  std::string first_input();
   const ir::Shape& shape(ir::ValueId id) const { return types[static_cast<size_t>(id)].shape; }
   Order reads(size_t i = 0) const { return plan.reads[static_cast<size_t>(node)][i]; }
   std::string op(std::string_view name) const { return dialect.op(name); }
@@ -89,6 +95,11 @@ class Printer {
   std::map<std::vector<ir::ParamId>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
   std::map<std::string, std::string> once_;  // variables of once(), by expression
+  // Some parameter of the node is frozen.
+  bool freezes(const ir::Node& here) const;
+  Status check_frozen(const ir::Node& here) const;
+
+  std::map<ir::ValueId, std::string> fixed_;
   std::set<std::string> helpers_;
   std::vector<std::string> targets_;
 };

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "emit/libtorch/cpp.h"
+#include "emit/spelling.h"
+#include "ir/elementwise.h"
 
 namespace bakeoff::emit::libtorch {
 
@@ -61,6 +63,7 @@ std::string ForwardPrinter::use(ir::ValueId id) {
     return text;
   }
   const std::string name = variables_.at(id);
+  if (fixed_.contains(id)) return name;
   const bool reusable = !workload_.is_input(id) || name == "x";
   if (reusable && !escapes(id) && last_use(id) == node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
@@ -83,6 +86,19 @@ std::string ForwardPrinter::once(const std::string& key, const std::string& wish
   const std::string variable = names_.name("once:" + key, wish);
   statement(out_, fmt::format("const Tensor {} = {};", variable, expression));
   return once_[key] = variable;
+}
+
+void ForwardPrinter::spelled(const ir::Node& node) {
+  std::vector<std::string> inputs;
+  for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
+  Spelled made = spell(ir::spellings(node.op)->libtorch, node, std::move(inputs), Language::kCpp);
+  finish(std::move(made.flat), made.infix);
+}
+
+void ForwardPrinter::fixed(const std::string& expression) {
+  const ir::ValueId id = workload_.output_of(node_);
+  variables_[id] = expression;
+  fixed_.insert(id);
 }
 
 void ForwardPrinter::sum_or_product(const ir::Node& node, char symbol) {
@@ -112,7 +128,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   if (ir::consumers(workload_, value).size() != 1) return false;
   const Op op = consumer.op;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
-                      op == Op::kBatchNorm || op == Op::kAdd;
+                      op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
   const bool layer = inner == Op::kConv2d || inner == Op::kLinear || inner == Op::kBatchNorm ||
                      inner == Op::kAdd || inner == Op::kLayerNorm;

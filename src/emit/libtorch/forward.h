@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ class ForwardPrinter {
   void call(const std::string& head, const std::vector<std::string>& arguments);
   void binary(const std::string& a, char symbol, const std::string& b);
   void sum_or_product(const ir::Node& node, char symbol);
+  // An op that is spelled (ir/spelling.h).
+  void spelled(const ir::Node& node);
+  // The value of the node in print is an expression that needs no variable.
+  void fixed(const std::string& expression);
   // Prints `const Tensor variable = expression;` where no statement with this key has been printed before;
   // gives the variable.
   std::string once(const std::string& key, const std::string& wish, const std::string& expression);
@@ -60,8 +65,9 @@ class ForwardPrinter {
   const std::vector<std::string>& inputs_;
   Namer names_;
   std::map<ir::ValueId, std::string> variables_;
-  std::vector<std::string> order_;           // all variables, oldest first
-  std::vector<std::string> free_;            // variables whose value is dead
+  std::set<ir::ValueId> fixed_;     // values that are no variable but an expression: numbers, parameters
+  std::vector<std::string> order_;  // all variables, oldest first
+  std::vector<std::string> free_;   // variables whose value is dead
   std::map<std::string, std::string> once_;  // variables of once(), by key
   std::optional<Pending> pending_;
   int node_ = 0;  // index of the node being printed

@@ -6,6 +6,7 @@
 
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/network_ops.h"
+#include "emit/spelling.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -154,6 +155,17 @@ void concat(ForwardPrinter& p, const ir::Node& node) {
   p.call("torch::cat", {fmt::format("{{{}}}", fmt::join(parts, ", ")), std::to_string(node.integer("axis"))});
 }
 
+void spelled(ForwardPrinter& p, const ir::Node& node) { p.spelled(node); }
+void constant(ForwardPrinter& p, const ir::Node& node) {
+  p.fixed(real_literal(node.real("value"), Language::kCpp));
+}
+void parameter(ForwardPrinter& p, const ir::Node& node) { p.fixed(p.param(node, "weight")); }
+
+void where(ForwardPrinter& p, const ir::Node& node) {
+  const std::string condition = p.use(node.inputs[0]), a = p.use(node.inputs[1]);
+  p.call("torch::where", {condition, a, p.use(node.inputs[2])});
+}
+
 void add(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, '+'); }
 void mul(ForwardPrinter& p, const ir::Node& node) { p.sum_or_product(node, '*'); }
 
@@ -163,35 +175,40 @@ void loss(ForwardPrinter&, const ir::Node&) {}
 }  // namespace
 
 const OpFunctions<ForwardPrinter>& forward_functions() {
-  static const OpFunctions<ForwardPrinter> functions = {
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, flatten},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kSoftmaxCrossEntropy, loss},
-      {Op::kMse, loss},
-  };
+  static const OpFunctions<ForwardPrinter> functions = with_spelled<ForwardPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, flatten},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, loss},
+          {Op::kMse, loss},
+      },
+      spelled);
   return functions;
 }
 

@@ -44,8 +44,9 @@ class GraphPrinter {
   // Prints a constant "<stem>.<part>" with this Python expression, once; gives its name. `stem` empty: the
   // node's value.
   std::string constant(const std::string& part, const std::string& expression, const std::string& stem = "");
-  // Makes the value of the node in print its first input; prints nothing.
+  // Makes the value of the node in print its first input, or a constant or parameter; prints nothing.
   void alias() { names_[graph_.workload.output_of(node_)] = input(); }
+  void name_constant(const std::string& name) { names_[graph_.workload.output_of(node_)] = name; }
 
  private:
   std::string unique(const std::string& wish);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "emit/onnxruntime/graph_printer.h"
+#include "emit/spelling.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -29,6 +31,11 @@ std::string attribute(const char* name, const Ints& numbers) {
 
 std::string int64_array(const Ints& numbers) {
   return fmt::format("np.array({}, np.int64)", list_of(numbers));
+}
+
+std::string lower(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
 }
 
 void conv2d(P& p, const Node& node) {
@@ -133,6 +140,49 @@ void concat(P& p, const Node& node) {
   p.add("Concat", parts, {fmt::format("axis={}", node.integer("axis"))});
 }
 
+struct Parts {
+  Strings inputs, attributes;
+};
+
+// The inputs and attributes of a call whose arguments are values in braces, numbers, integers,
+// attributes and calls: prints a node for each call inside it.
+Parts parts_of(P& p, const Spelled& call) {
+  Parts parts;
+  for (const std::string& text : call.arguments) {
+    if (text.starts_with("{")) {
+      parts.inputs.push_back(text.substr(1, text.size() - 2));
+    } else if (text.starts_with("[")) {
+      parts.inputs.push_back(p.constant("integers", fmt::format("np.array({}, np.int64)", text)));
+    } else if (text.starts_with("#")) {
+      parts.inputs.push_back(p.constant("integer", fmt::format("np.array({}, np.int64)", text.substr(1))));
+    } else if (is_literal(text) || text.starts_with("float(")) {
+      const std::string value = is_literal(text) ? python_real(std::stod(text)) : text;
+      parts.inputs.push_back(p.constant("number", fmt::format("np.array({}, real)", value)));
+    } else if (text.find('=') < text.find('(')) {
+      parts.attributes.push_back(text);
+    } else {
+      const Spelled inner = spell({.call = text}, {}, {});
+      const Parts within = parts_of(p, inner);
+      parts.inputs.push_back(p.step(inner.head, lower(inner.head), within.inputs, within.attributes));
+    }
+  }
+  return parts;
+}
+
+// "Mul({0}, Sigmoid({0}))": a node for each call, from the innermost.
+void spelled(P& p, const Node& node) {
+  Strings inputs;
+  for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back("{" + p.input(i) + "}");
+  const Spelled made = spell(ir::spellings(node.op)->onnx, node, inputs, Language::kOnnx);
+  const Parts parts = parts_of(p, made);
+  p.add(made.head, parts.inputs, parts.attributes);
+}
+void constant(P& p, const Node& node) {
+  p.name_constant(p.constant("value", fmt::format("np.array({}, real)", real_literal(node.real("value")))));
+}
+void parameter(P& p, const Node&) { p.name_constant(p.param("weight")); }
+void where(P& p, const Node&) { p.add("Where", {p.input(0), p.input(1), p.input(2)}); }
+
 void add(P& p, const Node&) { p.add("Add", {p.input(0), p.input(1)}); }
 void mul(P& p, const Node&) { p.add("Mul", {p.input(0), p.input(1)}); }
 
@@ -231,35 +281,40 @@ constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
 }  // namespace
 
 const OpFunctions<GraphPrinter>& op_functions() {
-  static const OpFunctions<GraphPrinter> table = {
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, flatten},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  };
+  static const OpFunctions<GraphPrinter> table = with_spelled<GraphPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, flatten},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      spelled);
   return table;
 }
 

@@ -159,6 +159,11 @@ void broadcast(ForwardPrinter& p, const char* function) {
   p.assign_full(function, {p.input(0), fmt::format("tf.cast({}, tf.float32)", p.input(1))});
 }
 
+void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
+void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
+void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
+void where(ForwardPrinter& p, const Node&) { p.assign("tf.where", {p.input(0), p.input(1), p.input(2)}); }
+
 void add(ForwardPrinter& p, const Node&) {
   if (p.mixed() && p.broadcasts()) return broadcast(p, "tf.add");
   p.assign_flat(p.input(0) + " + " + p.input(1), "tf.add", {p.input(0), p.input(1)});
@@ -237,35 +242,40 @@ bool native_depthwise(const Node& conv) {
 }
 
 OpFunctions<ForwardPrinter> op_functions(bool xla) {
-  return {
-      {Op::kConv2d, conv2d},
-      {Op::kLinear, linear},
-      {Op::kBatchNorm, batch_norm},
-      {Op::kLayerNorm, layer_norm},
-      {Op::kEmbedding, embedding},
-      {Op::kDropout, dropout},
-      {Op::kRelu, relu},
-      {Op::kGelu, gelu},
-      {Op::kSigmoid, sigmoid},
-      {Op::kTanh, tanh},
-      {Op::kSoftmax, softmax},
-      {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
-      {Op::kAvgPool2d, avg_pool2d},
-      {Op::kGlobalAvgPool2d, global_avg_pool2d},
-      {Op::kFlatten, reshape},
-      {Op::kReshape, reshape},
-      {Op::kTranspose, transpose},
-      {Op::kPad, pad},
-      {Op::kConcat, concat},
-      {Op::kAdd, add},
-      {Op::kMul, mul},
-      {Op::kLrn, lrn},
-      {Op::kPositionEmbedding, position_embedding},
-      {Op::kAttention, attention},
-      {Op::kLstm, lstm},
-      {Op::kSoftmaxCrossEntropy, nothing},
-      {Op::kMse, nothing},
-  };
+  return with_spelled<ForwardPrinter>(
+      {
+          {Op::kConv2d, conv2d},
+          {Op::kLinear, linear},
+          {Op::kBatchNorm, batch_norm},
+          {Op::kLayerNorm, layer_norm},
+          {Op::kEmbedding, embedding},
+          {Op::kDropout, dropout},
+          {Op::kRelu, relu},
+          {Op::kGelu, gelu},
+          {Op::kSigmoid, sigmoid},
+          {Op::kTanh, tanh},
+          {Op::kSoftmax, softmax},
+          {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
+          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kFlatten, reshape},
+          {Op::kReshape, reshape},
+          {Op::kTranspose, transpose},
+          {Op::kPad, pad},
+          {Op::kConcat, concat},
+          {Op::kAdd, add},
+          {Op::kMul, mul},
+          {Op::kLrn, lrn},
+          {Op::kPositionEmbedding, position_embedding},
+          {Op::kAttention, attention},
+          {Op::kLstm, lstm},
+          {Op::kConstant, constant},
+          {Op::kParameter, parameter},
+          {Op::kWhere, where},
+          {Op::kSoftmaxCrossEntropy, nothing},
+          {Op::kMse, nothing},
+      },
+      spelled);
 }
 
 void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
@@ -287,6 +297,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
          kGeluTanh);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
+  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow))
+    helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
 }
 
@@ -301,12 +313,14 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 }
 
 std::set<std::string> reserved_names() {
-  return words(
+  std::set<std::string> names = spelled_names();
+  names.merge(words(
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm max_pool2d avg_pool2d local_response_norm "
       "attention lstm half in_float32 conv2d_xla gelu gelu_tanh glorot_uniform math predict_step "
-      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE");
+      "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
+  return names;
 }
 
 }  // namespace bakeoff::emit::tensorflow

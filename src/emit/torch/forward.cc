@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "emit/spelling.h"
+#include "ir/elementwise.h"
+
 namespace bakeoff::emit::torch {
 namespace {
 
@@ -57,6 +60,7 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   }
   const std::string name = variables_.at(id);
   read_as_[id] = name;
+  if (fixed_.contains(id)) return name;
   const bool reusable = !workload_.is_input(id) || name == "x";
   if (reusable && !escapes(id) && last_use(id) == node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
@@ -99,6 +103,22 @@ std::string ForwardPrinter::once(const std::string& key, const std::string& wish
   return once_[key] = variable;
 }
 
+void ForwardPrinter::spelled(const ir::Node& node) {
+  std::vector<std::string> inputs;
+  for (const ir::ValueId id : node.inputs) inputs.push_back(use(id));
+  Spelled made = spell(ir::spellings(node.op)->torch, node, std::move(inputs));
+  const bool binary = made.infix;
+  Call call = made.head.empty() ? Call{.head = "", .arguments = {made.flat}}
+                                : Call{.head = std::move(made.head), .arguments = std::move(made.arguments)};
+  finish(std::move(call), std::move(made.flat), binary);
+}
+
+void ForwardPrinter::fixed(const std::string& expression) {
+  const ir::ValueId id = workload_.output_of(node_);
+  variables_[id] = expression;
+  fixed_.insert(id);
+}
+
 void ForwardPrinter::sum_or_product(const ir::Node& node, const std::string& symbol,
                                     const std::string& function) {
   const auto operand = [&](ir::ValueId id) {
@@ -123,13 +143,16 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   if (ir::consumers(workload_, value).size() != 1) return false;
   const Op op = consumer.op;
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
-                      op == Op::kBatchNorm || op == Op::kAdd;
+                      op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
   const bool layer = inner == Op::kConv2d || inner == Op::kLinear || inner == Op::kBatchNorm ||
                      inner == Op::kAdd || inner == Op::kLayerNorm;
   // Room for "x = F.gelu(self.layer(...), approximate="tanh")" and the like.
   const std::string& module = modules_.module_of(consumer);
-  const size_t extra = op == Op::kGelu ? 32 : op == Op::kAdd ? 20 : module.empty() ? 16 : module.size() + 2;
+  const size_t extra = op == Op::kGelu || ir::elementwise_of_one(op) ? 32
+                       : op == Op::kAdd                              ? 20
+                       : module.empty()                              ? 16
+                                                                     : module.size() + 2;
   const bool named = consumer.params.empty() || !module.empty();
   return around && layer && named && 16 + pending_->flat.size() + extra <= kColumns;
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ class ForwardPrinter {
   std::string parameter(const ir::Node& node, std::string_view slot) const {
     return modules_.parameter(node.param(slot));
   }
+  // An op that is spelled (ir/spelling.h).
+  void spelled(const ir::Node& node);
+  // The value of the node in print is an expression that needs no variable.
+  void fixed(const std::string& expression);
   void sum_or_product(const ir::Node& node, const std::string& symbol, const std::string& function);
 
  private:
@@ -73,6 +78,7 @@ class ForwardPrinter {
   const std::vector<std::string>& inputs_;
   Namer names_;
   std::map<ir::ValueId, std::string> variables_;
+  std::set<ir::ValueId> fixed_;  // values that are no variable but an expression: numbers, parameters
   std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
   std::vector<std::string> order_;              // all variables, oldest first
   std::map<std::string, std::string> once_;     // variables of once(), by key

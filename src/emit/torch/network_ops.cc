@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "emit/spelling.h"
+
 namespace bakeoff::emit::torch {
 namespace {
 
@@ -101,6 +103,10 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
                                      {function, kLstm}}) {
     if (!needed) continue;
     out.print(text);
+    out.blank(2);
+  }
+  for (const std::string& helper : spelled_helpers(pointers(workload), &ir::Spellings::torch)) {
+    out.print(helper);
     out.blank(2);
   }
 }

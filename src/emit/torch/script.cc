@@ -7,6 +7,7 @@
 
 #include "emit/namer.h"
 #include "emit/precision.h"
+#include "emit/spelling.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/forward.h"
 #include "emit/torch/input.h"
@@ -83,10 +84,16 @@ const std::set<std::string> kReserved = {"argparse",
                                          "ValueError",
                                          "_"};
 
+std::set<std::string> reserved() {
+  std::set<std::string> names = spelled_names();
+  names.insert(kReserved.begin(), kReserved.end());
+  return names;
+}
+
 class Script {
  public:
   Script(const Request& request, const Modules& modules, const std::vector<ir::Type>& types)
-      : request_(request), workload_(request.workload), modules_(modules), types_(types), names_(kReserved) {
+      : request_(request), workload_(request.workload), modules_(modules), types_(types), names_(reserved()) {
     class_ = names_.name("class", camel_case(workload_.name));
     for (const ir::Input& input : workload_.inputs) {
       inputs_.push_back(names_.name("input:" + input.name, std::string_view(input.name).substr(0, 20)));

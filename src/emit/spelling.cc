@@ -1,0 +1,222 @@
+#include "emit/spelling.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "emit/code_writer.h"
+#include "ir/op_table.h"
+
+namespace bakeoff::emit {
+namespace {
+
+// Where the bracket opened at `open` is closed.
+size_t closing(const std::string& text, size_t open) {
+  int depth = 0;
+  for (size_t at = open; at < text.size(); ++at) {
+    if (text[at] == '(' || text[at] == '[' || text[at] == '{') ++depth;
+    if ((text[at] == ')' || text[at] == ']' || text[at] == '}') && --depth == 0) return at;
+  }
+  return std::string::npos;
+}
+
+// True for "torch.exp(x)": a name and one pair of brackets up to the end.
+bool is_call(const std::string& text) {
+  const size_t open = text.find('(');
+  if (open == std::string::npos || open == 0) return false;
+  const bool named = std::all_of(text.begin(), text.begin() + static_cast<long>(open), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == ':' || c == '{' || c == '}';
+  });
+  return named && closing(text, open) == text.size() - 1;
+}
+
+// An operand of an operator.
+std::string operand(const std::string& text) {
+  int depth = 0;
+  bool open = text.starts_with("-");
+  for (const char c : text) {
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    open = open || (c == ' ' && depth == 0);
+  }
+  return open ? "(" + text + ")" : text;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+std::vector<std::string> split_arguments(const std::string& text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '(' || c == '[' || c == '{') ++depth;
+    if (c == ')' || c == ']' || c == '}') --depth;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+      while (at + 1 < text.size() && text[at + 1] == ' ') ++at;
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool any_order(ir::Op op) { return op == ir::Op::kMaximum || op == ir::Op::kMinimum; }
+
+}  // namespace
+
+bool is_literal(const std::string& text) {
+  const size_t first = text.starts_with("-") ? 1 : 0;
+  return first < text.size() && std::isdigit(static_cast<unsigned char>(text[first])) != 0;
+}
+
+std::string real_literal(double value, Language language) {
+  if (std::isfinite(value)) return python_real(value);
+  const bool negative = value < 0;
+  if (language == Language::kCpp) return negative ? "-INFINITY" : "INFINITY";
+  return negative ? "float(\"-inf\")" : "float(\"inf\")";
+}
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+std::string list(const Ints& numbers, Language language) {
+  if (language == Language::kPython) return python_tuple(numbers);
+  return language == Language::kCpp ? fmt::format("{{{}}}", fmt::join(numbers, ", "))
+                                    : fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+std::string attribute_text(const ir::Attribute& attribute, Language language, Order order, bool reduces) {
+  const bool python = language == Language::kPython;
+  if (const auto* n = std::get_if<int64_t>(&attribute.value))
+    return std::to_string(attribute.name == "axis" ? physical_axis(order, *n) : *n);
+  if (const auto* x = std::get_if<double>(&attribute.value)) return real_literal(*x, language);
+  if (const auto* on = std::get_if<bool>(&attribute.value))
+    return language == Language::kOnnx ? (*on ? "1" : "0")
+           : python                    ? python_bool(*on)
+           : *on                       ? "true"
+                                       : "false";
+  if (const auto* word = std::get_if<std::string>(&attribute.value)) return *word;
+  Ints numbers = std::get<Ints>(attribute.value);
+  if (attribute.name == "axes") {
+    for (int64_t& axis : numbers) axis = physical_axis(order, axis);
+    std::sort(numbers.begin(), numbers.end());
+    // One axis is a number to Python's reductions.
+    if (python && numbers.size() == 1 && reduces) return std::to_string(numbers[0]);
+  }
+  return list(numbers, language);
+}
+
+// "[:, :, 2:5]"
+std::string index_text(const ir::Node& slice, Order order) {
+  const int64_t axis = physical_axis(order, slice.integer("axis"));
+  std::string text = "[";
+  for (int64_t i = 0; i < axis; ++i) text += ":, ";
+  const int64_t begin = slice.integer("begin"), step = slice.integer("step");
+  text += begin == 0 ? ":" : fmt::format("{}:", begin);
+  text += std::to_string(slice.integer("end"));
+  if (step != 1) text += fmt::format(":{}", step);
+  return text + "]";
+}
+
+// What ONNX's Slice needs to walk axes backwards: starts, ends, axes, steps.
+std::string backwards_text(const ir::Node& flip) {
+  const Ints& axes = flip.integers("axes");
+  const Ints last(axes.size(), -1), before_first(axes.size(), std::numeric_limits<int64_t>::min() + 1);
+  return fmt::format("[{}], [{}], [{}], [{}]", fmt::join(last, ", "), fmt::join(before_first, ", "),
+                     fmt::join(axes, ", "), fmt::join(last, ", "));
+}
+
+// The sizes of an expand after N.
+std::string sizes_text(const ir::Node& expand, Order order) {
+  const ir::Shape shape = physical_shape(order, expand.integers("shape"));
+  return fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), ", "));
+}
+
+std::string with_attributes(std::string text, const ir::Node& node, Language language, Order order) {
+  for (const ir::Attribute& a : node.attributes) {
+    text = replaced(text, "{" + a.name + "}",
+                    attribute_text(a, language, order, node.has_attribute("keepdims")));
+    const std::string condition = "{" + a.name + "?";
+    for (size_t at = text.find(condition); at != std::string::npos; at = text.find(condition)) {
+      const size_t end = text.find('}', at), begin = at + condition.size();
+      text.replace(at, end - at + 1, std::get<bool>(a.value) ? text.substr(begin, end - begin) : "");
+    }
+  }
+  if (node.op == ir::Op::kSlice) text = replaced(text, "{index}", index_text(node, order));
+  if (node.op == ir::Op::kFlip) text = replaced(text, "{backwards}", backwards_text(node));
+  if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, order));
+  return text;
+}
+
+}  // namespace
+
+Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
+              Language language, Order order) {
+  if (any_order(node.op) && is_literal(inputs[0])) std::swap(inputs[0], inputs[1]);
+  const bool scalar = inputs.size() == 2 && is_literal(inputs[1]) && !spelling.scalar.empty();
+  const std::string text = with_attributes(scalar ? spelling.scalar : spelling.call, node, language, order);
+  const auto filled = [&](std::string part) {
+    // Alone between commas an input needs no brackets.
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const std::string place = "{" + std::to_string(i) + "}";
+      if (part == place) return inputs[i];
+      part = replaced(part, place, operand(inputs[i]));
+    }
+    return part;
+  };
+  if (!is_call(text)) {
+    const std::string flat = filled(text);
+    return {.flat = flat, .infix = operand(flat) != flat};
+  }
+  const size_t open = text.find('(');
+  Spelled made{.flat = {}, .head = filled(text.substr(0, open))};
+  for (const std::string& part : split_arguments(text.substr(open + 1, text.size() - open - 2)))
+    made.arguments.push_back(filled(part));
+  made.flat = fmt::format("{}({})", made.head, fmt::join(made.arguments, ", "));
+  return made;
+}
+
+std::vector<const ir::Node*> pointers(const ir::Workload& workload) {
+  std::vector<const ir::Node*> all;
+  for (const ir::Node& node : workload.nodes) all.push_back(&node);
+  return all;
+}
+
+std::set<std::string> spelled_names() {
+  std::set<std::string> names;
+  for (const ir::OpInfo& row : ir::op_table()) {
+    const ir::Spellings* const all = ir::spellings(row.op);
+    if (all == nullptr) continue;
+    for (const auto of :
+         {&ir::Spellings::torch, &ir::Spellings::jax, &ir::Spellings::tensorflow, &ir::Spellings::keras}) {
+      const std::string& helper = (all->*of).helper;
+      const size_t begin = helper.find(' ') + 1;
+      if (!helper.empty()) names.insert(helper.substr(begin, helper.find('(') - begin));
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> spelled_helpers(const std::vector<const ir::Node*>& nodes,
+                                         ir::Spelling ir::Spellings::*of) {
+  std::vector<std::string> helpers;
+  for (const ir::Node* node : nodes) {
+    const ir::Spellings* const all = ir::spellings(node->op);
+    if (all == nullptr || (all->*of).helper.empty()) continue;
+    const std::string& helper = (all->*of).helper;
+    if (std::find(helpers.begin(), helpers.end(), helper) == helpers.end()) helpers.push_back(helper);
+  }
+  return helpers;
+}
+
+}  // namespace bakeoff::emit

@@ -1,0 +1,113 @@
+#include "ir/spelled_ops.h"
+
+#include <map>
+
+#include "ir/elementwise.h"
+
+namespace bakeoff::ir {
+namespace {
+
+constexpr const char* kExpandKeras = R"(class Expand(layers.Layer):
+    """Repeats a value to these sizes, with as many rows as the second input."""
+
+    def __init__(self, sizes, **kwargs):
+        super().__init__(**kwargs)
+        self.sizes = sizes
+
+    def call(self, inputs):
+        x, rows = inputs
+        return ops.broadcast_to(x, (ops.shape(rows)[0], *self.sizes))
+)";
+
+std::map<Op, Spellings> rows() {
+  return {
+      {Op::kSum,
+       {{"{0}.sum(dim={axes}{keepdims?, keepdim=True})"},
+        {"jnp.sum({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"tf.reduce_sum({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"ops.sum({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"{0}.sum({axes}{keepdims?, /*keepdim=*/true})"},
+        {"ReduceSum({0}, {axes}, keepdims={keepdims})"}}},
+      {Op::kMean,
+       {{"{0}.mean(dim={axes}{keepdims?, keepdim=True})"},
+        {"jnp.mean({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"tf.reduce_mean({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"ops.mean({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"{0}.mean({axes}{keepdims?, /*keepdim=*/true})"},
+        {"ReduceMean({0}, {axes}, keepdims={keepdims})"}}},
+      {Op::kMax,
+       {{"{0}.amax(dim={axes}{keepdims?, keepdim=True})"},
+        {"jnp.max({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"tf.reduce_max({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"ops.max({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"{0}.amax({axes}{keepdims?, /*keepdim=*/true})"},
+        {"ReduceMax({0}, {axes}, keepdims={keepdims})"}}},
+      {Op::kMin,
+       {{"{0}.amin(dim={axes}{keepdims?, keepdim=True})"},
+        {"jnp.min({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"tf.reduce_min({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"ops.min({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"{0}.amin({axes}{keepdims?, /*keepdim=*/true})"},
+        {"ReduceMin({0}, {axes}, keepdims={keepdims})"}}},
+      {Op::kLogsumexp,
+       {{"{0}.logsumexp(dim={axes}{keepdims?, keepdim=True})"},
+        {"jax.nn.logsumexp({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"tf.reduce_logsumexp({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"ops.logsumexp({0}, axis={axes}{keepdims?, keepdims=True})"},
+        {"{0}.logsumexp({axes}{keepdims?, /*keepdim=*/true})"},
+        {"ReduceLogSumExp({0}, {axes}, keepdims={keepdims})"}}},
+      {Op::kCumsum,
+       {{"torch.cumsum({0}, dim={axis})"},
+        {"jnp.cumsum({0}, axis={axis})"},
+        {"tf.cumsum({0}, axis={axis})"},
+        {"ops.cumsum({0}, axis={axis})"},
+        {"torch::cumsum({0}, {axis})"},
+        {"CumSum({0}, #{axis})"}}},
+      {Op::kLogSoftmax,
+       {{"F.log_softmax({0}, dim={axis})"},
+        {"jax.nn.log_softmax({0}, axis={axis})"},
+        {"tf.nn.log_softmax({0}, axis={axis})"},
+        {"ops.log_softmax({0}, axis={axis})"},
+        {"torch::log_softmax({0}, {axis})"},
+        {"LogSoftmax({0}, axis={axis})"}}},
+      {Op::kSlice,
+       {{"{0}{index}"},
+        {"{0}{index}"},
+        {"{0}{index}"},
+        {"{0}{index}"},
+        {"{0}.slice({axis}, {begin}, {end}, {step})"},
+        {"Slice({0}, [{begin}], [{end}], [{axis}], [{step}])"}}},
+      {Op::kFlip,
+       {{"torch.flip({0}, dims={axes})"},
+        {"jnp.flip({0}, axis={axes})"},
+        {"tf.reverse({0}, axis={axes})"},
+        {"ops.flip({0}, axis={axes})"},
+        {"torch::flip({0}, {axes})"},
+        {"Slice({0}, {backwards})"}}},
+      {Op::kExpand,
+       {{"{0}.expand({1}.shape[0], {sizes})"},
+        {"jnp.broadcast_to({0}, ({1}.shape[0], {sizes}))"},
+        {"tf.broadcast_to({0}, (tf.shape({1})[0], {sizes}))"},
+        {"Expand(({sizes},))([{0}, {1}])", kExpandKeras},
+        {"{0}.expand({{1}.size(0), {sizes}})"},
+        {"Expand({0}, Concat(Slice(Shape({1}), [0], [1]), [{sizes}], axis=0))"}}},
+      {Op::kMatmul,
+       {{"{0} @ {1}"},
+        {"{0} @ {1}"},
+        {"tf.matmul({0}, {1})"},
+        {"ops.matmul({0}, {1})"},
+        {"torch::matmul({0}, {1})"},
+        {"MatMul({0}, {1})"}}},
+  };
+}
+
+}  // namespace
+
+const Spellings* spellings(Op op) {
+  static const std::map<Op, Spellings> table = rows();
+  if (const Elementwise* row = find_elementwise(op)) return &row->spellings;
+  const auto found = table.find(op);
+  return found == table.end() ? nullptr : &found->second;
+}
+
+}  // namespace bakeoff::ir

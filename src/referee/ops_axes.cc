@@ -1,0 +1,282 @@
+// Ops along axes: reductions, slices, repetition, the matrix product.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "referee/gemm.h"
+#include "referee/ops.h"
+#include "referee/parallel.h"
+#include "referee/walk.h"
+
+namespace bakeoff::referee {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+// Strides of a reduction's output over the axes of its input: 0 along the axes that go.
+Strides kept_strides(const NodeContext& c) {
+  Shape kept = c.input(0).shape;
+  for (const int64_t axis : c.node.integers("axes")) kept[static_cast<size_t>(axis)] = 1;
+  return broadcast_strides(kept, c.input(0).shape);
+}
+
+// visit(i, at): element i of the input goes into element `at` of the output.
+template <typename Visit>
+void each_reduced(const NodeContext& c, const Visit& visit) {
+  const Strides strides = kept_strides(c);
+  walk(c.input(0).shape, strides, strides,
+       [&](int64_t i, int64_t at, int64_t) { visit(static_cast<size_t>(i), static_cast<size_t>(at)); });
+}
+
+// How many elements go into each of the output.
+double share(const NodeContext& c, const Tensor& y) {
+  return static_cast<double>(c.input(0).data.size()) / static_cast<double>(y.data.size());
+}
+
+AnyTensor sum(const NodeContext& c) {
+  Tensor y = c.make();
+  each_reduced(c, [&](size_t i, size_t at) { y.data[at] += c.input(0).data[i]; });
+  return y;
+}
+void sum_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_reduced(c, [&](size_t i, size_t at) { to.inputs[0]->data[i] += grad.data[at]; });
+}
+
+AnyTensor mean(const NodeContext& c) {
+  Tensor y = std::get<Tensor>(sum(c));
+  const double count = share(c, y);
+  for (double& v : y.data) v /= count;
+  return y;
+}
+void mean_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const double count = share(c, y);
+  each_reduced(c, [&](size_t i, size_t at) { to.inputs[0]->data[i] += grad.data[at] / count; });
+}
+
+// The largest (sign 1) or smallest (-1) elements.
+AnyTensor extreme(const NodeContext& c, double sign) {
+  Tensor y = tensor::full(c.shape, -sign * std::numeric_limits<double>::infinity());
+  each_reduced(c, [&](size_t i, size_t at) {
+    const double x = c.input(0).data[i];
+    if (sign * x > sign * y.data[at] || x != x) y.data[at] = x;  // NaN wins
+  });
+  return y;
+}
+AnyTensor max(const NodeContext& c) { return extreme(c, 1); }
+AnyTensor min(const NodeContext& c) { return extreme(c, -1); }
+
+// Equal elements share the gradient. Where edges are open the first of those that rounding cannot order takes
+// it, where they are closed the last.
+void extreme_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const auto& x = c.input(0).data;
+  const double edge = c.edge();
+  struct Best {
+    int equal = 0, near = 0;  // how many elements
+    size_t chosen = 0;        // of those near it
+  };
+  std::vector<Best> all(y.data.size());
+  each_reduced(c, [&](size_t i, size_t at) {
+    Best& best = all[at];
+    if (x[i] == y.data[at]) ++best.equal;
+    if (std::abs(x[i] - y.data[at]) > edge) return;
+    if (best.near++ == 0 || c.options.edges == Edges::kClosed) best.chosen = i;
+  });
+  each_reduced(c, [&](size_t i, size_t at) {
+    const Best& best = all[at];
+    double part = x[i] == y.data[at] ? 1.0 / best.equal : 0;
+    if (best.near > best.equal) part = best.chosen == i ? 1 : 0;
+    to.inputs[0]->data[i] += part * grad.data[at];
+  });
+}
+
+AnyTensor logsumexp(const NodeContext& c) {
+  const Tensor top = std::get<Tensor>(max(c));
+  Tensor y = c.make();
+  each_reduced(c, [&](size_t i, size_t at) { y.data[at] += std::exp(c.input(0).data[i] - top.data[at]); });
+  for (size_t at = 0; at < y.data.size(); ++at) y.data[at] = top.data[at] + std::log(y.data[at]);
+  return y;
+}
+void logsumexp_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_reduced(c, [&](size_t i, size_t at) {
+    to.inputs[0]->data[i] += grad.data[at] * std::exp(c.input(0).data[i] - y.data[at]);
+  });
+}
+
+// Calls visit(first, step, count) for every line along the node's axis.
+template <typename Visit>
+void each_line(const NodeContext& c, const Visit& visit) {
+  const auto axis = static_cast<size_t>(c.node.integer("axis"));
+  const int64_t step = strides_of(c.shape)[axis], count = c.shape[axis];
+  const int64_t lines = tensor::elements(c.shape) / count;
+  for (int64_t line = 0; line < lines; ++line)
+    visit(static_cast<size_t>(line / step * step * count + line % step), static_cast<size_t>(step),
+          static_cast<size_t>(count));
+}
+
+AnyTensor cumsum(const NodeContext& c) {
+  Tensor y = c.input(0);
+  each_line(c, [&](size_t first, size_t step, size_t count) {
+    for (size_t i = 1; i < count; ++i) y.data[first + i * step] += y.data[first + (i - 1) * step];
+  });
+  return y;
+}
+void cumsum_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_line(c, [&](size_t first, size_t step, size_t count) {
+    double total = 0;
+    for (size_t i = count; i-- > 0;) {
+      total += grad.data[first + i * step];
+      to.inputs[0]->data[first + i * step] += total;
+    }
+  });
+}
+
+AnyTensor log_softmax(const NodeContext& c) {
+  Tensor y = c.input(0);
+  each_line(c, [&](size_t first, size_t step, size_t count) {
+    double top = y.data[first], total = 0;
+    for (size_t i = 1; i < count; ++i) top = std::max(top, y.data[first + i * step]);
+    for (size_t i = 0; i < count; ++i) total += std::exp(y.data[first + i * step] - top);
+    for (size_t i = 0; i < count; ++i) y.data[first + i * step] -= top + std::log(total);
+  });
+  return y;
+}
+void log_softmax_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_line(c, [&](size_t first, size_t step, size_t count) {
+    double total = 0;
+    for (size_t i = 0; i < count; ++i) total += grad.data[first + i * step];
+    for (size_t i = first, n = 0; n < count; ++n, i += step)
+      to.inputs[0]->data[i] += grad.data[i] - std::exp(y.data[i]) * total;
+  });
+}
+
+// visit(i, at): element i of the output is element `at` of the input.
+template <typename Visit>
+void each_from(const NodeContext& c, const Strides& strides, int64_t offset, const Visit& visit) {
+  walk(c.shape, strides, strides, [&](int64_t i, int64_t at, int64_t) {
+    visit(static_cast<size_t>(i), static_cast<size_t>(offset + at));
+  });
+}
+
+// Strides and offset in the input of a slice, a flip or an expand.
+std::pair<Strides, int64_t> view_of(const NodeContext& c) {
+  const Shape& x = c.input(0).shape;
+  Strides strides = strides_of(x);
+  int64_t offset = 0;
+  if (c.node.op == ir::Op::kSlice) {
+    int64_t& stride = strides[static_cast<size_t>(c.node.integer("axis"))];
+    offset = c.node.integer("begin") * stride;
+    stride *= c.node.integer("step");
+  } else if (c.node.op == ir::Op::kFlip) {
+    for (const int64_t axis : c.node.integers("axes")) {
+      const auto a = static_cast<size_t>(axis);
+      offset += (x[a] - 1) * strides[a];
+      strides[a] = -strides[a];
+    }
+  } else {
+    strides = broadcast_strides(x, c.shape);
+  }
+  return {strides, offset};
+}
+
+AnyTensor viewed(const NodeContext& c) {
+  const auto [strides, offset] = view_of(c);
+  Tensor y = c.make();
+  each_from(c, strides, offset, [&](size_t i, size_t at) { y.data[i] = c.input(0).data[at]; });
+  return y;
+}
+void viewed_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  const auto [strides, offset] = view_of(c);
+  each_from(c, strides, offset, [&](size_t i, size_t at) { to.inputs[0]->data[at] += grad.data[i]; });
+}
+
+// A batch of products: where the matrices of each begin.
+struct Products {
+  int64_t rows, inner, columns;
+  std::vector<int64_t> a, b;  // first elements, by product
+  Ints ones, a_rows, b_rows, y_rows;
+
+  explicit Products(const NodeContext& c) {
+    const Shape &as = c.input(0).shape, &bs = c.input(1).shape;
+    const size_t rank = as.size();
+    rows = as[rank - 2], inner = as[rank - 1], columns = bs[rank - 1];
+    const auto front = [rank](Shape shape) {
+      shape.resize(rank - 2);
+      return shape;
+    };
+    const Shape lead = front(c.shape);
+    const auto strides = [&](const Shape& shape, int64_t size) {
+      Strides made = broadcast_strides(front(shape), lead);
+      for (int64_t& stride : made) stride *= size;
+      return made;
+    };
+    walk(lead, strides(as, rows * inner), strides(bs, inner * columns), [&](int64_t, int64_t ia, int64_t ib) {
+      a.push_back(ia);
+      b.push_back(ib);
+    });
+    ones = strided(std::max({rows, inner, columns}), 1);
+    a_rows = strided(rows, inner), b_rows = strided(inner, columns), y_rows = strided(rows, columns);
+  }
+};
+
+AnyTensor matmul(const NodeContext& c) {
+  const Products p(c);
+  Tensor y = c.make();
+  const double *const a = c.input(0).data.data(), *const b = c.input(1).data.data();
+  const auto count = static_cast<int64_t>(p.a.size());
+  const int threads = threads_for(count * p.rows * p.inner * p.columns, c.options.threads);
+  for_each_range(count, 4, threads, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const auto at = static_cast<size_t>(n);
+      gemm(p.rows, p.columns, p.inner, {a + p.a[at], p.a_rows.data(), p.ones.data()},
+           {b + p.b[at], p.b_rows.data(), p.ones.data()},
+           {y.data.data() + n * p.rows * p.columns, p.y_rows.data(), p.ones.data()});
+    }
+  });
+  return y;
+}
+
+// dA += dY B^T, dB += A^T dY. One after the other, as products may share a matrix.
+void matmul_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Products p(c);
+  const double *const a = c.input(0).data.data(), *const b = c.input(1).data.data();
+  for (size_t n = 0; n < p.a.size(); ++n) {
+    const double* const g = grad.data.data() + static_cast<int64_t>(n) * p.rows * p.columns;
+    if (to.inputs[0] != nullptr) {
+      gemm(p.rows, p.inner, p.columns, {g, p.y_rows.data(), p.ones.data()},
+           {b + p.b[n], p.ones.data(), p.b_rows.data()},
+           {to.inputs[0]->data.data() + p.a[n], p.a_rows.data(), p.ones.data()});
+    }
+    if (to.inputs[1] != nullptr) {
+      gemm(p.inner, p.columns, p.rows, {a + p.a[n], p.ones.data(), p.a_rows.data()},
+           {g, p.y_rows.data(), p.ones.data()},
+           {to.inputs[1]->data.data() + p.b[n], p.b_rows.data(), p.ones.data()});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpFunctions> axis_ops() {
+  using ir::Op;
+  return {{Op::kSum, sum, sum_backward},
+          {Op::kMean, mean, mean_backward},
+          {Op::kMax, max, extreme_backward},
+          {Op::kMin, min, extreme_backward},
+          {Op::kLogsumexp, logsumexp, logsumexp_backward},
+          {Op::kCumsum, cumsum, cumsum_backward},
+          {Op::kLogSoftmax, log_softmax, log_softmax_backward},
+          {Op::kSlice, viewed, viewed_backward},
+          {Op::kFlip, viewed, viewed_backward},
+          {Op::kExpand, viewed, viewed_backward},
+          {Op::kMatmul, matmul, matmul_backward}};
+}
+
+}  // namespace bakeoff::referee
