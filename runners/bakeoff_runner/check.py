@@ -11,6 +11,7 @@ the result, one JSON object, goes to the file ``result``: ``problem`` with ``lin
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import os
@@ -24,19 +25,11 @@ from typing import Any, Iterator, Mapping, Optional
 
 from bakeoff_runner.adapter import Adapter, AdapterError, BuildRequest, load_adapter
 from bakeoff_runner.script import load_script
+from bakeoff_runner.source_check import Refused
 
 # How long a script may take to be imported, once its framework is.
 IMPORT_SECONDS = 10.0
 _GUARD = 'put it under `if __name__ == "__main__":`'
-
-
-class Refused(Exception):
-    """What is wrong with the script, and what to do about it."""
-
-    def __init__(self, text: str, remedy: str, line: Optional[int] = None) -> None:
-        super().__init__(text)
-        self.remedy = remedy
-        self.line = line
 
 
 class _TooLong(BaseException):
@@ -139,56 +132,10 @@ def _import(path: Path, notes: list[str]) -> Any:
     return script
 
 
-def _is_torch(script: Any, path: Path) -> None:
-    import torch
-
-    with _refusing(path, "make_model()"):
-        model = script.make_model()
-    if not isinstance(model, torch.nn.Module):
-        raise Refused(
-            f"make_model() gives {type(model).__name__}", "return the nn.Module"
-        )
-    with _refusing(path, "make_optimizer(model)"):
-        optimizer = script.make_optimizer(model)
-    if not isinstance(optimizer, torch.optim.Optimizer):
-        raise Refused(
-            f"make_optimizer(model) gives {type(optimizer).__name__}",
-            "return the torch.optim.Optimizer",
-        )
-    known = {id(p) for p in model.parameters()}
-    mine = {id(p) for group in optimizer.param_groups for p in group["params"]}
-    if not mine <= known:
-        raise Refused(
-            "make_optimizer(model) trains parameters of another model",
-            "use the model that it is given, not one of the module",
-        )
-
-
-def _is_keras(script: Any, path: Path) -> None:
-    with _refusing(path, "build_model()"):
-        model = script.build_model()
-    if not hasattr(model, "compile"):
-        raise Refused(
-            f"build_model() gives {type(model).__name__}", "return the keras.Model"
-        )
-    if hasattr(script, "compile_model"):
-        with _refusing(path, "compile_model(model)"):
-            script.compile_model(model)
-    if getattr(model, "optimizer", None) is None:
-        raise Refused(
-            "the model is not compiled", "def compile_model(model): model.compile(...)"
-        )
-
-
-def _is_jax(script: Any, path: Path) -> None:
-    import jax
-
-    init = getattr(script, "init_params", None) or script.init_state
-    with _refusing(path, f"{init.__name__}(key)"):
-        init(jax.random.key(0))
-
-
-_KINDS = {"torch": _is_torch, "keras": _is_keras, "keras2": _is_keras, "jax": _is_jax}
+def _parts(framework: str, script: Any, path: Path) -> None:
+    """Makes the script's model and optimizer."""
+    module = importlib.import_module(f"bakeoff_runner.adapters.{framework}_check")
+    module.parts(script, lambda what: _refusing(path, what))
 
 
 def _train(adapter: Adapter, given: Mapping[str, Any], path: Path) -> None:
@@ -213,7 +160,7 @@ def check(given: Mapping[str, Any]) -> dict[str, Any]:
         adapter.import_framework(given.get("options", {}), given.get("threads", 1))
         sys.addaudithook(_no_network)
         script = _import(path, notes)
-        _KINDS[given["framework"]](script, path)
+        _parts(given["framework"], script, path)
         if given.get("data"):
             _train(adapter, given, path)
     except Refused as refused:

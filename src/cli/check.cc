@@ -162,9 +162,12 @@ int answer(const CheckOptions& options, const fs::path& config) {
   if (!found) return fail(found.error());
   const std::string framework = found->value("framework", "");
   if (!found->contains("problems")) {
-    return fail({.message = framework.empty() ? fmt::format("'{}' imports no framework", out.script)
-                                              : fmt::format("scripts of {} cannot be checked", framework),
-                 .remedy = "name one: --framework torch, keras, keras2 or jax"});
+    const auto known = found->value("known", std::vector<std::string>{});
+    return fail(
+        {.message = framework.empty()
+                        ? fmt::format("'{}' imports no framework whose scripts can be checked", out.script)
+                        : fmt::format("scripts of {} cannot be checked", framework),
+         .remedy = fmt::format("name one: --framework {}", fmt::join(known, ", "))});
   }
   out.found(*found);
   out.notes(*found);

@@ -86,9 +86,9 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command =
-    std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions, EmitOptions, ShowOptions,
-                 OpsOptions, RecipeOptions, EnvOptions, DataOptions, MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
+                             EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
+                             MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};

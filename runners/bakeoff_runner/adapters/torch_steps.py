@@ -91,8 +91,8 @@ def _losses() -> Iterator[list[Any]]:
         losses.append(self.detach())
         return original(self, *args, **options)
 
-    torch.Tensor.backward = backward  # type: ignore[method-assign]
+    torch.Tensor.backward = backward
     try:
         yield losses
     finally:
-        torch.Tensor.backward = original  # type: ignore[method-assign]
+        torch.Tensor.backward = original
