@@ -1,9 +1,9 @@
 """What a script lacks to be a contender, as far as its source tells.
 
 The parts of it that all frameworks share. What a framework needs is in
-``adapters/<framework>_check.py``: a class ``Source``, which is a `Check`; a function
+``adapters/<framework>_check.py``: a class ``Source``, which is a `Check`, and a function
 ``parts(script, calling)``, which makes a script's model and optimizer and raises
-`Refused`; and ``PACKAGES``, whose import tells that a script is meant for it.
+`Refused`.
 """
 
 from __future__ import annotations

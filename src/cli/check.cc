@@ -14,6 +14,7 @@
 #include "plan/plan.h"
 #include "proc/launcher.h"
 #include "proc/run.h"
+#include "recipe/contenders.h"
 #include "recipe/recipe.h"
 
 namespace bakeoff::cli {
@@ -51,17 +52,16 @@ Result<proc::CommandResult> run_python(std::vector<std::string> argv, const fs::
 json parsed(const std::string& text) { return json::parse(text, nullptr, /*allow_exceptions=*/false); }
 
 // What the source alone tells (runners/bakeoff_runner/static_check.py), read by any Python: nothing is run.
-Result<json> read_source(const CheckOptions& options, const fs::path& runner) {
+Result<json> read_source(const fs::path& script, const std::string& framework, const fs::path& runner) {
   auto python = find_python();
   std::vector<std::string> argv = {python ? python->string() : "python3", "-I",
-                                   (runner / "bakeoff_runner" / "static_check.py").string(),
-                                   options.script.string()};
-  if (!options.framework.empty()) argv.push_back(options.framework);
+                                   (runner / "bakeoff_runner" / "static_check.py").string(), script.string(),
+                                   framework};
   TRY(const auto done, run_python(std::move(argv), runner, kReadLimit));
   json found = parsed(done.output_tail);
   if (done.ok() && found.is_object()) return found;
-  return Error{.message = fmt::format("'{}' cannot be read as Python ({})\n{}", options.script.string(),
-                                      done.text(), done.output_tail),
+  return Error{.message = fmt::format("'{}' cannot be read as Python ({})\n{}", script.string(), done.text(),
+                                      done.output_tail),
                .remedy = "is it a Python script in UTF-8?"};
 }
 
@@ -158,9 +158,13 @@ int answer(const CheckOptions& options, const fs::path& config) {
   const Printer out{options.script.filename().string()};
   const auto runner = unpack_runner(bakeoff_home());
   if (!runner) return fail(runner.error());
-  const auto found = read_source(options, *runner);
+  const auto source = read_file(options.script);
+  if (!source) return fail(source.error());
+  const emit::Framework* imported = recipe::framework_of(*source);
+  const std::string framework =
+      imported == nullptr || !options.framework.empty() ? options.framework : imported->name;
+  const auto found = read_source(options.script, framework, *runner);
   if (!found) return fail(found.error());
-  const std::string framework = found->value("framework", "");
   if (!found->contains("problems")) {
     const auto known = found->value("known", std::vector<std::string>{});
     return fail(

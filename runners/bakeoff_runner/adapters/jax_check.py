@@ -14,9 +14,6 @@ from bakeoff_runner.source import (
 )
 from bakeoff_runner.source_check import Check
 
-PACKAGES = {"jax", "optax"}
-BUILDS_ON_OTHERS = False
-
 
 class Source(Check):
     def run(self) -> None:

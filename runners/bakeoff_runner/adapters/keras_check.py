@@ -18,9 +18,6 @@ from bakeoff_runner.source import (
 )
 from bakeoff_runner.source_check import Check, Refused
 
-PACKAGES = {"keras", "tensorflow.keras"}
-BUILDS_ON_OTHERS = True
-
 
 class Source(Check):
     def run(self) -> None:

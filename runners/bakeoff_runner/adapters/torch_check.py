@@ -22,8 +22,6 @@ from bakeoff_runner.source import (
 )
 from bakeoff_runner.source_check import Check, Refused
 
-PACKAGES = {"torch"}
-BUILDS_ON_OTHERS = False
 _LOOP_NOT_CALLED = (
     "your own loop is not called: what is raced is zero_grad(), loss, backward() and "
     "step() on each batch. A function of its own that takes model, optimizer and "
