@@ -83,7 +83,9 @@ class Script:
             return self.value_of(None, name)
         return value
 
-    def portable(self, value: ast.expr, scope: Scope, keep: str = "") -> Optional[str]:
+    def portable(
+        self, value: ast.expr, scope: Scope, keep: str = "", depth: int = 0
+    ) -> Optional[str]:
         """The expression as it may stand in the module; None: it needs local values."""
         value = copy.deepcopy(value)
         for _ in range(5):
@@ -91,20 +93,58 @@ class Script:
             if not foreign:
                 return ast.unparse(value)
             for name in foreign:
-                found = self._local(scope, name)
+                found = self._local(scope, name, depth)
                 if found is None or _makes_layers(found):
                     return None
-                value = replaced(value, name, found)
+                value = _NamespaceRead().visit(replaced(value, name, found))
         return None
 
     def _known(self, name: str) -> bool:
         builtin = __builtins__ if isinstance(__builtins__, dict) else vars(__builtins__)
         return name in self.names or name in builtin
 
-    def _local(self, scope: Scope, name: str) -> Optional[ast.expr]:
+    def _local(self, scope: Scope, name: str, depth: int) -> Optional[ast.expr]:
         if scope is not None and name in defaults_of(scope):
             return defaults_of(scope)[name]
-        return self.value_of(scope, name)
+        value = self.value_of(scope, name)
+        if isinstance(value, ast.Call) and last_name(value.func) == "parse_args":
+            return self._default_arguments()
+        if value is None and scope is not None and depth < 3:
+            for where, given in self.given(scope, name):
+                text = self.portable(given, where, depth=depth + 1)
+                if text is not None:
+                    return ast.parse(text, mode="eval").body
+        return value
+
+    def given(self, function: Function, name: str) -> Iterator[tuple[Scope, ast.expr]]:
+        """What the script's own calls give for a parameter, and where they are."""
+        names = parameters_of(function)
+        for scope, call in self.calls():
+            if last_name(call.func) == function.name:
+                given = dict(zip(names, call.args))
+                given.update({k.arg: k.value for k in call.keywords if k.arg})
+                if name in given:
+                    yield scope, given[name]
+
+    def _default_arguments(self) -> ast.expr:
+        """argparse.Namespace(...) with the defaults that `add_argument` is given."""
+        texts = []
+        for _, call in self.calls():
+            if last_name(call.func) != "add_argument":
+                continue
+            stated = {k.arg: k.value for k in call.keywords}
+            action = _text(stated.get("action"))
+            flags = [text for text in map(_text, call.args) if text.startswith("-")]
+            named = max(flags, key=lambda flag: flag.startswith("--"), default="")
+            name = _text(stated.get("dest")) or named.lstrip("-").replace("-", "_")
+            default = ast.unparse(stated.get("default", ast.Constant(None)))
+            if "default" not in stated and action in ("store_true", "store_false"):
+                default = str(action == "store_false")
+            if name.isidentifier():
+                texts.append(f"{name}={default}")
+        module = "argparse" if "argparse" in self.names else '__import__("argparse")'
+        text = f"{module}.Namespace({', '.join(texts)})"
+        return ast.parse(text, mode="eval").body
 
     def calls(self) -> Iterator[tuple[Scope, ast.Call]]:
         for scope in (*self.functions.values(), None):
@@ -112,10 +152,37 @@ class Script:
                 if isinstance(node, ast.Call):
                     yield scope, node
 
-    def called_in(self, node: ast.AST) -> list[Function]:
-        """Functions of the script that are called there."""
-        names = [last_name(call.func) for call in calls_in(node)]
-        return [self.functions[name] for name in names if name in self.functions]
+    def trains(self, node: ast.AST) -> bool:
+        """Whether a training step runs there, or in what is called there."""
+        seen: set[str] = set()
+        waiting = [node]
+        while waiting:
+            node = waiting.pop()
+            if not methods_in(node).isdisjoint({"fit", "apply_updates", "backward"}):
+                return True
+            called = {last_name(call.func) for call in calls_in(node)} - seen
+            seen |= called
+            waiting.extend(self.functions[n] for n in called if n in self.functions)
+        return False
+
+    def made(self, *bases: str) -> Optional[str]:
+        """The text that makes an object of a class of the script with such a base."""
+        kinds = {
+            name: kind
+            for name, kind in self.classes.items()
+            if not {last_name(base) for base in kind.bases}.isdisjoint(bases)
+        }
+        for scope, call in self.calls():
+            if last_name(call.func) in kinds:
+                text = self.portable(call, scope)
+                if text is not None:
+                    return text
+        for name, kind in reversed(kinds.items()):
+            functions = [n for n in kind.body if isinstance(n, ast.FunctionDef)]
+            init = next((f for f in functions if f.name == "__init__"), None)
+            if init is None or len(required_of(init)) == 1:
+                return f"{name}()"
+        return None
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:
@@ -202,5 +269,22 @@ def methods_in(node: ast.AST) -> set[str]:
     return {f.attr for f in functions if isinstance(f, ast.Attribute)}
 
 
-def trains(node: ast.AST) -> bool:
-    return not methods_in(node).isdisjoint({"fit", "apply_updates", "backward"})
+def _text(node: Optional[ast.expr]) -> str:
+    """Of a literal string; empty: it is none."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return value if isinstance(value, str) else ""
+
+
+class _NamespaceRead(ast.NodeTransformer):
+    """Namespace(lr=0.1).lr is 0.1."""
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if (
+            isinstance(node.value, ast.Call)
+            and last_name(node.value.func) == "Namespace"
+        ):
+            for keyword in node.value.keywords:
+                if keyword.arg == node.attr:
+                    return keyword.value
+        return node

@@ -1,9 +1,9 @@
 """What a script lacks to be a contender, as far as its source tells.
 
 The parts of it that all frameworks share. What a framework needs is in
-``adapters/<framework>_check.py``: a class ``Source``, which is a `Check`, and a function
-``parts(script, calling)``, which makes a script's model and optimizer and raises
-`Refused`.
+``adapters/<framework>_check.py``: a class ``Source``, which is a `Check`, and a
+function ``parts(script, calling)``, which makes a script's model and optimizer and
+raises `Refused`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from abc import ABC, abstractmethod
 from typing import Any, Optional
 
 from bakeoff_runner.source import (
-    Function,
     Script,
     last_name,
-    methods_in,
     required_of,
-    trains,
 )
 
 _DOWNLOADS = {"urlopen", "urlretrieve", "get_file", "load_dataset", "from_pretrained"}
@@ -84,7 +81,9 @@ class Check(ABC):
     def import_time(self) -> None:
         """What must not run when the script is imported."""
         for node in self.script.at_import():
-            if isinstance(node, (ast.For, ast.While, ast.With)) and trains(node):
+            if isinstance(node, (ast.For, ast.While, ast.With)) and self.script.trains(
+                node
+            ):
                 self.problem(node, _TRAINS, _GUARD)
                 return
             if isinstance(node, ast.Call):
@@ -95,7 +94,7 @@ class Check(ABC):
     def _import_time_call(self, node: ast.Call) -> None:
         name = last_name(node.func)
         called = self.script.functions.get(name)
-        if name == "fit" or (called is not None and self._reaches(called, set())):
+        if name == "fit" or (called is not None and self.script.trains(called)):
             self.problem(node, _TRAINS, _GUARD)
         elif name in ("parse_args", "parse_known_args"):
             self.problem(node, _COMMAND_LINE, _GUARD)
@@ -107,16 +106,6 @@ class Check(ABC):
                 "this reads from the network when the script is imported",
                 _GUARD + ": a contender's data comes from the recipe",
             )
-
-    def _reaches(self, function: Function, seen: set[str]) -> bool:
-        """Whether a function trains in a loop, or calls one that does."""
-        if function.name in seen:
-            return False
-        seen.add(function.name)
-        loops = (n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While)))
-        if "fit" in methods_in(function) or any(map(trains, loops)):
-            return True
-        return any(self._reaches(f, seen) for f in self.script.called_in(function))
 
     def result(self) -> dict[str, Any]:
         return {

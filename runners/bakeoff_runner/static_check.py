@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,9 @@ def check(path: str, framework: str) -> dict[str, Any]:
     known = [p.stem[: -len("_check")] for p in (HERE / "adapters").glob("*_check.py")]
     if framework not in known:
         return {"known": sorted(known)}
-    with open(path, encoding="utf-8-sig") as file:
-        text = file.read()
     try:
-        script = Script(text)
+        with tokenize.open(path) as file:  # in the encoding that it states
+            script = Script(file.read())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         found = {
             "line": getattr(error, "lineno", None) or 1,

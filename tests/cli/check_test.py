@@ -119,6 +119,146 @@ class PlainScripts(Check):
         self.assertIn("loss:", log, "the script's own function prints")
 
 
+NET = TORCH.partition("\n\ndef make_model")[0] + "\n\n"
+EPOCH = """
+def train(args, model, device, train_loader, optimizer, epoch):
+    model.train()
+    for batch_idx, (data, target) in enumerate(train_loader):
+        data, target = data.to(device), target.to(device)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(data), target)
+        loss.backward()
+        optimizer.step()
+        if batch_idx % args.log_interval == 0:
+            print(epoch, len(train_loader.dataset), loss.item())
+            if args.dry_run:
+                break
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, default=0.1)
+    parser.add_argument("--log-interval", "-l", type=int, default=10)
+    parser.add_argument("--dry-run", action="store_true")
+    args = parser.parse_args()
+    device = torch.device("cpu")
+    model = Net().to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
+    for epoch in range(3):
+        train(args, model, device, None, optimizer, epoch)
+
+
+if __name__ == "__main__":
+    main()
+"""
+STEPS = """
+def get_model():
+    return nn.Sequential(nn.Linear(100, 32), nn.ReLU(), nn.Linear(32, 10))
+
+
+def fit(epochs, model, loss_func, opt, train_dl):
+    for epoch in range(epochs):
+        for xb, yb in train_dl:
+            loss_batch(model, loss_func, xb, yb, opt)
+
+
+def loss_batch(model, loss_func, xb, yb, opt=None):
+    loss = loss_func(model(xb), yb)
+    if opt is not None:
+        loss.backward()
+        opt.step()
+        opt.zero_grad()
+    return loss.item(), len(xb)
+
+
+if __name__ == "__main__":
+    model = get_model()
+    opt = torch.optim.SGD(model.parameters(), lr=0.1)
+    fit(2, model, nn.functional.cross_entropy, opt, [])
+"""
+CLIPPED = """
+def train_model(model, loader, lr=0.1):
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(images), labels, reduction="mean")
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+"""
+
+
+class OtherShapes(Check):
+    """Scripts as others write them become contenders by the lines that are shown."""
+
+    def contender(self, text: str, *lines: str) -> str:
+        got = self.check(text)
+        for line in lines:
+            self.assertIn(f"\n{line}\n", got.out + got.err)
+        text, added = mended(text, got.out)
+        self.assertLessEqual(added, MOST_LINES)
+        again = self.check(text)
+        self.assertEqual(again.code, 0, got.out + again.out + again.err)
+        self.place.write(
+            "race.toml", support.recipe(['script = "mine.py"'], optimizer=SGD)
+        )
+        proof = self.place.run("parity", "race.toml")
+        self.assertEqual(proof.code, 0, proof.out + proof.err)
+        self.assertIn(": same\n", proof.out)
+        return got.out
+
+    def test_arguments_of_the_command_line_get_their_defaults(self) -> None:
+        self.contender(
+            "import argparse\n" + NET + EPOCH,
+            "def make_optimizer(model): return torch.optim.SGD(model.parameters(), lr=0.1)",
+            "def train_epoch(model, optimizer, batches): return train("
+            "argparse.Namespace(lr=0.1, log_interval=10, dry_run=False), model, "
+            "torch.device('cpu'), batches, optimizer, 0)",
+        )
+
+    def test_an_epoch_whose_step_is_another_function(self) -> None:
+        self.contender(
+            NET + STEPS,
+            "def train_epoch(model, optimizer, batches): return fit(1, model, "
+            "nn.functional.cross_entropy, optimizer, batches)",
+        )
+
+    def test_a_step_that_returns_no_loss(self) -> None:
+        fit = STEPS[STEPS.index("def fit") : STEPS.index("def loss_batch")]
+        text = support.replaced(
+            STEPS,
+            (fit, ""),
+            (
+                "fit(2, model, nn.functional.cross_entropy, opt, [])",
+                "for x, y in []:\n        loss_batch(model, nn.CrossEntropyLoss(), x, y, opt)",
+            ),
+        )
+        self.contender(
+            NET + text,
+            "def train_epoch(model, optimizer, batches): return [loss_batch(model, "
+            "nn.CrossEntropyLoss(), xb, yb, opt=optimizer) for xb, yb in batches]",
+        )
+
+    def test_what_a_loop_does_besides_is_not_hidden(self) -> None:
+        out = self.contender(NET + CLIPPED, "def make_model(): return Net()")
+        self.assertIn("clip_grad_norm_() is left out", out)
+
+    def test_keras_of_tensorflow(self) -> None:
+        support.need("tensorflow")
+        text = support.replaced(
+            (PLAIN / "keras_fit.py").read_text(),
+            ("import keras\n", "import tensorflow as tf\n"),
+            ("from keras import layers\n", ""),
+            (" keras.Seq", " tf.keras.Seq"),
+            ("=keras.optimizers", "=tf.keras.optimizers"),
+            ("=keras.losses", "=tf.keras.losses"),
+        ).replace("layers.Dense", "tf.keras.layers.Dense")
+        self.place = support.Place(("tensorflow",))
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
+        self.contender(text, "def build_model(): return model")
+
+
 class Findings(Check):
     def refused(self, text: str, *says: str, more: tuple[str, ...] = ()) -> str:
         got = self.check(text, *more)
@@ -203,6 +343,12 @@ class Findings(Check):
             with self.subTest(new):
                 self.refused(support.replaced(TORCH, (old, new)), says)
 
+    def test_an_encoding_that_the_script_states(self) -> None:
+        text = "# -*- coding: latin-1 -*-\n" + TORCH + "name = 'Zo\xeb'\n"
+        (self.place.path / "mine.py").write_bytes(text.encode("latin-1"))
+        got = self.place.run("check", "mine.py")
+        self.assertEqual(got.code, 0, got.out + got.err)
+
     def test_bad_files(self) -> None:
         self.refused("import torch\ndef f(:\n", r"mine\.py:2: not valid Python")
         self.refused("import torch\n" + "(" * 500, "not valid Python")
@@ -212,7 +358,10 @@ class Findings(Check):
             self.assertEqual(got.code, 2)
             self.assertIn("imports no framework", got.err)
         (self.place.path / "bytes.py").write_bytes(b"import torch\nx = '\xff'\n")
-        for name in ("none.py", "home", "bytes.py"):
+        got = self.place.run("check", "bytes.py")
+        self.assertEqual(got.code, 1, got.out + got.err)
+        self.assertIn("bytes.py:1: not valid Python: 'utf-8' codec", got.out)
+        for name in ("none.py", "home"):
             got = self.place.run("check", name)
             self.assertEqual(got.code, 2, got.out)
             self.assertGreaterEqual(len(got.err.strip().splitlines()), 2)

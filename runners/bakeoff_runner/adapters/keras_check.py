@@ -72,7 +72,10 @@ class Source(Check):
             if text is not None:
                 return f"def build_model(): return {text}"
         makers = self._makers()
-        return f"build_model = {makers[0].name}" if len(makers) == 1 else None
+        if len(makers) == 1:
+            return f"build_model = {makers[0].name}"
+        made = self.script.made("Model", "Sequential")
+        return f"def build_model(): return {made}" if made else None
 
     def _compiled(self, scope: Scope, name: str) -> bool:
         """Whether what build_model gives is compiled already."""
@@ -103,9 +106,6 @@ class Source(Check):
             if text is not None:
                 return f"def compile_model(model): {text}"
         return None
-
-
-# JAX.
 
 
 def parts(script: Any, calling: Callable[[str], ContextManager[None]]) -> None:

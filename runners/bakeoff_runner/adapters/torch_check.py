@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any, Callable, ContextManager, Optional
+from typing import Any, Callable, ContextManager, Optional, Union
 
 from bakeoff_runner.source import (
     Function,
@@ -18,7 +18,6 @@ from bakeoff_runner.source import (
     replaced,
     required_of,
     returned_by,
-    trains,
 )
 from bakeoff_runner.source_check import Check, Refused
 
@@ -27,6 +26,7 @@ _LOOP_NOT_CALLED = (
     "step() on each batch. A function of its own that takes model, optimizer and "
     "batches would be raced as it is"
 )
+_LEFT_OUT = {"autocast", "clip_grad_norm_", "clip_grad_value_", "unscale_"}
 
 
 class Source(Check):
@@ -87,41 +87,40 @@ class Source(Check):
             text = self.script.portable(value, scope)
             if text is not None:
                 return f"def make_model(): return {text}"
-        for kind in reversed(self.script.classes.values()):
-            bases = [last_name(base) for base in kind.bases]
-            made = [n for n in kind.body if isinstance(n, ast.FunctionDef)]
-            init = next((n for n in made if n.name == "__init__"), None)
-            if "Module" in bases and (init is None or len(required_of(init)) == 1):
-                return f"def make_model(): return {kind.name}()"
-        return None
+        made = self.script.made("Module")
+        return f"def make_model(): return {made}" if made else None
 
     def _train_function(self) -> Optional[str]:
         """The script's own function that trains an epoch or a step, called."""
-        for function in self.script.functions.values():
-            methods = methods_in(function)
-            if not {"backward", "step"} <= methods:
-                continue
+        training = [f for f in self.script.functions.values() if self.script.trains(f)]
+        for function in sorted(training, key=self._loader, reverse=True):
             line = self._call(function)
             if line is not None:
                 return line
         return None
 
     def _call(self, function: Function) -> Optional[str]:
-        roles = _roles(function)
-        if "optimizer" not in roles.values() or "model" not in roles.values():
+        roles = self._roles(function)
+        if not {"model", "optimizer"} <= set(roles.values()):
             return None
         required = required_of(function)
-        loops = [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
-        loader = _loader(function)
+        loader = self._loader(function)
+        each = ""
+        head = "train_epoch(model, optimizer, batches)"
         if loader:
             roles[loader] = "batches"
-            head = "train_epoch(model, optimizer, batches)"
-        else:
-            rest = [p for p in required if p not in roles]
-            roles.update({p: p for p in rest})
-            if not rest or not returned_by(function) or any(map(trains, loops)):
+        elif any(map(self.script.trains, _loops(function))):
+            return None
+        else:  # one step
+            called = {last_name(call.func) for call in calls_in(function)}
+            batch = [p for p in required if p not in roles and p not in called]
+            roles.update({p: p for p in batch})
+            if not batch:
                 return None
-            head = f"train_step(model, optimizer, {', '.join(rest)})"
+            if len(batch) > 1 and _returns_loss(function):
+                head = f"train_step(model, optimizer, {', '.join(batch)})"
+            else:
+                each = f" for {', '.join(batch)} in batches]"
         arguments = []
         for parameter in parameters_of(function):
             given = self._argument(function, parameter, roles)
@@ -131,7 +130,8 @@ class Source(Check):
                 arguments.append(given)
             elif given is not None:
                 arguments.append(f"{parameter}={given}")
-        return f"def {head}: return {function.name}({', '.join(arguments)})"
+        call = f"{function.name}({', '.join(arguments)})"
+        return f"def {head}: return {'[' if each else ''}{call}{each}"
 
     def _argument(
         self, function: Function, name: str, roles: dict[str, str]
@@ -144,17 +144,58 @@ class Source(Check):
             return "1"
         if name not in required_of(function):
             return None
-        index = parameters_of(function).index(name)
-        for scope, call in self.script.calls():
-            if last_name(call.func) != function.name:
-                continue
-            given = call.args[index] if index < len(call.args) else None
-            given = next((k.value for k in call.keywords if k.arg == name), given)
-            if given is not None:
-                text = self.script.portable(given, scope)
-                if text is not None:
-                    return text
+        for scope, value in self.script.given(function, name):
+            text = self.script.portable(value, scope)
+            if text is not None:
+                return text
         return {"device": '"cpu"', "epoch": "0"}.get(name)
+
+    def _roles(self, function: Function, *outer: str) -> dict[str, str]:
+        """Which parameters are the model and the optimizer, by what is done to them."""
+        parameters = parameters_of(function)
+        roles: dict[str, str] = {}
+        calls = list(calls_in(function))
+        for call in calls:
+            owner, name = owner_name(call.func), last_name(call.func)
+            if owner in parameters and name == "zero_grad":
+                roles.setdefault(owner, "optimizer")
+            elif owner in parameters and name in ("train", "eval", "parameters"):
+                roles.setdefault(owner, "model")
+            inner = self.script.functions.get(name)
+            if inner is not None and name not in (function.name, *outer):
+                its = self._roles(inner, function.name, *outer)
+                given = list(zip(parameters_of(inner), call.args))
+                given += [(k.arg, k.value) for k in call.keywords if k.arg]
+                for its_name, value in given:
+                    mine = last_name(value)
+                    if its_name in its and mine in parameters:
+                        roles.setdefault(mine, its[its_name])
+        for call in calls:
+            owner = owner_name(call.func)
+            steps = last_name(call.func) == "step" and owner in parameters
+            if steps and "optimizer" not in roles.values():
+                roles[owner] = "optimizer"
+        called = [c.func.id for c in calls if isinstance(c.func, ast.Name)]
+        models = [
+            name
+            for name in called
+            if name in parameters
+            and name not in roles
+            and not re.search("loss|crit", name.lower())
+        ]
+        if models and "model" not in roles.values():
+            roles[models[0]] = "model"
+        return roles
+
+    def _loader(self, function: Function) -> str:
+        """The parameter over which it trains in a loop; empty: none."""
+        for loop in _loops(function):
+            if not isinstance(loop, ast.For) or _is_range(loop.iter):
+                continue
+            for name in free_names(loop.iter):
+                if name in parameters_of(function) and self.script.trains(loop):
+                    return name
+        return ""
 
     def _loss(self) -> Optional[str]:
         """The function that makes what ``backward`` is called on."""
@@ -172,7 +213,11 @@ class Source(Check):
                 function = self.script.portable(call.func, scope)
                 if function is None:
                     continue
-                self.notes.append(_LOOP_NOT_CALLED)
+                left = methods_in(scope or self.script.tree) & _LEFT_OUT
+                self.notes.append(
+                    _LOOP_NOT_CALLED
+                    + "".join(f"; {name}() is left out" for name in sorted(left))
+                )
                 if not call.keywords:
                     return f"loss_fn = {function}"
                 more = ", ".join(map(ast.unparse, call.keywords))
@@ -195,43 +240,24 @@ def _is_range(value: ast.expr) -> bool:
     return isinstance(value, ast.Call) and last_name(value.func) in ("range", "trange")
 
 
-def _roles(function: Function) -> dict[str, str]:
-    """Which parameters are the model and the optimizer, by what is done to them."""
-    parameters = parameters_of(function)
-    roles: dict[str, str] = {}
-    called: list[str] = []
-    calls = list(calls_in(function))
-    for call in calls:
-        owner, name = owner_name(call.func), last_name(call.func)
-        if owner in parameters and name == "zero_grad":
-            roles.setdefault(owner, "optimizer")
-        elif owner in parameters and name in ("train", "eval", "parameters"):
-            roles.setdefault(owner, "model")
-        elif name in parameters and isinstance(call.func, ast.Name):
-            called.append(name)
-    for call in calls:
-        owner = owner_name(call.func)
-        if "optimizer" in roles.values() or last_name(call.func) != "step":
-            continue
-        if owner in parameters:
-            roles[owner] = "optimizer"
-    if "model" not in roles.values():
-        for name in called:
-            if name not in roles and not re.search("loss|crit", name.lower()):
-                roles[name] = "model"
-                break
-    return roles
+def _loops(function: Function) -> list[Union[ast.For, ast.While]]:
+    return [n for n in ast.walk(function) if isinstance(n, (ast.For, ast.While))]
 
 
-def _loader(function: Function) -> str:
-    """The parameter over which the function trains in a loop; empty: none."""
-    for loop in ast.walk(function):
-        if not isinstance(loop, ast.For) or _is_range(loop.iter) or not trains(loop):
-            continue
-        for name in free_names(loop.iter):
-            if name in parameters_of(function):
-                return name
-    return ""
+def _returns_loss(function: Function) -> bool:
+    """Whether it gives the tensor that it goes backward from: loss or loss.detach()."""
+    calls = [call for call in calls_in(function) if last_name(call.func) == "backward"]
+    losses = {owner_name(call.func) for call in calls}
+    returned = returned_by(function)
+    return bool(returned) and all(
+        (isinstance(value, ast.Name) and value.id in losses)
+        or (
+            isinstance(value, ast.Call)
+            and last_name(value.func) == "detach"
+            and owner_name(value.func) in losses
+        )
+        for value in returned
+    )
 
 
 def parts(script: Any, calling: Callable[[str], ContextManager[None]]) -> None:
