@@ -12,7 +12,7 @@ constexpr unsigned char kUnsignedByte = 0x08;
 
 Error bad(const std::string& title, const std::string& what) {
   return Error{.message = title + " is not a sound IDX file: " + what,
-               .remedy = "delete it and get it again: it is damaged, compressed or something else"};
+               .remedy = "make it or get it again: it is damaged or something else"};
 }
 
 uint32_t big_endian(std::string_view bytes, size_t at) {

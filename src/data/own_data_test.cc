@@ -388,11 +388,17 @@ TEST_F(OwnDataTest, CsvErrorsNameTheLine) {
       {"a,b,class\n", "has no rows below its header"},
       {"", "has no rows below its header"},
       {"a;b;class\n1;2;0\n", "there is no column 'a'"},
+      {"\xf6ther,bread,class\n1,2,0\n", "there is no column 'a'\n  one of: \xEF\xBF\xBDther"},
+      {"a,b,class\n1,\xff\x1b[2J,0\n", "holds '\xEF\xBF\xBD\\u001b[2J', which is no number"},
   };
   for (const auto& [text, message] : cases) {
     SCOPED_TRACE(text);
     EXPECT_THAT(failure(csv(text)), HasSubstr(message));
   }
+  EXPECT_THAT(failure(csv(std::string("a,b,class\n1,2\0,0\n", 17))),
+              HasSubstr("table.csv:2: holds a zero byte"));
+  EXPECT_THAT(failure(csv(std::string("\xff\xfe\x61\0,\0b\0\n\0", 10))),
+              HasSubstr("table.csv:1: holds a zero byte\n"));
   EXPECT_THAT(failure(csv("a,b,class\n1,\"" + std::string(3 << 20, '\n'))),
               HasSubstr("table.csv:2: the line begins a field of more than 1 MiB"));
   DataSpec semicolons = csv("a;b;class\n1;2;0\n");

@@ -39,6 +39,14 @@ struct Category {
   }
 };
 
+// Of the file, for a message: bytes that are no printable UTF-8 are shown as such.
+std::string shown(const std::string& text) {
+  const std::string part = text.size() <= 40 ? text : text.substr(0, 40) + "...";
+  const std::string quoted =
+      nlohmann::json(part).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
 // A column of the file that an input reads.
 struct TableColumn {
   std::string name;
@@ -56,6 +64,11 @@ class Table {
 
   Status read() {
     CHECK_OK(read_csv(spec_.path, spec_.delimiter, [this](const auto& fields, int64_t line) -> Status {
+      for (const std::string& field : fields) {
+        if (field.find('\0') != std::string::npos)
+          return error(line, "holds a zero byte",
+                       "save the file as text in UTF-8; is it UTF-16, or no CSV file?");
+      }
       if (width_ == 0) return header(fields, line);
       return record(fields, line);
     }));
@@ -97,8 +110,11 @@ class Table {
   Result<TableColumn> column_of(const std::vector<std::string>& names, int64_t line,
                                 const std::string& name) {
     const auto found = std::ranges::find(names, name);
-    if (found == names.end())
-      return error(line, fmt::format("there is no column '{}'", name), suggest(name, names));
+    if (found == names.end()) {
+      std::vector<std::string> readable;
+      for (const std::string& other : names) readable.push_back(shown(other));
+      return error(line, fmt::format("there is no column '{}'", name), suggest(name, readable));
+    }
     if (std::ranges::count(names, name) > 1)
       return error(line, fmt::format("there are two columns '{}'", name), "rename one of them");
     TableColumn column{.name = name, .at = static_cast<size_t>(found - names.begin())};
@@ -131,7 +147,7 @@ class Table {
     const auto [end, code] = std::from_chars(begin, text.data() + text.size(), value);
     if (code != std::errc() || end != text.data() + text.size()) {
       return error(
-          line, fmt::format("column '{}' holds '{}', which is no number", column.name, shortened(text)),
+          line, fmt::format("column '{}' holds '{}', which is no number", column.name, shown(text)),
           fmt::format("write a number, or number its texts: data.categories = [\"{}\"]", column.name));
     }
     if (!column.integers) {
@@ -139,21 +155,18 @@ class Table {
       if (std::isfinite(column.reals.back())) return Done{};
       return error(
           line,
-          fmt::format("column '{}' holds '{}', which is not a finite float32", column.name, shortened(text)),
+          fmt::format("column '{}' holds '{}', which is not a finite float32", column.name, shown(text)),
           "clean or remove the line");
     }
     const double most = column.bound ? static_cast<double>(*column.bound - 1) : 2147483647.0;
     if (value != std::trunc(value) || value < (column.bound ? 0.0 : -2147483648.0) || value > most) {
       return error(line,
-                   fmt::format("column '{}' holds {}, not an integer of {}", column.name, shortened(text),
+                   fmt::format("column '{}' holds {}, not an integer of {}", column.name, shown(text),
                                column.bound ? fmt::format("0..{}", *column.bound - 1) : "32 bits"),
                    "number the classes from 0, or use a workload with more classes");
     }
     column.ints.push_back(static_cast<int32_t>(value));
     return Done{};
-  }
-  static std::string shortened(const std::string& text) {
-    return text.size() <= 40 ? text : text.substr(0, 40) + "...";
   }
   Status check_categories() const {
     for (const auto& [input, columns] : columns_) {

@@ -71,7 +71,7 @@ nlohmann::ordered_json contender_schema() {
     nlohmann::ordered_json properties;
     properties["framework"] = {{"const", framework->name}};
     properties["script"] = {{"type", "string"},
-                            {"description", "your own script, written like the emitted one"}};
+                            {"description", "your own script: bakeoff check says what it lacks"}};
     for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
     for (const emit::Setting& setting : common_settings()) properties[setting.name] = schema_of(setting);
     alternatives.push_back({{"type", "object"},
@@ -160,7 +160,7 @@ std::string markdown() {
       emit::frameworks().front()->name);
   text +=
       "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races your own file, which is "
-      "written like the emitted one; if `framework` is not given, it is read from the imports.\n";
+      "written like the emitted one, or shorter (docs/own_scripts.md); if `framework` is not given, it is read from the imports.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
     if (framework->scenarios.size() == 1)
