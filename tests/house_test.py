@@ -121,12 +121,14 @@ LISTED = re.compile(r"&(\w+)_framework\(\)")
 # Files that may name a framework outside of its own folder, and why.
 MAY_NAME = {
     "src/causes/explain.cc": "tells a reader how another framework writes a number",
+    "src/cli/import.cc": "names the environment that computes ONNX files",
     "src/cli/options.cc": "an example of a command",
     "src/emit/CMakeLists.txt": "torch_rules.cc is shared by both front ends of torch",
     "src/environments/config.cc": "an example of a section",
     "src/ir/elementwise.cc": "a row of an op has its spelling in every framework",
     "src/ir/spelled_ops.cc": "the same for ops over axes",
     "src/ir/op_table.cc": "cites whose convention an attribute follows",
+    "src/onnx/rows_shape.cc": "a coordinate rule of ONNX has the name in its own",
     "src/worker/compiled_contender.cc": "compiles the one runner that is no Python",
     "src/worker/CMakeLists.txt": "embeds that runner",
 }

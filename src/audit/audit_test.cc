@@ -35,7 +35,7 @@ class AuditTest : public ::testing::Test {
     GateJob job = testing::gate_job(folder_.path(), optimizer);
     job.workload = workload;
     ASSERT_TRUE(testing::write_random_data(workload, job.rows, 3, job.data));
-    ASSERT_TRUE(write_initial_weights(workload, 3, folder_ / "weights"));
+    ASSERT_TRUE(write_initial_weights(workload, 3, {}, folder_ / "weights"));
     auto ground = make_audit_ground(workload, job.training, job.data, job.rows, folder_ / "weights");
     ASSERT_TRUE(ground) << ground.error().message;
     ground_ = std::move(*ground);

@@ -48,6 +48,9 @@ struct Runner {
   int operator()(const DataOptions& o) const {
     return at_home([&] { return data(o); });
   }
+  int operator()(const ImportOptions& o) const {
+    return at_home([&] { return import(o, config); });
+  }
   int operator()(const MachineOptions& o) const {
     return at_home([&] { return machine(o, config); });
   }

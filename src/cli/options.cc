@@ -33,6 +33,7 @@ struct Targets {
   RecipeOptions recipe;
   EnvOptions env;
   DataOptions data;
+  ImportOptions import;
   MachineOptions machine;
   ReportOptions report;
   std::filesystem::path config;
@@ -198,6 +199,34 @@ void add_source_commands(CLI::App& app, Targets& t) {
   recipe->add_flag("--markdown", t.recipe.markdown, "docs/recipe.md");
 }
 
+void add_import_command(CLI::App& app, Targets& t) {
+  CLI::App* sub = command(
+      app, "import",
+      "Import a model of your own: proven against its origin, written as IR, weights and a recipe",
+      "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir");
+  sub->add_option(
+         "model", t.import.model,
+         "FILE.py:NAME: a function without arguments that makes the module, its class, or the module")
+      ->required();
+  sub->add_option("--input", t.import.inputs,
+                  "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
+                  "forward function: 'ids=i32[16,128]'; once for each input")
+      ->allow_extra_args(false);
+  sub->add_option("--loss", t.import.loss,
+                  "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse")
+      ->required();
+  sub->add_option("--output", t.import.output,
+                  "name or number of the output that the loss compares, where the model has several");
+  sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
+  sub->add_option("--framework", t.import.framework, "framework that the model is of")
+      ->check(CLI::IsMember({"torch"}))
+      ->capture_default_str();
+  sub->add_option("--seconds", t.import.seconds, "time limit of each step of the framework's process")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  sub->add_flag("--force", t.import.force, "replace files that exist");
+}
+
 void add_setup_commands(CLI::App& app, Targets& t) {
   const std::vector<std::string> environments = environment_names();
   CLI::App* env = command(app, "env", "Create, list and check the Python environments",
@@ -259,6 +288,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "recipe") return t.recipe;
   if (name == "env") return t.env;
   if (name == "data") return t.data;
+  if (name == "import") return t.import;
   if (name == "machine") return t.machine;
   if (name == "report") return t.report;
   return EnvOptions{.action = EnvAction::kDoctor};
@@ -290,6 +320,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_selftest(app, targets);
   add_calibrate(app, targets);
   add_source_commands(app, targets);
+  add_import_command(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
   std::string shell;

@@ -75,6 +75,16 @@ struct EnvOptions {
 struct DataOptions {
   std::string name = {};
 };
+struct ImportOptions {
+  std::string model = {};  // FILE.py:NAME
+  std::vector<std::string> inputs = {};
+  std::string loss = {};
+  std::string output = {};
+  std::string framework = "torch";
+  std::filesystem::path out = {};
+  double seconds = 600;
+  bool force = false;
+};
 struct MachineOptions {
   bool json = false;
   bool again = false;                             // measure even if there is a record
@@ -88,7 +98,7 @@ struct ReportOptions {
 
 using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
                              EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
-                             MachineOptions, ReportOptions>;
+                             ImportOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -111,6 +121,7 @@ int ops(const OpsOptions&);
 int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
+int import(const ImportOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 

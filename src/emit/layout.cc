@@ -95,7 +95,7 @@ class Pass {
       give = types_[out].shape.size() == 4 ? read : Order::kCanonical;
     } else if (picture && node.has_attribute("keepdims")) {
       std::tie(read, give) = plan_reduction(node, types_[out].shape);
-    } else if (node.op == Op::kMse) {
+    } else if (ir::info(node.op).loss && node.op != Op::kSoftmaxCrossEntropy) {
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
       read = give = common(node);
@@ -110,6 +110,7 @@ class Pass {
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
     // Of the second input of an expand only the number of rows counts.
+    if (node.op == Op::kTake) reads_.back()[1] = Order::kCanonical;
     if (node.op == Op::kExpand) reads_.back()[1] = held(node.inputs[1]);
     for (size_t i = 0; elements && i < node.inputs.size(); ++i) {
       if (shape(node.inputs[i]).empty()) reads_.back()[i] = Order::kCanonical;

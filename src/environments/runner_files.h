@@ -1,6 +1,6 @@
 #pragma once
 
-// The Python package bakeoff_runner, embedded in this program.
+// The Python packages bakeoff_runner and bakeoff_import, embedded in this program.
 
 #include <filesystem>
 
@@ -8,7 +8,7 @@
 
 namespace bakeoff {
 
-// Unpacks it into `home`/runner/<hash> unless it is there already. Returns that folder, which belongs into
+// Unpacks them into `home`/runner/<hash> unless they are there already. Returns that folder, which belongs into
 // PYTHONPATH.
 Result<std::filesystem::path> unpack_runner(const std::filesystem::path& home);
 

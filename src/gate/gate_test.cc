@@ -713,7 +713,7 @@ TEST_F(CutJobTest, AShortStepOrRowsThatDependOnEachOtherAreNotCut) {
 TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
   const TestFolder folder;
   const ir::Workload workload = network();
-  const auto written = write_initial_weights(workload, 3, folder / "w.safetensors");
+  const auto written = write_initial_weights(workload, 3, {}, folder / "w.safetensors");
   ASSERT_TRUE(written) << written.error().text();
   const auto exact = referee::initial_weights(workload, 3);
   const auto file = tensor::SafetensorsFile::open(folder / "w.safetensors");
@@ -727,7 +727,7 @@ TEST(WriteInitialWeights, AreTheRefereesRoundedToFloat32) {
       EXPECT_EQ((*written)[id].data[i], static_cast<double>(static_cast<float>(exact[id].data[i])));
     }
   }
-  EXPECT_FALSE(write_initial_weights(workload, 3, folder / "w.safetensors/below"));
+  EXPECT_FALSE(write_initial_weights(workload, 3, {}, folder / "w.safetensors/below"));
 }
 
 class PredictionGateTest : public GateTest {

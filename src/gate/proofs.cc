@@ -49,9 +49,10 @@ const std::string& gate_sources() {
   return hash;
 }
 
-std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& gate) {
+std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& weights_sha256,
+                    const std::string& gate) {
   return key_of({std::string(kVersion), gate, ir::dump(job.workload), text_of(job.training),
-                 std::to_string(job.steps), data_sha256});
+                 std::to_string(job.steps), data_sha256, weights_sha256});
 }
 
 Result<std::string> proof_key(const std::string& job, const ContenderStart& contender,

@@ -16,8 +16,9 @@ namespace bakeoff {
 // SHA-256 of the sources of gate and referee that this program was built from: a proof by another gate does
 // not count.
 const std::string& gate_sources();
-// SHA-256 of everything that the contenders of a run share; `data_sha256`: SHA-256 of the file job.data.
-std::string job_key(const GateJob& job, const std::string& data_sha256,
+// SHA-256 of everything that the contenders of a run share; `data_sha256`: SHA-256 of the file job.data;
+// `weights_sha256`: of the initial weights.
+std::string job_key(const GateJob& job, const std::string& data_sha256, const std::string& weights_sha256,
                     const std::string& gate = gate_sources());
 // SHA-256 of everything that a proof depends on: the job's key, script, layout and settings; `identity`
 // stands for environment and machine.

@@ -25,12 +25,12 @@ class ProofsTest : public ::testing::Test {
     for (const auto& file : {entry_.script, entry_.layout}) ASSERT_TRUE(write_file(file, file.string()));
   }
   std::string key(const std::string& identity = "torch 2.13") {
-    return *proof_key(job_key(job_, data_), entry_, identity);
+    return *proof_key(job_key(job_, data_, weights_), entry_, identity);
   }
 
   ::bakeoff::testing::TestFolder folder_;
   GateJob job_;
-  std::string data_ = "sha256 of the data";
+  std::string data_ = "sha256 of the data", weights_ = "sha256 of the weights";
   ContenderStart entry_;
 };
 
@@ -52,13 +52,17 @@ TEST_F(ProofsTest, AnyInputOfTheProofChangesTheKey) {
   }
   data_ = "other rows";
   EXPECT_NE(key(), before);
+  data_ = "sha256 of the data";
+  EXPECT_EQ(key(), before);
+  weights_ = "other weights";
+  EXPECT_NE(key(), before);
   fs::remove(entry_.script);
   EXPECT_FALSE(proof_key("job", entry_, ""));
 }
 
 // A proof that another gate made does not count: the key follows the sources of the gate and of the referee.
 TEST_F(ProofsTest, AnotherGateIsAnotherKey) {
-  EXPECT_NE(job_key(job_, data_, "another gate"), job_key(job_, data_));
+  EXPECT_NE(job_key(job_, data_, weights_, "another gate"), job_key(job_, data_, weights_));
   EXPECT_EQ(gate_sources().size(), 64u);
   size_t found = 0;
   for (const embedded::File& file : embedded::gate_sources()) {

@@ -255,7 +255,7 @@ Status reuse(const Plan& plan, std::vector<GateTask>& tasks) {
   if (plan.proofs.empty()) return Done{};
   const ProofStore proofs(plan.proofs);
   const Host& host = plan.manifest.host;
-  const std::string job = job_key(plan.gate, plan.manifest.data_sha256);
+  const std::string job = job_key(plan.gate, plan.manifest.data_sha256, plan.manifest.weights_sha256);
   for (GateTask& task : tasks) {
     TRY(task.key, proof_key(job, task.entry, host.cpu + host.kernel + task.identity));
     if (auto known = proofs.find(task.key)) {

@@ -84,6 +84,17 @@ Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t di
   return add(std::move(node));
 }
 
+Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps) {
+  Node node = node_with_defaults(Op::kGroupNorm);
+  node.inputs = {x};
+  const Shape channels = {shape(x)[1]};
+  node.params = {parameter("weight", layer + ".weight", channels, Role::kScale),
+                 parameter("bias", layer + ".bias", channels, Role::kShift)};
+  set_attribute(node, "groups", groups);
+  set_attribute(node, "eps", eps);
+  return add(std::move(node));
+}
+
 Builder::Value Builder::embedding(Value ids, const std::string& layer, int64_t rows, int64_t width) {
   Node node = node_with_defaults(Op::kEmbedding);
   node.inputs = {ids};

@@ -35,6 +35,7 @@ class Builder {
   Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
   Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
+  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5);
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);

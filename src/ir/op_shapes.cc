@@ -379,6 +379,36 @@ Result<Type> matmul(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> cast(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  return Type{DType::kI32, view.inputs[0].shape};
+}
+
+Result<Type> take(const NodeView& view) {
+  if (view.inputs[0].dtype != DType::kF32) return misfit("needs a float, got {}", to_text(view.inputs[0]));
+  const Type& places = view.inputs[1];
+  if (places.dtype != DType::kI32 || places.shape.size() != 1 || places.shape[0] == kBatch)
+    return misfit("needs a vector of integers without N, got {}", to_text(places));
+  Shape x = view.inputs[0].shape;
+  const int64_t axis = view.node.integer("axis"), least = !x.empty() && x[0] == kBatch ? 1 : 0;
+  if (axis < least || axis >= static_cast<int64_t>(x.size()))
+    return misfit("axis={} is not an axis other than N of {}", axis, to_text(x));
+  x[static_cast<size_t>(axis)] = places.shape[0];
+  return Type{DType::kF32, x};
+}
+
+Result<Type> group_norm(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  const Shape& x = view.inputs[0].shape;
+  const int64_t groups = view.node.integer("groups");
+  if (groups < 1 || x[1] % groups != 0) return misfit("groups={} does not divide {} channels", groups, x[1]);
+  CHECK_OK(want_param(view, "weight", {x[1]}));
+  CHECK_OK(want_param(view, "bias", {x[1]}));
+  if (view.node.real("eps") <= 0) return misfit("eps must be positive");
+  return view.inputs[0];
+}
+
 Result<Type> constant(const NodeView& view) {
   if (std::isnan(view.node.real("value"))) return misfit("value must be a number");
   return Type{DType::kF32, {}};

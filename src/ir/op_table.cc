@@ -330,6 +330,30 @@ std::vector<OpInfo> axis_ops() {
        .axes = AxisRule::kCanonical,
        .shape = rules::matmul,
        .macs = rules::matmul_macs},
+      {.op = Op::kCast,
+       .name = "cast",
+       .doc = "The number without its fraction, as an integer; no gradient passes.",
+       .attributes = {word("to", {"i32"}, "the new type")},
+       .shape = rules::cast},
+      {.op = Op::kTake,
+       .name = "take",
+       .doc =
+           "The elements of x at the places that a vector of integers (the second input, without N) names, "
+           "along one axis.",
+       .attributes = {axis},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kAxis,
+       .shape = rules::take},
+      {.op = Op::kGroupNorm,
+       .name = "group_norm",
+       .doc =
+           "Normalises each of `groups` groups of channels of N,C,H,W with its biased variance over channels "
+           "and places (Wu & He 2018); with as many groups as channels instance normalisation.",
+       .attributes = {integer("groups", 1, "divides C"), real("eps", 1e-5, "added to the variance")},
+       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::group_norm},
   };
 }
 
@@ -350,6 +374,26 @@ std::vector<OpInfo> loss_ops() {
       {.op = Op::kMse,
        .name = "mse",
        .doc = "(prediction - target)^2, reduced over all elements.",
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
+       .shape = rules::mse},
+      {.op = Op::kL1,
+       .name = "l1",
+       .doc = "|prediction - target|, reduced over all elements.",
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
+       .shape = rules::mse},
+      {.op = Op::kBceWithLogits,
+       .name = "bce_with_logits",
+       .doc =
+           "max(x, 0) - x t + log(1 + exp(-|x|)): the binary cross entropy of the logit x and the probability t, "
+           "reduced over all elements.",
        .attributes = {reduction},
        .min_inputs = 2,
        .max_inputs = 2,

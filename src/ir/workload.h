@@ -101,8 +101,13 @@ enum class Op {
   kFlip,
   kExpand,
   kMatmul,
+  kCast,
+  kTake,
+  kGroupNorm,
   kSoftmaxCrossEntropy,
   kMse,
+  kL1,
+  kBceWithLogits,
 };
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;

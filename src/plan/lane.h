@@ -19,8 +19,10 @@ namespace bakeoff {
 struct GateJob {
   ir::Workload workload = {};
   ir::Training training = {};
-  std::filesystem::path data = {};    // safetensors file with raw values
-  int64_t rows = 0;                   // rows of the data
+  std::filesystem::path data = {};  // safetensors file with raw values
+  int64_t rows = 0;                 // rows of the data
+  // Initial weights that the recipe names, as the run keeps them; empty: drawn from training.seed.
+  std::filesystem::path weights = {};
   int64_t steps = 10;                 // float32 steps
   std::filesystem::path folder = {};  // existing folder for the gate's files
   // Scripts train on batches of training.batch rows in place of their own size (reference/reference.h).

@@ -86,7 +86,7 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
   } else {
     CHECK_OK(link_or_copy(data.file, folder / kData));
   }
-  CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, folder / kWeights));
+  CHECK_OK(write_initial_weights(recipe.workload, recipe.training.seed, recipe.weights, folder / kWeights));
   TRY(written.weights_sha256, sha256_file(folder / kWeights));
   for (const recipe::Contender& contender : recipe.contenders) {
     TRY(auto failure, write_script(recipe, contender, folder));
@@ -193,6 +193,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
                .training = recipe.training,
                .data = directory.scripts() / kData,
                .rows = rows,
+               .weights = recipe.weights.empty() ? fs::path() : directory.scripts() / kWeights,
                .steps = recipe.race.parity_steps,
                .folder = directory.path() / "gate"};
   CHECK_OK(make_folder(gate.folder));

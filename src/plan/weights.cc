@@ -1,6 +1,12 @@
 #include "plan/weights.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
 #include "base/files.h"
+#include "base/nearest.h"
 #include "referee/init.h"
 
 namespace bakeoff {
@@ -29,9 +35,49 @@ Result<referee::Weights> rounded(const ir::Workload& workload, const referee::We
   return back;
 }
 
+namespace {
+
+// The parameters from a file of the user's own.
+Result<referee::Weights> read_given(const ir::Workload& workload, const fs::path& given) {
+  TRY(const auto file, tensor::SafetensorsFile::open(given));
+  const auto wrong = [&](const std::string& what, const std::string& remedy) {
+    return Error{.message = what, .where = given.string(), .remedy = remedy};
+  };
+  std::vector<std::string> names;
+  for (const ir::Parameter& p : workload.parameters) names.push_back(p.name);
+  for (const auto& entry : file.entries()) {
+    if (workload.find_parameter(entry.name) >= 0) continue;
+    return wrong(fmt::format("tensor '{}' is no parameter of the workload '{}'", entry.name, workload.name),
+                 suggest(entry.name, names));
+  }
+  referee::Weights weights;
+  for (const ir::Parameter& p : workload.parameters) {
+    const auto* entry = file.find(p.name);
+    if (entry == nullptr)
+      return wrong(fmt::format("the parameter '{}' is missing", p.name),
+                   "the file needs every parameter of the workload, running statistics included");
+    if (entry->shape != p.shape)
+      return wrong(fmt::format("'{}' has the shape {}, the workload needs {}", p.name,
+                               tensor::to_text(entry->shape), tensor::to_text(p.shape)),
+                   "names and shapes must be those that `bakeoff show` prints");
+    TRY(tensor::Tensor one, file.read(p.name));
+    const auto bad = std::find_if(one.data.begin(), one.data.end(),
+                                  [](double x) { return !std::isfinite(static_cast<float>(x)); });
+    if (bad != one.data.end())
+      return wrong(fmt::format("'{}' holds {} at element {}", p.name, *bad, bad - one.data.begin()),
+                   "weights must be finite in float32");
+    weights.push_back(std::move(one));
+  }
+  return weights;
+}
+
+}  // namespace
+
 Result<referee::Weights> write_initial_weights(const ir::Workload& workload, uint64_t seed,
-                                               const fs::path& file) {
-  return rounded(workload, referee::initial_weights(workload, seed), file);
+                                               const fs::path& given, const fs::path& file) {
+  if (given.empty()) return rounded(workload, referee::initial_weights(workload, seed), file);
+  TRY(const auto weights, read_given(workload, given));
+  return rounded(workload, weights, file);
 }
 
 }  // namespace bakeoff

@@ -291,6 +291,7 @@ void fill(Recipe& recipe, const Reader& reader) {
   t.precision = reader.word("", "precision", t.precision);
   t.seed = static_cast<uint64_t>(reader.integer("", "seed", 1));
   t.input_divisor = reader.real("data", "divisor", 1);
+  if (reader.find("", "weights") != nullptr) recipe.weights = reader.path(reader.word("", "weights", ""));
   recipe.margin = reader.real("", "margin", recipe.margin);
   recipe.alpha = reader.real("", "alpha", recipe.alpha);
   recipe.budget.minutes = reader.real("budget", "minutes", recipe.budget.minutes);
@@ -323,10 +324,21 @@ void fill(Recipe& recipe, const Reader& reader) {
   race.host = read_host_rule(reader);
 }
 
-// In the as-is track a framework draws its own weights, which frozen ones cannot be.
-Status check_frozen(const Reader& reader, const Recipe& recipe) {
+// What the as-is track leaves to every framework cannot be stated.
+Status check_as_is(const Reader& reader, const Recipe& recipe) {
+  if (recipe.training.track != ir::Track::kAsIs) return Done{};
+  if (!recipe.weights.empty()) {
+    return reader.error(reader.find("", "weights")->source(),
+                        "in the as-is track every framework draws its own initial weights",
+                        "remove weights, or set track = \"equalised\"");
+  }
+  if (recipe.data.shuffle) {
+    return reader.error(reader.find("data", "shuffle")->source(),
+                        "in the as-is track every framework shuffles in its own way",
+                        "remove data.shuffle, or set track = \"equalised\"");
+  }
   for (const ir::Parameter& parameter : recipe.workload.parameters) {
-    if (!parameter.frozen || recipe.training.equalised()) continue;
+    if (!parameter.frozen) continue;
     return reader.error(
         reader.find("", "track")->source(),
         fmt::format("the frozen parameter '{}' has no initial value of a framework's own", parameter.name),
@@ -375,12 +387,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
       recipe.published.text = std::move(*table);
     }
   }
-  if (recipe.data.shuffle && recipe.training.track == ir::Track::kAsIs) {
-    return reader.error(reader.find("data", "shuffle")->source(),
-                        "in the as-is track every framework shuffles in its own way",
-                        "remove data.shuffle, or set track = \"equalised\"");
-  }
-  CHECK_OK(check_frozen(reader, recipe));
+  CHECK_OK(check_as_is(reader, recipe));
   if (recipe.race.sample_ms > 0 && recipe.race.sample_ms < 10) {
     return reader.error(reader.find("race", "sample_ms")->source(),
                         fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),

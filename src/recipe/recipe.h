@@ -98,6 +98,7 @@ struct Recipe {
   std::filesystem::path file = {};
   std::string text = {};
   ir::Workload workload = {};
+  std::filesystem::path weights = {};  // initial ones, absolute; empty: drawn from the seed
   ir::Training training = {};
   Data data = {};
   std::vector<Contender> contenders = {};

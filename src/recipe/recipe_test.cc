@@ -251,6 +251,8 @@ const Bad kBad[] = {
      "setting 'precision' of jax cannot be 'bf16'", "bfloat16"},
     {"order of the as-is track", with(2, "track = \"as-is\"\ndata.shuffle = true"), "r.toml:3",
      "every framework shuffles in its own way", "remove data.shuffle"},
+    {"weights of the as-is track", with(2, "track = \"as-is\"\nweights = \"w.safetensors\""), "r.toml:3",
+     "draws its own initial weights", "remove weights"},
     {"missing published table", with(2, "published.file = \"none.csv\""), "r.toml:2", "cannot open",
      "relative to"},
     {"same twice", with(4, "{ framework = \"torch\" }, { framework = \"torch\" }"), "r.toml:4",
@@ -372,10 +374,11 @@ TEST(Recipe, ARecordedRecipeReadsNoFile) {
   ASSERT_TRUE(write_file(dir / "t.csv", "contender,seconds\ntorch,5\n"));
   ASSERT_TRUE(write_file(dir / "k.py", "import os\nos.environ['KERAS_BACKEND'] = 'jax'\nimport keras\n"));
   std::string text = with(4, "{ framework = \"torch\" }, { script = \"k.py\", jit = true }");
-  text += "\n[published]\nfile = \"t.csv\"\n";
+  text = "weights = \"w.safetensors\"\n" + text + "\n[published]\nfile = \"t.csv\"\n";
   const auto before = parse_recorded(text, dir / "r.toml");
   ASSERT_TRUE(before) << before.error().text();
   EXPECT_EQ(before->published.text, "");
+  EXPECT_EQ(before->weights, fs::weakly_canonical(dir / "w.safetensors"));
   fs::remove_all(dir);
   const auto after = parse_recorded(text, dir / "r.toml");
   ASSERT_TRUE(after) << after.error().text();

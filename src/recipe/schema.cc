@@ -23,6 +23,9 @@ std::vector<Key> keys_of_the_top_level() {
           required(path_key("workload",
                             "name of a shipped workload (`bakeoff ops --workloads`), or path of an IR text "
                             "file, relative to the recipe")),
+          path_key("weights",
+                   "safetensors file with the initial value of every parameter of the workload, by name, "
+                   "relative to the recipe; default: they are drawn from the seed"),
           word_key("scenario", "train", {"train", "predict"},
                    "train: a step is one forward pass, one backward pass and one update. predict: a step is "
                    "the forward pass of one batch in inference mode; [optimizer] is not needed"),

@@ -1,6 +1,7 @@
 // Conv2d, linear and embedding.
 
 #include <cassert>
+#include <limits>
 
 #include "referee/gemm.h"
 #include "referee/ops.h"
@@ -239,7 +240,10 @@ AnyTensor embedding(const NodeContext& c) {
   Tensor y = c.make();
   double* to = y.data.data();
   for (const int64_t id : c.integers(0).data) {
-    to = std::copy_n(table.data.data() + id * width, width, to);
+    if (id >= 0 && id < table.shape[0])
+      to = std::copy_n(table.data.data() + id * width, width, to);
+    else  // of computed ids
+      to = std::fill_n(to, width, std::numeric_limits<double>::quiet_NaN());
   }
   return y;
 }
@@ -249,7 +253,7 @@ void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
   const int64_t width = table.shape[1];
   const double* from = grad.data.data();
   for (const int64_t id : c.integers(0).data) {
-    accumulate(table.data.data() + id * width, from, width);
+    if (id >= 0 && id < table.shape[0]) accumulate(table.data.data() + id * width, from, width);
     from += width;
   }
 }

@@ -322,7 +322,11 @@ double loss(const View& v, bool cross_entropy) {
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
     count += 1;
     if (!cross_entropy) {
-      sum += std::pow(at(v.inputs[0], i) - at(v.inputs[1], i), 2);
+      const double x = at(v.inputs[0], i), t = at(v.inputs[1], i);
+      if (v.node.op == ir::Op::kMse) sum += (x - t) * (x - t);
+      if (v.node.op == ir::Op::kL1) sum += std::abs(x - t);
+      if (v.node.op == ir::Op::kBceWithLogits)
+        sum -= t * std::log(1 / (1 + std::exp(-x))) + (1 - t) * std::log(1 / (1 + std::exp(x)));
       return;
     }
     const auto row = static_cast<size_t>(count) - 1;
@@ -333,6 +337,20 @@ double loss(const View& v, bool cross_entropy) {
     sum -= at(v.inputs[0], i) - std::log(total);
   });
   return v.node.word("reduction") == "sum" ? sum : sum / count;
+}
+
+double taken(const View& v, const Index& i) {
+  Index from = i;
+  int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
+  place = v.integers[0].data[static_cast<size_t>(place)];
+  return at(v.inputs[0], from);
+}
+
+double group_norm(const View& v, const Index& i) {
+  const int64_t size = v.shape[1] / v.node.integer("groups");
+  const double hat =
+      normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
+  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
 }
 
 double over_axes(const View& v, const Index& i) {
@@ -360,6 +378,10 @@ double over_axes(const View& v, const Index& i) {
       return at(v.param("weight"), i);
     case ir::Op::kWhere:
       return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    case ir::Op::kTake:
+      return taken(v, i);
+    case ir::Op::kGroupNorm:
+      return group_norm(v, i);
     default:
       return elementwise(v, i);
   }
@@ -419,6 +441,8 @@ double defined(const View& v, const Index& i) {
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:
+    case ir::Op::kL1:
+    case ir::Op::kBceWithLogits:
       return loss(v, false);
     default:
       return over_axes(v, i);

@@ -101,7 +101,7 @@ Result<Reference> start_reference(const GateJob& job) {
   r.weights_file = job.folder / "gate_weights.safetensors";
   r.gradients_file = job.folder / "gate_gradients.safetensors";
   r.initial_file = job.folder / "gate_initial.safetensors";
-  TRY(r.initial, write_initial_weights(job.workload, job.training.seed, r.initial_file));
+  TRY(r.initial, write_initial_weights(job.workload, job.training.seed, job.weights, r.initial_file));
   TRY(r.weights,
       rounded(job.workload, referee::perturbed(job.workload, r.initial, job.training.seed), r.weights_file));
   TRY(r.batch, read_inputs(job.workload, job.data, job.training.input_divisor, 0, job.training.batch));

@@ -329,13 +329,55 @@ ir::Workload softmax_cross_entropy_case(Rng& rng) {
                           {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
-ir::Workload mse_case(Rng& rng) {
+// Places in [0, most], from a frozen vector.
+ValueId random_places(Builder& b, int64_t count, int64_t most) {
+  const ValueId raw = b.parameter_value("places", {count});
+  b.freeze("places");
+  const ValueId wide = b.apply(Op::kMul, {raw, b.constant(static_cast<double>(most + 1))});
+  const std::vector<Attribute> range = {{"least", 0.0}, {"most", static_cast<double>(most)}};
+  return b.apply(Op::kCast, {b.apply(Op::kClip, {wide}, range)});
+}
+
+ir::Workload cast_case(Rng& rng) {
+  const int64_t count = rng.integer(2, 5);
+  const Shape shape = {kBatch, rng.integer(1, 4), 3};
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    const ValueId one =
+        b.apply(Op::kSlice, {x}, {{"axis", int64_t{1}}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
+    return b.apply(Op::kTake, {one, random_places(b, count, 2)}, {{"axis", int64_t{2}}});
+  };
+  return with_mse(Op::kCast, {{floats("x", shape)}, body});
+}
+
+ir::Workload take_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1), count = rng.integer(1, 6);
+  const int64_t most = shape[static_cast<size_t>(axis)] - 1;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(Op::kTake, {pre(b, in[0]), random_places(b, count, most)}, {{"axis", axis}});
+  };
+  return with_mse(Op::kTake, {{floats("x", shape)}, body});
+}
+
+ir::Workload group_norm_case(Rng& rng) {
+  const int64_t groups = rng.integer(1, 3);
+  const Shape shape = {kBatch, groups * rng.integer(1, 3), rng.integer(2, 5), rng.integer(2, 5)};
+  const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps);
+  };
+  return with_mse(Op::kGroupNorm, {{floats("x", shape)}, body});
+}
+
+template <Op op>
+ir::Workload loss_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
-  Builder b("case_mse");
+  Builder b("case_" + ir::info(op).name);
   const ValueId x = b.input("x", {DType::kF32, shape});
   const ValueId t = b.input("t", {DType::kF32, shape});
-  return close(
-      b, b.apply(Op::kMse, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+  return close(b,
+               b.apply(op, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
 }  // namespace
@@ -552,8 +594,13 @@ constexpr Row kRows[] = {
     {Op::kFlip, flip_case},
     {Op::kExpand, expand_case},
     {Op::kMatmul, matmul_case},
+    {Op::kCast, cast_case},
+    {Op::kTake, take_case},
+    {Op::kGroupNorm, group_norm_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
-    {Op::kMse, mse_case},
+    {Op::kMse, loss_case<Op::kMse>},
+    {Op::kL1, loss_case<Op::kL1>},
+    {Op::kBceWithLogits, loss_case<Op::kBceWithLogits>},
 };
 
 const Row* find_row(Op op) {

@@ -90,7 +90,17 @@ ValueId Network::along_axes(ValueId x) {
   const auto rank = static_cast<int64_t>(b_.shape(x).size());
   const int64_t at = rng_.integer(1, rank - 1), size = axis(x, static_cast<size_t>(at));
   constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMax, Op::kMin, Op::kLogsumexp};
-  switch (rng_.integer(0, 5)) {
+  switch (rng_.integer(0, 6)) {
+    case 6: {  // some of the places, some of them twice
+      const std::string name = layer("places");
+      const ValueId raw = b_.parameter_value(name, {size});
+      b_.freeze(name);
+      const ValueId wide = b_.apply(Op::kMul, {raw, b_.constant(static_cast<double>(size))});
+      const ValueId in =
+          b_.apply(Op::kClip, {wide}, {{"least", 0.0}, {"most", static_cast<double>(size - 1)}});
+      const ValueId taken = b_.apply(Op::kTake, {x, b_.apply(Op::kCast, {in})}, {{"axis", at}});
+      return b_.apply(Op::kAdd, {x, taken});
+    }
     case 0:
       return b_.apply(Op::kFlip, {x}, {{"axes", Ints{at}}});
     case 1:
@@ -127,6 +137,8 @@ ValueId Network::along_axes(ValueId x) {
 ValueId Network::conv_block(ValueId x, int64_t channels) {
   const bool norm = rng_.chance(0.5);
   ValueId h = b_.conv2d(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
+  if (norm && rng_.chance(0.2))
+    return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 1e-3));
   if (norm) h = b_.batch_norm(h, layer("bn"), 1e-3, 0.2);
   return nonlinear(h);
 }
@@ -294,7 +306,9 @@ ir::Workload Network::vector() {
   const ValueId t = b_.input("t", {DType::kF32, {kBatch, outputs}});
   ValueId h = x;
   for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = vector_block(h);
-  Result<ir::Workload> workload = b_.finish(b_.apply(Op::kMse, {b_.linear(h, "head", outputs), t}));
+  constexpr Op kLosses[] = {Op::kMse, Op::kMse, Op::kL1, Op::kBceWithLogits};
+  const Op loss = kLosses[rng_.integer(0, 3)];
+  Result<ir::Workload> workload = b_.finish(b_.apply(loss, {b_.linear(h, "head", outputs), t}));
   assert(workload && "the generator made an invalid workload");
   return std::move(workload).value();
 }

@@ -59,6 +59,12 @@ void layer_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("layer_norm", arguments);
 }
 
+void group_norm(ForwardPrinter& p, const Node& node) {
+  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
+                               option("groups", std::to_string(node.integer("groups"))),
+                               option("eps", python_real(node.real("eps")))});
+}
+
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
   if (p.mixed()) return p.assign("half", {rows});
@@ -217,6 +223,12 @@ constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, e
     mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) * lax.rsqrt(var + eps) * scale + shift
 )";
+constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+    n, h, w, c = x.shape
+    y = x.reshape(n, h, w, groups, c // groups)
+    mean, var = y.mean((1, 2, 4), keepdims=True), y.var((1, 2, 4), keepdims=True)
+    return ((y - mean) * lax.rsqrt(var + eps)).reshape(x.shape) * scale + shift
+)";
 constexpr const char* kDropout = R"(def dropout(key, x, rate):
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(keep, x / (1 - rate), 0)
@@ -290,6 +302,9 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return table;
@@ -308,6 +323,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
+  helper(graph.has(Op::kGroupNorm), kGroupNorm);
   helper(graph.has(Op::kMaxPool2d), kMaxPool);
   helper(graph.has(Op::kAvgPool2d), kAvgPool);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
@@ -318,11 +334,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
   const std::string reduction = loss.word("reduction") == "mean" ? "mean" : "sum";
-  if (loss.op == Op::kMse) {
-    out.call("losses = optax.squared_error", {prediction, target});
-  } else {
-    out.call("losses = optax.softmax_cross_entropy_with_integer_labels", {prediction, target});
-  }
+  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).jax}, {}, {prediction, target});
+  out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("loss = losses.{}()", reduction));
 }
 
@@ -330,7 +343,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
       "params stats key keys state opt_state loss data path np jax jnp lax optax conv2d linear batch_norm "
-      "layer_norm dropout max_pool2d avg_pool2d local_response_norm attention lstm half in_float32 "
+      "layer_norm group_norm dropout max_pool2d avg_pool2d local_response_norm attention lstm half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "

@@ -11,6 +11,7 @@ constexpr std::string_view kPrefix = "ops.";
 // Functions that take the same arguments in both.
 const std::map<std::string_view, const char*>& tensorflow_names() {
   static const std::map<std::string_view, const char*> names = {
+      {"abs", "tf.abs"},
       {"add", "tf.add"},
       {"concatenate", "tf.concat"},
       {"convert_to_tensor", "tf.convert_to_tensor"},
@@ -23,6 +24,7 @@ const std::map<std::string_view, const char*>& tensorflow_names() {
       {"reshape", "tf.reshape"},
       {"sigmoid", "tf.sigmoid"},
       {"softmax", "tf.nn.softmax"},
+      {"softplus", "tf.math.softplus"},
       {"square", "tf.square"},
       {"sum", "tf.reduce_sum"},
       {"tanh", "tf.tanh"},

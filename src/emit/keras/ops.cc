@@ -125,6 +125,13 @@ void layer_norm(Printer& p, const Node& node) {
   p.layer(node, "layers.LayerNormalization", args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
 }
 
+void group_norm(Printer& p, const Node& node) {
+  p.layer(node, "layers.GroupNormalization",
+          {fmt::format("groups={}", node.integer("groups")), "axis=-1",
+           "epsilon=" + python_real(node.real("eps"))},
+          p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+}
+
 void embedding(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   p.layer(node, "layers.Embedding", {std::to_string(w[0]), std::to_string(w[1])}, p.input(node, 0),
@@ -324,7 +331,10 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kParameter, parameter},
                                                                  {Op::kWhere, where},
                                                                  {Op::kSoftmaxCrossEntropy, loss},
-                                                                 {Op::kMse, loss}},
+                                                                 {Op::kMse, loss},
+                                                                 {Op::kL1, loss},
+                                                                 {Op::kBceWithLogits, loss},
+                                                                 {Op::kGroupNorm, group_norm}},
                                                                 spelled);
   return all;
 }

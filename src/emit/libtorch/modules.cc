@@ -63,6 +63,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     }
     case Op::kLayerNorm:
       return {"nn::LayerNorm", fmt::format("nn::LayerNormOptions({}){}", braces(w), eps())};
+    case Op::kGroupNorm:
+      return {"nn::GroupNorm",
+              fmt::format("nn::GroupNormOptions({}, {}){}", node.integer("groups"), w[0], eps())};
     case Op::kLstm:
       return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
                                       node.has("bias") ? "" : ".bias(false)")};

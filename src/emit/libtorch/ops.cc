@@ -67,6 +67,13 @@ void layer_norm(ForwardPrinter& p, const ir::Node& node) {
          {x, braces(tail), p.param(node, "weight"), p.param(node, "bias"), python_real(node.real("eps"))});
 }
 
+void group_norm(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (module_call(p, node, x)) return;
+  p.call("torch::group_norm", {x, std::to_string(node.integer("groups")), p.param(node, "weight"),
+                               p.param(node, "bias"), python_real(node.real("eps"))});
+}
+
 void embedding(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
   if (!module_call(p, node, x)) p.call("torch::embedding", {p.param(node, "weight"), x});
@@ -207,6 +214,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
+          {Op::kL1, loss},
+          {Op::kBceWithLogits, loss},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return functions;

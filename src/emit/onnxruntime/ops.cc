@@ -75,6 +75,12 @@ void layer_norm(P& p, const Node& node) {
         {fmt::format("axis={}", -node.integer("dims")), "epsilon=" + python_real(node.real("eps"))});
 }
 
+void group_norm(P& p, const Node& node) {
+  p.add("GroupNormalization", {p.input(), p.param("weight"), p.param("bias")},
+        {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups")),
+         "stash_type=helper.np_dtype_to_tensor_dtype(np.dtype(real))"});
+}
+
 void embedding(P& p, const Node&) { p.add("Gather", {p.param("weight"), p.input()}); }
 void dropout(P& p, const Node&) { p.alias(); }
 void relu(P& p, const Node&) { p.add("Relu", {p.input()}); }
@@ -313,6 +319,9 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return table;

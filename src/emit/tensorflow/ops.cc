@@ -73,6 +73,12 @@ void layer_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("layer_norm", arguments);
 }
 
+void group_norm(ForwardPrinter& p, const Node& node) {
+  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
+                               option("groups", std::to_string(node.integer("groups"))),
+                               option("eps", python_real(node.real("eps")))});
+}
+
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string table = p.full_param("weight"), ids = p.input();
   if (!p.mixed()) return p.assign("tf.nn.embedding_lookup", {table, ids});
@@ -198,6 +204,13 @@ constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, e
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
+constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+    h, w, c = x.shape[1:]
+    y = tf.reshape(x, (-1, h, w, groups, c // groups))
+    mean, var = tf.nn.moments(y, axes=(1, 2, 4), keepdims=True)
+    y = (y - mean) * tf.math.rsqrt(var + eps)
+    return tf.reshape(y, (-1, h, w, c)) * scale + shift
+)";
 constexpr const char* kGelu = R"(def gelu(x):
     """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
     return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
@@ -274,6 +287,9 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
 }
@@ -295,6 +311,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
          kGeluTanh);
+  helper(graph.has(Op::kGroupNorm), kGroupNorm);
   helper(padded_max && style.xla, kMaxPool);
   helper(padded_avg, kAvgPool);
   for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow))
@@ -303,12 +320,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  if (loss.op == Op::kMse) {
-    out.call("losses = tf.math.squared_difference", {prediction, target});
-  } else {
-    out.call("losses = tf.nn.sparse_softmax_cross_entropy_with_logits",
-             {option("labels", target), option("logits", prediction)});
-  }
+  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).tensorflow}, {}, {prediction, target});
+  out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
 }
 
@@ -317,7 +330,7 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm max_pool2d avg_pool2d local_response_norm "
+      "make_model make_optimizer batch_norm layer_norm group_norm max_pool2d avg_pool2d local_response_norm "
       "attention lstm half in_float32 conv2d_xla gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;

@@ -98,6 +98,11 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
       if (explicit_values) call.arguments.push_back(eps());
       return call;
     }
+    case Op::kGroupNorm: {
+      Call call{"nn.GroupNorm", {std::to_string(node.integer("groups")), std::to_string(w[0])}};
+      if (explicit_values) call.arguments.push_back(eps());
+      return call;
+    }
     case Op::kLstm: {
       Call call{"nn.LSTM", {std::to_string(w[1]), std::to_string(w[0] / 4)}};
       if (!node.has("bias")) call.arguments.push_back("bias=False");

@@ -61,6 +61,13 @@ void layer_norm(ForwardPrinter& p, const ir::Node& node) {
           {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
 }
 
+void group_norm(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
+  p.call("F.group_norm", {x, std::to_string(node.integer("groups")), "weight=" + p.parameter(node, "weight"),
+                          "bias=" + p.parameter(node, "bias"), "eps=" + python_real(node.real("eps"))});
+}
+
 void embedding(ForwardPrinter& p, const ir::Node& node) {
   p.layer(node, p.use(node.inputs[0]), "F.embedding", {"weight"}, {});
 }
@@ -205,6 +212,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
+          {Op::kL1, loss},
+          {Op::kBceWithLogits, loss},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return functions;

@@ -1,0 +1,470 @@
+"""From a module to IR text: exported in training and in inference mode, mapped, and
+compared: the modes may differ by dropout and batch norm alone."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional, Sequence
+
+import torch
+from torch.utils import _pytree as pytree
+
+import bakeoff_import.layers  # noqa: F401
+from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
+from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
+from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
+from bakeoff_import.origin import user_place
+from bakeoff_import.problems import ImportProblem, Refusal, Unsupported, is_users
+from bakeoff_import.rows import ROWS
+from bakeoff_import.values import N, Shape, Value
+
+_INPUTS = "give each --input the type and sizes that forward takes, the batch first"
+_FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
+_TWO_BIASES = (
+    "the two biases of each LSTM become one, their sum: its gradient is that of each, "
+    "so plain SGD moves the sum half as far as it moves in torch"
+)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """An input as the user wrote it: its name, if he gave one, and type."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]  # with a batch size of an example at axis 0
+
+    def drawn(self, rows: int) -> Any:
+        sizes = (rows, *self.shape[1:])
+        if self.dtype == "i32":
+            return torch.zeros(sizes, dtype=torch.int64)
+        generator = torch.Generator().manual_seed(1)
+        return torch.randn(sizes, generator=generator, dtype=torch.float64)
+
+
+@dataclass
+class Exported:
+    """The import, before its proof."""
+
+    graph: Graph
+    nodes: list[Node]
+    output: Value
+    inputs: dict[str, tuple[str, Shape]]  # IR name -> dtype, IR shape
+    running: dict[str, str]
+    program: Any = None
+    mapper: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _modules(found: torch.nn.Module) -> torch.nn.Module:
+    """A copy in float64, whose own code computes in float64 too."""
+    for wrapper in ("_orig_mod", "module"):  # of torch.compile, of DataParallel
+        inner = getattr(found, wrapper, None)
+        if type(found).__module__.startswith("torch.") and isinstance(
+            inner, torch.nn.Module
+        ):
+            found = inner
+    try:
+        module = copy.deepcopy(found)
+    except Exception:
+        module = found
+    return in_float64(module)
+
+
+def _initialised(
+    module: torch.nn.Module, specs: Sequence[InputSpec]
+) -> torch.nn.Module:
+    """Lazy layers get their sizes from one batch."""
+    if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
+        tensors = [spec.drawn(2) for spec in specs]
+        tensors = [t.float() if t.is_floating_point() else t for t in tensors]
+        args, kwargs = arguments(module, specs, tensors)
+        with torch.no_grad():
+            module(*args, **kwargs)
+    return module
+
+
+def input_names(module: torch.nn.Module, specs: Sequence[InputSpec]) -> list[str]:
+    """The IR's names: those of the user, else of forward's parameters."""
+    signature = inspect.signature(type(module).forward)
+    order = [
+        p.name
+        for p in list(signature.parameters.values())[1:]
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    names, unique = [], Names()
+    free = iter(n for n in order if n not in {s.name for s in specs})
+    for i, spec in enumerate(specs):
+        given = spec.name or next(free, f"x{i + 1}")
+        names.append(unique.unique(ir_word(given)))
+    return names
+
+
+def arguments(
+    module: torch.nn.Module, specs: Sequence[InputSpec], tensors: Sequence[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Positional inputs, and named ones as keywords."""
+    known = inspect.signature(type(module).forward).parameters
+    args, kwargs = [], {}
+    for spec, tensor in zip(specs, tensors):
+        if not spec.name:
+            args.append(tensor)
+        elif spec.name in known or any(p.kind == p.VAR_KEYWORD for p in known.values()):
+            kwargs[spec.name] = tensor
+        else:
+            raise ImportProblem(
+                f"forward has no parameter '{spec.name}'",
+                f"it has {', '.join(list(known)[1:])}",
+            )
+    return tuple(args), kwargs
+
+
+class Importer:
+    """One module, its inputs, and what is exported of it."""
+
+    def __init__(
+        self,
+        found: torch.nn.Module,
+        specs: Sequence[InputSpec],
+        folder: str,
+        output: str = "",
+        ops: Sequence[str] = (),
+    ) -> None:
+        self.ops = list(ops)
+        self.specs = list(specs)
+        self.folder = folder
+        self.output = output
+        self.module = _modules(_initialised(found, self.specs))
+        self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
+        self.names = input_names(self.module, self.specs)
+        self.keys = self._tied()
+        self.exported: Optional[Exported] = None
+
+    # -- what the module holds
+
+    def tensors(self) -> dict[str, Any]:
+        """Parameters and buffers by name, persistent or not."""
+        named = dict(self.module.named_parameters(remove_duplicate=False))
+        named.update(self.module.named_buffers(remove_duplicate=False))
+        return named
+
+    def _tied(self) -> dict[str, str]:
+        """Every name of a tensor -> its first name: tied tensors share memory."""
+        first: dict[tuple[Any, ...], str] = {}
+        storages: dict[int, tuple[Any, ...]] = {}
+        keys = {}
+        for key, tensor in self.tensors().items():
+            if tensor.numel() == 0:
+                keys[key] = key
+                continue
+            storage = tensor.untyped_storage().data_ptr()
+            place = (
+                storage,
+                tensor.storage_offset(),
+                tuple(tensor.shape),
+                tensor.stride(),
+            )
+            keys[key] = first.setdefault(place, key)
+            if storages.setdefault(storage, place) != place:
+                raise ImportProblem(
+                    f"'{key}' shares a part of its memory with "
+                    f"'{first[storages[storage]]}'",
+                    "tie whole tensors, or clone() the part",
+                )
+        return keys
+
+    # -- export
+
+    def _program(self, train: bool, functional: bool) -> Any:
+        self.module.train(train)
+        # Batch sizes of 0 and 1 are special to torch; any other stands for all.
+        rows = max(3, min(self.specs[0].shape[0], 8))
+        tensors = [spec.drawn(rows) for spec in self.specs]
+        args, kwargs = arguments(self.module, self.specs, tensors)
+        batch = torch.export.Dim("N", min=2, max=1 << 20)
+        shapes = (
+            tuple({0: batch} for _ in args),
+            {key: {0: batch} for key in kwargs},
+        )
+        dynamic = _dynamic(self.module, args, kwargs, shapes)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                with seen_functions(self.folder) as functions, masks_as_given():
+                    program = torch.export.export(
+                        self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+                    )
+                if functions:
+                    name, place = functions[0]
+                    raise ImportProblem(
+                        f"'{name}' is a torch.autograd.Function, whose backward no "
+                        "export keeps",
+                        "spell it with torch's ops, whose gradients are known",
+                        place,
+                    )
+                return program.run_decompositions({}) if functional else program
+        except ImportProblem:
+            raise
+        except Exception as error:
+            raise self._failure(args, kwargs) or _explained(
+                error, self.folder, train
+            ) from error
+
+    def _failure(self, args: Any, kwargs: Any) -> Optional[ImportProblem]:
+        """What fails without any export: the inputs do not fit, or one row more."""
+        more = [torch.cat([t, t[:1]]) for t in args]
+        named = {key: torch.cat([t, t[:1]]) for key, t in kwargs.items()}
+        rows = (args or tuple(kwargs.values()))[0].shape[0]
+        for positional, by_name, said, remedy in (
+            (args, kwargs, "the model cannot compute with these inputs", _INPUTS),
+            (more, named, f"the model's batch size is fixed at {rows}", _FIXED),
+        ):
+            try:
+                with torch.no_grad():
+                    self.module(*positional, **by_name)
+            except Exception as error:
+                place = user_place(error, self.folder)
+                lines = f"{type(error).__name__}: {error}".strip().splitlines()
+                return ImportProblem(f"{said}: {lines[0]}", remedy, place)
+        return None
+
+    def _origin(self, program: Any) -> Origin:
+        signature = program.graph_signature
+        tensors = self.tensors()
+        parameters, constants, inputs = {}, {}, {}
+        names = iter(self.names_in_order())
+        for spec in signature.input_specs:
+            kind = spec.kind.name
+            if kind in ("PARAMETER", "BUFFER"):
+                key = self.keys.get(spec.target, spec.target)
+                tensor = tensors.get(key)
+                if tensor is None:
+                    tensor = program.state_dict.get(key, program.constants.get(key))
+                if kind == "PARAMETER" and tensor.requires_grad:
+                    parameters[spec.arg.name] = (key, tensor)
+                else:
+                    constants[spec.arg.name] = (key, tensor.detach().clone())
+            elif kind == "CONSTANT_TENSOR":
+                constants[spec.arg.name] = ("", program.constants[spec.target].clone())
+            elif kind == "USER_INPUT" and hasattr(spec.arg, "name"):
+                key, dtype, shape = next(names)
+                inputs[spec.arg.name] = (key, (N, *shape[1:]), dtype)
+        return Origin(parameters, constants, inputs, self.folder)
+
+    def names_in_order(self) -> list[tuple[str, str, Shape]]:
+        """Inputs as the exported program takes them: positional ones first."""
+        rows = list(zip(self.names, self.specs))
+        kwargs = arguments(self.module, self.specs, self.names)[1]
+        order = [r for r in rows if not r[1].name]
+        order += [next(r for r in rows if r[1].name == key) for key in kwargs]
+        return [(name, spec.dtype, spec.shape) for name, spec in order]
+
+    def _mapped(
+        self, train: bool, modes: Optional[Sequence[bool]] = None
+    ) -> tuple[Any, list[Mapper], list[Value]]:
+        """The program, mapped with dropout and without, and their results."""
+        for functional in (False, True):
+            program = self._program(train, functional)
+            mappers, results = [], []
+            try:
+                for dropout in (True, False) if train else (False,):
+                    origin = self._origin(program)
+                    mapper = Mapper(
+                        program.graph_module, origin, ROWS, modes, dropout, self.ops
+                    )
+                    outputs = mapper.run()
+                    if mapper.refusals:
+                        raise Refused(mapper.refusals)
+                    count = len(_user_outputs(program))  # behind those of buffers
+                    chosen = self._chosen(program, outputs[len(outputs) - count :])
+                    value = _as_output(mapper, chosen)
+                    mappers.append(mapper)
+                    results.append(value)
+            except InPlaceOnView:
+                continue
+            return program, mappers, results
+        raise ImportProblem(
+            "a tensor changes in place through a view", "assign to a new tensor"
+        )
+
+    def run(self) -> Exported:
+        """Exports in both modes. Raises ImportProblem, or Refused with the list."""
+        program, (mapper, plain), (value, result) = self._mapped(True)
+        _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
+        _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
+        mapper.graph.declare_as_read([value.name])
+        if not mapper.known("reshape without N"):
+            mapper.graph.repeat_for_rows([value.name])
+        nodes = mapper.graph.live([value.name])
+        inputs = {
+            name: (spec.dtype, (N, *spec.shape[1:]))
+            for name, spec in zip(self.names, self.specs)
+        }
+        notes = [_TWO_BIASES] if mapper.merged_biases else []
+        self.padding = mapper.padding
+        self.exported = Exported(
+            mapper.graph, nodes, value, inputs, mapper.running, program, mapper, notes
+        )
+        return self.exported
+
+    def _chosen(self, program: Any, outputs: Sequence[Any]) -> Any:
+        """The output that the loss compares, by its place or key."""
+        outputs = list(outputs)
+        spec = program.call_spec.out_spec
+        tree = pytree.tree_unflatten(list(range(len(outputs))), spec)
+        named = {
+            pytree.keystr(path).strip("[]'\"."): i
+            for path, i in pytree.tree_flatten_with_path(tree)[0]
+        }
+        tensors = {key: i for key, i in named.items() if outputs[i] is not None}
+        if self.output:
+            if self.output not in tensors:
+                raise ImportProblem(
+                    f"the model has no output '{self.output}'",
+                    f"it has {', '.join(tensors)}",
+                )
+            return outputs[tensors[self.output]]
+        if len(tensors) != 1:
+            raise ImportProblem(
+                f"the model gives {len(tensors)} outputs: {', '.join(tensors)}",
+                "name the one that the loss compares: --output "
+                + next(iter(tensors), "0"),
+            )
+        return outputs[next(iter(tensors.values()))]
+
+
+class Refused(Exception):
+    """Ops without a counterpart."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(f"{len(refusals)} ops")
+        self.refusals = list(refusals)
+
+
+def _as_output(mapper: Mapper, chosen: Any) -> Value:
+    """What the loss compares: a float for each row."""
+    try:
+        value = mapper.batch_first(mapper.value(chosen))
+    except Unsupported as why:
+        raise ImportProblem(
+            f"the output cannot be compared by a loss: it {why}",
+            "give one tensor of floats whose first axis is the batch",
+        ) from why
+    if value.dtype != "f32" or value.layout.rank < 1:
+        raise ImportProblem(
+            "the output holds integers or truth values", "give a tensor of floats"
+        )
+    return value
+
+
+def _user_outputs(program: Any) -> list[Any]:
+    return [
+        s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"
+    ]
+
+
+def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
+    """Dynamic shapes by forward's parameters, as torch wants them with keywords."""
+    if not kwargs:
+        return shapes[0]
+    signature = inspect.signature(type(module).forward)
+    bound = signature.bind_partial(module, *args, **kwargs).arguments
+    found: dict[str, Any] = {}
+    rest = iter(shapes[0])
+    for name, value in list(bound.items())[1:]:
+        kind = signature.parameters[name].kind
+        if kind == inspect.Parameter.VAR_POSITIONAL:
+            found[name] = tuple(next(rest) for _ in value)
+        elif kind == inspect.Parameter.VAR_KEYWORD:
+            found[name] = {key: shapes[1][key] for key in value}
+        else:
+            found[name] = shapes[1][name] if name in shapes[1] else next(rest)
+    return found
+
+
+def _same_in_both_modes(
+    train: Graph, output: str, inference: Graph, other: str
+) -> None:
+    ours, theirs = train.signature([output]), inference.signature([other])
+    # Both end in their output, so that a longer one differs there at the latest.
+    differ = (pair for pair in zip(ours, theirs) if pair[0][:4] != pair[1][:4])
+    found = next(differ, None)
+    if found is None:
+        return
+    one, two = found
+
+    def said(rowed: tuple[Any, ...]) -> str:
+        return f"{rowed[0]} ({rowed[4]})" if rowed[4] else str(rowed[0])
+
+    raise ImportProblem(
+        "the model computes something else in training than in inference: "
+        f"{said(one)} against {said(two)}",
+        "only dropout and batch norm may differ by the mode: remove the branch on "
+        "self.training",
+        one[4] or two[4],
+    )
+
+
+_DATA_DEPENDENT = re.compile(
+    r"data-dependent|DataDependent|GuardOnDataDependent|Unbacked|unbacked|_local_scalar_dense"
+    r"|item\(\)|nonzero"
+)
+
+
+def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
+    """An export's failure in words."""
+    text = f"{type(error).__name__}: {error}"
+    place = user_place(error, folder)
+    chain: Optional[BaseException] = error
+    while chain is not None and not place:
+        chain = chain.__cause__ or chain.__context__
+        place = user_place(chain, folder) if chain else ""
+    if not place:
+        found = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+        own = [f for f in found if is_users(f[0], folder)]
+        place = f"{own[-1][0].rpartition('/')[2]}:{own[-1][1]}" if own else ""
+    mode = "training" if train else "inference"
+    if _DATA_DEPENDENT.search(text):
+        return ImportProblem(
+            "what is computed depends on the data (a branch, a loop or a shape by a "
+            "tensor's values)",
+            "torch.where keeps both branches in one graph",
+            place,
+        )
+    if re.search(r"Constraints violated|specialized|ConstraintViolation", text):
+        reason = re.search(r"- (.*(?:specializ|inferred|Dim).*)", str(error))
+        return ImportProblem(
+            "the batch size is fixed in the model: "
+            + (reason[1] if reason else str(error).strip().splitlines()[0]),
+            _FIXED,
+            place,
+        )
+    first = str(error).strip().splitlines()[0] if str(error).strip() else ""
+    return ImportProblem(
+        f"torch.export fails in {mode} mode: {type(error).__name__}: {first}",
+        "the module must run with these inputs, and be traceable by torch.export",
+        place,
+    )
+
+
+def type_text(dtype: str, shape: Shape) -> str:
+    return dtype + shape_text(shape)
+
+
+def loss_line(loss: str, output: Value, target: str, name: str) -> tuple[str, str]:
+    """The target's type and the line of the loss."""
+    shape = output.ir
+    if loss == "softmax_cross_entropy":
+        kind = type_text("i32", shape[:-1])
+    else:
+        kind = type_text("f32", shape)
+    return kind, f"{name} = {loss}({output.name}, {target}) reduction=mean"
+
+
+def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:
+    used = {name for node in nodes for _, name in node.params}
+    return {name: graph.parameters[name] for name in graph.parameters if name in used}

@@ -1,0 +1,296 @@
+"""The IR that is being built: nodes, parameters, names, and its text."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+
+from bakeoff_import.values import Layout, N, Shape, Value
+
+Attr = Union[int, float, bool, str, Sequence[int]]
+
+_BAD = re.compile(r"[^A-Za-z0-9_.]")
+
+
+def ir_word(text: str) -> str:
+    """A name that the IR can hold."""
+    return _BAD.sub("_", text) or "_"
+
+
+class Names:
+    """Gives every name once; names that differ by case alone count as equal."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._next: dict[str, int] = {}
+
+    def unique(self, wanted: str) -> str:
+        name, count = wanted, self._next.get(wanted.lower(), 2)
+        while name.lower() in self._used:
+            name, count = f"{wanted}_{count}", count + 1
+        self._used.add(name.lower())
+        self._next[wanted.lower()] = count
+        return name
+
+
+@dataclass
+class Parameter:
+    """A parameter of the IR and what it is in the origin.
+
+    targets: the origin's tensors that it stands for: its value is their sum.
+    """
+
+    name: str
+    tensor: Any
+    frozen: bool
+    targets: tuple[str, ...] = ()
+
+
+@dataclass
+class Node:
+    op: str
+    output: str
+    inputs: tuple[str, ...]
+    params: tuple[tuple[str, str], ...]  # slot, parameter
+    attrs: dict[str, Attr]
+    shape: Shape
+    dtype: str
+    where: str  # the user's line
+    source: str = ""  # the op of the origin
+
+
+@dataclass
+class Graph:
+    """Nodes in order of evaluation. Peepholes: a reshape of a reshape and a
+    transposition of a transposition become one, and vanish where nothing is left."""
+
+    nodes: list[Node] = field(default_factory=list)
+    parameters: dict[str, Parameter] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
+    parameter_names: Names = field(default_factory=Names)
+    by_target: dict[tuple[str, ...], str] = field(default_factory=dict)
+    where: str = ""  # of the nodes that are added now
+    base: str = "h"  # the name of the next one; of others it begins their names
+    named: bool = False  # whether a value has this name
+    source: str = ""
+    by_output: dict[str, Node] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def called(self, base: str) -> Iterator[None]:
+        """Values that are added meanwhile have this name."""
+        before = self.base, self.named
+        self.base, self.named = base, False
+        try:
+            yield
+        finally:
+            self.base, self.named = before
+
+    def node(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        shape: Shape,
+        dtype: str = "f32",
+        params: Iterable[tuple[str, str]] = (),
+        attrs: Optional[Mapping[str, Attr]] = None,
+    ) -> str:
+        """Adds a node; its value's name."""
+        output = self.names.unique(f"{self.base}_{op}" if self.named else self.base)
+        self.named = True
+        node = Node(
+            op=op,
+            output=output,
+            inputs=tuple(inputs),
+            params=tuple(params),
+            attrs=dict(attrs or {}),
+            shape=tuple(shape),
+            dtype=dtype,
+            where=self.where,
+            source=self.source,
+        )
+        self.nodes.append(node)
+        self.by_output[output] = node
+        return output
+
+    def parameter(
+        self,
+        wanted: str,
+        tensor: Any,
+        frozen: bool,
+        targets: Sequence[str] = (),
+    ) -> str:
+        """Declares a parameter, once for every target; its name."""
+        if targets and tuple(targets) in self.by_target:
+            return self.by_target[tuple(targets)]
+        name = self.parameter_names.unique(ir_word(wanted))
+        self.parameters[name] = Parameter(name, tensor, frozen, tuple(targets))
+        if targets:
+            self.by_target[tuple(targets)] = name
+        return name
+
+    def reshape(self, name: str, old: Shape, shape: Shape, dtype: str = "f32") -> str:
+        shape = tuple(shape)
+        if tuple(old) == shape:
+            return name
+        made = self.by_output.get(name)
+        if made is not None and made.op in ("reshape", "flatten"):
+            source = self.by_output.get(made.inputs[0])
+            before = source.shape if source else self.inputs_shape(made.inputs[0])
+            if before is not None:
+                return self.reshape(made.inputs[0], before, shape, dtype)
+        if len(shape) == 2 and len(old) > 2 and shape[0] == N and old[0] == N:
+            return self.node("flatten", [name], shape, dtype)
+        return self.node("reshape", [name], shape, dtype, attrs={"shape": shape})
+
+    input_shapes: dict[str, Shape] = field(default_factory=dict)
+
+    def inputs_shape(self, name: str) -> Optional[Shape]:
+        return self.input_shapes.get(name)
+
+    def transpose(
+        self, name: str, old: Shape, perm: Sequence[int], dtype: str = "f32"
+    ) -> str:
+        perm = list(perm)
+        if perm == sorted(perm):
+            return name
+        made = self.by_output.get(name)
+        if made is not None and made.op == "transpose":
+            first: Any = made.attrs["perm"]
+            source = self.by_output.get(made.inputs[0])
+            before = source.shape if source else self.inputs_shape(made.inputs[0])
+            if before is not None:
+                both = [first[axis] for axis in perm]
+                return self.transpose(made.inputs[0], before, both, dtype)
+        shape = tuple(old[axis] for axis in perm)
+        return self.node("transpose", [name], shape, dtype, attrs={"perm": perm})
+
+    def declare_as_read(self, results: Sequence[str]) -> None:
+        """A parameter that ops read as a value alone, never in a slot, is declared in
+        the shape that most of them need; reshaping it is no op then."""
+        live = self.live(results)
+        slots: dict[str, int] = {}
+        readers: dict[str, list[Node]] = {}
+        for node in live:
+            for _, name in node.params:
+                slots[name] = slots.get(name, 0) + 1
+            for name in set(node.inputs):
+                readers.setdefault(name, []).append(node)
+        stands_for: dict[str, str] = {}
+        for node in live:
+            if node.op != "parameter" or slots[node.params[0][1]] > 1:
+                continue
+            own = readers.get(node.output, [])
+            if not own or any(r.op not in ("reshape", "flatten") for r in own):
+                continue
+            shapes = [r.shape for r in own]
+            node.shape = max(shapes, key=shapes.count)
+            parameter = self.parameters[node.params[0][1]]
+            parameter.tensor = parameter.tensor.reshape(node.shape)
+            for reader in own:
+                if reader.shape == node.shape:
+                    stands_for[reader.output] = node.output
+        for node in live:
+            node.inputs = tuple(stands_for.get(name, name) for name in node.inputs)
+
+    def repeat_for_rows(self, results: Sequence[str]) -> None:
+        """For an IR that reshapes and expands values with N alone: what has none is
+        repeated for every row before it."""
+        rows = next(iter(self.input_shapes))
+        shapes: dict[str, Shape] = {}
+        added: list[tuple[Node, Node]] = []
+        for node in self.live(results):
+            shapes[node.output] = node.shape
+            own = node.op in ("reshape", "expand") and node.shape[:1] == (1,)
+            if not own:
+                continue
+            source = shapes[node.inputs[0]]
+            node.shape = (N, *node.shape[1:])
+            node.attrs["shape"] = node.shape
+            shapes[node.output] = node.shape
+            if source[0] == N or node.op == "expand":
+                continue
+            wide = (N, *source[1:])
+            name = self.names.unique(f"{node.inputs[0]}_rows")
+            inputs, attrs = (node.inputs[0], rows), {"shape": wide}
+            more = Node(
+                "expand", name, inputs, (), dict(attrs), wide, "f32", node.where
+            )
+            more.source = node.source
+            node.inputs = (name,)
+            added.append((more, node))
+        for more, node in added:
+            self.nodes.insert(self.nodes.index(node), more)
+
+    def live(self, results: Sequence[str]) -> list[Node]:
+        """The nodes that these values depend on."""
+        wanted, kept = set(results), []
+        for node in reversed(self.nodes):
+            if node.output in wanted:
+                wanted.update(node.inputs)
+                kept.append(node)
+        return kept[::-1]
+
+    def signature(self, results: Sequence[str]) -> list[tuple[Any, ...]]:
+        """What is computed, independent of names and of unused nodes, and the user's
+        line: graphs whose rows are equal up to the line compute the same."""
+        number: dict[str, Any] = {name: name for name in self.input_shapes}
+        rows: list[tuple[Any, ...]] = []
+        for node in self.live(results):
+            number[node.output] = len(rows)
+            inputs = tuple(number[name] for name in node.inputs)
+            params = tuple((slot, self._identity(name)) for slot, name in node.params)
+            attrs = tuple(sorted((k, _text(v)) for k, v in node.attrs.items()))
+            rows.append((node.op, inputs, params, attrs, node.where))
+        rows.append(("output", tuple(number[name] for name in results), (), (), ""))
+        return rows
+
+    def _identity(self, name: str) -> Any:
+        parameter = self.parameters[name]
+        return parameter.targets or tuple(parameter.tensor.flatten().tolist())
+
+    def declaration(self, name: str) -> str:
+        parameter = self.parameters[name]
+        sizes = ",".join(str(size) for size in parameter.tensor.shape)
+        return f"{name}[{sizes}]{' frozen' if parameter.frozen else ''}"
+
+    def line(self, node: Node) -> str:
+        """One node as text; without a line end."""
+        slots = ", ".join(f"{slot}={self.declaration(p)}" for slot, p in node.params)
+        inside = ", ".join(node.inputs) + (f"; {slots}" if slots else "")
+        attrs = "".join(f" {name}={_text(value)}" for name, value in node.attrs.items())
+        return f"{node.output} = {node.op}({inside.lstrip()}){attrs}"
+
+
+def _text(value: Attr) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return (
+            "inf"
+            if value == math.inf
+            else "-inf"
+            if value == -math.inf
+            else repr(value)
+        )
+    if isinstance(value, (int, str)):
+        return str(value)
+    return ",".join("N" if size == N else str(size) for size in value)
+
+
+def shape_text(shape: Shape) -> str:
+    return "[" + ",".join("N" if size == N else str(size) for size in shape) + "]"
+
+
+def value_of(name: str, shape: Shape, dtype: str) -> Value:
+    """An input of the workload: N is axis 0."""
+    return Value(name, Layout(tuple(1 if s == N else s for s in shape), 0), dtype)
+
+
+def text_of(name: str, inputs: Mapping[str, str], lines: Sequence[str]) -> str:
+    """A workload's text; `inputs`: name to type."""
+    head = ", ".join(f"{key}: {kind}" for key, kind in inputs.items())
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"workload {name}({head}) {{\n{body}}}\n"

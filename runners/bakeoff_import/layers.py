@@ -1,0 +1,1325 @@
+"""The table's rows for layers: products, convolutions, pools, norms, sequences."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Callable, Optional, Sequence
+
+import torch
+
+from bakeoff_import.mapping import Args, Mapper, Row
+from bakeoff_import.problems import Unsupported
+from bakeoff_import.rows import _axes, _global_pool, _select, repeat_interleave, row
+from bakeoff_import.values import Const, Layout, N, Param, Shape, Stacked, Value
+
+# ---- products
+
+
+def _weights(m: Mapper, **slots: Any) -> list[tuple[str, str]]:
+    return [(slot, m.slot(arg)) for slot, arg in slots.items() if arg is not None]
+
+
+@row("linear")
+def linear(m: Mapper, a: Args) -> Value:
+    """`linear`; with a computed weight `transpose`, `matmul`, `add`"""
+    x = m.value(a.input)
+    if x.layout.n == x.layout.rank - 1:
+        raise Unsupported("works along the batch axis", "keep the rows apart")
+    if not isinstance(a.weight, (Param, Const)):
+        weight = m.value(a.weight)
+        out = _product(m, x, m.permuted(weight, [1, 0]))
+        return out if a.bias is None else _biased(m, out, a.bias)
+    layout = x.layout.sized(x.layout.rank - 1, a.weight.tensor.shape[0])
+    computed = isinstance(a.bias, Value)
+    slots = _weights(m, weight=a.weight, bias=None if computed else a.bias)
+    out = m.made("linear", [x], layout, params=slots)
+    return _biased(m, out, a.bias) if computed else out
+
+
+def _biased(m: Mapper, x: Value, bias: Any) -> Value:
+    b = m.value(bias)
+    shape = (1,) * (x.layout.rank - b.layout.rank) + b.shape
+    b = m._fitted(m.reshaped(b, Layout(shape)), x.layout)
+    return m.made("add", [x, b], x.layout)
+
+
+def _product(m: Mapper, a: Value, b: Value) -> Value:
+    """torch.matmul: the last two axes, those before broadcast."""
+    squeeze_a, squeeze_b = a.layout.rank == 1, b.layout.rank == 1
+    if squeeze_a:
+        a = m.reshaped(
+            a, a.layout.reshaped((1, *a.shape), None if a.layout.n is None else 1)
+        )
+    if squeeze_b:
+        b = m.reshaped(b, b.layout.reshaped((*b.shape, 1), b.layout.n))
+    rank = max(a.layout.rank, b.layout.rank)
+    lead_b = b.shape[:-2]
+    if b.layout.n is None and all(size == 1 for size in lead_b):
+        # All axes of a but the last one are rows of one matrix.
+        if a.layout.n == a.layout.rank - 1:
+            raise Unsupported("works along the batch axis", "keep the rows apart")
+        out = _times_matrix(m, a, b)
+    else:
+        for v in (a, b):
+            if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
+                raise Unsupported("multiplies rows of a batch with each other")
+        lead = torch.broadcast_shapes(a.shape[:-2], lead_b)
+        held = [v for v in (a, b) if v.layout.n is not None and not v.spread]
+        held = held or [v for v in (a, b) if v.layout.n is not None]
+        first = held[0].layout if held else a.layout
+        n = None if first.n is None else first.n + rank - first.rank
+
+        def target(v: Value) -> Layout:
+            return Layout((*lead, *v.shape[-2:]), n, first.before, first.after)
+
+        pair = [m._fitted(v, target(v)) for v in (a, b)]
+        for v, old in zip(pair, (a, b)):
+            own = v.layout
+            if (
+                old.layout.n is not None
+                and not v.spread
+                and ((own.n, own.before, own.after) != (n, first.before, first.after))
+            ):
+                raise Unsupported("mixes rows of a batch with each other")
+        layout = Layout((*lead, a.shape[-2], b.shape[-1]), n, first.before, first.after)
+        out = m.made("matmul", pair, layout)
+    drop = ([out.layout.rank - 2] if squeeze_a else []) + (
+        [out.layout.rank - 1] if squeeze_b else []
+    )
+    return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
+
+
+def _times_matrix(m: Mapper, a: Value, b: Value) -> Value:
+    """All axes of a but the last one are rows; b is one matrix without N."""
+    layout = a.layout.sized(a.layout.rank - 1, b.shape[-1])
+    shape = a.ir if len(a.ir) > 2 else (a.ir[0], 1, a.ir[-1])
+    left = m.graph.reshape(a.name, a.ir, shape)
+    right = m.graph.reshape(b.name, b.ir, (1,) * (len(shape) - 2) + b.shape[-2:])
+    made = (*shape[:-1], b.shape[-1])
+    name = m.graph.node("matmul", [left, right], made)
+    name = m.graph.reshape(name, made, layout.ir(a.spread))
+    return Value(name, layout, "f32", a.spread)
+
+
+@row("matmul", "bmm", "mm", "mv", "dot", "__matmul__")
+def matmul(m: Mapper, a: Args) -> Value:
+    """`matmul`; with a trained matrix transposed on the right it is still `matmul`"""
+    left = a.input
+    right = a.get("other", a.get("mat2", a.get("vec", a.get("tensor"))))
+    return _product(m, m.value(left), m.value(right))
+
+
+@row("addmm", "baddbmm")
+def addmm(m: Mapper, a: Args) -> Value:
+    """`matmul`, `add`"""
+    first, second = a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))
+    out = _product(m, m.value(first), m.value(second))
+    if a.get("alpha", 1) != 1:
+        out = m.binary("mul", out, a.alpha)
+    beta = a.get("beta", 1)
+    if beta == 0:
+        return out
+    added = a.input if beta == 1 else m.binary("mul", m.value(a.input), beta)
+    return m.pointwise("add", out, added)
+
+
+@row("einsum")
+def einsum(m: Mapper, a: Args) -> Value:
+    """`transpose`, `reshape`, `matmul`; `sum` of one operand"""
+    equation = a.equation.replace(" ", "")
+    if "..." in equation or "->" not in equation or len(a.tensors) > 2:
+        raise Unsupported("einsum with '...' or more than two operands", "torch.matmul")
+    terms, out = equation.split("->")
+    letters = terms.split(",")
+    values = [m.value(t) for t in a.tensors]
+    if any(len(set(word)) != len(word) for word in [*letters, out]):
+        raise Unsupported(
+            "einsum with a repeated letter", "torch.diagonal, torch.matmul"
+        )
+    if len(values) == 1:
+        gone = [i for i, c in enumerate(letters[0]) if c not in out]
+        v = m.reduced("sum", values[0], gone, False) if gone else values[0]
+        left = [c for c in letters[0] if c in out]
+        return m.permuted(v, [left.index(c) for c in out])
+    for i in (0, 1):  # letters of one operand alone that the result lacks
+        other = letters[1 - i]
+        gone = [k for k, c in enumerate(letters[i]) if c not in other and c not in out]
+        if gone:
+            values[i] = m.reduced("sum", values[i], gone, False)
+            letters[i] = "".join(c for c in letters[i] if c in other or c in out)
+    one, two = letters
+    # N leads, as matmul's leading axes broadcast; so do letters of both and the result.
+    held = {w[v.layout.n] for v, w in zip(values, letters) if v.layout.n is not None}
+    if len(held) > 1 or not held <= set(out):
+        raise Unsupported("mixes rows of a batch with each other")
+    lead = [*held, *(c for c in out if c in one and c in two and c not in held)]
+    summed = [c for c in one if c in two and c not in lead]
+    rows_ = [c for c in out if c in one and c not in lead]
+    columns = [c for c in out if c in two and c not in lead]
+    sizes = {**dict(zip(two, values[1].shape)), **dict(zip(one, values[0].shape))}
+
+    def matrix(v: Value, word: str, first: list[str], second: list[str]) -> Value:
+        """Axes: those that lead (size 1 where v lacks them), then a matrix."""
+        own = [c for c in lead if c in word]
+        v = m.permuted(v, [word.index(c) for c in (*own, *first, *second)])
+        shape = (
+            *(sizes[c] if c in word else 1 for c in lead),
+            math.prod(sizes[c] for c in first),
+            math.prod(sizes[c] for c in second),
+        )
+        return m.reshaped(
+            v, v.layout.reshaped(shape, None if v.layout.n is None else 0)
+        )
+
+    first = matrix(values[0], one, rows_, summed)
+    made = _product(m, first, matrix(values[1], two, summed, columns))
+    target = [*lead, *rows_, *columns]
+    shape = tuple(sizes[c] for c in target)
+    v = m.reshaped(made, made.layout.reshaped(shape, made.layout.n))
+    return m.permuted(v, [target.index(c) for c in out])
+
+
+@row("embedding")
+def embedding(m: Mapper, a: Args) -> Value:
+    """`embedding`; of constant ids `take`; padding_idx: `mul` by a frozen 0 or 1"""
+    padding = int(a.get("padding_idx", -1))
+    ids = a.indices
+    trained = isinstance(a.weight, Param) and a.weight.tensor.requires_grad
+    masked = padding >= 0 and trained
+    if masked and (isinstance(ids, Const) or bool(a.weight.tensor[padding].any())):
+        raise Unsupported(
+            "padding_idx keeps a row from training that is not 0",
+            "set that row to 0, as nn.Embedding does",
+        )
+    if a.get("scale_grad_by_freq") or a.get("sparse"):
+        raise Unsupported("scales gradients by frequency, or keeps them sparse")
+    shape, n = m.out()
+    if isinstance(ids, Const):
+        table = m.value(a.weight)
+        row_ = m.one_row(ids, 1)
+        taken = m.taken(table, row_.reshape(-1), 0)
+        if n is None:
+            return m.reshaped(taken, Layout(shape))
+        whole = Layout(shape, n, 1, shape[n])
+        name = m.graph.reshape(taken.name, taken.ir, whole.ir(True))
+        return Value(name, whole, spread=True)
+    x = m.value(ids)
+    lay = x.layout
+    layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
+    out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
+    if not masked:
+        return out
+    m.padding[a.weight.key] = padding
+    trains = torch.ones(a.weight.tensor.shape[0], 1, dtype=torch.float64)
+    trains[padding] = 0
+    slot = m.graph.parameter(f"{a.weight.key}.trains", trains, frozen=True)
+    single = layout.sized(layout.rank - 1, 1)
+    mask = m.made("embedding", [x], single, params=[("weight", slot)])
+    return m.made("mul", [out, mask], layout)
+
+
+@row("one_hot")
+def one_hot(m: Mapper, a: Args) -> Value:
+    """`one_hot`"""
+    x = m.value(a.input)
+    if a.num_classes < 1:
+        raise Unsupported("takes the number of classes from the data", "num_classes")
+    lay = x.layout
+    layout = Layout((*lay.shape, a.num_classes), lay.n, lay.before, lay.after)
+    return m.made("one_hot", [x], layout, classes=a.num_classes)
+
+
+# ---- convolutions
+
+
+def _pairs(value: Any, count: int) -> list[int]:
+    value = list(value) if isinstance(value, (list, tuple)) else [value]
+    return [int(one) for one in (value * count if len(value) == 1 else value)]
+
+
+@row("conv1d", "conv2d", "conv3d")
+def conv(m: Mapper, a: Args) -> Value:
+    """`conv1d`, `conv2d`, `conv3d`; padding="same" too"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[4])
+    x = m.spread_out(m.value(a.input))
+    computed = not isinstance(a.weight, (Param, Const))
+    kernel = a.weight.shape[2:] if computed else a.weight.tensor.shape[2:]
+    dilation, stride = _pairs(a.dilation, count), _pairs(a.stride, count)
+    if a.padding == "same":
+        total = [d * (k - 1) for d, k in zip(dilation, kernel)]
+        pads = [side for t in total for side in (t // 2, t - t // 2)]
+    elif a.padding == "valid":
+        pads = [0] * (2 * count)
+    else:
+        pads = [p for p in _pairs(a.padding, count) for _ in (0, 1)]
+    attrs: dict[str, Any] = {
+        "stride": stride,
+        "pad": pads,
+        "dilation": dilation,
+        "groups": int(a.groups),
+    }
+    shape = m.out()[0]
+    if computed:
+        return _conv_by_product(m, m.batch_first(x), shape, a, attrs)
+    if count == 1 and x.layout.n is not None and not m.known(name):
+        return _conv_of_row(m, m.batch_first(x, 3), shape, a, attrs)
+    attrs["params"] = _weights(m, weight=a.weight, bias=a.bias)
+    if count == 2 and x.layout.n == 0 and not x.layout.alone:
+        return _conv_of_stack(m, x, shape, kernel, attrs)
+    if x.layout.n is None:  # N in the IR: torch's axis 0, of size 1 perhaps
+        source = m.graph.reshape(x.name, x.ir, x.shape)
+        params = attrs.pop("params")
+        out = m.graph.node(name, [source], shape, "f32", params, attrs)
+        layout = Layout(shape)
+        return Value(m.graph.reshape(out, shape, layout.ir()), layout)
+    x = m.batch_first(x, count + 2)
+    return m.made(name, [x], Layout(shape, 0), **attrs)
+
+
+def _conv_by_product(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution whose weight is computed: windows, times a matrix."""
+    weight = m.value(a.weight)
+    if weight.layout.n is not None or weight.layout.rank != 4 or x.layout.rank != 4:
+        raise Unsupported("its weight is computed", "fold the computation into it")
+    outside, inside, *kernel = weight.shape
+    groups = int(a.groups)
+    windows = _windows(m, x, kernel, shape[2:], attrs)
+    places = math.prod(shape[2:])
+    rows_ = inside * math.prod(kernel)
+    right = m.reshaped(windows, Layout((1, groups, rows_, places), 0))
+    left = m.reshaped(weight, Layout((groups, outside // groups, rows_)))
+    made = (N, groups, outside // groups, places)
+    name = m.graph.node("matmul", [left.name, right.name], made)
+    out = Value(name, Layout((1, *made[1:]), 0))
+    return _channels_scaled(m, m.reshaped(out, Layout(shape, 0)), None, a.bias)
+
+
+def _windows(
+    m: Mapper, x: Value, kernel: Sequence[int], sizes: Sequence[int], attrs: Any
+) -> Value:
+    """Each place of a window as a channel of its own: a constant kernel picks it."""
+    channels, places = x.shape[1], math.prod(kernel)
+    picks = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(picks.repeat(channels, 1, 1, 1)))
+    return m.made(
+        "conv2d",
+        [x],
+        Layout((1, channels * places, *sizes), 0),
+        params=[("weight", weight)],
+        stride=attrs["stride"],
+        pad=attrs["pad"],
+        dilation=attrs["dilation"],
+        groups=channels,
+    )
+
+
+def _conv_of_row(
+    m: Mapper, x: Value, shape: Shape, a: Args, attrs: dict[str, Any]
+) -> Value:
+    """A convolution along one axis as one of pictures of height 1."""
+    weight = m.slot(a.weight, (*a.weight.tensor.shape[:2], 1, a.weight.tensor.shape[2]))
+    attrs["params"] = [("weight", weight), *_weights(m, bias=a.bias)]
+    attrs["stride"], attrs["dilation"] = [1, *attrs["stride"]], [1, *attrs["dilation"]]
+    attrs["pad"] = [0, 0, *attrs["pad"]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    made = m.made("conv2d", [wide], Layout((*shape[:2], 1, shape[2]), 0), **attrs)
+    return m.reshaped(made, Layout(shape, 0))
+
+
+def _conv_of_stack(
+    m: Mapper, x: Value, shape: Shape, kernel: Sequence[int], attrs: dict[str, Any]
+) -> Value:
+    """A convolution of pictures that are merged with N: below each other in one
+    picture, with padding between them; rows of the result that see two are cut."""
+    layout = Layout(shape, 0, x.layout.before, x.layout.after)
+    _, channels, height, width = x.shape
+    count = x.shape[0]
+    top, bottom, left, right = attrs["pad"]
+    step = attrs["stride"][0]
+    apart = m.reshaped(m.apart(x), Layout((1, count, channels, height, width), 0))
+    apart = m.permuted(apart, [0, 2, 1, 3, 4])
+    tall = -(-(top + height + bottom) // step) * step
+    pads = [0, 0, 0, 0, top, tall - height - top, left, right]
+    wide = Layout((1, channels, count, tall, left + width + right), 0)
+    if any(pads):
+        apart = m.made("pad", [apart], wide, pad=pads, value=0.0)
+    one = m.reshaped(apart, Layout((1, channels, count * tall, wide.shape[4]), 0))
+    span = attrs["dilation"][0] * (kernel[0] - 1) + 1
+    rows = count * tall // step
+    attrs["pad"] = [0, max(0, span - step), 0, 0]
+    made = m.made("conv2d", [one], Layout((1, shape[1], rows, shape[3]), 0), **attrs)
+    made = m.reshaped(made, Layout((1, shape[1], count, tall // step, shape[3]), 0))
+    made = m.permuted(m.sliced(made, 3, 0, shape[2]), [0, 2, 1, 3, 4])
+    return m.reshaped(made, layout)
+
+
+@row("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
+def conv_transpose(m: Mapper, a: Args) -> Value:
+    """`conv_transpose1d`, `conv_transpose2d`, `conv_transpose3d`"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[14])
+    x = m.batch_first(a.input, count + 2)
+    layout = Layout(m.out()[0], 0)
+    dilation = _pairs(a.dilation, count)
+    simple = count == 2 and int(a.groups) == 1 and set(dilation) == {1}
+    if simple and not m.known(name) and isinstance(a.weight, (Param, Const)):
+        out = _transposed_by_product(m, x, a, layout)
+        return _channels_scaled(m, out, None, a.bias)
+    return m.made(
+        name,
+        [x],
+        layout,
+        params=_weights(m, weight=a.weight, bias=a.bias),
+        stride=_pairs(a.stride, count),
+        pad=[p for p in _pairs(a.padding, count) for _ in (0, 1)],
+        dilation=dilation,
+        groups=int(a.groups),
+        output_pad=_pairs(a.output_padding, count),
+    )
+
+
+def _transposed_by_product(m: Mapper, x: Value, a: Args, layout: Layout) -> Value:
+    """Every place times the kernel, by one product; the kernel's tiles of the size of a
+    stride lie side by side without overlap, and tiles are added where they meet."""
+    stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
+    weight = m.value(a.weight)
+    inside, outside, *kernel = weight.shape
+    _, _, *sizes = x.shape
+    tiles = [-(-k // s) for k, s in zip(kernel, stride)]
+    flat = m.reshaped(weight, Layout((inside, outside * math.prod(kernel))))
+    made = _times_matrix(m, m.permuted(x, [0, 2, 3, 1]), flat)
+    made = m.reshaped(made, Layout((1, *sizes, outside, *kernel), 0))
+    wide = [t * s for t, s in zip(tiles, stride)]
+    more = [w - k for w, k in zip(wide, kernel)]
+    whole = Layout((1, *sizes, outside, *wide), 0)
+    if any(more):
+        pads = [0, 0, 0, 0, 0, 0, 0, more[0], 0, more[1]]
+        made = m.made("pad", [made], whole, pad=pads, value=0.0)
+    total: Optional[Value] = None
+    grown = [(size + t - 1) * s for size, t, s in zip(sizes, tiles, stride)]
+    for i in range(tiles[0]):
+        for j in range(tiles[1]):
+            tile = m.sliced(made, 4, i * stride[0], (i + 1) * stride[0])
+            tile = m.sliced(tile, 5, j * stride[1], (j + 1) * stride[1])
+            tile = m.permuted(tile, [0, 3, 1, 4, 2, 5])
+            own = [size * s for size, s in zip(sizes, stride)]
+            tile = m.reshaped(tile, Layout((1, outside, *own), 0))
+            top, left = i * stride[0], j * stride[1]
+            pads = [0, 0, top, grown[0] - own[0] - top, left, grown[1] - own[1] - left]
+            placed = Layout((1, outside, *grown), 0)
+            if any(pads):
+                tile = m.made("pad", [tile], placed, pad=pads, value=0.0)
+            total = tile if total is None else m.made("add", [total, tile], placed)
+    assert total is not None
+    for axis, (p, size) in enumerate(zip(pad, layout.shape[2:]), 2):
+        missing = p + size - total.shape[axis]
+        if missing > 0:  # output_padding beyond the last tile
+            shape = total.layout.sized(axis, total.shape[axis] + missing)
+            pads = [0] * 6
+            pads[2 * axis - 1] = missing
+            total = m.made("pad", [total], shape, pad=pads, value=0.0)
+        total = m.sliced(total, axis, p, p + size)
+    return total
+
+
+# ---- pools
+
+
+def _pool(m: Mapper, a: Args, count: int) -> tuple[Value, dict[str, Any], list[int]]:
+    """Input, attributes, and how far windows reach beyond the padding (ceil_mode)."""
+    x = _channels_of_stack(m, a.input, count)
+    kernel = _pairs(a.kernel_size, count)
+    stride = _pairs(a.stride or kernel, count)
+    pad = _pairs(a.padding, count)
+    out = m.out()[0][2:]
+    sides, extra = [], []
+    for size, k, s, p, o in zip(x.shape[2:], kernel, stride, pad, out):
+        need = (o - 1) * s + k - size - p  # after the axis, so that o windows fit
+        sides += [p, max(p, need)]
+        extra.append(max(0, need - p))
+    return x, {"kernel": kernel, "stride": stride, "pad": sides}, extra
+
+
+def _channels_of_stack(m: Mapper, arg: Any, count: int) -> Value:
+    """The input of an op that takes each channel alone: pictures that are merged with
+    N become channels."""
+    x = m.spread_out(m.value(arg))
+    if x.layout.n == 0 and not x.layout.alone:
+        channels = x.shape[0] * x.shape[1]
+        x = m.reshaped(m.apart(x), Layout((1, channels, *x.shape[2:]), 0))
+    return m.batch_first(x, count + 2)
+
+
+def _stacked_again(m: Mapper, out: Value, origin: Any) -> Value:
+    """Undoes _channels_of_stack."""
+    lay = m.value(origin).layout
+    if lay.alone:
+        return out
+    shape = (lay.shape[0], lay.shape[1], *out.shape[2:])
+    return m.reshaped(out, Layout(shape, 0, lay.before, lay.after))
+
+
+def _pooled(m: Mapper, x: Value, sizes: Sequence[int]) -> Layout:
+    return Layout((*x.shape[:2], *sizes), 0)
+
+
+def _pool_made(
+    m: Mapper, name: str, x: Value, out: Layout, attrs: dict[str, Any]
+) -> Value:
+    """A pool; one of rows as one of pictures of height 1, where the IR has no other."""
+    if m.known(name) or not name.endswith("1d"):
+        return m.made(name, [x], out, **attrs)
+    for key, ahead in (("kernel", [1]), ("stride", [1]), ("pad", [0, 0])):
+        attrs[key] = [*ahead, *attrs[key]]
+    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
+    shape = (*out.shape[:2], 1, out.shape[2])
+    made = m.made(name.replace("1d", "2d"), [wide], Layout(shape, 0), **attrs)
+    return m.reshaped(made, out)
+
+
+def _reaches_far(attrs: dict[str, Any]) -> bool:
+    return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
+
+
+def _as_ceil(attrs: dict[str, Any], extra: list[int]) -> None:
+    """Lets the op round up, where a pad of more than half a window would be needed."""
+    attrs["pad"] = [
+        p - (extra[i // 2] if i % 2 else 0) for i, p in enumerate(attrs["pad"])
+    ]
+    attrs["ceil"] = True
+
+
+@row("max_pool1d", "max_pool2d", "max_pool3d")
+def max_pool(m: Mapper, a: Args) -> Value:
+    """`max_pool1d`, `max_pool2d`, `max_pool3d`; ceil_mode as padding at the end"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[8])
+    if any(d != 1 for d in _pairs(a.dilation, count)):
+        raise Unsupported("dilates its windows", "dilation 1")
+    x, attrs, extra = _pool(m, a, count)
+    if _reaches_far(attrs):
+        _as_ceil(attrs, extra)
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
+    return _stacked_again(m, out, a.input)
+
+
+@row("avg_pool1d", "avg_pool2d", "avg_pool3d")
+def avg_pool(m: Mapper, a: Args) -> Value:
+    """`avg_pool1d`, `avg_pool2d`, `avg_pool3d`; ceil_mode as padding at the end"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[8])
+    x, attrs, extra = _pool(m, a, count)
+    include = bool(a.count_include_pad)
+    if not any(_pairs(a.padding, count)):
+        include = False  # what ceil_mode adds never counts
+    elif include and any(extra):
+        _as_ceil(attrs, extra)
+    if not attrs.get("ceil") and _reaches_far(attrs):
+        _as_ceil(attrs, extra)
+    attrs["count_include_pad"] = include
+    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
+    if a.get("divisor_override"):
+        if include is False and any(attrs["pad"]):
+            raise Unsupported("divisor_override together with padding")
+        out = m.binary("mul", out, math.prod(attrs["kernel"]) / a.divisor_override)
+    return _stacked_again(m, out, a.input)
+
+
+def _adaptive(
+    m: Mapper, a: Args, count: int
+) -> tuple[Value, list[int], Optional[dict[str, Any]]]:
+    """Input, output sizes, and the windows of an ordinary pool where sizes divide."""
+    x = _channels_of_stack(m, a.input, count)
+    out = list(m.out()[0][2:])
+    sizes = x.shape[2:]
+    if any(size % o for size, o in zip(sizes, out)):
+        return x, out, None
+    kernel = [size // o for size, o in zip(sizes, out)]
+    return x, out, {"kernel": kernel, "stride": kernel, "pad": [0] * (2 * count)}
+
+
+@row("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
+def adaptive_avg_pool(m: Mapper, a: Args) -> Value:
+    """`global_avg_pool2d`; where sizes divide `avg_pool2d`; `adaptive_avg_pool2d`"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[17])
+    x, out, windows = _adaptive(m, a, count)
+    return _stacked_again(m, _averaged(m, name, x, out, windows), a.input)
+
+
+def _averaged(
+    m: Mapper, name: str, x: Value, out: list[int], windows: Optional[dict[str, Any]]
+) -> Value:
+    layout = _pooled(m, x, out)
+    if list(x.shape[2:]) == out:
+        return x
+    if all(o == 1 for o in out):
+        if len(out) == 2:
+            return _global_pool(m, x, True)
+        return m.reduced("mean", x, list(range(2, 2 + len(out))), True)
+    if windows:
+        pool = name.removeprefix("adaptive_")
+        return _pool_made(m, pool, x, layout, {**windows, "count_include_pad": False})
+    if len(out) == 2 and m.known("adaptive_avg_pool2d"):
+        return m.made("adaptive_avg_pool2d", [x], layout, size=out)
+    for axis, size in enumerate(out, 2):
+        if x.shape[axis] != size:
+            x = _along(m, x, axis, _averaging(x.shape[axis], size))
+    return x
+
+
+@row("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(m: Mapper, a: Args) -> Any:
+    """`max_pool2d` where sizes divide"""
+    name = m._op_name(m.node).removeprefix("aten.")
+    count = int(name[17])
+    out = list(m.node.meta["val"][0].shape[2:])
+    x = m.batch_first(a.input, count + 2)
+    if any(size % o for size, o in zip(x.shape[2:], out)):
+        raise Unsupported(
+            f"sizes {x.shape[2:]} do not divide into {out}", "sizes that divide"
+        )
+    kernel = [size // int(o) for size, o in zip(x.shape[2:], out)]
+    pool = name.removeprefix("adaptive_")
+    layout = Layout((*x.shape[:2], *(int(o) for o in out)), 0)
+    made = m.made(
+        pool, [x], layout, kernel=kernel, stride=kernel, pad=[0] * (2 * count)
+    )
+    return [made, None]
+
+
+def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
+    if not m.known("resize"):
+        return resized_by_matrices(m, a)  # type: ignore[no-any-return]
+    x = m.batch_first(a.input, 4)
+    shape = m.out()[0]
+    factors = a.get("scale_factors")
+    if factors and coordinates != "align_corners":
+        for size, out, factor in zip(x.shape[2:], shape[2:], factors):
+            if abs(size * factor - out) > 1e-9:
+                raise Unsupported(
+                    f"resizes {size} by {factor:g}, which is no whole size",
+                    "size instead of scale_factor",
+                )
+    if shape == x.shape:
+        return x
+    return m.made(
+        "resize",
+        [x],
+        Layout(shape, 0),
+        size=list(shape[2:]),
+        mode=mode,
+        coordinates=coordinates,
+    )
+
+
+@row("upsample_nearest2d")
+def upsample_nearest(m: Mapper, a: Args) -> Value:
+    """`resize` mode=nearest coordinates=asymmetric"""
+    return _resized(m, a, "nearest", "asymmetric")
+
+
+@row("_upsample_nearest_exact2d")
+def upsample_nearest_exact(m: Mapper, a: Args) -> Value:
+    """`resize` mode=nearest coordinates=half_pixel"""
+    return _resized(m, a, "nearest", "half_pixel")
+
+
+@row("upsample_bilinear2d")
+def upsample_bilinear(m: Mapper, a: Args) -> Value:
+    """`resize` mode=bilinear coordinates=half_pixel or align_corners"""
+    coordinates = "align_corners" if a.align_corners else "half_pixel"
+    return _resized(m, a, "bilinear", coordinates)
+
+
+def _along(m: Mapper, x: Value, axis: int, matrix: Any) -> Value:
+    """An axis times a constant matrix, of new by old size."""
+    right = m.value(Const(matrix.T.contiguous()))
+    if axis == x.layout.rank - 1:
+        return _product(m, x, right)
+    perm = list(range(x.layout.rank))
+    perm[axis], perm[-1] = perm[-1], perm[axis]
+    return m.permuted(_product(m, m.permuted(x, perm), right), perm)
+
+
+def _averaging(size: int, out: int) -> Any:
+    """The matrix of an adaptive average pool along one axis."""
+    matrix = torch.zeros(out, size, dtype=torch.float64)
+    for i in range(out):
+        begin, end = i * size // out, -(-(i + 1) * size // out)
+        matrix[i, begin:end] = 1 / (end - begin)
+    return matrix
+
+
+@row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
+     "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
+def resized_by_matrices(m: Mapper, a: Args) -> Value:
+    """`matmul` with a constant matrix for each axis"""
+    x = m.value(a.input)
+    if x.layout.n in (x.layout.rank - 1, x.layout.rank - 2):
+        raise Unsupported("resizes the batch")
+    shape = m.out()[0]
+    if shape == x.shape:
+        return x
+    for axis in range(2, x.layout.rank):
+        if x.shape[axis] != shape[axis]:
+            matrix = _resizing(m, axis, x.shape[axis], shape[axis])
+            x = _along(m, x, axis, matrix)
+    return x
+
+
+def _resizing(m: Mapper, axis: int, size: int, out: int) -> Any:
+    """The matrix that resizes one axis as the present node does, by the op itself."""
+    node = m.node
+    sizes = [int(s) for s in node.args[0].meta["val"].shape[2:]]
+    target = [int(s) for s in node.meta["val"].shape[2:]]
+    for other in range(len(sizes)):
+        if other != axis - 2:
+            sizes[other] = target[other] = 1
+    unit = torch.eye(size, dtype=torch.float64)
+    picture = unit.reshape(
+        size, 1, *(size if i == axis - 2 else 1 for i in range(len(sizes)))
+    )
+    factors = m._bind(node).get("scale_factors")
+    if factors and abs(size * factors[axis - 2] - out) > 1e-9:
+        raise Unsupported(
+            f"resizes {size} by {factors[axis - 2]:g}, which is no whole size"
+        )
+    names = [argument.name for argument in node.target._schema.arguments]
+    given = dict(zip(names, [picture, target, *node.args[2:]]))
+    if "scale_factors" in given:
+        given["scale_factors"] = None
+    made = node.target(*given.values())
+    return made.reshape(size, out).T.contiguous()
+
+
+# ---- windows
+
+
+@row("col2im")
+def col2im(m: Mapper, a: Args) -> Value:
+    """`conv_transpose2d` with a constant kernel that puts each place of a window"""
+    x = m.batch_first(a.input, 3)
+    kernel, size = _pairs(a.kernel_size, 2), _pairs(a.output_size, 2)
+    pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
+    places = math.prod(kernel)
+    channels = x.shape[1] // places
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
+    counts = [
+        (s + 2 * p - span) // step + 1
+        for s, p, span, step in zip(size, pad, spans, stride)
+    ]
+    more = [
+        s - ((count - 1) * step - 2 * p + span)
+        for s, count, step, p, span in zip(size, counts, stride, pad, spans)
+    ]
+    puts = torch.eye(places, dtype=torch.float64).reshape(places, 1, *kernel)
+    weight = m.slot(Const(puts.repeat(channels, 1, 1, 1)))
+    wide = m.reshaped(x, Layout((1, channels * places, *counts), 0))
+    return m.made(
+        "conv_transpose2d",
+        [wide],
+        Layout((1, channels, *size), 0),
+        params=[("weight", weight)],
+        stride=stride,
+        pad=[p for p in pad for _ in (0, 1)],
+        dilation=dilation,
+        groups=channels,
+        output_pad=more,
+    )
+
+
+@row("im2col")
+def im2col(m: Mapper, a: Args) -> Value:
+    """`conv2d` with a constant kernel that picks each place of a window"""
+    x = m.batch_first(a.input, 4)
+    kernel = _pairs(a.kernel_size, 2)
+    pad, stride, dilation = (_pairs(v, 2) for v in (a.padding, a.stride, a.dilation))
+    sizes = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(x.shape[2:], pad, dilation, kernel, stride)
+    ]
+    pads = [p for p in pad for _ in (0, 1)]
+    attrs = {"stride": stride, "pad": pads, "dilation": dilation}
+    made = _windows(m, x, kernel, sizes, attrs)
+    return m.reshaped(made, Layout((1, made.shape[1], math.prod(sizes)), 0))
+
+
+@row("unfold")
+def unfold(m: Mapper, a: Args) -> Value:
+    """`take` by constant places, `reshape`, `transpose`"""
+    x = m.value(a.input)
+    axis, size = x.layout.axis(a.dimension), int(a.size)
+    if axis == x.layout.n:
+        raise Unsupported("takes windows of the batch")
+    count = (x.shape[axis] - size) // int(a.step) + 1
+    places = (torch.arange(count)[:, None] * int(a.step) + torch.arange(size)).reshape(
+        -1
+    )
+    taken = m.taken(x, places, axis)
+    lay = x.layout
+    shape = (*lay.shape[:axis], count, size, *lay.shape[axis + 1 :])
+    n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
+    wide = m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
+    order = [i for i in range(len(shape)) if i != axis + 1]
+    return m.permuted(wide, [*order, axis + 1])
+
+
+# ---- norms
+
+
+def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
+    """Slots of scale and shift; frozen ones and zeros where the origin has none."""
+    weight = (
+        m.slot(a.weight)
+        if a.weight is not None
+        else m.filled(f"{m.graph.base}.ones", tuple(shape), 1.0)
+    )
+    bias = (
+        m.slot(a.bias)
+        if a.bias is not None
+        else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
+    )
+    return [("weight", weight), ("bias", bias)]
+
+
+@row("batch_norm", "_native_batch_norm_legit_functional", "native_batch_norm")
+def batch_norm(m: Mapper, a: Args) -> Any:
+    """`batch_norm`; with frozen statistics `sub`, `mul`, `add`"""
+    functional = m._op_name(m.node) != "aten.batch_norm"
+    x = m.value(a.input)
+    if x.layout.n is None and a.training:
+        out = _standardised(m, a, x)
+        return [out, None, None, None, None] if functional else out
+    statistics = bool(a.training)  # those of the batch
+    if m.known_modes is None:
+        m.norm_modes.append(statistics)
+    else:
+        trained = (
+            m.known_modes[len(m.norm_modes)]
+            if len(m.norm_modes) < len(m.known_modes)
+            else False
+        )
+        m.norm_modes.append(trained)
+        if trained and statistics:
+            raise Unsupported(
+                "takes the batch's statistics in inference too",
+                "track_running_stats=True",
+            )
+        statistics = trained
+    mean, var = a.running_mean, a.running_var
+    if mean is None or var is None:
+        raise Unsupported("has no running statistics", "track_running_stats=True")
+    if not statistics:
+        out = _frozen_norm(m, a, x, mean, var)
+        return [out, None, None, None, None] if functional else out
+    origin = m.spread_out(x)
+    channels = origin.shape[1] if origin.layout.rank > 1 else 0
+    if origin.layout.n != 0:
+        raise Unsupported("the batch must be axis 0 here", "bring it to the front")
+    order = list(range(origin.layout.rank))
+    turned = x = origin
+    if origin.layout.alone:
+        if x.layout.rank not in (2, 4):
+            places = (math.prod(x.shape[2:]), 1)
+            x = m.reshaped(x, Layout((1, channels, *places), 0))
+    else:  # rows that are merged with N are places of a picture: N,C,merged...,1
+        x = m.apart(origin)
+        merged = len(origin.layout.groups()[0])
+        order = [
+            0,
+            1 + merged,
+            *range(1, 1 + merged),
+            *range(2 + merged, x.layout.rank),
+        ]
+        turned = m.permuted(x, order)
+        places = (math.prod(turned.shape[2:]), 1)
+        x = m.reshaped(turned, Layout((1, channels, *places), 0))
+    slots = _affine(m, a, (channels,))
+    for slot, held in (("mean", mean), ("var", var)):
+        name = m.slot(held)
+        if m.running.get(name, m.node.name) != m.node.name:
+            raise Unsupported(
+                "shares its running statistics with another call",
+                "one layer for each call",
+            )
+        m.running[name] = m.node.name
+        m.graph.parameters[name].frozen = False
+        slots.append((slot, name))
+    out = m.made(
+        "batch_norm",
+        [x],
+        x.layout,
+        params=slots,
+        eps=float(a.eps),
+        momentum=float(a.momentum),
+    )
+    if x is not origin:
+        back = m.reshaped(out, turned.layout)
+        back = m.permuted(back, [order.index(i) for i in range(len(order))])
+        out = Value(back.name, origin.layout)
+    return [out, None, None, None, None] if functional else out
+
+
+def _standardised(m: Mapper, a: Args, x: Value) -> Value:
+    """Batch norm of what has no batch: of weights, in every mode."""
+    if a.running_mean is not None:
+        raise Unsupported("has running statistics of what has no batch")
+    axes = [axis for axis in range(x.layout.rank) if axis != 1]
+    apart = m.made("sub", [x, m.reduced("mean", x, axes, True)], x.layout)
+    var = m.reduced("mean", m.unary("square", apart), axes, True)
+    scale = m.unary("rsqrt", m.binary("add", var, float(a.eps)))
+    out = m.made("mul", [apart, scale], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
+
+
+def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
+    """With fixed statistics: a scale and a shift for each channel."""
+    if not isinstance(mean, Const) or not isinstance(var, Const):
+        raise Unsupported("has computed statistics")
+    shape = tuple(mean.tensor.shape[0] if i == 1 else 1 for i in range(x.layout.rank))
+
+    def fitted(tensor: Any) -> Value:
+        return m._fitted(Const(tensor.reshape(shape)), x.layout)
+
+    out = m.made("sub", [x, fitted(mean.tensor)], x.layout)
+    out = m.made("mul", [out, fitted(torch.rsqrt(var.tensor + a.eps))], x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
+
+
+@row("layer_norm")
+def layer_norm(m: Mapper, a: Args) -> Value:
+    """`layer_norm`"""
+    x = m.value(a.input)
+    dims = len(a.normalized_shape)
+    if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
+        raise Unsupported("normalises over the batch")
+    slots = _affine(m, a, a.normalized_shape)
+    return m.made(
+        "layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps)
+    )
+
+
+def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
+    x = m.batch_first(a.input)
+    eps = float(a.eps)
+    if m.known("group_norm"):
+        slots = _weights(m, weight=a.weight, bias=a.bias)
+        return m.made("group_norm", [x], x.layout, params=slots, groups=groups, eps=eps)
+    rest = math.prod(x.shape[1:]) // groups
+    flat = m.reshaped(x, Layout((1, groups, rest), 0))
+    flat = m.made("sub", [flat, m.reduced("mean", flat, [2], True)], flat.layout)
+    var = m.reduced("mean", m.unary("square", flat), [2], True)
+    scale = m.unary("rsqrt", m.binary("add", var, eps))
+    out = m.reshaped(m.made("mul", [flat, scale], flat.layout), x.layout)
+    return _channels_scaled(m, out, a.weight, a.bias)
+
+
+def _channels_scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    """x * weight + bias of axis 1."""
+    shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))
+    for op, arg in (("mul", weight), ("add", bias)):
+        if arg is not None:
+            value = m.value(arg)
+            if value.layout.rank == 1:
+                value = m.reshaped(value, Layout(shape))
+            x = m.made(op, [x, m._fitted(value, x.layout)], x.layout)
+    return x
+
+
+@row("group_norm")
+def group_norm(m: Mapper, a: Args) -> Value:
+    """`group_norm`"""
+    return _grouped_norm(m, a, int(a.num_groups))
+
+
+@row("instance_norm")
+def instance_norm(m: Mapper, a: Args) -> Value:
+    """`group_norm` with a group for each channel"""
+    if not a.use_input_stats:
+        raise Unsupported(
+            "normalises by running statistics", "track_running_stats=False"
+        )
+    return _grouped_norm(m, a, m.value(a.input).shape[1])
+
+
+@row("rms_norm")
+def rms_norm(m: Mapper, a: Args) -> Value:
+    """`rms_norm`"""
+    x = m.value(a.input)
+    dims = len(a.normalized_shape)
+    if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
+        raise Unsupported("normalises over the batch")
+    eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    if m.known("rms_norm"):
+        slots = _weights(m, weight=a.weight)
+        return m.made("rms_norm", [x], x.layout, params=slots, dims=dims, eps=eps)
+    axes = list(range(x.layout.rank - dims, x.layout.rank))
+    size = m.reduced("mean", m.unary("square", x), axes, True)
+    out = m.made("mul", [x, m.unary("rsqrt", m.binary("add", size, eps))], x.layout)
+    if a.weight is None:
+        return out
+    return m.made("mul", [out, m._fitted(m.value(a.weight), x.layout)], x.layout)
+
+
+@row("cosine_similarity")
+def cosine_similarity(m: Mapper, a: Args) -> Value:
+    """sums of products over the norms"""
+    x, y = m.value(a.x1), m.value(a.x2)
+    axes = _axes(m, x, a.dim)
+
+    def total(one: Value, two: Value) -> Value:
+        return m.reduced("sum", m.made("mul", [one, two], one.layout), axes, False)
+
+    def size(v: Value) -> Value:
+        root = m.unary("sqrt", total(v, v))
+        return m.made("maximum", [root, m.number(float(a.eps))], root.layout)
+
+    top = total(x, y)
+    return m.made(
+        "div", [m.made("div", [top, size(x)], top.layout), size(y)], top.layout
+    )
+
+
+# ---- attention
+
+
+@row("scaled_dot_product_attention")
+def attention(m: Mapper, a: Args) -> Value:
+    """`attention`; with a mask or dropout `matmul`, `softmax`, `matmul`"""
+    q, k, v = (m.value(t) for t in (a.query, a.key, a["value"]))
+    if a.get("enable_gqa") and k.shape[-3] != q.shape[-3]:
+        k, v = (_repeat_heads(m, t, q.shape[-3] // t.shape[-3]) for t in (k, v))
+    width = q.shape[-1]
+    factor = 1.0 if a.scale is None else float(a.scale) * math.sqrt(width)
+    causal = bool(a.is_causal)
+    m.drops(float(a.dropout_p))
+    rate = float(a.dropout_p) if m.dropout else 0.0
+    whole = (
+        q.layout.rank == 4
+        and all(t.layout.n == 0 and t.layout.alone for t in (q, k, v))
+        and a.attn_mask is None
+        and rate == 0
+        and k.shape == v.shape
+        and q.shape[-1] == k.shape[-1]
+        and (not causal or q.shape[-2] == k.shape[-2])
+    )
+    if whole:
+        if factor != 1:
+            q = m.binary("mul", q, factor)
+        heads = [m.permuted(m.batch_first(t), [0, 2, 1, 3]) for t in (q, k, v)]
+        out = m.made("attention", heads, heads[0].layout, causal=causal)
+        return m.permuted(out, [0, 2, 1, 3])
+    q = m.binary("mul", q, factor / math.sqrt(width))
+    rank = k.layout.rank
+    turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
+    scores = _product(m, q, turned)
+    mask = a.attn_mask
+    if causal:
+        side = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+        mask = Const(side)
+    if mask is not None:
+        scores = _masked(m, scores, mask)
+    weights = m.unary(
+        "softmax", scores, axis=scores.layout.ir_axis(scores.layout.rank - 1)
+    )
+    if rate > 0:
+        weights = m.unary("dropout", weights, rate=rate)
+    return _product(m, weights, v)
+
+
+def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
+    args = Args(input=t, repeats=times, dim=t.layout.rank - 3)
+    return repeat_interleave(m, args)  # type: ignore[no-any-return]
+
+
+def _masked(m: Mapper, scores: Value, mask: Any) -> Value:
+    """Boolean: True takes part; else added."""
+    layout = scores.layout
+    if isinstance(mask, Const) and mask.tensor.is_floating_point():
+        infinite = torch.isinf(mask.tensor)
+        if bool(infinite.any()):
+            if not bool(((mask.tensor == 0) | infinite).all()):
+                raise Unsupported(
+                    "a mask with -inf and other numbers", "a boolean mask"
+                )
+            mask = Const(mask.tensor == 0, mask.n)
+    if isinstance(mask, Const):
+        kind = "bool" if mask.tensor.dtype == torch.bool else "f32"
+    else:
+        kind = m.value(mask).dtype
+        mask = m.value(mask)
+    fitted = m._fitted(mask, layout)
+    if kind == "bool":
+        return m.made("where", [fitted, scores, m.number(-1e30)], layout)
+    return m.made("add", [scores, fitted], layout)
+
+
+# ---- recurrent layers
+
+# What a layer adds for one step: from W_ih x + b_ih and the states the next states.
+Step = Callable[[Mapper, Value, "list[Value]", "Recurrent"], "list[Value]"]
+
+
+def _zero(state: Any) -> bool:
+    return isinstance(state, Const) and not bool(state.tensor.any())
+
+
+def _time_axis(m: Mapper, x: Value, batch_first: bool) -> Value:
+    """As N,T,F: for T,N,F that costs nothing."""
+    v = x if batch_first else m.permuted(x, [1, 0, 2])
+    return m.batch_first(v, 3)
+
+
+def _bias(m: Mapper, bias_in: Any, bias_hidden: Any) -> str:
+    """The IR's one bias is the sum of torch's two."""
+    for bias in (bias_in, bias_hidden):
+        if not isinstance(bias, Param):
+            raise Unsupported("has a frozen or computed bias")
+    total = bias_in.tensor.detach() + bias_hidden.tensor.detach()
+    wanted = bias_in.key.replace("bias_ih", "bias")
+    m.merged_biases = True
+    return m.graph.parameter(
+        wanted, total, not bias_in.tensor.requires_grad, [bias_in.key, bias_hidden.key]
+    )
+
+
+def m_reads(m: Mapper, index: int) -> bool:
+    """Whether something reads output `index` of the present node."""
+    return any(u.args[1] == index and u.users for u in m.node.users)
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """One layer and direction: weights and biases in torch's order."""
+
+    weight_ih: Any
+    weight_hh: Any
+    bias_ih: Any = None
+    bias_hh: Any = None
+
+    @property
+    def units(self) -> int:
+        return int(self.weight_hh.tensor.shape[1])
+
+
+def _directions(a: Args) -> list[list[Recurrent]]:
+    """For each layer one or two directions."""
+    each = 4 if a.has_biases else 2
+    count = 2 if a.bidirectional else 1
+    if len(a.params) != each * count * int(a.num_layers):
+        raise Unsupported(
+            "projects its hidden state (proj_size)", "nn.Linear behind it"
+        )
+    groups = [Recurrent(*a.params[i : i + each]) for i in range(0, len(a.params), each)]
+    return [groups[i : i + count] for i in range(0, len(groups), count)]
+
+
+def _gates(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
+    layout = x.layout.sized(x.layout.rank - 1, weight.tensor.shape[0])
+    return m.made("linear", [x], layout, params=_weights(m, weight=weight, bias=bias))
+
+
+def _parts(m: Mapper, x: Value, count: int) -> list[Value]:
+    axis = x.layout.rank - 1
+    size = x.shape[axis] // count
+    return [m.sliced(x, axis, i * size, (i + 1) * size) for i in range(count)]
+
+
+def _lstm_step(
+    m: Mapper, from_x: Value, state: list[Value], w: Recurrent
+) -> list[Value]:
+    """(i, f, g, o) = from_x + W_hh h + b_hh, c = sigm(f) c + sigm(i) tanh(g),
+    h = sigm(o) tanh(c); gives h and c."""
+    h, c = state
+    from_h = _gates(m, h, w.weight_hh, w.bias_hh)
+    i, f, g, o = _parts(m, m.made("add", [from_x, from_h], from_x.layout), 4)
+    lay = g.layout
+
+    def times(gate: Value, other: Value) -> Value:
+        return m.made("mul", [m.unary("sigmoid", gate), other], lay)
+
+    c = m.made("add", [times(f, c), times(i, m.unary("tanh", g))], lay)
+    return [times(o, m.unary("tanh", c)), c]
+
+
+def _gru_step(
+    m: Mapper, from_x: Value, state: list[Value], w: Recurrent
+) -> list[Value]:
+    """r, z = sigm(x + h), n = tanh(x_n + r h_n), h = n + z (h - n)."""
+    (h,) = state
+    xr, xz, xn = _parts(m, from_x, 3)
+    hr, hz, hn = _parts(m, _gates(m, h, w.weight_hh, w.bias_hh), 3)
+    lay = xn.layout
+    r = m.unary("sigmoid", m.made("add", [xr, hr], lay))
+    z = m.unary("sigmoid", m.made("add", [xz, hz], lay))
+    n = m.made("add", [xn, m.made("mul", [r, hn], lay)], lay)
+    n = m.unary("tanh", n)
+    back = m.made("mul", [z, m.made("sub", [h, n], lay)], lay)
+    return [m.made("add", [n, back], lay)]
+
+
+def _elman_step(function: str) -> Step:
+    def step(m: Mapper, from_x: Value, state: list[Value], w: Recurrent) -> list[Value]:
+        from_h = _gates(m, state[0], w.weight_hh, w.bias_hh)
+        total = m.made("add", [from_x, from_h], from_x.layout)
+        return [m.unary(function, total)]
+
+    return step
+
+
+LONGEST_UNROLLED = 64
+
+
+def _unrolled(
+    m: Mapper, a: Args, step: Step, states: Sequence[Any], outputs: int
+) -> list[Any]:
+    """Step by step: where no op of the IR starts from this state, or gives it."""
+    x = m.value(a.input)
+    time = 1 if a.batch_first else 0
+    steps = x.shape[time]
+    if x.layout.n == time or steps > LONGEST_UNROLLED:
+        raise Unsupported(
+            f"has {steps} steps, and the IR's op lacks its state, biases or form",
+            f"at most {LONGEST_UNROLLED} steps, or a zero state and no last cell state",
+        )
+    lasts: list[list[Value]] = [[] for _ in states]
+    for number, layer in enumerate(_directions(a)):
+        outs = []
+        for direction, w in enumerate(layer):
+            place = number * len(layer) + direction
+            state = [_state(m, s, place, x, time, w.units) for s in states]
+            from_x = _gates(m, x, w.weight_ih, w.bias_ih)
+            order = range(steps - 1, -1, -1) if direction else range(steps)
+            made: dict[int, Value] = {}
+            for t in order:
+                state = step(m, _select(m, from_x, time, t), state, w)
+                made[t] = state[0]
+            outs.append(m.stack([made[t] for t in range(steps)], time))
+            for kept, value in zip(lasts, state):
+                kept.append(value)
+        x = m.concat(outs, 2)
+        if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
+            x = m.unary("dropout", x, rate=float(a.dropout))
+    return [x, *(Stacked(tuple(kept)) for kept in lasts)][:outputs]
+
+
+def _state(m: Mapper, state: Any, place: int, x: Value, time: int, units: int) -> Value:
+    """The state that a layer and direction starts from."""
+    shape = (*(s for i, s in enumerate(x.shape) if i not in (time, 2)), units)
+    if isinstance(state, Stacked):
+        return m.value(state.items[place])
+    if isinstance(state, Const):
+        row_ = m.one_row(state, 1)[place]
+        layout = Layout(shape, 0, x.layout.before, x.layout.after)
+        return m._fitted(Const(row_.reshape(row_.shape[-1])), layout)
+    return _select(m, m.value(state), 0, place)
+
+
+@row("lstm_cell")
+def lstm_cell(m: Mapper, a: Args) -> list[Value]:
+    """its formula: `linear`, `sigmoid`, `tanh`, `mul`, `add`"""
+    w = Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh)
+    x = m.value(a.input)
+    state = [_cell_state(m, s, x) for s in a.hx]
+    return _lstm_step(m, _gates(m, x, w.weight_ih, w.bias_ih), state, w)
+
+
+def _cell_state(m: Mapper, state: Any, x: Value) -> Value:
+    if not isinstance(state, Const):
+        return m.value(state)
+    layout = x.layout.sized(x.layout.rank - 1, state.tensor.shape[-1])
+    return m._fitted(Const(m.one_row(state, 1).reshape(-1)), layout)
+
+
+def _cell(step: Step) -> Row:
+    def add(m: Mapper, a: Args) -> Value:
+        w = Recurrent(a.w_ih, a.w_hh, a.b_ih, a.b_hh)
+        x = m.value(a.input)
+        state = [_cell_state(m, a.hx, x)]
+        return step(m, _gates(m, x, w.weight_ih, w.bias_ih), state, w)[0]
+
+    add.__doc__ = lstm_cell.__doc__
+    return add
+
+
+row("gru_cell")(_cell(_gru_step))
+row("rnn_tanh_cell")(_cell(_elman_step("tanh")))
+row("rnn_relu_cell")(_cell(_elman_step("relu")))
+
+
+@row("rnn_tanh", "rnn_relu")
+def elman(m: Mapper, a: Args) -> list[Any]:
+    """step by step: `linear`, `add`, `tanh` or `relu`"""
+    function = "tanh" if m._op_name(m.node).endswith("tanh") else "relu"
+    return _unrolled(m, a, _elman_step(function), [a.hx], 2)
+
+
+def _layered(m: Mapper, a: Args, op: str, slots: Any) -> tuple[Value, Stacked]:
+    """Layers of an op of the IR from a zero state: the sequence and the last states."""
+    x = _time_axis(m, m.value(a.input), bool(a.batch_first))
+    lasts = []
+    for number, layer in enumerate(_directions(a)):
+        outs = []
+        for direction, w in enumerate(layer):
+            layout = x.layout.sized(2, w.units)
+            source = m.unary("flip", x, axes=[1]) if direction else x
+            h = m.made(op, [source], layout, params=slots(w))
+            steps = h.shape[1]
+            last = m.sliced(h, 1, steps - 1, steps)
+            lasts.append(m.reshaped(last, last.layout.dropped([1], False)))
+            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
+        x = m.concat(outs, 2)
+        if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
+            x = m.unary("dropout", x, rate=float(a.dropout))
+    out = x if a.batch_first else m.permuted(x, [1, 0, 2])
+    return out, Stacked(tuple(lasts))
+
+
+def _batched(m: Mapper, a: Args) -> bool:
+    """The batch is an axis of its own, where the IR's op has it."""
+    lay = m.value(a.input).layout
+    return lay.rank == 3 and lay.alone and lay.n == (0 if a.batch_first else 1)
+
+
+@row("lstm")
+def lstm(m: Mapper, a: Args) -> list[Any]:
+    """`lstm` for each layer, backwards between two `flip`; else step by step
+
+    Step by step: from another state than zero, or where its last cell state is read."""
+    if "batch_sizes" in a:
+        raise Unsupported("takes packed sequences", "padded ones")
+
+    def slots(w: Recurrent) -> list[tuple[str, str]]:
+        own = _weights(m, weight_ih=w.weight_ih, weight_hh=w.weight_hh)
+        if w.bias_ih is not None:
+            own.append(("bias", _bias(m, w.bias_ih, w.bias_hh)))
+        return own
+
+    if not all(_zero(state) for state in a.hx) or m_reads(m, 2) or not _batched(m, a):
+        return _unrolled(m, a, _lstm_step, a.hx, 3)
+    return [*_layered(m, a, "lstm", slots), None]
+
+
+@row("gru")
+def gru(m: Mapper, a: Args) -> list[Any]:
+    """`gru` for each layer, backwards between two `flip`; else step by step"""
+    if "batch_sizes" in a:
+        raise Unsupported("takes packed sequences", "padded ones")
+
+    def slots(w: Recurrent) -> list[tuple[str, str]]:
+        return _weights(
+            m,
+            weight_ih=w.weight_ih,
+            weight_hh=w.weight_hh,
+            bias_ih=w.bias_ih,
+            bias_hh=w.bias_hh,
+        )
+
+    if not _zero(a.hx) or not _batched(m, a) or not m.known("gru"):
+        return _unrolled(m, a, _gru_step, [a.hx], 2)
+    return list(_layered(m, a, "gru", slots))

@@ -1,0 +1,927 @@
+"""Walks an exported program and maps its ops, by the table of rows (rows.py).
+
+Whatever depends on no input and no trained parameter is computed here and now, with
+kRows rows where the batch enters: masks, position ids, relative position tables.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Mapping, Optional, Sequence
+
+import torch
+
+from bakeoff_import.graph import Graph, ir_word, value_of
+from bakeoff_import.problems import Refusal, Unsupported, is_users
+from bakeoff_import.values import (
+    Const,
+    Layout,
+    Noise,
+    Param,
+    Shape,
+    Stacked,
+    Value,
+)
+
+_LARGEST = float(torch.finfo(torch.float32).max)
+ROWS_FOLDED = 7  # the batch size that constants are computed with
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+Row = Callable[["Mapper", "Args"], Any]
+
+
+class InPlaceOnView(Exception):
+    """A tensor changes through a view: the graph must be made functional first."""
+
+
+class Args(dict[str, Any]):
+    """Arguments of a call by their names in the op's schema."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self[name]
+
+
+def dtype_of(dtype: torch.dtype) -> str:
+    if dtype == torch.bool:
+        return "bool"
+    if dtype.is_complex:
+        raise Unsupported("computes with complex numbers")
+    return "f32" if dtype.is_floating_point else "i32"
+
+
+def coefficient(size: Any) -> tuple[int, bool]:
+    """A size as (c, False), or as (c, True) where it is c N."""
+    if isinstance(size, int):
+        return size, False
+    expression = size.node.expr
+    if expression.is_Integer:
+        return int(expression), False
+    symbols = list(expression.free_symbols)
+    if len(symbols) == 1:
+        factor = expression / symbols[0]
+        if factor.is_Integer and factor > 0:
+            return int(factor), True
+    raise Unsupported(
+        f"a size is {expression} of the batch size",
+        "sizes may be the batch size or a multiple of it, or fixed",
+    )
+
+
+def layout_of(tensor: Any) -> tuple[Shape, Optional[int]]:
+    """Sizes for each row, and the axis that holds N, of a traced tensor."""
+    sizes, n = [], None
+    for axis, size in enumerate(tensor.shape):
+        c, batch = coefficient(size)
+        if batch and n is not None:
+            raise Unsupported(
+                "has the batch on two axes", "rows of a batch must not meet"
+            )
+        n = axis if batch else n
+        sizes.append(c)
+    return tuple(sizes), n
+
+
+def user_line(trace: Optional[str], folder: str) -> str:
+    """'model.py:12': the innermost frame in the user's own files, else in any file
+    that is not torch's."""
+    frames = _FRAME.findall(trace or "")
+    for wanted in (
+        lambda f: is_users(f, folder),
+        lambda f: "/torch/" not in f and "bakeoff_import" not in f,
+        lambda f: True,
+    ):
+        for file, line, _ in reversed(frames):
+            if wanted(file):  # type: ignore[no-untyped-call]
+                return f"{Path(file).name}:{line}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the exported program's placeholders stand for."""
+
+    parameters: Mapping[str, tuple[str, Any]]  # placeholder -> (key, tensor)
+    constants: Mapping[str, tuple[str, Any]]
+    inputs: Mapping[str, tuple[str, Shape, str]]  # -> (name, IR shape, dtype)
+    folder: str  # of the user's files
+
+
+class Mapper:
+    def __init__(
+        self,
+        module: Any,
+        origin: Origin,
+        rows: Mapping[str, Row],
+        norm_modes: Optional[Sequence[bool]] = None,
+        dropout: bool = True,
+        ops: Sequence[str] = (),
+    ) -> None:
+        """dropout: False leaves it out."""
+        self.dropout = dropout
+        self._ops = set(ops)  # that the IR has; empty: not known
+        self.graph = Graph()
+        self.refusals: list[Refusal] = []
+        # Of every batch norm, in order: whether it takes the batch's statistics in
+        # training mode. Known already where the graph is that of inference.
+        self.norm_modes: list[bool] = []
+        self.known_modes = norm_modes
+        self.running: dict[str, str] = {}
+        self.merged_biases = False  # of LSTMs
+        self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
+        self.named: dict[str, Value] = {}  # values by their names in the exported graph
+        self._module = module
+        self._origin = origin
+        self._rows = rows
+        self._env: dict[Any, Any] = {}
+        self._root: dict[Any, Any] = {}
+        self._views: dict[Any, list[Any]] = {}  # of a root: what shares its memory
+        self._same: dict[Any, list[Any]] = {}
+        # Of a node within a part, between that of the part and of the next node.
+        self._order: dict[Any, float] = {
+            node: float(i) for i, node in enumerate(module.graph.nodes)
+        }
+        self._cached: dict[Any, Value] = {}
+        self.expanded: dict[str, Value] = {}  # expanded values -> before it
+        self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
+        self._kept: list[Any] = []  # those tensors: identities stay unique
+        self._blocked: set[Any] = set()
+        self.node: Any = None
+
+    # -- the walk
+
+    def run(self) -> list[Any]:
+        """Maps all nodes; the outputs. Look at `refusals` first."""
+        outputs: list[Any] = []
+        for node in self._module.graph.nodes:
+            self.node = node
+            if node.op == "placeholder":
+                self._env[node] = self._placeholder(node)
+            elif node.op == "get_attr":
+                self._env[node] = getattr(self._module, node.target)
+            elif node.op == "output":
+                outputs = list(node.args[0])
+            elif node.op == "call_function":
+                self._call(node)
+        blocked = any(
+            o in self._blocked for o in outputs if isinstance(o, torch.fx.Node)
+        )
+        if self.refusals or blocked:
+            return []
+        return [self._get(o) for o in outputs]
+
+    def _placeholder(self, node: Any) -> Any:
+        origin, name = self._origin, node.name
+        if name in origin.parameters:
+            return Param(*origin.parameters[name])
+        if name in origin.constants:
+            key, tensor = origin.constants[name]
+            return Const(tensor, key=key)
+        key, shape, dtype = origin.inputs[name]
+        self.graph.input_shapes[key] = shape
+        self.graph.names.unique(key)
+        self.named[name] = value_of(key, shape, dtype)
+        return self.named[name]
+
+    def _get(self, arg: Any) -> Any:
+        if isinstance(arg, torch.fx.Node):
+            return self._env[arg]
+        if isinstance(arg, (list, tuple)):
+            return [self._get(one) for one in arg]
+        return arg
+
+    def _call(self, node: Any) -> None:
+        inputs = node.all_input_nodes
+        self._set_place(node)
+        if any(one in self._blocked for one in inputs):
+            self._blocked.add(node)
+            name = self._op_name(node)
+            known = self._row(name) is not None or name.startswith(
+                ("aten.sym", *_CHECKS)
+            )
+            if not known and name.startswith("aten."):
+                self._refuse(node, *nearest(name))
+            return
+        try:
+            result = self._map(node)
+        except Unsupported as why:
+            self._refuse(node, str(why), why.remedy)
+            return
+        self._env[node] = result
+        if isinstance(result, Value):
+            self.named[node.name] = result
+
+    def _set_place(self, node: Any) -> None:
+        self.graph.where = user_line(node.meta.get("stack_trace"), self._origin.folder)
+        op = self._op_name(node)
+        stack = list((node.meta.get("nn_module_stack") or {}).values())
+        path, kind = (stack[-1][0], str(stack[-1][1])) if stack else ("", "")
+        short = op.removeprefix("aten.").strip("_")
+        words = ir_word(path.replace(".", "_"))
+        if not path:
+            words = short
+        elif "torch.nn.modules." not in kind or re.search(
+            "Attention|Transformer", kind
+        ):
+            words = f"{words}_{short}"
+        self.graph.base = words if words[0].isalpha() else f"{short}_{words}"
+        self.graph.named = False
+        self.graph.source = op
+
+    @staticmethod
+    def _op_name(node: Any) -> str:
+        target = node.target
+        schema = getattr(target, "_schema", None)
+        return (
+            schema.name.replace("::", ".")
+            if schema
+            else getattr(target, "__name__", str(target))
+        )
+
+    def _refuse(self, node: Any, why: str, remedy: str) -> None:
+        self._blocked.add(node)
+        refusal = Refusal(self._op_name(node), self.graph.where, why, remedy)
+        if refusal not in self.refusals:
+            self.refusals.append(refusal)
+
+    def _map(self, node: Any) -> Any:
+        target = node.target
+        if target is operator.getitem:
+            return self._get(node.args[0])[node.args[1]]
+        if not isinstance(target, torch._ops.OpOverload):
+            return self._python(node)
+        name = self._op_name(node)
+        args = self._bind(node)
+        if name == "aten.sym_size":
+            return node.meta["val"]
+        if name.startswith(_CHECKS):
+            return None
+        mutates = target._schema.is_mutable and name not in _MUTATES_STATISTICS
+        flat = [
+            a
+            for a in _flat(args.values())
+            if isinstance(a, (Value, Param, Const, Noise, Stacked))
+        ]
+        computed = name in _RANDOM | _EMPTY or name.endswith(("batch_norm", "dropout"))
+        if not computed and all(isinstance(a, Const) for a in flat):
+            return self._fold(node, flat, mutates)
+        if name in _EMPTY:
+            return Noise(Layout(*layout_of(node.meta["val"])), 1.0, 1.0)
+        row = self._row(name)
+        if row is None:
+            raise Unsupported(*nearest(name))
+        result = row(self, args)
+        self._alias(node, target, mutates, result)
+        return result
+
+    def _row(self, name: str) -> Optional[Row]:
+        """The table's row for "aten.relu" and "aten.relu_"."""
+        short = name.removeprefix("aten.")
+        return self._rows.get(short) or self._rows.get(short.rstrip("_"))
+
+    def _python(self, node: Any) -> Any:
+        """Arithmetic with sizes; a region of another gradient mode."""
+        value = node.meta.get("val")
+        if isinstance(
+            value, (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+        ):
+            return value
+        name = self._op_name(node)
+        if name == "wrap_with_autocast" and node.args[2] is False:
+            return self._inline(node, self._get(node.args[4]), node.args[5:])
+        if name == "wrap_with_set_grad_enabled" and node.args[0] is True:
+            return self._inline(node, self._get(node.args[1]), node.args[2:])
+        if name in ("wrap_with_set_grad_enabled", "wrap_with_autocast"):
+            raise Unsupported(
+                "a part of forward runs under torch.no_grad() or torch.autocast()",
+                "freeze by requires_grad_(False); the recipe has the precision",
+            )
+        raise Unsupported(
+            f"'{name}' is no tensor op", "spell it with torch's tensor ops"
+        )
+
+    def _inline(self, call: Any, module: Any, args: Sequence[Any]) -> Any:
+        """The nodes of a part of forward that stands in a graph of its own."""
+        given, nodes = iter(args), list(module.graph.nodes)
+        for i, node in enumerate(nodes):
+            self._order[node] = self._order[call] + (i + 1) / (len(nodes) + 1)
+        for node in nodes:
+            self.node = node
+            if node.op == "placeholder":
+                arg = next(given)
+                self._env[node] = self._get(arg)
+                if isinstance(arg, torch.fx.Node):
+                    root = self._root[node] = self._root.get(arg, arg)
+                    self._views.setdefault(root, [root]).append(node)
+            elif node.op == "get_attr":
+                self._env[node] = getattr(module, node.target)
+            elif node.op == "output":
+                if any(one in self._blocked for one in node.all_input_nodes):
+                    raise Unsupported("has parts that cannot be imported")
+                return self._get(list(node.args[0]))
+            else:
+                self._call(node)
+        return None
+
+    def _bind(self, node: Any) -> Args:
+        schema = node.target._schema
+        bound = Args()
+        for i, argument in enumerate(schema.arguments):
+            if i < len(node.args):
+                value = node.args[i]
+            elif argument.name in node.kwargs:
+                value = node.kwargs[argument.name]
+            else:
+                value = argument.default_value
+            bound[argument.name] = self._get(value)
+        if "self" in bound:
+            bound["input"] = bound["self"]
+        return bound
+
+    # -- constants
+
+    def _fold(self, node: Any, read: Sequence[Any], mutates: bool) -> Any:
+        """Computes a node of constants with ROWS_FOLDED rows."""
+        if mutates:
+            base = self._env[node.args[0]] if node.args else None
+            if isinstance(base, Const) and base.key:
+                if base.key.endswith("num_batches_tracked"):
+                    return base
+                raise Unsupported(
+                    f"changes the buffer '{base.key}' in the forward pass",
+                    "only batch norm's running statistics may change",
+                )
+
+        def real(arg: Any) -> Any:
+            if isinstance(arg, torch.fx.Node):
+                return real(self._env[arg])
+            if isinstance(arg, Const):
+                return arg.tensor
+            if isinstance(arg, (torch.SymInt, torch.SymFloat)):
+                return _at(arg, ROWS_FOLDED)
+            if isinstance(arg, (list, tuple)):
+                return [real(one) for one in arg]
+            return torch.device("cpu") if isinstance(arg, torch.device) else arg
+
+        with torch.no_grad():
+            made = node.target(
+                *real(node.args), **{k: real(v) for k, v in node.kwargs.items()}
+            )
+        metas = node.meta["val"]
+        if isinstance(made, torch.Tensor):
+            if len(read) == 1 and read[0].key and made is read[0].tensor:
+                return read[0]
+            return Const(made, layout_of(metas)[1])
+        if isinstance(made, (list, tuple)):
+            return [Const(t, layout_of(meta)[1]) for t, meta in zip(made, metas)]
+        return made
+
+    # -- in-place ops
+
+    def _alias(self, node: Any, target: Any, mutates: bool, result: Any) -> None:
+        """Remembers which nodes share memory, and lets all names of a tensor that was
+        changed in place stand for its new value."""
+        first = node.args[0] if node.args else None
+        if not isinstance(first, torch.fx.Node):
+            return
+        root = self._root.get(first, first)
+        if not mutates:
+            info = (
+                target._schema.returns[0].alias_info if target._schema.returns else None
+            )
+            if info is not None:
+                self._root[node] = root
+                self._views.setdefault(root, [root]).append(node)
+            return
+        group = self._same.setdefault(first, [first])
+        now = self._order[node]
+        for other in self._views.get(root, [root]):
+            if other in group:
+                continue
+            if other in self._env and any(self._order[u] > now for u in other.users):
+                raise InPlaceOnView
+        group.append(node)
+        self._same[node] = group
+        self._root[node] = root
+        self._views.setdefault(root, [root]).append(node)
+        for other in group:
+            self._env[other] = result
+
+    # -- for the rows
+
+    def drops(self, rate: float) -> None:
+        """Refuses dropout that inference has too."""
+        if self.known_modes is not None and rate > 0:
+            raise Unsupported("drops in inference mode too", "training=self.training")
+
+    def known(self, op: str) -> bool:
+        """Whether the IR has this op."""
+        return not self._ops or op in self._ops
+
+    def out(self) -> tuple[Shape, Optional[int]]:
+        return layout_of(self.node.meta["val"])
+
+    def value(self, arg: Any) -> Value:
+        """A value of the IR for a tensor of any kind; for a number a constant."""
+        if isinstance(arg, Value):
+            return arg
+        if isinstance(arg, (bool, int, float)):
+            return self.number(float(arg))
+        if isinstance(arg, Noise):
+            raise Unsupported(
+                "draws random numbers",
+                "only dropout and stochastic depth may be random",
+            )
+        if isinstance(arg, Stacked):
+            return self.stack([self.value(item) for item in arg.items], 0)
+        if isinstance(arg, Param):
+            return self._once(("p", arg.key), lambda: self._parameter_value(arg))
+        if isinstance(arg, Const):
+            return self._constant_value(arg)
+        raise Unsupported(f"takes {type(arg).__name__} where a tensor is expected")
+
+    def _once(self, key: Any, make: Callable[[], Value]) -> Value:
+        if key not in self._cached:
+            self._cached[key] = make()
+        return self._cached[key]
+
+    def number(self, number: float) -> Value:
+        """A scalar; printed as a literal. What exceeds float32 (the least number, for
+        masks) is its largest."""
+        if math.isfinite(number):
+            number = max(-_LARGEST, min(_LARGEST, number))
+
+        def make() -> Value:
+            with self.graph.called("c"):
+                attrs = {"value": float(number)}
+                name = self.graph.node("constant", [], (), attrs=attrs)
+            return Value(name, Layout(()))
+
+        return self._once(("n", float(number)), make)
+
+    def _parameter_value(self, arg: Param) -> Value:
+        slot = self.slot(arg)
+        shape = tuple(arg.tensor.shape)
+        layout = Layout(shape)
+        with self.graph.called(ir_word(arg.key.replace(".", "_"))):
+            name = self.graph.node("parameter", [], shape, params=[("weight", slot)])
+            name = self.graph.reshape(name, shape, layout.ir())
+        return Value(name, layout)
+
+    def _constant_value(self, arg: Const) -> Value:
+        tensor, n = arg.tensor, arg.n
+        if tensor.ndim == 0 and tensor.is_floating_point():
+            return self.number(float(tensor))
+        if n is not None:
+            tensor = self.one_row(arg, 1)
+        layout = Layout(tuple(tensor.shape), n)
+        return self._stored(tensor, layout, arg)
+
+    def places(self, tensor: Any) -> str:
+        """A vector of constant integers."""
+        wanted = f"constant_{self.graph.base}"
+        slot = self.graph.parameter(wanted, tensor.to(torch.float64), frozen=True)
+        with self.graph.called(ir_word(slot.replace(".", "_"))):
+            return self._frozen(slot, tuple(tensor.shape), "i32")
+
+    def taken(self, x: Value, tensor: Any, axis: int) -> Value:
+        """Places of an axis by a vector of constant integers: a slice, if they are."""
+        steps = tensor.diff()
+        if tensor.numel() == 1 or (steps[0] > 0 and bool((steps == steps[0]).all())):
+            step = int(steps[0]) if tensor.numel() > 1 else 1
+            return self.sliced(x, axis, int(tensor[0]), int(tensor[-1]) + 1, step)
+        if not self.known("take"):
+            return self._picked(x, tensor, axis)
+        layout = x.layout.sized(axis, tensor.numel())
+        at, shape = x.layout.ir_axis(axis), layout.ir(x.spread)
+        inputs = [x.name, self.places(tensor)]
+        name = self.graph.node("take", inputs, shape, x.dtype, attrs={"axis": at})
+        return Value(name, layout, x.dtype, x.spread)
+
+    def _picked(self, x: Value, places: Any, axis: int) -> Value:
+        """Places of an axis by a product with a matrix of zeros and ones."""
+        rank = x.layout.rank
+        if rank == 1:
+            column = self.reshaped(x, x.layout.reshaped((*x.shape, 1), x.layout.n))
+            made = self._picked(column, places, axis)
+            return self.reshaped(made, made.layout.dropped([1], False))
+        perm = list(range(rank))
+        perm[axis], perm[rank - 2] = perm[rank - 2], perm[axis]
+        turned = self.permuted(x, perm)
+        if turned.layout.n == rank - 1:
+            raise Unsupported("takes places beside a batch that is the last axis")
+        matrix = torch.zeros(places.numel(), x.shape[axis], dtype=torch.float64)
+        matrix[torch.arange(places.numel()), places] = 1
+        lead = (1,) * (len(turned.ir) - 2)
+        wanted = Layout(tuple(matrix.shape))
+        left = self._stored(matrix, wanted, Const(matrix), (*lead, *matrix.shape))
+        layout = turned.layout.sized(rank - 2, places.numel())
+        inputs = [left.name, turned.name]
+        name = self.graph.node("matmul", inputs, layout.ir(turned.spread))
+        made = Value(name, layout, x.dtype, turned.spread)
+        return self.permuted(made, perm)
+
+    def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
+        """Repeated where its size is 1; the rows are those of an input."""
+        shape = layout.ir(spread)
+        inputs = [v.name, next(iter(self.graph.input_shapes))]
+        name = self.graph.node("expand", inputs, shape, v.dtype, attrs={"shape": shape})
+        return Value(name, layout, v.dtype, spread)
+
+    def one_row(self, arg: Const, c: int, before: int = 1) -> Any:
+        """The constant with N = 1, at its axis `n` of c N elements."""
+        tensor, n = arg.tensor, arg.n
+        if n is None:
+            return tensor
+        c = tensor.shape[n] // ROWS_FOLDED
+        split = tensor.reshape(
+            *tensor.shape[:n], before, ROWS_FOLDED, c // before, *tensor.shape[n + 1 :]
+        )
+        rows = split.movedim(n + 1, 0)
+        if not bool((rows == rows[0]).all()):
+            raise Unsupported("depends on the number of a row within its batch")
+        return rows[0].reshape(*tensor.shape[:n], c, *tensor.shape[n + 1 :])
+
+    def _stored(
+        self, tensor: Any, layout: Layout, arg: Const, wanted: Shape = ()
+    ) -> Value:
+        """A frozen parameter of the IR with this content, in the shape `wanted`."""
+        kind = dtype_of(tensor.dtype)
+        spread = layout.n is not None
+        shape = wanted or layout.ir(spread)
+        laid = tensor.detach().reshape(shape)
+
+        def make() -> Value:
+            if tuple(laid.shape) == tuple(arg.tensor.shape):
+                slot = self.slot(arg)
+            else:
+                called = arg.key or f"constant_{self.graph.base}"
+                slot = self.graph.parameter(called, laid.to(torch.float64), True)
+            with self.graph.called(ir_word(slot.replace(".", "_"))):
+                name = self._frozen(slot, shape, kind)
+            return Value(name, layout, kind, spread)
+
+        self._kept.append(arg.tensor)
+        return self._once(("t", id(arg.tensor), layout, shape), make)
+
+    def _frozen(self, slot: str, shape: Shape, kind: str) -> str:
+        """The value of a frozen parameter, which holds integers and truth as floats."""
+        params = [("weight", slot)]
+        name = self.graph.node("parameter", [], shape, params=params)
+        if kind == "i32":
+            return self.graph.node("cast", [name], shape, "i32", attrs={"to": "i32"})
+        if kind == "bool":
+            half = self.number(0.5).name
+            return self.graph.node("less", [half, name], shape, "bool")
+        return name
+
+    def slot(self, arg: Any, shape: Optional[Shape] = None) -> str:
+        """The name of a parameter for a slot of an op, declared in another shape where
+        `shape` says so."""
+        if isinstance(arg, Param):
+            held = arg.tensor.detach()
+            held = held if shape is None else held.reshape(shape)
+            frozen = not arg.tensor.requires_grad
+            return self.graph.parameter(arg.key, held, frozen, [arg.key])
+        if isinstance(arg, Const):
+            if id(arg.tensor) not in self._slots:
+                self._kept.append(arg.tensor)
+                wanted = arg.key or f"constant_{self.graph.base}"
+                held = arg.tensor.detach().to(torch.float64)
+                held = held if shape is None else held.reshape(shape)
+                targets = [arg.key] if arg.key else []
+                self._slots[id(arg.tensor)] = self.graph.parameter(
+                    wanted, held, True, targets
+                )
+            return self._slots[id(arg.tensor)]
+        raise Unsupported(
+            "its weight is computed, not a parameter",
+            "remove the standardisation of weights, or fold it into them",
+        )
+
+    def full(self, number: float) -> Const:
+        """A constant of the present node's shape and type, full of one number."""
+        meta = self.node.meta["val"]
+        shape = [_at(s, ROWS_FOLDED) for s in meta.shape]
+        return Const(torch.full(shape, number, dtype=meta.dtype), layout_of(meta)[1])
+
+    def filled(self, wanted: str, shape: Shape, number: float) -> str:
+        """A frozen parameter full of one number, for a slot."""
+        tensor = torch.full(shape, number, dtype=torch.float64)
+        return self.graph.parameter(wanted, tensor, True)
+
+    def spread_out(self, v: Value) -> Value:
+        """With all its rows in the IR."""
+        if not v.spread:
+            return v
+        return self.expand(v, v.layout)
+
+    def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
+        """A value whose IR shape is torch's, N first and alone."""
+        v = self.spread_out(self.value(arg))
+        if rank is not None and v.layout.rank != rank:
+            raise Unsupported(
+                f"has an input of {v.layout.rank} axes, not {rank}",
+                "keep the batch axis",
+            )
+        if v.layout.n != 0 or not v.layout.alone:
+            raise Unsupported(
+                "the batch must be axis 0 here, and not merged with another axis",
+                "bring the batch first before this op",
+            )
+        return v
+
+    def apart(self, v: Value) -> Value:
+        """The same value with N alone at axis 0, and what was merged with it behind."""
+        lay = v.layout
+        if lay.n is None:
+            raise Unsupported("has no batch axis")
+        return Value(v.name, Layout((1, *lay.ir()[1:]), 0), v.dtype, v.spread)
+
+    def made(
+        self,
+        op: str,
+        inputs: Sequence[Value],
+        layout: Layout,
+        dtype: str = "f32",
+        **more: Any,
+    ) -> Value:
+        """One op whose result lies as `layout` says; spread if every input is."""
+        spread = layout.n is not None and not any(
+            v.layout.n is not None and not v.spread for v in inputs
+        )
+        shape = layout.ir(spread)
+        params = more.pop("params", ())
+        names = [v.name for v in inputs]
+        name = self.graph.node(op, names, shape, dtype, params, more)
+        return Value(name, layout, dtype, spread)
+
+    def reshaped(self, v: Value, layout: Layout) -> Value:
+        if v.layout.n is not None and layout.n is None:
+            raise Unsupported("reshapes the batch away")
+        name = self.graph.reshape(v.name, v.ir, layout.ir(v.spread), v.dtype)
+        return Value(name, layout, v.dtype, v.spread)
+
+    def permuted(self, v: Value, perm: Sequence[int]) -> Value:
+        """Torch's permutation: an op of the IR only where the axes besides N move."""
+        old = v.layout
+        n = None if old.n is None else list(perm).index(old.n)
+        shape = tuple(old.shape[axis] for axis in perm)
+        layout = Layout(shape, n, old.before, old.after)
+        starts, at = [], 1
+        for group in old.groups():
+            starts.append(range(at, at + len(group)))
+            at += len(group)
+        order = [0, *(i for axis in perm for i in starts[axis])]
+        name = self.graph.transpose(v.name, v.ir, order, v.dtype)
+        return Value(name, layout, v.dtype, v.spread)
+
+    def aligned(self, args: Sequence[Any]) -> tuple[list[Value], Layout]:
+        """Operands of an element-by-element op with equal ranks in the IR, and the
+        layout of the result."""
+        values = [self._operand(arg) for arg in args]
+        shape, n = self.out()
+        rank = len(shape)
+        shapes = []
+        for v in values:
+            lay = v.layout if isinstance(v, Value) else None
+            shapes.append((lay.rank, lay.n, lay.before, lay.after) if lay else None)
+        held = {
+            (n_ + rank - r, b, a)
+            for v, s in zip(values, shapes)
+            if s is not None
+            for r, n_, b, a in [s]
+            if n_ is not None and not (isinstance(v, Value) and v.spread)
+        }
+        if len(held) > 1:
+            raise Unsupported("mixes rows of a batch with each other")
+        if held:
+            at, before, after = next(iter(held))
+            layout = Layout(shape, at, before, after)
+        else:
+            layout = Layout(shape, n, 1, shape[n] if n is not None else 1)
+        return [self._fitted(v, layout) for v in self._unexpanded(values)], layout
+
+    def _unexpanded(self, values: Sequence[Any]) -> list[Any]:
+        """Without an expand that broadcasting makes unnecessary, as another operand has
+        the full sizes."""
+        whole = [
+            v for v in values if isinstance(v, Value) and v.name not in self.expanded
+        ]
+        made = []
+        for v in values:
+            source = self.expanded.get(v.name) if isinstance(v, Value) else None
+            if source is not None and any(w.shape == v.shape for w in whole):
+                v = source
+            made.append(v)
+        return made
+
+    def _operand(self, arg: Any) -> Any:
+        if isinstance(arg, Const) and arg.tensor.ndim > 0:
+            return arg  # laid out once the result's layout is known
+        return self.value(arg)
+
+    def _fitted(self, v: Any, layout: Layout) -> Value:
+        """An operand with size 1 where it is broadcast, and N where the result's is."""
+        n = layout.n
+        laid = None
+        if isinstance(v, Const):
+            if v.n is not None or n is None or v.tensor.ndim == 0:
+                v = self._constant_fitted(v, layout)
+            else:
+                laid = v
+                v = Value("", Layout(tuple(v.tensor.shape)))
+        if v.layout.rank == 0:
+            return v  # type: ignore[no-any-return]
+        lead = layout.rank - v.layout.rank
+        shape = (1,) * lead + v.shape
+        if n is None or (v.layout.n is not None and not v.spread):
+            own = None if v.layout.n is None else v.layout.n + lead
+            target = Layout(shape, own, v.layout.before, v.layout.after)
+            return self.reshaped(v, target) if lead else v
+        # Without rows of its own: size 1 at N, and at what is merged with it.
+        size = shape[n]
+        if size not in (1, layout.shape[n]):
+            raise Unsupported("mixes rows of a batch with each other")
+        before, after = (layout.before, layout.after) if size > 1 else (1, 1)
+        rest = Layout(shape, n, before, after).ir(spread=True)
+        if size == 1 and not layout.alone:
+            rest = (1, *_ones_at(layout, shape))
+        target = Layout(shape, n, before, after)
+        if laid is not None:  # in this shape at once
+            return self._stored(laid.tensor, target, laid, rest)
+        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
+        return Value(name, target, v.dtype, spread=True)
+
+    def _constant_fitted(self, arg: Const, layout: Layout) -> Value:
+        if arg.n is None:
+            return self._constant_value(arg)
+        lead = layout.rank - arg.tensor.ndim
+        own = arg.n + lead
+        if own != layout.n:
+            raise Unsupported("mixes rows of a batch with each other")
+        row = self.one_row(arg, layout.shape[own], layout.before)
+        # Like torch's, at N = 1, with N where it is.
+        target = Layout(
+            tuple(row.shape),
+            arg.n,
+            *((layout.before, layout.after) if row.shape[arg.n] > 1 else (1, 1)),
+        )
+        return self._stored(row, target, arg)
+
+    def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
+        """An op of one element. Integers are computed as floats, exactly."""
+        values, layout = self.aligned(args)
+        values = [self.real(v) for v in values]
+        out = self.made(op, values, layout, dtype, **attrs)
+        whole = dtype == "f32" and dtype_of(self.node.meta["val"].dtype) == "i32"
+        return self.unary("cast", out, "i32", to="i32") if whole else out
+
+    def real(self, v: Value) -> Value:
+        """Integers as floats."""
+        return self.unary("cast", v, "f32", to="f32") if v.dtype == "i32" else v
+
+    def unary(
+        self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any
+    ) -> Value:
+        return self.made(op, [v], v.layout, dtype or v.dtype, **attrs)
+
+    def binary(self, op: str, a: Value, b: Any, dtype: str = "f32") -> Value:
+        """Of a value and a number, or of values with the same layout."""
+        other = b if isinstance(b, Value) else self.number(float(b))
+        return self.made(op, [a, other], a.layout, dtype)
+
+    def sliced(self, v: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
+        size = v.shape[axis]
+        if (begin, end, step) == (0, size, 1):
+            return v
+        layout = v.layout.sized(axis, max(0, -(-(end - begin) // step)))
+        return self.made(
+            "slice",
+            [v],
+            layout,
+            v.dtype,
+            axis=v.layout.ir_axis(axis),
+            begin=begin,
+            end=end,
+            step=step,
+        )
+
+    def concat(self, values: Sequence[Value], axis: int) -> Value:
+        if len(values) == 1:
+            return values[0]
+        lead = next((v for v in values if v.layout.n is not None), values[0])
+        fitted = []
+        for v in values:
+            if lead.layout.n is not None:
+                v = self._fitted(v, lead.layout.sized(axis, v.shape[axis]))
+                v = self.spread_out(v)
+                if (v.layout.n, v.layout.before, v.layout.after) != (
+                    lead.layout.n,
+                    lead.layout.before,
+                    lead.layout.after,
+                ):
+                    raise Unsupported("mixes rows of a batch with each other")
+            fitted.append(v)
+        layout = lead.layout.sized(axis, sum(v.shape[axis] for v in fitted))
+        return self.made(
+            "concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis)
+        )
+
+    def stack(self, values: Sequence[Value], axis: int) -> Value:
+        parts = []
+        for v in values:
+            lay = v.layout
+            shape = (*lay.shape[:axis], 1, *lay.shape[axis:])
+            n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
+            parts.append(self.reshaped(v, Layout(shape, n, lay.before, lay.after)))
+        return self.concat(parts, axis)
+
+    def reduced(self, op: str, v: Value, axes: Sequence[int], keep: bool) -> Value:
+        layout = v.layout.dropped(axes, keep)
+        ir_axes = sorted(v.layout.ir_axis(axis) for axis in axes)
+        return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)
+
+
+_CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
+_EMPTY = {"aten.empty", "aten.new_empty", "aten.empty_like"}
+_RANDOM = {
+    "aten.rand", "aten.randn", "aten.bernoulli", "aten.rand_like", "aten.randn_like",
+    "aten.normal", "aten.uniform", "aten.randint", "aten.multinomial", "aten.randperm",
+}  # fmt: skip
+_RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
+# They write to buffers as a part of what they are.
+_MUTATES_STATISTICS = {
+    "aten.batch_norm",
+    "aten._native_batch_norm_legit",
+    "aten.instance_norm",
+}
+
+
+def _flat(items: Any) -> list[Any]:
+    found = []
+    for item in items:
+        found += _flat(item) if isinstance(item, (list, tuple)) else [item]
+    return found
+
+
+def _at(size: Any, rows: int) -> Any:
+    """A symbolic size where the batch has `rows` rows."""
+    if isinstance(size, int):
+        return size
+    expression = size.node.expr
+    value = expression.subs(dict.fromkeys(expression.free_symbols, rows))
+    return float(value) if isinstance(size, torch.SymFloat) else int(value)
+
+
+def _ones_at(layout: Layout, shape: Shape) -> list[int]:
+    """IR sizes besides N of an operand with size 1 where `layout` merges N."""
+    sizes = []
+    for i, group in enumerate(layout.groups()):
+        sizes += [1] * len(group) if i == layout.n else [shape[i]]
+    return sizes
+
+
+def nearest(op: str) -> tuple[str, str]:
+    """Why an op without a row is refused, and the nearest thing that works."""
+    short = op.removeprefix("aten.").rstrip("_")
+    for words, remedy in _INSTEAD:
+        if short in words.split():
+            return "has no counterpart in the IR", remedy
+    return "has no counterpart in the IR", "spell it with ops of docs/import.md"
+
+
+_INSTEAD = [
+    (
+        "sort argsort topk msort kthvalue median mode unique _unique2",
+        "a maximum or a sum over the axis works",
+    ),
+    ("nonzero masked_select", "a mask with torch.where keeps the shape fixed"),
+    (
+        "index_put scatter scatter_add index_add index_copy",
+        "torch.where, or a matrix product with one_hot",
+    ),
+    ("gather take_along_dim", "a row of a table by integer: nn.Embedding"),
+    (
+        "fft_rfft fft_fft fft_rfft2 fft_irfft2 fft_fft2 stft",
+        "a convolution or a matrix product",
+    ),
+    (
+        "linalg_inv linalg_svd linalg_solve linalg_eigh linalg_qr linalg_cholesky",
+        "no decomposition of matrices works",
+    ),
+    (
+        "randn rand randn_like rand_like normal bernoulli",
+        "nn.Dropout, or noise as an input of the model",
+    ),
+    ("rrelu", "nn.LeakyReLU"),
+    ("fractional_max_pool2d", "nn.MaxPool2d"),
+    ("grid_sampler affine_grid_generator", "nn.Upsample"),
+    ("col2im", "nn.ConvTranspose2d"),
+    ("im2col unfold", "nn.Conv2d, or slices"),
+    ("deform_conv2d", "nn.Conv2d"),
+    ("detach", "freeze parameters by requires_grad_(False)"),
+]

@@ -1,0 +1,165 @@
+"""What the origin computes in float64, for the program to compare the import with."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Mapping
+
+import torch
+from torch.utils import _pytree as pytree
+
+from bakeoff_import.exporting import Importer, arguments
+from bakeoff_import.float64 import WithoutDropout
+from bakeoff_import.problems import ImportProblem
+from bakeoff_import.values import Layout, Value
+
+
+def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
+    """Puts the IR's parameters where the origin keeps them."""
+    assert importer.exported is not None
+    tensors = importer.tensors()
+    with torch.no_grad():
+        for name, tensor in weights.items():
+            targets = importer.exported.graph.parameters[name].targets
+            rest = tensor
+            for key in targets[1:]:  # their sum is the IR's
+                rest = rest - tensors[key]
+            if targets:
+                held = tensors[targets[0]]
+                held.copy_(rest.reshape(held.shape))
+                if targets[0] in importer.padding:
+                    held[importer.padding[targets[0]]] = 0
+
+
+def _as_ir(tensor: Any, value: Value) -> Any:
+    """A tensor of the origin in the axes of the IR."""
+    layout: Layout = value.layout
+    n = layout.n
+    if n is None:
+        return tensor
+    rows = tensor.shape[n] // (layout.before * layout.after)
+    split = tensor.reshape(
+        *tensor.shape[:n], layout.before, rows, layout.after, *tensor.shape[n + 1 :]
+    )
+    first = split.movedim(n + 1, 0)
+    shape = layout.ir(value.spread)
+    if value.spread:
+        return first[:1].reshape(shape)
+    return first.reshape(rows, *shape[1:])
+
+
+def _call(importer: Importer, inputs: Mapping[str, Any]) -> Any:
+    tensors = [inputs[name] for name in importer.names]
+    args, kwargs = arguments(importer.module, importer.specs, tensors)
+    made = importer.module(*args, **kwargs)
+    flat = pytree.tree_flatten(made)[0]
+    exported = importer.exported
+    assert exported is not None
+    program = exported.program
+    chosen = importer._chosen(program, flat)
+    return _as_ir(chosen, exported.output)
+
+
+def compute(
+    importer: Importer,
+    train: bool,
+    inputs: Mapping[str, Any],
+    projection: Any = None,
+) -> dict[str, Any]:
+    """Output, and in training the gradients of sum(output * projection) and the new
+    running statistics."""
+    exported = importer.exported
+    assert exported is not None
+    importer.module.train(train)
+    tensors = importer.tensors()
+    before = {
+        key: t.detach().clone() for key, t in tensors.items() if not t.requires_grad
+    }
+    answer: dict[str, Any] = {}
+    try:
+        with contextlib.ExitStack() as stack:
+            if train:
+                stack.enter_context(WithoutDropout())
+            else:
+                stack.enter_context(torch.no_grad())
+            output = _call(importer, inputs)
+            answer["output"] = output.detach()
+            if projection is not None:
+                answer.update(_gradients(importer, (output * projection).sum()))
+        for name in exported.running:
+            key = exported.graph.parameters[name].targets[0]
+            answer[f"running:{name}"] = tensors[key].detach().clone()
+    finally:
+        with torch.no_grad():
+            for key, tensor in before.items():
+                tensors[key].copy_(tensor)
+    return answer
+
+
+def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
+    exported = importer.exported
+    assert exported is not None
+    tensors = importer.tensors()
+    wanted = {
+        name: [tensors[key] for key in p.targets]
+        for name, p in exported.graph.parameters.items()
+        if p.targets and not p.frozen and tensors[p.targets[0]].requires_grad
+    }
+    flat = [t for ts in wanted.values() for t in ts]
+    if not projected.requires_grad:
+        grads: list[Any] = [None] * len(flat)
+    else:
+        grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+    found, at = {}, iter(grads)
+    for name, ts in wanted.items():
+        own = [next(at) for _ in ts]
+        full = [torch.zeros_like(t) if g is None else g for t, g in zip(ts, own)]
+        for other in full[1:]:
+            if not torch.allclose(other, full[0], rtol=1e-9, atol=1e-300):
+                raise ImportProblem(
+                    f"gradients of tensors that '{name}' stands for differ"
+                )
+        shape = exported.graph.parameters[name].tensor.shape
+        found[f"gradient:{name}"] = full[0].detach().reshape(shape)
+    return found
+
+
+def trace(importer: Importer, train: bool, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The origin's values by the names of the IR, as far as the IR has them."""
+    exported = importer.exported
+    assert exported is not None
+    named, program = exported.mapper.named, exported.program
+    found: dict[str, Any] = {}
+
+    class Watched(torch.fx.Interpreter):  # type: ignore[misc]
+        def run_node(self, n: Any) -> Any:
+            made = super().run_node(n)
+            value = named.get(n.name)
+            if isinstance(made, torch.Tensor) and value and value.name not in found:
+                found[value.name] = _as_ir(made.detach().clone(), value).double()
+            return made
+
+        def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+            name = getattr(getattr(target, "_schema", None), "name", "")
+            if name.rstrip("_").endswith("dropout") and name.startswith("aten::"):
+                return args[0]
+            if name == "aten::scaled_dot_product_attention":
+                args = (*args[:4], 0.0, *args[5:]) if len(args) > 4 else args
+                kwargs = {key: v for key, v in kwargs.items() if key != "dropout_p"}
+            return super().call_function(target, args, kwargs)
+
+    tensors = importer.tensors()
+    args: list[Any] = []
+    names = iter(importer.names_in_order())
+    for spec in program.graph_signature.input_specs:
+        kind = spec.kind.name
+        if kind in ("PARAMETER", "BUFFER"):
+            tensor = tensors[importer.keys.get(spec.target, spec.target)]
+            args.append(tensor.detach().clone())
+        elif kind == "CONSTANT_TENSOR":
+            args.append(program.constants[spec.target].clone())
+        else:
+            args.append(inputs[next(names)[0]])
+    with torch.no_grad(), WithoutDropout():
+        Watched(program.graph_module).run(*args)
+    return found

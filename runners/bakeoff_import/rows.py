@@ -1,0 +1,1068 @@
+"""The table: one row for each op of ATen, a small function that adds nodes of the IR.
+
+The first line of a row's documentation says what it becomes; docs/import.md is made
+from it (``python -m bakeoff_import --table``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, Optional, Sequence
+
+import torch
+
+from bakeoff_import.mapping import Args, Mapper, Row, coefficient, dtype_of
+from bakeoff_import.problems import Unsupported
+from bakeoff_import.values import Const, Layout, Noise, Param, Stacked, Value
+
+ROWS: dict[str, Row] = {}
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    """Registers a row under the names of its ops, without "aten." and overload."""
+
+    def register(function: Row) -> Row:
+        for name in names:
+            ROWS[name] = function
+        return function
+
+    return register
+
+
+# ---- element by element
+
+
+def _unary(op: str, **attrs: Any) -> Row:
+    def add(m: Mapper, a: Args) -> Value:
+        return m.unary(op, m.value(a.input), **attrs)
+
+    add.__doc__ = " ".join([f"`{op}`", *(f"{k}={v}" for k, v in attrs.items())])
+    return add
+
+
+for _name in (
+    "neg abs exp log log1p expm1 sqrt rsqrt reciprocal square sin cos erf tanh sigmoid "
+    "relu floor ceil round silu mish sign"
+).split():
+    row(_name)(_unary(_name))
+row("special_expm1")(_unary("expm1"))
+row("special_erf")(_unary("erf"))
+row("negative")(_unary("neg"))
+row("absolute")(_unary("abs"))
+row("log_sigmoid")(_unary("log_sigmoid"))
+row("softsign")(_unary("softsign"))
+row("hardswish")(_unary("hard_swish"))
+row("hardsigmoid")(_unary("hard_sigmoid"))
+row("relu6")(_unary("clip", least=0.0, most=6.0))
+
+
+@row("gelu")
+def gelu(m: Mapper, a: Args) -> Value:
+    """`gelu`, form=erf or tanh"""
+    return m.unary(
+        "gelu", m.value(a.input), form="tanh" if a.approximate == "tanh" else "erf"
+    )
+
+
+@row("elu")
+def elu(m: Mapper, a: Args) -> Value:
+    """`elu`"""
+    if a.scale != 1 or a.input_scale != 1:
+        raise Unsupported("scales besides alpha", "scale by a multiplication")
+    return m.unary("elu", m.value(a.input), alpha=float(a.alpha))
+
+
+@row("selu")
+def selu(m: Mapper, a: Args) -> Value:
+    """`selu`"""
+    return m.unary("selu", m.value(a.input))
+
+
+@row("celu")
+def celu(m: Mapper, a: Args) -> Value:
+    """alpha * `elu`(x / alpha)"""
+    alpha = float(a.alpha)
+    x = m.value(a.input)
+    if alpha == 1:
+        return m.unary("elu", x, alpha=1.0)
+    inner = m.unary("elu", m.binary("mul", x, 1 / alpha), alpha=1.0)
+    return m.binary("mul", inner, alpha)
+
+
+@row("leaky_relu")
+def leaky_relu(m: Mapper, a: Args) -> Value:
+    """`leaky_relu`"""
+    return m.unary("leaky_relu", m.value(a.input), slope=float(a.negative_slope))
+
+
+@row("prelu")
+def prelu(m: Mapper, a: Args) -> Value:
+    """`relu`(x) - weight * `relu`(-x)"""
+    x = m.value(a.input)
+    weight = m.value(a.weight)
+    count = weight.shape[0]
+    if count > 1:
+        shape = tuple(count if i == 1 else 1 for i in range(x.layout.rank))
+        weight = m.reshaped(weight, Layout(shape))
+        weight = m._fitted(weight, x.layout)
+    else:
+        weight = m.reshaped(weight, Layout(()))
+    negative = m.unary("relu", m.unary("neg", x))
+    scaled = m.made("mul", [negative, weight], x.layout)
+    return m.made("sub", [m.unary("relu", x), scaled], x.layout)
+
+
+@row("softplus")
+def softplus(m: Mapper, a: Args) -> Value:
+    """`softplus`; with beta: softplus(beta x) / beta"""
+    x, beta = m.value(a.input), float(a.beta)
+    if beta == 1:
+        return m.unary("softplus", x)
+    return m.binary("mul", m.unary("softplus", m.binary("mul", x, beta)), 1 / beta)
+
+
+@row("hardtanh", "clamp", "clip", "clamp_min", "clamp_max")
+def clamp(m: Mapper, a: Args) -> Value:
+    """`clip`; with tensors as bounds `maximum` and `minimum`"""
+    low = a.get("min_val", a.get("min"))
+    high = a.get("max_val", a.get("max"))
+    if all(b is None or isinstance(b, (int, float)) for b in (low, high)):
+        return m.unary(
+            "clip",
+            m.value(a.input),
+            least=-math.inf if low is None else float(low),
+            most=math.inf if high is None else float(high),
+        )
+    x = m.value(a.input)
+    if low is not None:
+        x = m.pointwise("maximum", x, low)
+    if high is not None:
+        x = m.pointwise("minimum", x, high)
+    return x
+
+
+@row("threshold")
+def threshold(m: Mapper, a: Args) -> Value:
+    """`where`(threshold < x, x, value)"""
+    x = m.value(a.input)
+    above = m.made("less", [m.number(float(a.threshold)), x], x.layout, "bool")
+    return m.made("where", [above, x, m.number(float(a["value"]))], x.layout)
+
+
+@row("softshrink")
+def softshrink(m: Mapper, a: Args) -> Value:
+    """`relu`(x - l) - `relu`(-x - l)"""
+    x, width = m.value(a.input), float(a.lambd)
+    over = m.unary("relu", m.binary("sub", x, width))
+    under = m.unary("relu", m.binary("sub", m.unary("neg", x), width))
+    return m.made("sub", [over, under], x.layout)
+
+
+@row("glu")
+def glu(m: Mapper, a: Args) -> Value:
+    """`slice` in halves, a * `sigmoid`(b)"""
+    x = m.value(a.input)
+    axis = x.layout.axis(a.dim)
+    half = x.shape[axis] // 2
+    gate = m.unary("sigmoid", m.sliced(x, axis, half, 2 * half))
+    first = m.sliced(x, axis, 0, half)
+    return m.made("mul", [first, gate], first.layout)
+
+
+def _is_noise(x: Any) -> bool:
+    return isinstance(x, Noise)
+
+
+def _keep(m: Mapper, x: Value, noise: Noise) -> Value:
+    """x * noise: stochastic depth. Its mask is dropout of ones, one for each row."""
+    if noise.keep == 1:
+        raise Unsupported("reads memory that nothing has written")
+    if abs(noise.keep * noise.scale - 1) > 1e-12:
+        raise Unsupported(
+            f"multiplies by noise whose mean is {noise.keep * noise.scale:g}, not 1",
+            "divide the noise by the probability to keep a row",
+        )
+    if (
+        noise.layout.shape == x.shape
+        and noise.layout.n == x.layout.n
+        and x.layout.alone
+    ):
+        return m.unary("dropout", x, rate=1 - noise.keep) if m.dropout else x
+    if any(size != 1 for size in noise.layout.shape) or noise.layout.n != x.layout.n:
+        raise Unsupported("multiplies by noise of this shape", "nn.Dropout")
+    if not m.dropout:
+        return x
+    first = x
+    for axis in range(x.layout.rank):
+        if axis != x.layout.n:
+            first = m.sliced(first, axis, 0, 1)
+    ones = m.binary("add", m.binary("mul", first, 0.0), 1.0)
+    mask = m.unary("dropout", ones, rate=1 - noise.keep)
+    return m.made("mul", [x, mask], x.layout)
+
+
+@row("bernoulli", "bernoulli_")
+def bernoulli(m: Mapper, a: Args) -> Any:
+    """noise for stochastic depth (torchvision, timm): see `mul`"""
+    if not isinstance(a.input, Noise) or not isinstance(a.get("p"), float):
+        raise Unsupported("draws random numbers", "nn.Dropout")
+    return Noise(a.input.layout, a.p, 1.0)
+
+
+@row("mul", "multiply")
+def mul(m: Mapper, a: Args) -> Any:
+    """`mul`; times noise of bernoulli_: `dropout` of ones, `mul`"""
+    for x, y in ((a.input, a.other), (a.other, a.input)):
+        if isinstance(y, Noise):
+            if isinstance(x, Value):
+                return _keep(m, x, y)
+            if isinstance(x, (int, float)):
+                return Noise(y.layout, y.keep, y.scale * x)
+    return m.pointwise("mul", a.input, a.other)
+
+
+def _scaled(m: Mapper, x: Any, alpha: Any) -> Any:
+    if alpha == 1:
+        return x
+    if isinstance(x, (int, float)):
+        return x * alpha
+    return m.binary("mul", m.value(x), alpha)
+
+
+@row("add")
+def add(m: Mapper, a: Args) -> Value:
+    """`add`"""
+    return m.pointwise("add", a.input, _scaled(m, a.other, a.get("alpha", 1)))
+
+
+@row("sub", "subtract")
+def sub(m: Mapper, a: Args) -> Value:
+    """`sub`"""
+    other = _scaled(m, a.other, a.get("alpha", 1))
+    return m.pointwise("sub", a.input, other)
+
+
+@row("rsub")
+def rsub(m: Mapper, a: Args) -> Value:
+    """`sub` the other way"""
+    return m.pointwise("sub", a.other, _scaled(m, a.input, a.get("alpha", 1)))
+
+
+@row("div", "divide", "true_divide")
+def div(m: Mapper, a: Args) -> Any:
+    """`div`; rounding_mode="floor": `floor` of it"""
+    if isinstance(a.input, Noise) and isinstance(a.other, (int, float)):
+        return Noise(a.input.layout, a.input.keep, a.input.scale / a.other)
+    mode = a.get("rounding_mode")
+    if mode == "trunc":
+        raise Unsupported("rounds towards zero", 'rounding_mode="floor"')
+    out = m.pointwise("div", a.input, a.other)
+    return m.unary("floor", out) if mode == "floor" else out
+
+
+@row("pow", "float_power")
+def power(m: Mapper, a: Args) -> Value:
+    """`square`, `sqrt`, `rsqrt`, `reciprocal`; whole exponents: `mul`; else `pow`"""
+    x, y = a.get("input"), a.exponent
+    if isinstance(y, (int, float)) and not isinstance(x, (int, float)):
+        short = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(y)
+        if y == 1:
+            return m.value(x)
+        if short:
+            return m.unary(short, m.value(x))
+        if float(y).is_integer() and 2 < abs(y) <= 64:
+            out = _whole_power(m, m.value(x), int(abs(y)))
+            return m.unary("reciprocal", out) if y < 0 else out
+    return m.pointwise("pow", x, y)
+
+
+def _whole_power(m: Mapper, x: Value, count: int) -> Value:
+    """x^count for any sign of x."""
+    if count == 1:
+        return x
+    half = m.unary("square", _whole_power(m, x, count // 2))
+    return m.made("mul", [half, x], x.layout) if count % 2 else half
+
+
+row("maximum")(lambda m, a: m.pointwise("maximum", a.input, a.other))
+row("minimum")(lambda m, a: m.pointwise("minimum", a.input, a.other))
+ROWS["maximum"].__doc__, ROWS["minimum"].__doc__ = "`maximum`", "`minimum`"
+
+
+@row("addcmul")
+def addcmul(m: Mapper, a: Args) -> Value:
+    """`mul`, `add`"""
+    product = m.pointwise("mul", a.tensor1, a.tensor2)
+    return m.pointwise("add", a.input, _scaled(m, product, a.get("value", 1)))
+
+
+@row("lerp")
+def lerp(m: Mapper, a: Args) -> Value:
+    """a + w (b - a)"""
+    apart = m.pointwise("sub", a.end, a.input)
+    return m.pointwise("add", a.input, m.pointwise("mul", apart, a.weight))
+
+
+# ---- comparisons and masks
+
+
+def _compare(swap: bool, negate: bool, op: str) -> Row:
+    def add(m: Mapper, a: Args) -> Value:
+        pair = (a.other, a.input) if swap else (a.input, a.other)
+        out = m.pointwise(op, *pair, dtype="bool")
+        return m.unary("logical_not", out) if negate else out
+
+    add.__doc__ = (
+        f"`{op}`"
+        + (" with swapped inputs" if swap else "")
+        + (", `logical_not`" if negate else "")
+    )
+    return add
+
+
+row("lt", "less")(_compare(False, False, "less"))
+row("gt", "greater")(_compare(True, False, "less"))
+row("le", "less_equal")(_compare(False, False, "less_equal"))
+row("ge", "greater_equal")(_compare(True, False, "less_equal"))
+row("eq")(_compare(False, False, "equal"))
+row("ne", "not_equal")(_compare(False, True, "equal"))
+
+
+@row("logical_and", "bitwise_and", "__and__")
+def logical_and(m: Mapper, a: Args) -> Value:
+    """`logical_and`"""
+    return m.pointwise("logical_and", a.input, a.other, dtype="bool")
+
+
+@row("logical_or", "bitwise_or", "__or__")
+def logical_or(m: Mapper, a: Args) -> Value:
+    """`logical_or`"""
+    return m.pointwise("logical_or", a.input, a.other, dtype="bool")
+
+
+@row("logical_not", "bitwise_not")
+def logical_not(m: Mapper, a: Args) -> Value:
+    """`logical_not`"""
+    return m.unary("logical_not", m.value(a.input))
+
+
+@row("where")
+def where(m: Mapper, a: Args) -> Value:
+    """`where`"""
+    if "input" not in a:
+        raise Unsupported("finds positions, whose number depends on the data")
+    return m.pointwise("where", a.condition, a.input, a.other)
+
+
+@row("masked_fill")
+def masked_fill(m: Mapper, a: Args) -> Value:
+    """`where`"""
+    return m.pointwise("where", a.mask, a["value"], a.input)
+
+
+@row("tril", "triu")
+def triangle(m: Mapper, a: Args) -> Value:
+    """`where` with a constant mask"""
+    x = m.value(a.input)
+    side = torch.ones(x.shape[-2:], dtype=torch.bool)
+    upper = m._op_name(m.node).rstrip("_").endswith("triu")
+    mask = torch.triu(side, a.diagonal) if upper else torch.tril(side, a.diagonal)
+    return m.pointwise("where", Const(mask), x, 0.0)
+
+
+@row("to", "_to_copy", "type_as", "float", "double", "long", "int", "bool")
+def cast(m: Mapper, a: Args) -> Any:
+    """`cast`, or nothing between float types"""
+    if isinstance(a.input, (Noise, Param)):
+        return a.input
+    x = m.value(a.input)
+    kind = dtype_of(m.node.meta["val"].dtype)
+    if kind == x.dtype:
+        return x
+    if kind == "bool":
+        zero = m.number(0.0)
+        same = m.made("equal", [x, zero], x.layout, "bool")
+        return m.unary("logical_not", same)
+    return m.unary("cast", x, kind, to=kind)
+
+
+# ---- constants
+
+
+def _filled(name: str, number: Optional[float]) -> None:
+    def make(m: Mapper, a: Args) -> Const:
+        value = number if number is not None else a.get("fill_value", a.get("value"))
+        if not isinstance(value, (bool, int, float)):
+            raise Unsupported("fills with a computed number", "torch.where")
+        return m.full(value)
+
+    make.__doc__ = "a constant"
+    ROWS[name] = make
+
+
+for _name, _number in {
+    "new_zeros": 0.0, "zeros_like": 0.0, "zero": 0.0, "new_ones": 1.0, "ones_like": 1.0,
+    "new_full": None, "full_like": None, "fill": None,
+}.items():  # fmt: skip
+    _filled(_name, _number)
+
+
+# ---- what changes nothing
+
+
+@row(
+    "clone",
+    "contiguous",
+    "alias",
+    "lift_fresh_copy",
+    "lift_fresh",
+    "positive",
+    "identity",
+)
+def same(m: Mapper, a: Args) -> Any:
+    """nothing"""
+    return a.input
+
+
+@row("dropout", "feature_dropout", "native_dropout")
+def dropout(m: Mapper, a: Args) -> Any:
+    """`dropout`; of whole channels (nn.Dropout2d): `dropout` of ones, `mul`"""
+    name = m._op_name(m.node).rstrip("_")
+    rate = float(a.p)
+    m.drops(rate if a.train else 0.0)
+    if not a.train or rate == 0 or not m.dropout:
+        return a.input
+    if rate >= 1:
+        raise Unsupported("drops everything (p = 1)", "p below 1")
+    x = m.value(a.input)
+    if name.endswith("feature_dropout"):
+        first = x
+        for axis in range(2, x.layout.rank):
+            first = m.sliced(first, axis, 0, 1)
+        ones = m.binary("add", m.binary("mul", first, 0.0), 1.0)
+        mask = m.unary("dropout", ones, rate=rate)
+        return m.made("mul", [x, mask], x.layout)
+    return m.unary("dropout", x, rate=rate)
+
+
+@row("alpha_dropout", "feature_alpha_dropout")
+def alpha_dropout(m: Mapper, a: Args) -> Any:
+    """nothing where it is off; else unsupported"""
+    if a.train and a.p > 0:
+        raise Unsupported("alpha dropout has no counterpart in the IR", "nn.Dropout")
+    return a.input
+
+
+# ---- shape
+
+
+@row("view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze",
+     "view_as", "reshape_as", "ravel")  # fmt: skip
+def reshape(m: Mapper, a: Args) -> Any:
+    """`reshape` or `flatten`; nothing where only N moves"""
+    if isinstance(a.input, Noise):
+        return Noise(Layout(*m.out()), a.input.keep, a.input.scale)
+    x = m.value(a.input)
+    shape, n = m.out()
+    if n is None and x.layout.n is not None:
+        raise Unsupported("reshapes the batch away")
+    return m.reshaped(x, x.layout.reshaped(shape, n))
+
+
+def _permute(m: Mapper, x: Any, perm: Sequence[int]) -> Any:
+    v = m.value(x)
+    return m.permuted(v, [v.layout.axis(axis) for axis in perm])
+
+
+@row("permute")
+def permute(m: Mapper, a: Args) -> Value:
+    """`transpose`; nothing where only N moves"""
+    return _permute(m, a.input, a.dims)  # type: ignore[no-any-return]
+
+
+@row("transpose", "swapaxes", "swapdims")
+def transpose(m: Mapper, a: Args) -> Value:
+    """`transpose`; nothing where only N moves"""
+    x = m.value(a.input)
+    first = x.layout.axis(a["dim0"] if "dim0" in a else a["axis0"])
+    second = x.layout.axis(a["dim1"] if "dim1" in a else a["axis1"])
+    perm = list(range(x.layout.rank))
+    perm[first], perm[second] = second, first
+    return m.permuted(x, perm)
+
+
+@row("t", "numpy_T", "mT", "matrix_H", "adjoint")
+def swap(m: Mapper, a: Args) -> Value:
+    """`transpose`"""
+    x = m.value(a.input)
+    rank = x.layout.rank
+    return m.permuted(
+        x, [*range(rank - 2), *([rank - 1, rank - 2] if rank > 1 else [0])]
+    )
+
+
+@row("movedim", "moveaxis")
+def movedim(m: Mapper, a: Args) -> Value:
+    """`transpose`"""
+    x = m.value(a.input)
+
+    def listed(axes: Any) -> list[int]:
+        axes = axes if isinstance(axes, (list, tuple)) else [axes]
+        return [x.layout.axis(axis) for axis in axes]
+
+    source, target = listed(a.source), listed(a.destination)
+    rest = iter(axis for axis in range(x.layout.rank) if axis not in source)
+    at = dict(zip(target, source))
+    return m.permuted(
+        x, [at[i] if i in at else next(rest) for i in range(x.layout.rank)]
+    )
+
+
+@row("expand", "expand_as", "broadcast_to")
+def expand(m: Mapper, a: Args) -> Any:
+    """`expand`; nothing for the batch, which ops broadcast over"""
+    x = m.value(a.input)
+    shape, n = m.out()
+    lead = len(shape) - x.layout.rank
+    old = (1,) * lead + x.shape
+    own = None if x.layout.n is None else x.layout.n + lead
+    if own is not None:
+        if own != n:
+            raise Unsupported("repeats the rows of a batch")
+        v = (
+            m.reshaped(x, Layout(old, n, x.layout.before, x.layout.after))
+            if lead
+            else x
+        )
+    elif n is None:
+        v = m.reshaped(x, Layout(old))
+    else:
+        if old[n] != 1 or shape[n] != 1:
+            raise Unsupported("repeats along a batch that is merged with an axis")
+        name = m.graph.reshape(x.name, x.ir, Layout(old, n).ir(True), x.dtype)
+        v = Value(name, Layout(old, n), x.dtype, spread=True)
+    layout = Layout(shape, n, v.layout.before, v.layout.after)
+    if v.shape == shape:
+        return v
+    out = m.expand(v, layout, v.spread)
+    m.expanded[out.name] = v
+    return out
+
+
+@row("cat", "concat", "concatenate")
+def cat(m: Mapper, a: Args) -> Value:
+    """`concat`"""
+    values = [m.value(t) for t in a.tensors]
+    values = [v for v in values if v.shape != (0,)]
+    axis = values[0].layout.axis(a.get("dim", a.get("axis", 0)))
+    return m.concat(values, axis)
+
+
+@row("stack")
+def stack(m: Mapper, a: Args) -> Value:
+    """`reshape`, `concat`"""
+    values = [m.value(t) for t in a.tensors]
+    axis = a.dim if a.dim >= 0 else a.dim + values[0].layout.rank + 1
+    return m.stack(values, axis)
+
+
+def _size(m: Mapper, x: Any, axis: int) -> int:
+    """How many elements an axis has, fixed; the batch's: its coefficient."""
+    return int(x.shape[axis])
+
+
+@row("slice")
+def slice_(m: Mapper, a: Args) -> Value:
+    """`slice`"""
+    x = m.value(a.input)
+    axis = x.layout.axis(a.dim)
+    step = int(a.step)
+    shape, n = m.out()
+    if axis == x.layout.n:
+        start, end = a.start or 0, a.end
+        whole = start == 0 and step == 1 and n == axis and shape == x.shape
+        if whole and (end is None or not isinstance(end, int) or end > 2**31):
+            return x
+        raise Unsupported("takes some rows of the batch", "keep all rows")
+    size = x.shape[axis]
+    begin, end, _ = slice(a.start, a.end, step).indices(size)
+    return m.sliced(x, axis, begin, max(begin, end), step)
+
+
+def _replaced(m: Mapper, x: Value, part: Value, axis: int, begin: int) -> Value:
+    """x with another part of an axis."""
+    size = x.shape[axis]
+    end = begin + part.shape[axis]
+    before = [m.sliced(x, axis, 0, begin)] if begin > 0 else []
+    behind = [m.sliced(x, axis, end, size)] if end < size else []
+    return m.concat([*before, part, *behind], axis)
+
+
+@row("slice_scatter")
+def slice_scatter(m: Mapper, a: Args) -> Any:
+    """`slice`, `concat`: what x[:, a:b] = y becomes"""
+    x, part = m.value(a.input), m.value(a.src)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        if part.shape == x.shape and part.layout.n == axis and a.start in (None, 0):
+            return part
+        raise Unsupported("writes to some rows of the batch", "keep all rows")
+    if a.step != 1:
+        raise Unsupported("writes to every other element of an axis")
+    begin, _, _ = slice(a.start, a.end).indices(x.shape[axis])
+    return _replaced(m, x, part, axis, begin)
+
+
+@row("select_scatter")
+def select_scatter(m: Mapper, a: Args) -> Value:
+    """`reshape`, `slice`, `concat`: what x[:, i] = y becomes"""
+    x, part = m.value(a.input), m.value(a.src)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        raise Unsupported("writes to one row of the batch", "keep all rows")
+    part = m.reshaped(part, x.layout.sized(axis, 1))
+    return _replaced(m, x, part, axis, int(a.index) % x.shape[axis])
+
+
+@row("copy")
+def copy(m: Mapper, a: Args) -> Value:
+    """nothing; `expand` where y is broadcast"""
+    x, y = m.value(a.input), m.value(a.src)
+    if y.shape == x.shape and y.layout == x.layout:
+        return y
+    fitted = m._fitted(y, x.layout)
+    return m.expand(fitted, x.layout)
+
+
+@row("narrow")
+def narrow(m: Mapper, a: Args) -> Value:
+    """`slice`"""
+    x = m.value(a.input)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        raise Unsupported("takes some rows of the batch", "keep all rows")
+    begin = int(a.start) % x.shape[axis]
+    return m.sliced(x, axis, begin, begin + int(a.length))
+
+
+def _select(m: Mapper, x: Value, axis: int, index: int) -> Value:
+    if axis == x.layout.n:
+        raise Unsupported("takes one row of the batch", "keep all rows")
+    index %= x.shape[axis]
+    one = m.sliced(x, axis, index, index + 1)
+    return m.reshaped(one, one.layout.dropped([axis], False))
+
+
+@row("select")
+def select(m: Mapper, a: Args) -> Any:
+    """`slice`, `reshape`"""
+    if isinstance(a.input, Stacked) and a.dim == 0:
+        return a.input.items[a.index]
+    x = m.value(a.input)
+    return _select(m, x, x.layout.axis(a.dim), int(a.index))
+
+
+@row("unbind")
+def unbind(m: Mapper, a: Args) -> Any:
+    """several `slice`"""
+    if isinstance(a.input, Stacked) and a.dim == 0:
+        return list(a.input.items)
+    x = m.value(a.input)
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        raise Unsupported("takes the rows of the batch apart", "keep all rows")
+    return [_select(m, x, axis, i) for i in range(x.shape[axis])]
+
+
+@row(
+    "chunk",
+    "split",
+    "split_with_sizes",
+    "tensor_split",
+    "unsafe_chunk",
+    "unsafe_split",
+    "hsplit",
+)
+def split(m: Mapper, a: Args) -> list[Value]:
+    """several `slice`"""
+    x = m.value(a.input)
+    axis = x.layout.axis(a.get("dim", 0))
+    if axis == x.layout.n:
+        raise Unsupported("takes the rows of the batch apart", "keep all rows")
+    parts, begin = [], 0
+    for meta in m.node.meta["val"]:
+        size, _ = coefficient(meta.shape[axis])
+        parts.append(m.sliced(x, axis, begin, begin + size))
+        begin += size
+    return parts
+
+
+@row("repeat", "tile")
+def repeat(m: Mapper, a: Args) -> Value:
+    """`concat` with itself"""
+    x = m.value(a.input)
+    shape, n = m.out()
+    lead = len(shape) - x.layout.rank
+    lay = x.layout
+    own = None if lay.n is None else lay.n + lead
+    if own is None and n is not None:  # a constant or parameter for each row
+        old = (1,) * lead + x.shape
+        if old[n] != 1 or shape[n] != 1:
+            raise Unsupported("repeats along a batch that is merged with an axis")
+        name = m.graph.reshape(x.name, x.ir, Layout(old, n).ir(True), x.dtype)
+        x = Value(name, Layout(old, n), x.dtype, spread=True)
+    elif lead:
+        x = m.reshaped(x, Layout((1,) * lead + x.shape, own, lay.before, lay.after))
+    for axis, size in enumerate(shape):
+        times = size // x.shape[axis]
+        if times > 1:
+            if axis == x.layout.n:
+                raise Unsupported("repeats the rows of a batch")
+            x = m.concat([x] * times, axis)
+    return x
+
+
+@row("repeat_interleave")
+def repeat_interleave(m: Mapper, a: Args) -> Value:
+    """`expand`, `reshape`"""
+    x = m.value(a.input)
+    if not isinstance(a.get("repeats"), int) or a.get("dim") is None:
+        raise Unsupported("repeats by a tensor, or without an axis")
+    axis = x.layout.axis(a.dim)
+    if axis == x.layout.n:
+        return _rows_repeated(m, m.spread_out(x), a.repeats)
+    lay = x.layout
+    n = lay.n if lay.n is None or lay.n <= axis else lay.n + 1
+    shape = (*lay.shape[: axis + 1], 1, *lay.shape[axis + 1 :])
+    wide = m.reshaped(x, Layout(shape, n, lay.before, lay.after))
+    layout = wide.layout.sized(axis + 1, a.repeats)
+    wide = m.expand(wide, layout, wide.spread)
+    return m.reshaped(wide, lay.sized(axis, lay.shape[axis] * a.repeats))
+
+
+def _rows_repeated(m: Mapper, x: Value, times: int) -> Value:
+    """Each row `times` times, one after the other: an axis behind N."""
+    lay = x.layout
+    parts = m.apart(x)
+    if lay.n != 0:
+        raise Unsupported("repeats the rows of a batch that is not axis 0")
+    at = 1 + len(lay.groups()[0])  # behind all that is merged with N
+    shape = (*parts.shape[:at], 1, *parts.shape[at:])
+    wide = m.reshaped(parts, Layout(shape, 0))
+    layout = wide.layout.sized(at, times)
+    wide = m.expand(wide, layout)
+    size = lay.before * lay.after * times
+    return m.reshaped(
+        Value(wide.name, layout, x.dtype),
+        Layout((size, *lay.shape[1:]), 0, lay.before, lay.after * times),
+    )
+
+
+@row("flip")
+def flip(m: Mapper, a: Args) -> Value:
+    """`flip`"""
+    x = m.value(a.input)
+    axes = sorted(x.layout.ir_axis(x.layout.axis(axis)) for axis in a.dims)
+    return m.unary("flip", x, axes=axes)
+
+
+@row("roll")
+def roll(m: Mapper, a: Args) -> Value:
+    """`slice`, `concat`"""
+    x = m.value(a.input)
+    if not a.dims:
+        raise Unsupported("rolls the flattened tensor", "name the axes")
+    shifts = a.shifts if isinstance(a.shifts, (list, tuple)) else [a.shifts]
+    axes = a.dims if isinstance(a.dims, (list, tuple)) else [a.dims]
+    for shift, dim in zip(shifts, axes):
+        axis = x.layout.axis(dim)
+        if axis == x.layout.n:
+            raise Unsupported("rolls along the batch")
+        size = x.shape[axis]
+        cut = (size - shift) % size
+        if cut:
+            x = m.concat(
+                [m.sliced(x, axis, cut, size), m.sliced(x, axis, 0, cut)], axis
+            )
+    return x
+
+
+@row("pixel_shuffle")
+def pixel_shuffle(m: Mapper, a: Args) -> Value:
+    """`reshape`, `transpose`, `reshape`"""
+    x = m.batch_first(a.input, 4)
+    r = int(a.upscale_factor)
+    _, c, h, w = x.shape
+    x = m.reshaped(x, Layout((1, c // r**2, r, r, h, w), 0))
+    x = m.permuted(x, [0, 1, 4, 2, 5, 3])
+    return m.reshaped(x, Layout((1, c // r**2, h * r, w * r), 0))
+
+
+@row("pixel_unshuffle")
+def pixel_unshuffle(m: Mapper, a: Args) -> Value:
+    """`reshape`, `transpose`, `reshape`"""
+    x = m.batch_first(a.input, 4)
+    r = int(a.downscale_factor)
+    _, c, h, w = x.shape
+    x = m.reshaped(x, Layout((1, c, h // r, r, w // r, r), 0))
+    x = m.permuted(x, [0, 1, 3, 5, 2, 4])
+    return m.reshaped(x, Layout((1, c * r * r, h // r, w // r), 0))
+
+
+@row("channel_shuffle", "native_channel_shuffle")
+def channel_shuffle(m: Mapper, a: Args) -> Value:
+    """`reshape`, `transpose`, `reshape`"""
+    x = m.batch_first(a.input, 4)
+    _, c, h, w = x.shape
+    g = int(a.groups)
+    y = m.permuted(m.reshaped(x, Layout((1, g, c // g, h, w), 0)), [0, 2, 1, 3, 4])
+    return m.reshaped(y, x.layout)
+
+
+@row("index")
+def index(m: Mapper, a: Args) -> Value:
+    """`take` by a constant vector of integers along one axis"""
+    x = m.value(a.input)
+    given = [(axis, one) for axis, one in enumerate(a.indices) if one is not None]
+    if len(given) != 1 or not isinstance(given[0][1], Const):
+        raise Unsupported(
+            "indexes by tensors along several axes, or by a computed one",
+            "one constant index vector along one axis, slices, or nn.Embedding",
+        )
+    axis, ids = given[0]
+    if axis == x.layout.n:
+        raise Unsupported("takes some rows of the batch", "keep all rows")
+    tensor = ids.tensor
+    if tensor.dtype == torch.bool:
+        tensor = tensor.nonzero().reshape(-1)
+    tensor = tensor.to(torch.int64) % x.shape[axis]
+    taken = m.taken(x, tensor.reshape(-1), axis)
+    lay = x.layout
+    shape = (*lay.shape[:axis], *tensor.shape, *lay.shape[axis + 1 :])
+    n = lay.n if lay.n is None or lay.n < axis else lay.n + tensor.ndim - 1
+    return m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
+
+
+@row("index_select")
+def index_select(m: Mapper, a: Args) -> Value:
+    """`take` by a constant vector of integers"""
+    indices = [None] * m.value(a.input).layout.axis(a.dim) + [a.index]
+    return index(m, Args(input=a.input, indices=indices))  # type: ignore[no-any-return]
+
+
+def _side(
+    m: Mapper, x: Value, axis: int, count: int, mode: str, first: bool
+) -> list[Value]:
+    """What a pad repeats on one side of an axis."""
+    size = x.shape[axis]
+    if count == 0:
+        return []
+    if mode == "circular":
+        begin = size - count if first else 0
+        return [m.sliced(x, axis, begin, begin + count)]
+    if mode == "edge":
+        begin = 0 if first else size - 1
+        return [m.sliced(x, axis, begin, begin + 1)] * count
+    begin = 1 if first else size - 1 - count
+    part = m.sliced(x, axis, begin, begin + count)
+    return [m.unary("flip", part, axes=[x.layout.ir_axis(axis)])]
+
+
+@row("pad", "constant_pad_nd")
+def pad(m: Mapper, a: Args) -> Value:
+    """`pad`; circular: `slice`, `concat`; negative: `slice`"""
+    x = m.value(a.input)
+    mode = {"replicate": "edge"}.get(
+        a.get("mode", "constant"), a.get("mode", "constant")
+    )
+    pads = [(0, 0)] * x.layout.rank
+    for i in range(len(a.pad) // 2):
+        pads[-1 - i] = (int(a.pad[2 * i]), int(a.pad[2 * i + 1]))
+    for axis, (low, high) in enumerate(pads):
+        if axis == x.layout.n and (low or high):
+            raise Unsupported("pads the batch")
+        if low < 0 or high < 0:
+            size = x.shape[axis]
+            x = m.sliced(x, axis, max(0, -low), size - max(0, -high))
+    pads = [(max(0, low), max(0, high)) for low, high in pads]
+    if mode == "circular" or (mode != "constant" and not m.known("pad.mode")):
+        for axis, (low, high) in enumerate(pads):
+            before = _side(m, x, axis, low, mode, first=True)
+            behind = _side(m, x, axis, high, mode, first=False)
+            x = m.concat([*before, x, *behind], axis)
+        return x
+    if not any(low or high for low, high in pads):
+        return x
+    layout = x.layout
+    flat: list[int] = []
+    for axis, (low, high) in enumerate(pads):
+        layout = layout.sized(axis, layout.shape[axis] + low + high)
+        if axis == x.layout.n:
+            flat += [0, 0] * len(x.layout.groups()[axis])
+        else:
+            flat += [low, high]
+    more = {} if mode == "constant" else {"mode": mode}
+    return m.made(
+        "pad", [x], layout, x.dtype, pad=flat, value=float(a.get("value") or 0), **more
+    )
+
+
+# ---- reductions
+
+
+def _axes(m: Mapper, x: Value, dim: Any) -> list[int]:
+    if dim is None or dim == []:
+        dim = list(range(x.layout.rank))
+    dim = dim if isinstance(dim, (list, tuple)) else [dim]
+    return sorted(x.layout.axis(axis) for axis in dim)
+
+
+@row("mean")
+def mean(m: Mapper, a: Args) -> Value:
+    """`mean`; over height and width `global_avg_pool2d`"""
+    x = m.value(a.input)
+    axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
+    if (
+        x.plain
+        and x.layout.n == 0
+        and x.layout.rank == 4
+        and axes == [2, 3]
+        and not x.spread
+    ):
+        return _global_pool(m, x, keep)
+    return m.reduced("mean", x, axes, keep)
+
+
+def _global_pool(m: Mapper, x: Value, keep: bool) -> Value:
+    out = m.made("global_avg_pool2d", [x], Layout(x.shape[:2], 0))
+    return m.reshaped(out, Layout((*x.shape[:2], 1, 1), 0)) if keep else out
+
+
+def _reduction(op: str) -> Row:
+    def add(m: Mapper, a: Args) -> Value:
+        x = m.value(a.input)
+        return m.reduced(
+            op, x, _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
+        )
+
+    add.__doc__ = f"`{op}`"
+    return add
+
+
+for _name, _op in {
+    "sum": "sum", "prod": "prod", "amax": "max", "amin": "min", "logsumexp": "logsumexp"
+}.items():  # fmt: skip
+    row(_name)(_reduction(_op))
+
+
+@row("max", "min")
+def extreme(m: Mapper, a: Args) -> Any:
+    """`max`, `min` over an axis, or `maximum`, `minimum` of two tensors"""
+    op = m._op_name(m.node).removeprefix("aten.")
+    if "other" in a:
+        return m.pointwise(f"{op}imum", a.input, a.other)
+    x = m.value(a.input)
+    if a.get("dim") is None:
+        return m.reduced(op, x, _axes(m, x, None), False)
+    users = [u for u in m.node.users if u.args[1] == 1 and u.users]
+    if users:
+        raise Unsupported("needs the positions of the extremes", "torch.argmax")
+    return [m.reduced(op, x, _axes(m, x, a.dim), bool(a.keepdim)), None]
+
+
+@row("argmax")
+def argmax(m: Mapper, a: Args) -> Value:
+    """`argmax`"""
+    x = m.value(a.input)
+    if a.get("dim") is None:
+        raise Unsupported("takes the maximum over the batch", "name the axis")
+    axis = x.layout.axis(a.dim)
+    out = m.made(
+        "argmax",
+        [x],
+        x.layout.dropped([axis], False),
+        "i32",
+        axis=x.layout.ir_axis(axis),
+    )
+    return m.reshaped(out, x.layout.dropped([axis], True)) if a.keepdim else out
+
+
+@row("cumsum")
+def cumsum(m: Mapper, a: Args) -> Value:
+    """`cumsum`"""
+    x = m.value(a.input)
+    return m.unary("cumsum", x, axis=x.layout.ir_axis(x.layout.axis(a.dim)))
+
+
+def _variance(m: Mapper, a: Args) -> tuple[Value, Value]:
+    """Mean and variance along axes."""
+    x = m.value(a.input)
+    axes = _axes(m, x, a.get("dim"))
+    correction = a.get("correction")
+    if correction is None:
+        correction = 1 if a.get("unbiased", True) else 0
+    count = math.prod(x.shape[axis] for axis in axes)
+    mean_ = m.reduced("mean", x, axes, True)
+    apart = m.made("sub", [x, mean_], x.layout)
+    total = m.reduced("sum", m.unary("square", apart), axes, True)
+    var = m.binary("mul", total, 1 / (count - correction))
+    if not a.get("keepdim", False):
+        var = m.reshaped(var, x.layout.dropped(axes, False))
+        mean_ = m.reshaped(mean_, x.layout.dropped(axes, False))
+    return mean_, var
+
+
+@row("var")
+def var(m: Mapper, a: Args) -> Value:
+    """`mean`, `sub`, `square`, `sum`, `mul`"""
+    return _variance(m, a)[1]
+
+
+@row("std")
+def std(m: Mapper, a: Args) -> Value:
+    """as var, `sqrt`"""
+    return m.unary("sqrt", _variance(m, a)[1])
+
+
+@row("var_mean")
+def var_mean(m: Mapper, a: Args) -> list[Value]:
+    """as var"""
+    mean_, var_ = _variance(m, a)
+    return [var_, mean_]
+
+
+@row("norm", "linalg_vector_norm", "frobenius_norm", "linalg_norm")
+def norm(m: Mapper, a: Args) -> Value:
+    """`sqrt` of `sum` of `square`; of order 1: `sum` of `abs`"""
+    x = m.value(a.input)
+    order = a.get("p", a.get("ord", 2))
+    order = 2 if order is None else order
+    axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
+    if order == 1:
+        return m.reduced("sum", m.unary("abs", x), axes, keep)
+    if order != 2:
+        raise Unsupported(f"takes a norm of order {order}", "order 1 or 2")
+    return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))
+
+
+@row("_weight_norm")
+def weight_norm(m: Mapper, a: Args) -> Value:
+    """v * g / `sqrt`(`sum`(`square`(v))) over all axes but one"""
+    v, g = m.value(a.v), m.value(a.g)
+    axes = [axis for axis in range(v.layout.rank) if axis != v.layout.axis(a.dim)]
+    size = m.unary("sqrt", m.reduced("sum", m.unary("square", v), axes, True))
+    return m.made("mul", [v, m.made("div", [g, size], g.layout)], v.layout)
+
+
+@row("softmax", "_softmax", "special_softmax")
+def softmax(m: Mapper, a: Args) -> Value:
+    """`softmax`"""
+    x = m.value(a.input)
+    return m.unary("softmax", x, axis=x.layout.ir_axis(x.layout.axis(a.dim)))
+
+
+@row("log_softmax", "_log_softmax", "special_log_softmax")
+def log_softmax(m: Mapper, a: Args) -> Value:
+    """`log_softmax`"""
+    x = m.value(a.input)
+    return m.unary("log_softmax", x, axis=x.layout.ir_axis(x.layout.axis(a.dim)))

@@ -1,0 +1,77 @@
+#include "import/import.h"
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/output.h"
+#include "environments/runner_files.h"
+#include "ir/type.h"
+#include "proc/launcher.h"
+
+namespace bakeoff::cli {
+namespace {
+
+Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
+  const bool onnx = fs::path(options.model).extension() == ".onnx";
+  const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
+  if (!onnx && options.inputs.empty())
+    return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
+  if (!onnx && (colon == std::string::npos || colon + 1 == options.model.size())) {
+    return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
+                 .remedy = "write FILE.py:NAME, for example model.py:make, or name an ONNX file"};
+  }
+  ImportRequest request{.file = options.model.substr(0, colon),
+                        .function = onnx ? "" : options.model.substr(colon + 1),
+                        .loss = options.loss,
+                        .output = options.output,
+                        .out = options.out,
+                        .force = options.force,
+                        .seconds = options.seconds};
+  for (const std::string& text : options.inputs) {
+    TRY(ImportInput input, parse_import_input(text));
+    request.inputs.push_back(std::move(input));
+  }
+  TRY(const auto interpreters, find_interpreters(config));
+  const std::string environment = onnx ? "onnxruntime" : options.framework;
+  const Interpreter& interpreter = interpreters.at(environment);
+  if (!interpreter.why_not.empty()) {
+    return Error{.message =
+                     fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
+  }
+  request.python = interpreter.python;
+  TRY(request.runner, unpack_runner(bakeoff_home()));
+  return request;
+}
+
+}  // namespace
+
+int import(const ImportOptions& options, const fs::path& config) {
+  if (const auto started = proc::start_launcher(); !started) return fail(started.error());
+  const auto request = request_of(options, config);
+  if (!request) return fail(request.error());
+  const auto report = [&] {
+    ConsoleProgress progress;
+    return import_model(*request, progress.lines());
+  }();
+  if (!report) return fail(report.error());
+  print(fmt::format("{}: {} values, {} trained numbers\n", report->workload.name,
+                    report->workload.nodes.size(), report->workload.parameter_count()));
+  if (request->is_onnx()) {
+    print(fmt::format(
+        "proven against the file: outputs differ from ONNX Runtime's in float32 by {:.1e}, from those of ONNX's "
+        "reference in float64 by {:.1e}; slopes of {} parameters together by {:.1e}\n",
+        report->proof.float32, report->proof.outputs, report->proof.parameters, report->proof.gradients));
+  } else
+    print(fmt::format(
+        "proven against the model in float64: outputs differ by {:.1e} at most, running statistics by "
+        "{:.1e}, gradients of {} parameters by {:.1e}\n",
+        report->proof.outputs, report->proof.running, report->proof.parameters, report->proof.gradients));
+  for (const std::string& note : report->notes) print("note: " + note + "\n");
+  for (const fs::path& file : {report->ir, report->weights, report->recipe}) print(file.string() + "\n");
+  print(fmt::format("next: bakeoff run {}\n", report->recipe.string()));
+  return 0;
+}
+
+}  // namespace bakeoff::cli

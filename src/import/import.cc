@@ -1,0 +1,104 @@
+#include "import/import.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "base/files.h"
+#include "base/nearest.h"
+#include "import/import_steps.h"
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+// A folder that vanishes with this object.
+struct Scratch {
+  fs::path path;
+  explicit Scratch(fs::path where) : path(std::move(where)) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+// Why the origin's weights and the workload's parameters do not fit is a defect: both come from one export.
+Result<referee::Weights> read_weights(const ir::Workload& workload, const fs::path& file) {
+  TRY(const auto stored, tensor::SafetensorsFile::open(file));
+  referee::Weights weights;
+  for (const ir::Parameter& p : workload.parameters) {
+    TRY(tensor::Tensor one, stored.read(p.name));
+    weights.push_back(std::move(one));
+  }
+  return weights;
+}
+
+Status check_request(const ImportRequest& request) {
+  if (request.out.extension() != ".ir")
+    return Error{.message = fmt::format("--out '{}' does not end in .ir", request.out.string()),
+                 .remedy = "name the IR file; weights and recipe are written next to it"};
+  const ir::OpInfo* loss = ir::find_op(request.loss);
+  if (loss == nullptr || !loss->loss) {
+    std::vector<std::string> names;
+    for (const ir::OpInfo& row : ir::op_table()) {
+      if (row.loss) names.push_back(row.name);
+    }
+    return Error{.message = fmt::format("--loss '{}' is no loss", request.loss),
+                 .remedy = suggest(request.loss, names)};
+  }
+  if (!fs::exists(request.file))
+    return Error{.message = fmt::format("there is no file '{}'", request.file.string()),
+                 .remedy = "name a Python file and what makes the model, model.py:make, or an ONNX file"};
+  for (const ImportInput& input : request.inputs) {
+    if (input.type.shape[0] != request.inputs[0].type.shape[0])
+      return Error{.message = "the inputs differ in their batch size",
+                   .remedy = "every --input needs the same first number"};
+  }
+  return Done{};
+}
+
+fs::path beside(const fs::path& ir, const char* extension) {
+  return fs::path(ir).replace_extension(extension);
+}
+
+}  // namespace
+
+Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress) {
+  CHECK_OK(check_request(request));
+  ImportReport report{.ir = request.out,
+                      .weights = beside(request.out, ".safetensors"),
+                      .recipe = beside(request.out, ".toml")};
+  for (const fs::path& file : {report.ir, report.weights, report.recipe}) {
+    if (fs::exists(file) && !request.force)
+      return Error{.message = fmt::format("'{}' exists", file.string()), .remedy = "--force replaces it"};
+  }
+  std::string made = (fs::temp_directory_path() / "bakeoff_import_XXXXXX").string();
+  if (mkdtemp(made.data()) == nullptr) return Error{.message = "no temporary folder: " + made};
+  const Scratch scratch(made);
+  if (request.is_onnx()) {
+    CHECK_OK(import_onnx(request, scratch.path, report, progress));
+    return report;
+  }
+  TRY(Origin origin, Origin::start(request, scratch.path));
+  progress(request.title() + " is loaded and exported");
+  TRY(const OriginModel model, origin.export_model());
+  TRY(report.workload, parse_import(request, model));
+  TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
+  TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path, progress));
+  report.notes = model.notes;
+  if (!model.unused.empty())
+    report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
+                                       fmt::join(model.unused, ", ")));
+  CHECK_OK(write_import(request, model, report, weights));
+  return report;
+}
+
+}  // namespace bakeoff

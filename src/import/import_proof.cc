@@ -1,0 +1,331 @@
+#include "import/import_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/files.h"
+#include "ir/bounds.h"
+#include "ir/cost.h"
+#include "ir/op_table.h"
+#include "ir/verify.h"
+#include "referee/init.h"
+#include "sample/machine_limits.h"
+#include "tensor/rng.h"
+#include "tensor/safetensors.h"
+
+namespace bakeoff {
+namespace {
+
+using tensor::Tensor;
+
+constexpr const char* kProjection = "projection of the outputs";
+constexpr int64_t kUnboundIntegers = 2;  // ints that no op bounds are drawn from 0 and 1
+constexpr uint64_t kSeed = 20;
+
+// The workload with its loss replaced by sum((prediction - target)^2): its gradient with respect to the
+// prediction is any r where the target is prediction - r / 2.
+ir::Workload projected(const ir::Workload& workload, const OriginModel& model, const ir::Shape& prediction) {
+  ir::Workload changed = workload;
+  for (ir::Input& input : changed.inputs) {
+    if (input.name == model.target) input.type = {ir::DType::kF32, prediction};
+  }
+  ir::Node& loss = changed.nodes.back();
+  const std::vector<ir::ValueId> inputs = loss.inputs;
+  const std::string name = loss.output;
+  loss = ir::node_with_defaults(ir::Op::kMse);
+  loss.output = name;
+  loss.inputs = inputs;
+  ir::set_attribute(loss, "reduction", std::string("sum"));
+  return changed;
+}
+
+double largest(const Tensor& t) {
+  double most = 0;
+  for (const double x : t.data) most = std::max(most, std::abs(x));
+  return most;
+}
+
+Tensor drawn(const ir::Shape& shape, tensor::Rng& rng) {
+  Tensor t = tensor::zeros(shape);
+  for (double& x : t.data) x = rng.normal();
+  return t;
+}
+
+// Away from the origin's own values, which may hide a mistake: biases of 0, scales of 1. A weight of zeros
+// alone gets small ones.
+referee::Weights moved(const ir::Workload& workload, const referee::Weights& weights) {
+  referee::Weights all = referee::perturbed(workload, weights, kSeed);
+  for (size_t id = 0; id < all.size(); ++id) {
+    const ir::Parameter& p = workload.parameters[id];
+    if (p.frozen) {
+      all[id] = weights[id];
+      continue;
+    }
+    const bool small = p.shape.size() <= 1 && p.role == ir::Role::kWeight;
+    if (!small && largest(all[id]) > 0) continue;
+    tensor::Rng rng(kSeed, p.name);
+    for (double& x : all[id].data) x += rng.uniform(-0.05, 0.05);
+  }
+  return all;
+}
+
+class Proof {
+ public:
+  Proof(Origin& origin, const OriginModel& model, const ir::Workload& workload, const fs::path& folder)
+      : origin_(origin), model_(model), workload_(workload), folder_(folder) {}
+
+  Result<ImportProof> run(const referee::Weights& weights, const Progress& progress) {
+    TRY(const auto types, ir::infer(workload_));
+    prediction_ = types[static_cast<size_t>(workload_.prediction())].shape;
+    projected_ = projected(workload_, model_, prediction_);
+    progress("the import is proven against its origin: outputs in inference mode");
+    weights_ = weights;
+    CHECK_OK(compare_inference(fs::path()));
+    weights_ = moved(workload_, weights);
+    CHECK_OK(write_weights());
+    CHECK_OK(compare_inference(file("weights")));
+    progress("the import is proven against its origin: training mode and gradients");
+    CHECK_OK(compare_training());
+    return proof_;
+  }
+
+ private:
+  Status write_weights() const {
+    tensor::NamedTensors named;
+    for (size_t id = 0; id < weights_.size(); ++id) {
+      TRY(auto raw, tensor::encode(weights_[id], tensor::DType::kF64));
+      named.emplace_back(workload_.parameters[id].name, std::move(raw));
+    }
+    return tensor::write_safetensors(file("weights"), named);
+  }
+
+  fs::path file(const char* what) const { return folder_ / fmt::format("proof_{}.safetensors", what); }
+
+  // Draws a batch and writes it for the origin.
+  Result<referee::Inputs> draw(int64_t rows, const char* what) const {
+    const auto bounds = ir::integer_bounds(workload_);
+    referee::Inputs inputs;
+    tensor::NamedTensors named;
+    for (size_t i = 0; i < workload_.inputs.size(); ++i) {
+      const ir::Input& input = workload_.inputs[i];
+      tensor::Rng rng(kSeed, fmt::format("{}/{}", what, input.name));
+      if (input.name == model_.target) {  // the origin's projection
+        const Tensor r = drawn(ir::with_batch(prediction_, rows), rng);
+        TRY(auto raw, tensor::encode(r, tensor::DType::kF64));
+        named.emplace_back(kProjection, std::move(raw));
+        inputs.emplace_back(r);
+        continue;
+      }
+      const ir::Shape shape = ir::with_batch(input.type.shape, rows);
+      if (input.type.dtype == ir::DType::kF32) {
+        Tensor x = drawn(shape, rng);
+        TRY(auto raw, tensor::encode(x, tensor::DType::kF64));
+        named.emplace_back(input.name, std::move(raw));
+        inputs.emplace_back(std::move(x));
+        continue;
+      }
+      tensor::IntTensor ids{shape, std::vector<int64_t>(static_cast<size_t>(tensor::elements(shape)))};
+      for (int64_t& id : ids.data) id = rng.integer(0, bounds[i].value_or(kUnboundIntegers) - 1);
+      TRY(auto raw, tensor::encode(ids, tensor::DType::kI64));
+      named.emplace_back(input.name, std::move(raw));
+      inputs.emplace_back(std::move(ids));
+    }
+    CHECK_OK(tensor::write_safetensors(file(what), named));
+    return inputs;
+  }
+
+  int64_t training_rows() const {
+    int64_t rows = kProofRowsTrain;
+    const auto cheap = [&](int64_t n) {
+      const auto cost = ir::step_cost(workload_, {}, n);
+      return cost && cost->flops() <= kProofFlops;
+    };
+    while (rows < kMostProofRows && cheap(2 * rows)) rows *= 2;
+    return rows;
+  }
+
+  size_t target() const {
+    for (size_t i = 0; i < workload_.inputs.size(); ++i) {
+      if (workload_.inputs[i].name == model_.target) return i;
+    }
+    return workload_.inputs.size() - 1;
+  }
+
+  referee::EvalOptions options(bool train) const {
+    return {.train = train, .gradients = train, .threads = static_cast<int>(sample::allowed_cpus().size())};
+  }
+
+  // `weights`: the file of weights_; empty: the origin has them.
+  Status compare_inference(const fs::path& weights) {
+    TRY(const auto inputs, draw(kProofRowsPredict, "predict"));
+    CHECK_OK(origin_.compute(weights, file("predict"), false, file("answer")));
+    TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
+    TRY(const Tensor wanted, answer.read("output"));
+    TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, options(false)));
+    const double apart = import_distance(mine.prediction, wanted);
+    proof_.outputs = std::max(proof_.outputs, apart);
+    if (apart <= kImportOutputs) return Done{};
+    return mismatch(fmt::format("the outputs in inference mode{} differ by {:.1e}",
+                                weights.empty() ? " at the model's own weights" : "", apart));
+  }
+
+  Status compare_training() {
+    TRY(auto inputs, draw(training_rows(), "train"));
+    CHECK_OK(origin_.compute(file("weights"), file("train"), true, file("answer")));
+    TRY(const auto answer, tensor::SafetensorsFile::open(file("answer")));
+    TRY(const Tensor wanted, answer.read("output"));
+    auto& r = std::get<Tensor>(inputs[target()]);
+    if (wanted.shape != r.shape)
+      return mismatch(fmt::format("the origin gives {}, the import {}", tensor::to_text(wanted.shape),
+                                  tensor::to_text(r.shape)));
+    for (size_t i = 0; i < r.data.size(); ++i) r.data[i] = wanted.data[i] - r.data[i] / 2;
+    TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, options(true)));
+    const double apart = import_distance(mine.prediction, wanted);
+    proof_.outputs = std::max(proof_.outputs, apart);
+    if (apart > kImportOutputs)
+      return mismatch(fmt::format("the outputs in training mode differ by {:.1e}", apart));
+    CHECK_OK(compare_running(answer, mine));
+    return compare_gradients(answer, mine);
+  }
+
+  Status compare_running(const tensor::SafetensorsFile& answer, const referee::Evaluation& mine) {
+    for (size_t id = 0; id < workload_.parameters.size(); ++id) {
+      const ir::Parameter& p = workload_.parameters[id];
+      if (p.role != ir::Role::kRunningMean && p.role != ir::Role::kRunningVar) continue;
+      TRY(const Tensor wanted, answer.read("running:" + p.name));
+      const double apart = import_distance(mine.running.unbiased[id], wanted);
+      proof_.running = std::max(proof_.running, apart);
+      if (apart > kImportOutputs)
+        return Error{.message = fmt::format("the running statistics '{}' differ by {:.1e} after a step",
+                                            p.name, apart),
+                     .where = reader(static_cast<ir::ParamId>(id)).where,
+                     .remedy = kDefect};
+    }
+    return Done{};
+  }
+
+  Status compare_gradients(const tensor::SafetensorsFile& answer, const referee::Evaluation& mine) {
+    std::vector<Tensor> wanted(workload_.parameters.size());
+    double most = 0;
+    for (size_t id = 0; id < wanted.size(); ++id) {
+      const std::string name = "gradient:" + workload_.parameters[id].name;
+      if (answer.find(name) == nullptr) continue;
+      TRY(wanted[id], answer.read(name));
+      most = std::max(most, largest(wanted[id]));
+    }
+    int worst = -1;
+    double worst_by = 0;
+    for (size_t id = 0; id < wanted.size(); ++id) {
+      if (wanted[id].data.empty()) continue;
+      ++proof_.parameters;
+      const double apart = import_distance(mine.gradients[id], wanted[id], kGradientFloor * most);
+      proof_.gradients = std::max(proof_.gradients, apart);
+      // The last reader in the graph is the first that the gradient comes through.
+      const int at = last_reader(static_cast<ir::ParamId>(id));
+      if (apart > kImportGradients && at > worst) worst = at, worst_by = apart;
+    }
+    if (worst < 0) return Done{};
+    const ir::Node& node = workload_.nodes[static_cast<size_t>(worst)];
+    return Error{
+        .message = fmt::format("the outputs agree, but gradients of the parameters of '{} = {}' and of those "
+                               "before it differ by {:.1e}",
+                               node.output, ir::info(node.op).name, worst_by),
+        .where = line_of(node.output).where,
+        .remedy = kDefect};
+  }
+
+  int last_reader(ir::ParamId id) const {
+    for (size_t n = workload_.nodes.size(); n-- > 0;) {
+      for (const ir::Slot& slot : workload_.nodes[n].params) {
+        if (slot.param == id) return static_cast<int>(n);
+      }
+    }
+    return -1;
+  }
+
+  OriginLine reader(ir::ParamId id) const {
+    const int node = last_reader(id);
+    return node < 0 ? OriginLine{} : line_of(workload_.nodes[static_cast<size_t>(node)].output);
+  }
+
+  OriginLine line_of(const std::string& value) const {
+    for (const OriginLine& line : model_.lines) {
+      if (line.value == value) return line;
+    }
+    return {};
+  }
+
+  // Compares value after value, and names the first that differs.
+  Error mismatch(const std::string& what) {
+    const auto found = first_difference();
+    if (!found) return {.message = fmt::format("{} ({})", what, found.error().message), .remedy = kDefect};
+    if (found->value.empty())
+      return {.message = what + "; every value of the graph that can be compared agrees in training mode",
+              .remedy = kDefect};
+    return {.message = fmt::format("{}; the first value that differs is '{} = {}', which stands for {}", what,
+                                   found->value, found->op, found->source),
+            .where = found->where,
+            .remedy = kDefect};
+  }
+
+  Result<OriginLine> first_difference() {
+    TRY(const auto inputs, draw(training_rows(), "train"));
+    CHECK_OK(origin_.trace(file("train"), file("trace")));
+    TRY(const auto answer, tensor::SafetensorsFile::open(file("trace")));
+    referee::EvalOptions wanted = options(true);
+    wanted.gradients = false;
+    wanted.activations = true;
+    TRY(const auto mine, referee::evaluate(projected_, weights_, inputs, wanted));
+    for (size_t n = 0; n < workload_.nodes.size(); ++n) {
+      const std::string& name = workload_.nodes[n].output;
+      if (answer.find(name) == nullptr) continue;
+      const auto id = static_cast<size_t>(workload_.output_of(static_cast<int>(n)));
+      const Tensor* value = std::get_if<Tensor>(&mine.activations[id]);
+      if (value == nullptr) continue;
+      TRY(const Tensor theirs, answer.read(name));
+      // Shapes differ where a value is stored once for all rows: it cannot be compared.
+      if (theirs.shape == value->shape && import_distance(*value, theirs) > kImportOutputs)
+        return line_of(name);
+    }
+    return OriginLine{};
+  }
+
+  static constexpr const char* kDefect =
+      "nothing was written: the import would not compute what the model computes; this is a defect of "
+      "bakeoff, please report it with the model";
+
+  Origin& origin_;
+  const OriginModel& model_;
+  const ir::Workload& workload_;
+  fs::path folder_;
+  ir::Shape prediction_;
+  ir::Workload projected_;
+  referee::Weights weights_;
+  ImportProof proof_;
+};
+
+}  // namespace
+
+double import_distance(const Tensor& a, const Tensor& b, double least_scale) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  if (a.shape != b.shape || a.data.size() != b.data.size()) return kNever;
+  double apart = 0;
+  for (size_t i = 0; i < a.data.size(); ++i) {
+    const double one = std::abs(a.data[i] - b.data[i]);
+    if (!std::isfinite(one)) return kNever;
+    apart = std::max(apart, one);
+  }
+  const double scale = std::max(largest(b), least_scale);
+  return apart == 0 ? 0 : scale == 0 ? kNever : apart / scale;
+}
+
+Result<ImportProof> prove_import(Origin& origin, const OriginModel& model, const ir::Workload& workload,
+                                 const referee::Weights& weights, const fs::path& folder,
+                                 const Progress& progress) {
+  return Proof(origin, model, workload, folder).run(weights, progress);
+}
+
+}  // namespace bakeoff

@@ -1,0 +1,48 @@
+#pragma once
+
+// The proof of an import: the referee computes the IR, the origin computes the model, both in float64, from
+// the same weights and inputs. Outputs in inference mode and in training mode (dropout off), running
+// statistics, and the gradient of a random projection of the outputs with respect to every parameter.
+
+#include <filesystem>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "import/origin.h"
+#include "ir/workload.h"
+#include "referee/evaluate.h"
+
+namespace bakeoff {
+
+// Largest differences, relative to the largest magnitude. Of a tensor b: max |a - b| / max |b|. Of a
+// gradient the scale is at least kGradientFloor of the largest gradient of all: where terms cancel exactly (a
+// bias in front of a batch norm), rounding is all there is.
+struct ImportProof {
+  double outputs = 0;
+  double float32 = 0;  // of an ONNX file: ONNX Runtime's outputs
+  double running = 0;
+  double gradients = 0;
+  int64_t parameters = 0;  // whose gradients were compared
+};
+inline constexpr double kImportOutputs = 1e-10;
+inline constexpr double kImportFloat32 = 1e-4;
+inline constexpr double kImportSlope = 1e-4;  // of an ONNX file: by differences
+inline constexpr double kImportGradients = 1e-8;
+inline constexpr double kGradientFloor = 1e-5;
+// Rows of the batches in training and in inference mode: two sizes, as a model may have one built in. Batch
+// norm of few rows amplifies rounding: cheap models are trained with up to kMostProofRows, as far as a step
+// takes at most kProofFlops.
+inline constexpr int64_t kProofRowsTrain = 4, kMostProofRows = 16;
+inline constexpr int64_t kProofRowsPredict = 3;
+inline constexpr int64_t kProofFlops = 20'000'000'000;
+
+// The distance that the bounds are about; infinity where shapes differ or a number is not finite.
+double import_distance(const tensor::Tensor& a, const tensor::Tensor& b, double least_scale = 0);
+
+// `weights`: the origin's, by ParamId. The error names the first value of the graph that differs, with the
+// user's line.
+Result<ImportProof> prove_import(Origin& origin, const OriginModel& model, const ir::Workload& workload,
+                                 const referee::Weights& weights, const std::filesystem::path& folder,
+                                 const Progress& progress);
+
+}  // namespace bakeoff

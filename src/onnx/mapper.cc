@@ -1,0 +1,364 @@
+#include "onnx/mapper.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/onnx.pb.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace bakeoff::onnx {
+namespace {
+
+// A name as people give them, not one that an exporter made.
+bool given_name(const std::string& name) {
+  if (name.starts_with("onnx::") || name.starts_with("val_") || name.starts_with("_")) return false;
+  if (name.empty() || name[0] == '/' || (name[0] >= '0' && name[0] <= '9')) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
+  });
+}
+
+}  // namespace
+
+Error refused(const std::string& why) { return Error{.message = why}; }
+
+Shape ir_shape(const Layout& layout) {
+  Shape shape = {kBatch};
+  for (size_t axis = 0; axis < layout.rank(); ++axis) {
+    if (!layout.holds_batch(axis)) {
+      shape.push_back(layout.dims[axis]);
+      continue;
+    }
+    if (layout.before > 1) shape.push_back(layout.before);
+    if (layout.after > 1) shape.push_back(layout.after);
+  }
+  return shape;
+}
+
+int64_t ir_axis(const Layout& layout, size_t axis) {
+  if (layout.n == kAdded) return static_cast<int64_t>(axis) + 1;
+  const auto a = static_cast<int64_t>(axis);
+  if (a < layout.n) return a + 1;
+  return a + (layout.before > 1 ? 1 : 0) + (layout.after > 1 ? 1 : 0);
+}
+
+const std::string& Call::op() const { return node.op_type(); }
+const std::string& Call::name() const { return node.name(); }
+size_t Call::outputs() const {
+  return static_cast<size_t>(
+      std::count_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); }));
+}
+const Value& Call::in(size_t input) const {
+  static const Value kNone;
+  return input < inputs.size() ? inputs[input] : kNone;
+}
+int64_t Call::integer(const std::string& name, int64_t fallback) const {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? fallback : found->second->i();
+}
+double Call::real(const std::string& name, double fallback) const {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return fallback;
+  // 1e-5 in a float of 32 bits means 1e-5.
+  return std::stod(fmt::format("{}", found->second->f()));
+}
+std::vector<double> Call::reals(const std::string& name) const {
+  const auto found = attributes.find(name);
+  return found == attributes.end()
+             ? std::vector<double>()
+             : std::vector<double>(found->second->floats().begin(), found->second->floats().end());
+}
+Ints Call::integers(const std::string& name, Ints fallback) const {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? fallback
+                                   : Ints(found->second->ints().begin(), found->second->ints().end());
+}
+std::string Call::text(const std::string& name, const std::string& fallback) const {
+  const auto found = attributes.find(name);
+  return found == attributes.end() ? fallback : found->second->s();
+}
+Result<ArrayPtr> Call::array(const std::string& name) const {
+  const auto found = attributes.find(name);
+  if (found == attributes.end()) return refused("has no attribute '" + name + "'");
+  return file.decode(found->second->t());
+}
+
+Mapper::Mapper(const ModelFile& file, MapOptions options) : file_(file), options_(std::move(options)) {
+  added = options_.added_batch;
+}
+
+// ---- for the rows
+
+Value Mapper::make(const std::string& op, std::vector<std::string> inputs, Layout layout,
+                   Attributes attributes, Params params, Kind kind) {
+  const Shape shape = ir_shape(layout);
+  return Value{.name = graph.node(op, std::move(inputs), shape, std::move(attributes), std::move(params)),
+               .kind = kind,
+               .layout = std::move(layout)};
+}
+
+Value Mapper::reshaped(const Value& v, const Layout& layout) {
+  return Value{.name = graph.reshape(v.name, ir_shape(layout)), .kind = v.kind, .layout = layout};
+}
+
+Value Mapper::transposed_value(const Value& v, const Ints& perm) {
+  Layout out = v.layout;
+  Ints axes = {0};
+  for (size_t i = 0; i < perm.size(); ++i) {
+    const auto from = static_cast<size_t>(perm[i]);
+    out.dims[i] = v.layout.dims[from];
+    if (!v.layout.holds_batch(from)) {
+      axes.push_back(ir_axis(v.layout, from));
+      continue;
+    }
+    out.n = static_cast<int>(i);
+    int64_t at = static_cast<int64_t>(from) + 1;
+    if (v.layout.before > 1) axes.push_back(at++);
+    if (v.layout.after > 1) axes.push_back(at++);
+  }
+  return Value{.name = graph.transpose(v.name, axes), .kind = v.kind, .layout = out};
+}
+
+Result<Layout> Mapper::broadcast_layout(const Values& operands) const {
+  if (std::any_of(operands.begin(), operands.end(), [](const Value& v) { return v.absent(); }))
+    return refused("an input is missing");
+  size_t rank = 0;
+  for (const Value& v : operands)
+    rank = std::max(rank, v.is_const() ? v.at[0]->shape.size() : v.layout.rank());
+  Layout out{.dims = Shape(rank, 1), .n = kAdded};
+  bool found = false;
+  for (const Value& v : operands) {
+    if (!v.is_graph() || v.layout.n == kAdded) continue;
+    const int n = v.layout.n + static_cast<int>(rank - v.layout.rank());
+    if (found && (n != out.n || v.layout.before != out.before || v.layout.after != out.after))
+      return refused("rows of the batch meet: N lies on different axes of the inputs");
+    found = true;
+    out.n = n;
+    out.before = v.layout.before;
+    out.after = v.layout.after;
+  }
+  for (const Value& v : operands) {
+    const Shape& dims = v.is_const() ? v.at[0]->shape : v.layout.dims;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const size_t axis = rank - dims.size() + i;
+      if (out.holds_batch(axis)) continue;
+      if (dims[i] != 1 && out.dims[axis] != 1 && dims[i] != out.dims[axis])
+        return refused("the sizes of the inputs do not broadcast");
+      if (dims[i] != 1) out.dims[axis] = dims[i];
+    }
+  }
+  if (out.n != kAdded) out.dims[static_cast<size_t>(out.n)] = out.before * out.after;
+  return out;
+}
+
+namespace {
+
+// One row of a constant along the batch axis of `out`, where all rows are equal; before and after apart.
+Result<ArrayPtr> one_row(const ArrayPtr& array, const Layout& out, int64_t batch) {
+  Shape shape(out.rank() - array->shape.size(), 1);
+  shape.insert(shape.end(), array->shape.begin(), array->shape.end());
+  if (out.n == kAdded) return shaped(*array, shape);
+  const auto n = static_cast<size_t>(out.n);
+  Shape split(shape.begin(), shape.begin() + out.n);
+  const bool whole = shape[n] == out.before * batch * out.after && !(shape[n] == 1 && batch != 1);
+  if (shape[n] != 1 && !whole) return refused("a constant has several rows where the batch is");
+  const int64_t rows = whole ? batch : 1;
+  const int64_t before = whole ? out.before : 1, after = whole ? out.after : 1;
+  split.insert(split.end(), {before, rows, after});
+  split.insert(split.end(), shape.begin() + out.n + 1, shape.end());
+  const ArrayPtr all = shaped(*array, split);
+  const ArrayPtr first = sliced(*all, n + 1, 0, 1);
+  if (rows > 1) {
+    TRY(const ArrayPtr again, expanded(first, split));
+    if (*again != *all) return refused("a constant differs between rows of the batch");
+  }
+  Shape kept(split.begin(), split.begin() + out.n);
+  if (out.before > 1) kept.push_back(before);
+  if (out.after > 1) kept.push_back(after);
+  kept.insert(kept.end(), shape.begin() + out.n + 1, shape.end());
+  return shaped(*first, kept);
+}
+
+}  // namespace
+
+std::string Mapper::scalar(double number) {
+  return graph.node("constant", {}, {}, {{"value", real_text(number)}});
+}
+
+Result<std::string> Mapper::frozen(const std::string& wanted, ArrayPtr array) {
+  return graph.parameter(wanted, array, true, "");
+}
+
+Result<std::string> Mapper::operand(const Value& v, const Layout& out) {
+  if (v.is_graph()) {
+    Layout padded = out;
+    std::fill(padded.dims.begin(), padded.dims.end(), 1);
+    std::copy(v.layout.dims.begin(), v.layout.dims.end(),
+              padded.dims.end() - static_cast<int64_t>(v.layout.rank()));
+    return graph.reshape(v.name, ir_shape(padded));
+  }
+  TRY(const ArrayPtr a, one_row(v.at[0], out, sizes[0]));
+  TRY(const ArrayPtr b, one_row(v.at[1], out, sizes[1]));
+  if (*a != *b) return refused("a constant depends on the batch size");
+  if (a->kind == Kind::kBool) return refused("a constant of booleans has no counterpart here");
+  if (a->size() == 1 && v.source.empty()) return scalar(a->real(0));
+  Shape shape = a->shape;
+  shape.insert(shape.begin(), 1);
+  ArrayPtr whole = shaped(*a, shape);
+  if (!whole->is_float()) {
+    Array reals{.kind = Kind::kFloat, .shape = shape};
+    for (const int64_t i : whole->ints) reals.reals.push_back(static_cast<double>(i));
+    whole = std::make_shared<Array>(std::move(reals));
+  }
+  // Rows that an exporter has repeated are no parameter.
+  const bool trained = given_name(v.source) && a->size() > 1 && a->size() == v.at[0]->size();
+  if (a->size() == 1) return scalar(a->real(0));
+  TRY(const std::string name,
+      graph.parameter(v.source.empty() ? graph.base + ".constant" : v.source, whole, !trained, v.source));
+  return graph.node("parameter", {}, shape, {}, {{"weight", name}});
+}
+
+Result<Value> Mapper::elementwise(const std::string& op, const Values& operands, Attributes attributes,
+                                  Kind kind) {
+  TRY(const Layout out, broadcast_layout(operands));
+  std::vector<std::string> names;
+  for (const Value& v : operands) {
+    TRY(std::string name, operand(v, out));
+    names.push_back(std::move(name));
+  }
+  return make(op, std::move(names), out, std::move(attributes), {}, kind);
+}
+
+Result<Value> Mapper::scalar_op(const std::string& op, const Value& x, double number) {
+  return elementwise(op, {x, constant(of_real(number))});
+}
+
+std::string Mapper::weight_name(const Value& v, const std::string& slot) const {
+  if (given_name(v.source)) return v.source;
+  // "/layers.0/fc1/MatMul" is the layer "layers.0.fc1".
+  std::string node = current_ == nullptr ? "" : current_->name();
+  if (node.starts_with('/') && node.rfind('/') > 0) {
+    node = node.substr(1, node.rfind('/') - 1);
+    std::replace(node.begin(), node.end(), '/', '.');
+    return node + "." + slot;
+  }
+  if (!v.source.empty() && !v.source.starts_with("onnx::")) return v.source;
+  return graph.base + "." + slot;
+}
+
+Result<std::string> Mapper::weight(const Value& v, const std::string& slot, bool trained) {
+  if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", slot));
+  if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", slot));
+  if (!v.at[0]->is_float()) return refused(fmt::format("its {} holds integers", slot));
+  const Array& array = *v.at[0];
+  const bool level =
+      array.shape.size() == 1 && array.size() > 1 &&
+      std::all_of(array.reals.begin(), array.reals.end(), [&](double x) { return x == array.reals[0]; });
+  const bool own =
+      !v.source.empty() && (options_.given.contains(v.source) ? options_.unshared.contains(v.source) : level);
+  std::string name = weight_name(v, slot);
+  if (own) result_.unshared.insert(v.source);
+  if (own && !weights_seen_.insert(v.source).second) {
+    Value nameless = v;
+    nameless.source = "onnx::";
+    name = weight_name(nameless, slot);
+    notes.insert("weights of equal numbers that the file shares between layers are apart in the workload");
+  }
+  return graph.parameter(name, v.at[0], !trained || v.source.empty(), v.source, !own);
+}
+
+Result<Value> Mapper::rows_first(const Value& v) {
+  if (!v.is_graph()) return refused("its first input is a constant");
+  Layout out = v.layout;
+  if (v.layout.n == kAdded) {
+    if (v.layout.rank() == 0 || v.layout.dims[0] != 1)
+      return refused("a row of the file has several samples");
+    out.n = 0;
+    return reshaped(v, out);
+  }
+  if (v.layout.n != 0 || !v.layout.plain()) return refused("the batch is not alone on axis 0");
+  return v;
+}
+
+Value Mapper::as_before(const Value& rows, const Value& like) {
+  if (like.layout.n != kAdded) return rows;
+  Layout out = rows.layout;
+  out.n = kAdded;
+  return reshaped(rows, out);
+}
+
+Result<ArrayPtr> Mapper::fixed(const Call& call, size_t input, const char* what) const {
+  const Value& v = call.in(input);
+  if (!v.is_const()) return refused(fmt::format("its {} is computed from the inputs", what));
+  if (!v.fixed()) return refused(fmt::format("its {} depends on the batch size", what));
+  return v.at[0];
+}
+
+Result<Ints> Mapper::fixed_ints(const Call& call, size_t input, const char* what) const {
+  TRY(const ArrayPtr array, fixed(call, input, what));
+  if (array->is_float()) return refused(fmt::format("its {} are no integers", what));
+  return array->ints;
+}
+
+Result<double> Mapper::fixed_real(const Call& call, size_t input, const char* what) const {
+  TRY(const ArrayPtr array, fixed(call, input, what));
+  if (array->size() != 1) return refused(fmt::format("its {} is no scalar", what));
+  return array->real(0);
+}
+
+Shape Mapper::shape_at(const Value& v, int which) const {
+  if (v.is_const()) return v.at[which]->shape;
+  Shape shape = v.layout.dims;
+  if (v.layout.n != kAdded) shape[static_cast<size_t>(v.layout.n)] *= sizes[which];
+  return shape;
+}
+
+Result<Layout> Mapper::regrouped(const Layout& from, const Shape& a, const Shape& b) const {
+  Layout out{.dims = a, .n = kAdded};
+  if (from.n == kAdded) {
+    if (a != b) return refused("a size depends on the batch size");
+    return out;
+  }
+  int64_t outer = from.before, inner = from.after;
+  for (size_t i = 0; i < from.rank(); ++i) {
+    if (static_cast<int>(i) < from.n) outer *= from.dims[i];
+    if (static_cast<int>(i) > from.n) inner *= from.dims[i];
+  }
+  std::optional<Layout> best;
+  int64_t ahead = 1;
+  for (size_t j = 0; j < a.size() && ahead <= outer; ahead *= a[j], ++j) {
+    int64_t behind = 1;
+    for (size_t i = j + 1; i < a.size(); ++i) behind *= a[i];
+    if (a[j] % sizes[0] != 0 || b[j] % sizes[1] != 0 || a[j] / sizes[0] != b[j] / sizes[1]) continue;
+    const int64_t factor = a[j] / sizes[0];
+    if (outer % ahead != 0 || inner % behind != 0 || outer / ahead * (inner / behind) != factor) continue;
+    const Layout one{.dims = a, .n = static_cast<int>(j), .before = outer / ahead, .after = inner / behind};
+    if (!best || one.plain() > best->plain() || (one.before == 1 && best->before > 1)) best = one;
+  }
+  if (!best) {
+    return refused(fmt::format("a reshape from {} to {} cuts the batch (of {})", tensor::to_text(from.dims),
+                               tensor::to_text(a), sizes[0]));
+  }
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (static_cast<int>(i) != best->n && a[i] != b[i]) return refused("a size depends on the batch size");
+  }
+  best->dims[static_cast<size_t>(best->n)] = best->before * best->after;
+  return *best;
+}
+
+const std::string& Mapper::current_input(size_t i) const { return current_->input(static_cast<int>(i)); }
+
+bool Mapper::read_once(const std::string& onnx) const {
+  const auto found = readers_.find(scope_ + onnx);
+  return found != readers_.end() && found->second == 1;
+}
+
+Value* Mapper::any_input() {
+  for (auto& [name, value] : values_) {
+    if (value.is_graph() && value.name == first_input_) return &value;
+  }
+  return nullptr;
+}
+
+}  // namespace bakeoff::onnx

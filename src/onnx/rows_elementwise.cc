@@ -1,0 +1,436 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "onnx/rows.h"
+
+namespace bakeoff::onnx {
+namespace {
+
+Result<Values> one(Result<Value> value) {
+  if (!value) return value.error();
+  return Values{*value};
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// A value of the graph as floats or as it is; for an op that only knows floats.
+Result<Value> floats(const Value& v) {
+  if (v.is_graph() && v.kind == Kind::kInt)
+    return refused("computes with integers that depend on the inputs");
+  return v;
+}
+
+// Opset 6: the second input begins at an axis of the first.
+Status old_broadcast(const Call& call) {
+  if (call.opset < 7 && call.has_attribute("axis") && call.integer("broadcast", 0) != 0)
+    return refused("broadcasts from an axis on, as ONNX did before opset 7");
+  return Done{};
+}
+
+// Rows of ops that have the same meaning in the IR.
+Result<Values> unary(Mapper& m, const Call& call, const char* op) {
+  TRY(const Value x, floats(call.in(0)));
+  return one(m.elementwise(op, {x}));
+}
+Result<Values> binary(Mapper& m, const Call& call, const char* op, Kind kind) {
+  CHECK_OK(old_broadcast(call));
+  TRY(const Value a, floats(call.in(0)));
+  TRY(const Value b, floats(call.in(1)));
+  return one(m.elementwise(op, {a, b}, {}, kind));
+}
+
+Result<Value> fold_left(Mapper& m, const Call& call, const std::string& op) {
+  Value sum = call.in(0);
+  TRY(sum, floats(sum));
+  for (size_t i = 1; i < call.inputs.size(); ++i) {
+    TRY(const Value next, floats(call.in(i)));
+    TRY(sum, m.elementwise(op, {sum, next}));
+  }
+  return sum;
+}
+
+// A bias that is added to a linear layer without one.
+Result<std::optional<Value>> with_bias(Mapper& m, const Call& call) {
+  for (const size_t at : {size_t{0}, size_t{1}}) {
+    const Value &x = call.in(at), &bias = call.in(1 - at);
+    if (!x.is_graph() || !bias.is_const() || !bias.fixed() || !bias.at[0]->is_float()) continue;
+    GraphNode* layer = m.layer_of(x);
+    if (layer == nullptr || layer->op != "linear" || layer->params.size() != 1 ||
+        !m.read_once(m.current_input(at)))
+      continue;
+    const int64_t features = layer->shape.back();
+    if (x.layout.rank() == 0 || x.layout.holds_batch(x.layout.rank() - 1) || x.layout.dims.back() != features)
+      continue;
+    const Shape& shape = bias.at[0]->shape;
+    if (shape.empty() || shape.back() != features || static_cast<int64_t>(bias.at[0]->size()) != features ||
+        shape.size() > x.layout.rank())
+      continue;
+    Value flat = bias;
+    if (shape.size() != 1) flat.at[0] = flat.at[1] = shaped(*bias.at[0], {features});
+    std::string wanted = layer->params[0].second;
+    if (wanted.ends_with(".weight")) wanted.resize(wanted.size() - 7);
+    TRY(const std::string name,
+        flat.source.starts_with("onnx::") || flat.source.empty()
+            ? m.graph.parameter(wanted + ".bias", flat.at[0], flat.source.empty(), flat.source)
+            : m.weight(flat, "bias"));
+    layer->params.emplace_back("bias", name);
+    return std::optional<Value>(x);
+  }
+  return std::optional<Value>();
+}
+
+Result<Values> add(Mapper& m, const Call& call) {
+  CHECK_OK(old_broadcast(call));
+  TRY(const auto layer, with_bias(m, call));
+  if (layer) return Values{*layer};
+  return one(fold_left(m, call, "add"));
+}
+
+Result<Values> mean(Mapper& m, const Call& call) {
+  TRY(const Value sum, fold_left(m, call, "add"));
+  if (call.inputs.size() == 1) return Values{sum};
+  return one(m.scalar_op("mul", sum, 1.0 / static_cast<double>(call.inputs.size())));
+}
+
+Result<Values> power(Mapper& m, const Call& call) {
+  CHECK_OK(old_broadcast(call));
+  TRY(const Value x, floats(call.in(0)));
+  TRY(const Value y, floats(call.in(1)));
+  if (!x.is_graph() || !y.is_const() || !y.fixed() || y.at[0]->size() != 1)
+    return one(m.elementwise("pow", {x, y}));
+  const double p = y.at[0]->real(0);
+  if (y.at[0]->shape.size() > x.layout.rank()) return one(m.elementwise("pow", {x, y}));
+  if (p == 1) return Values{x};
+  if (p == 2) return one(m.elementwise("square", {x}));
+  if (p == 0.5) return one(m.elementwise("sqrt", {x}));
+  if (p == -0.5) return one(m.elementwise("rsqrt", {x}));
+  if (p == -1) return one(m.elementwise("reciprocal", {x}));
+  if (p == std::floor(p) && p > 2 && p <= 8) {  // for negative numbers too
+    Value product = x;
+    for (int i = 1; i < static_cast<int>(p); ++i) {
+      TRY(product, m.elementwise("mul", {product, x}));
+    }
+    return Values{product};
+  }
+  return one(m.elementwise("pow", {x, y}));
+}
+
+Result<Values> greater(Mapper& m, const Call& call, const char* op) {
+  TRY(const Value a, floats(call.in(0)));
+  TRY(const Value b, floats(call.in(1)));
+  return one(m.elementwise(op, {b, a}, {}, Kind::kBool));
+}
+
+Result<Value> bools(const Value& v) {
+  if (v.is_const()) return refused("a constant of booleans meets values of the graph");
+  return v;
+}
+
+Result<Values> logic(Mapper& m, const Call& call, const char* op) {
+  TRY(const Value a, bools(call.in(0)));
+  TRY(const Value b, bools(call.in(1)));
+  return one(m.elementwise(op, {a, b}, {}, Kind::kBool));
+}
+
+Result<Values> exclusive_or(Mapper& m, const Call& call) {
+  TRY(const Value a, bools(call.in(0)));
+  TRY(const Value b, bools(call.in(1)));
+  TRY(const Value any, m.elementwise("logical_or", {a, b}, {}, Kind::kBool));
+  TRY(const Value both, m.elementwise("logical_and", {a, b}, {}, Kind::kBool));
+  TRY(const Value unlike, m.elementwise("logical_not", {both}, {}, Kind::kBool));
+  return one(m.elementwise("logical_and", {any, unlike}, {}, Kind::kBool));
+}
+
+Result<Values> where(Mapper& m, const Call& call) {
+  const Value& condition = call.in(0);
+  TRY(const Value a, floats(call.in(1)));
+  TRY(const Value b, floats(call.in(2)));
+  if (condition.is_graph()) {
+    const auto number = [](const Value& v) { return v.is_const() && v.at[0]->size() == 1; };
+    if (!number(a) || !number(b)) return one(m.elementwise("where", {condition, a, b}));
+    // The IR chooses between two numbers only where one is a table.
+    TRY(const Layout out, m.broadcast_layout({condition, a, b}));
+    TRY(const std::string chosen, m.operand(condition, out));
+    const Shape ones(ir_shape(out).size(), 1);
+    TRY(const std::string name,
+        m.frozen(m.graph.base + ".constant", filled(Kind::kFloat, ones, a.at[0]->real(0))));
+    const std::string value = m.graph.node("parameter", {}, ones, {}, {{"weight", name}});
+    return Values{m.make("where", {chosen, value, m.scalar(b.at[0]->real(0))}, out)};
+  }
+  // A constant mask is a table of ones and zeros that is compared with a half.
+  if (!condition.fixed()) return refused("a constant mask depends on the batch size");
+  const Array& mask = *condition.at[0];
+  Array table{.kind = Kind::kFloat, .shape = mask.shape};
+  for (const int64_t i : mask.ints) table.reals.push_back(i != 0 ? 1 : 0);
+  const Value half = m.constant(std::make_shared<Array>(std::move(table)));
+  if (mask.size() == 1) return Values{mask.ints[0] != 0 ? a : b};
+  TRY(const Layout out, m.broadcast_layout({half, a, b}));
+  TRY(const std::string number, m.operand(half, out));
+  const Shape small = m.graph.shape(number);
+  const std::string chosen = m.graph.node("less", {m.scalar(0.5), number}, small);
+  TRY(const std::string first, m.operand(a, out));
+  TRY(const std::string second, m.operand(b, out));
+  return Values{m.make("where", {chosen, first, second}, out)};
+}
+
+Result<Values> clip(Mapper& m, const Call& call) {
+  TRY(const Value x, floats(call.in(0)));
+  double bounds[2] = {-kInfinity, kInfinity};
+  if (call.opset < 11) {
+    bounds[0] = call.real("min", -kInfinity);
+    bounds[1] = call.real("max", kInfinity);
+    if (bounds[0] <= -3.4028234e38) bounds[0] = -kInfinity;
+    if (bounds[1] >= 3.4028234e38) bounds[1] = kInfinity;
+  } else {
+    for (const size_t i : {size_t{1}, size_t{2}}) {
+      if (!call.has(i)) continue;
+      if (call.in(i).is_graph()) {  // bounds that are computed
+        Value v = x;
+        if (call.has(1)) {
+          TRY(v, m.elementwise("maximum", {v, call.in(1)}));
+        }
+        if (call.has(2)) {
+          TRY(v, m.elementwise("minimum", {v, call.in(2)}));
+        }
+        return Values{v};
+      }
+      TRY(bounds[i - 1], m.fixed_real(call, i, i == 1 ? "minimum" : "maximum"));
+    }
+  }
+  if (bounds[0] > bounds[1]) bounds[0] = bounds[1];
+  return one(m.elementwise("clip", {x}, {{"least", real_text(bounds[0])}, {"most", real_text(bounds[1])}}));
+}
+
+Result<Values> elu(Mapper& m, const Call& call) {
+  return one(m.elementwise("elu", {call.in(0)}, {{"alpha", real_text(call.real("alpha", 1))}}));
+}
+
+Result<Values> celu(Mapper& m, const Call& call) {
+  const double alpha = call.real("alpha", 1);
+  TRY(const Value scaled, m.scalar_op("div", call.in(0), alpha));
+  TRY(const Value bent, m.elementwise("elu", {scaled}, {{"alpha", "1"}}));
+  return one(m.scalar_op("mul", bent, alpha));
+}
+
+Result<Values> selu(Mapper& m, const Call& call) {
+  const double alpha = call.real("alpha", 1.6732632423543772), gamma = call.real("gamma", 1.0507009873554805);
+  if (std::abs(alpha - 1.6732632423543772) < 1e-6 && std::abs(gamma - 1.0507009873554805) < 1e-6)
+    return one(m.elementwise("selu", {call.in(0)}));
+  TRY(const Value bent, m.elementwise("elu", {call.in(0)}, {{"alpha", real_text(alpha)}}));
+  return one(m.scalar_op("mul", bent, gamma));
+}
+
+Result<Values> leaky_relu(Mapper& m, const Call& call) {
+  return one(m.elementwise("leaky_relu", {call.in(0)}, {{"slope", real_text(call.real("alpha", 0.01))}}));
+}
+
+Result<Values> hard_sigmoid(Mapper& m, const Call& call) {
+  return one(m.elementwise(
+      "hard_sigmoid", {call.in(0)},
+      {{"alpha", real_text(call.real("alpha", 0.2))}, {"beta", real_text(call.real("beta", 0.5))}}));
+}
+
+Result<Values> gelu(Mapper& m, const Call& call) {
+  const std::string form = call.text("approximate", "none");
+  return one(m.elementwise("gelu", {call.in(0)}, {{"form", form == "tanh" ? "tanh" : "erf"}}));
+}
+
+Result<Values> swish(Mapper& m, const Call& call) {
+  const double alpha = call.real("alpha", 1);
+  if (alpha == 1) return one(m.elementwise("silu", {call.in(0)}));
+  TRY(const Value scaled, m.scalar_op("mul", call.in(0), alpha));
+  TRY(const Value gate, m.elementwise("sigmoid", {scaled}));
+  return one(m.elementwise("mul", {call.in(0), gate}));
+}
+
+Result<Values> thresholded_relu(Mapper& m, const Call& call) {
+  const Value bound = m.constant(of_real(call.real("alpha", 1)));
+  TRY(const Value above, m.elementwise("less", {bound, call.in(0)}, {}, Kind::kBool));
+  return one(m.elementwise("where", {above, call.in(0), m.constant(of_real(0))}));
+}
+
+Result<Values> shrink(Mapper& m, const Call& call) {
+  const double bias = call.real("bias", 0), lambd = call.real("lambd", 0.5);
+  const Value &x = call.in(0), zero = m.constant(of_real(0));
+  TRY(const Value high, m.elementwise("less", {m.constant(of_real(lambd)), x}, {}, Kind::kBool));
+  TRY(const Value low, m.elementwise("less", {x, m.constant(of_real(-lambd))}, {}, Kind::kBool));
+  TRY(const Value down, m.scalar_op("sub", x, bias));
+  TRY(const Value up, m.scalar_op("add", x, bias));
+  TRY(const Value inner, m.elementwise("where", {low, up, zero}));
+  return one(m.elementwise("where", {high, down, inner}));
+}
+
+Result<Values> prelu(Mapper& m, const Call& call) {
+  const Value &x = call.in(0), zero = m.constant(of_real(0));
+  Value slope = call.in(1);
+  // Before opset 7 a slope for each channel.
+  if (call.opset < 7 && slope.is_const() && slope.at[0]->shape.size() == 1 && slope.at[0]->size() > 1) {
+    Shape shape(x.layout.rank() - 1, 1);
+    shape[0] = static_cast<int64_t>(slope.at[0]->size());
+    slope.at[0] = slope.at[1] = shaped(*slope.at[0], shape);
+  }
+  TRY(const Value up, m.elementwise("relu", {x}));
+  TRY(const Value down, m.elementwise("minimum", {x, zero}));
+  TRY(const Value bent, m.elementwise("mul", {down, slope}));
+  return one(m.elementwise("add", {up, bent}));
+}
+
+Result<Values> tangent(Mapper& m, const Call& call) {
+  TRY(const Value s, m.elementwise("sin", {call.in(0)}));
+  TRY(const Value c, m.elementwise("cos", {call.in(0)}));
+  return one(m.elementwise("div", {s, c}));
+}
+
+// (e^x + sign e^-x) / 2
+Result<Value> hyperbolic(Mapper& m, const Value& x, const char* join) {
+  TRY(const Value up, m.elementwise("exp", {x}));
+  TRY(const Value minus, m.elementwise("neg", {x}));
+  TRY(const Value down, m.elementwise("exp", {minus}));
+  TRY(const Value both, m.elementwise(join, {up, down}));
+  return m.scalar_op("mul", both, 0.5);
+}
+
+// log(x + sqrt(x^2 + shift))
+Result<Value> area(Mapper& m, const Value& x, double shift) {
+  TRY(const Value square, m.elementwise("square", {x}));
+  TRY(const Value moved, m.scalar_op("add", square, shift));
+  TRY(const Value root, m.elementwise("sqrt", {moved}));
+  TRY(const Value sum, m.elementwise("add", {x, root}));
+  return m.elementwise("log", {sum});
+}
+
+Result<Values> area_tangent(Mapper& m, const Call& call) {
+  TRY(const Value minus, m.elementwise("neg", {call.in(0)}));
+  TRY(const Value up, m.elementwise("log1p", {call.in(0)}));
+  TRY(const Value down, m.elementwise("log1p", {minus}));
+  TRY(const Value both, m.elementwise("sub", {up, down}));
+  return one(m.scalar_op("mul", both, 0.5));
+}
+
+Result<Values> cast(Mapper& m, const Call& call) {
+  const Value& x = call.in(0);
+  Kind to = Kind::kFloat;
+  if (call.op() == "CastLike") {
+    to = call.in(1).is_const() ? call.in(1).at[0]->kind : call.in(1).kind;
+  } else {
+    const auto type = static_cast<int32_t>(call.integer("to", 1));
+    TRY(to, kind_of(type));
+    if (type == 10 || type == 16)
+      m.notes.insert("casts to 16 bits are left out: the workload's precision decides");
+  }
+  if (x.is_const()) {
+    Value made = x;
+    for (ArrayPtr& at : made.at) {
+      TRY(at, converted(at, to));
+    }
+    return Values{made};
+  }
+  if (x.kind == to) return Values{x};
+  const char* names[] = {"f32", "i32", "bool"};
+  return Values{m.make("cast", {x.name}, x.layout, {{"to", names[static_cast<int>(to)]}}, {}, to)};
+}
+
+Result<Values> identity(Mapper&, const Call& call) { return Values{call.in(0)}; }
+
+Result<Values> dropout(Mapper& m, const Call& call) {
+  double rate = call.opset < 12 ? call.real("ratio", 0.5) : 0.5;
+  if (call.opset >= 12) {
+    if (call.has(1)) {
+      TRY(rate, m.fixed_real(call, 1, "ratio"));
+    }
+  }
+  if (call.wants(1)) return refused("its mask is used");
+  if (rate == 0 || !call.in(0).is_graph()) return Values{call.in(0)};
+  return Values{m.make("dropout", {call.in(0).name}, call.in(0).layout, {{"rate", real_text(rate)}})};
+}
+
+#define BAKEOFF_UNARY(op) +[](Mapper& m, const Call& call) { return unary(m, call, op); }
+#define BAKEOFF_BINARY(op, kind) +[](Mapper& m, const Call& call) { return binary(m, call, op, kind); }
+#define BAKEOFF_VARIADIC(op) +[](Mapper& m, const Call& call) { return one(fold_left(m, call, op)); }
+
+Rows unary_rows() {
+  return {
+      {"Neg", BAKEOFF_UNARY("neg")},
+      {"Abs", BAKEOFF_UNARY("abs")},
+      {"Sign", BAKEOFF_UNARY("sign")},
+      {"Exp", BAKEOFF_UNARY("exp")},
+      {"Log", BAKEOFF_UNARY("log")},
+      {"Sqrt", BAKEOFF_UNARY("sqrt")},
+      {"Reciprocal", BAKEOFF_UNARY("reciprocal")},
+      {"Sin", BAKEOFF_UNARY("sin")},
+      {"Cos", BAKEOFF_UNARY("cos")},
+      {"Tan", tangent},
+      {"Erf", BAKEOFF_UNARY("erf")},
+      {"Tanh", BAKEOFF_UNARY("tanh")},
+      {"Sigmoid", BAKEOFF_UNARY("sigmoid")},
+      {"Relu", BAKEOFF_UNARY("relu")},
+      {"Floor", BAKEOFF_UNARY("floor")},
+      {"Ceil", BAKEOFF_UNARY("ceil")},
+      {"Round", BAKEOFF_UNARY("round")},
+      {"Softplus", BAKEOFF_UNARY("softplus")},
+      {"Softsign", BAKEOFF_UNARY("softsign")},
+      {"Mish", BAKEOFF_UNARY("mish")},
+      {"HardSwish", BAKEOFF_UNARY("hard_swish")},
+      {"HardSigmoid", hard_sigmoid},
+      {"Elu", elu},
+      {"Celu", celu},
+      {"Selu", selu},
+      {"LeakyRelu", leaky_relu},
+      {"ThresholdedRelu", thresholded_relu},
+      {"Shrink", shrink},
+      {"PRelu", prelu},
+      {"Gelu", gelu},
+      {"Swish", swish},
+      {"Sinh", +[](Mapper& m, const Call& c) { return one(hyperbolic(m, c.in(0), "sub")); }},
+      {"Cosh", +[](Mapper& m, const Call& c) { return one(hyperbolic(m, c.in(0), "add")); }},
+      {"Asinh", +[](Mapper& m, const Call& c) { return one(area(m, c.in(0), 1)); }},
+      {"Acosh", +[](Mapper& m, const Call& c) { return one(area(m, c.in(0), -1)); }},
+      {"Atanh", area_tangent},
+      {"Clip", clip},
+  };
+}
+
+Rows joining_rows() {
+  return {
+      {"Add", add},
+      {"Sum", BAKEOFF_VARIADIC("add")},
+      {"Mean", mean},
+      {"Max", BAKEOFF_VARIADIC("maximum")},
+      {"Min", BAKEOFF_VARIADIC("minimum")},
+      {"Sub", BAKEOFF_BINARY("sub", Kind::kFloat)},
+      {"Mul", BAKEOFF_BINARY("mul", Kind::kFloat)},
+      {"Div", BAKEOFF_BINARY("div", Kind::kFloat)},
+      {"Pow", power},
+      {"Less", BAKEOFF_BINARY("less", Kind::kBool)},
+      {"LessOrEqual", BAKEOFF_BINARY("less_equal", Kind::kBool)},
+      {"Greater", +[](Mapper& m, const Call& c) { return greater(m, c, "less"); }},
+      {"GreaterOrEqual", +[](Mapper& m, const Call& c) { return greater(m, c, "less_equal"); }},
+      {"Equal", BAKEOFF_BINARY("equal", Kind::kBool)},
+      {"And", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_and"); }},
+      {"Or", +[](Mapper& m, const Call& c) { return logic(m, c, "logical_or"); }},
+      {"Xor", exclusive_or},
+      {"Not",
+       +[](Mapper& m, const Call& c) -> Result<Values> {
+         TRY(const Value a, bools(c.in(0)));
+         return one(m.elementwise("logical_not", {a}, {}, Kind::kBool));
+       }},
+      {"Where", where},
+      {"Cast", cast},
+      {"CastLike", cast},
+      {"Identity", identity},
+      {"Dropout", dropout},
+  };
+}
+
+}  // namespace
+
+Rows elementwise_rows() {
+  Rows all = unary_rows();
+  all.merge(joining_rows());
+  return all;
+}
+
+}  // namespace bakeoff::onnx

@@ -1,0 +1,810 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "onnx/rows.h"
+
+namespace bakeoff::onnx {
+namespace {
+
+Status want_graph(const Call& call, size_t input = 0) {
+  if (!call.in(input).is_graph())
+    return refused("computes with constants alone, in a way that is not computed at import");
+  return Done{};
+}
+
+Result<Values> shape_of(Mapper& m, const Call& call) {
+  const Value& x = call.in(0);
+  Value made;
+  for (int which = 0; which < 2; ++which) {
+    Ints shape = m.shape_at(x, which);
+    const auto rank = static_cast<int64_t>(shape.size());
+    int64_t start = call.integer("start", 0), end = call.integer("end", rank);
+    start = std::clamp(start < 0 ? start + rank : start, int64_t{0}, rank);
+    end = std::clamp(end < 0 ? end + rank : end, int64_t{0}, rank);
+    made.at[which] = of_ints(start < end ? Ints(shape.begin() + start, shape.begin() + end) : Ints{});
+  }
+  return Values{made};
+}
+
+Result<Values> size_of(Mapper& m, const Call& call) {
+  Value made;
+  for (int which = 0; which < 2; ++which) {
+    TRY(const int64_t elements, count(m.shape_at(call.in(0), which)));
+    made.at[which] = std::make_shared<Array>(Array{Kind::kInt, {}, {}, {elements}});
+  }
+  return Values{made};
+}
+
+// The sizes that a target with 0 (as it was) and -1 (what is left) means.
+Result<Shape> resolved(const Shape& from, Ints target, bool zero_is_zero) {
+  int64_t known = 1, open = -1;
+  for (size_t i = 0; i < target.size(); ++i) {
+    if (target[i] == 0 && !zero_is_zero) {
+      if (i >= from.size()) return refused("its shape has a 0 where the input has no axis");
+      target[i] = from[i];
+    }
+    if (target[i] < -1 || (target[i] == -1 && open >= 0)) return refused("its shape is none");
+    if (target[i] == -1)
+      open = static_cast<int64_t>(i);
+    else
+      known *= std::max<int64_t>(target[i], 1);
+    if (known > kMostElements) return refused("its shape is too large");
+  }
+  TRY(const int64_t all, count(from));
+  if (open >= 0) target[static_cast<size_t>(open)] = known == 0 ? 0 : all / known;
+  TRY(const int64_t now, count(target));
+  if (now != all)
+    return refused(fmt::format("a reshape of {} to {}", tensor::to_text(from), tensor::to_text(target)));
+  return target;
+}
+
+Result<Values> regroup(Mapper& m, const Value& x, const Shape& a, const Shape& b) {
+  TRY(const Layout layout, m.regrouped(x.layout, a, b));
+  return Values{m.reshaped(x, layout)};
+}
+
+Result<Values> reshape(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  Shape made[2];
+  for (int which = 0; which < 2; ++which) {
+    Ints target = call.integers("shape");
+    if (!call.has_attribute("shape")) {
+      if (!call.in(1).is_const()) return refused("its shape depends on data");
+      target = call.in(1).at[which]->ints;
+    }
+    TRY(made[which], resolved(m.shape_at(x, which), target, call.integer("allowzero", 0) != 0));
+  }
+  return regroup(m, x, made[0], made[1]);
+}
+
+Result<Values> flatten(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  const auto rank = static_cast<int64_t>(x.layout.rank());
+  int64_t axis = call.integer("axis", 1);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis > rank) return refused("its axis does not exist");
+  Shape made[2];
+  for (int which = 0; which < 2; ++which) {
+    const Shape shape = m.shape_at(x, which);
+    made[which] = {1, 1};
+    for (int64_t i = 0; i < rank; ++i) made[which][i < axis ? 0 : 1] *= shape[static_cast<size_t>(i)];
+  }
+  return regroup(m, x, made[0], made[1]);
+}
+
+Result<Ints> axes_of(Mapper& m, const Call& call, int64_t since, const Ints& fallback) {
+  if (call.opset < since) return call.integers("axes", fallback);
+  if (!call.has(1)) return fallback;
+  return m.fixed_ints(call, 1, "axes");
+}
+
+Result<Values> squeeze(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  TRY(const Ints axes, axes_of(m, call, 13, {}));
+  std::set<size_t> gone;
+  for (const int64_t axis : axes) {
+    TRY(const size_t at, axis_of(axis, x.layout.rank()));
+    gone.insert(at);
+  }
+  Layout out = x.layout;
+  out.dims.clear();
+  for (size_t i = 0; i < x.layout.rank(); ++i) {
+    const bool drop = gone.contains(i) || (axes.empty() && x.layout.dims[i] == 1 && !x.layout.holds_batch(i));
+    if (!drop) {
+      if (x.layout.holds_batch(i)) out.n = static_cast<int>(out.dims.size());
+      out.dims.push_back(x.layout.dims[i]);
+      continue;
+    }
+    if (x.layout.holds_batch(i)) return refused("the batch axis vanishes");
+    if (x.layout.dims[i] != 1) return refused("an axis that vanishes has more than one element");
+  }
+  return Values{m.reshaped(x, out)};
+}
+
+Result<Values> unsqueeze(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  TRY(const Ints axes, axes_of(m, call, 13, {}));
+  const size_t rank = x.layout.rank() + axes.size();
+  std::set<size_t> fresh;
+  for (const int64_t axis : axes) {
+    TRY(const size_t at, axis_of(axis, rank));
+    if (!fresh.insert(at).second) return refused("its axes repeat");
+  }
+  Layout out = x.layout;
+  out.dims.clear();
+  for (size_t i = 0, from = 0; i < rank; ++i) {
+    if (fresh.contains(i)) {
+      out.dims.push_back(1);
+      continue;
+    }
+    if (x.layout.holds_batch(from)) out.n = static_cast<int>(i);
+    out.dims.push_back(x.layout.dims[from++]);
+  }
+  return Values{m.reshaped(x, out)};
+}
+
+Result<Values> transpose(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const size_t rank = call.in(0).layout.rank();
+  Ints perm(rank);
+  for (size_t i = 0; i < rank; ++i) perm[i] = static_cast<int64_t>(rank - 1 - i);
+  perm = call.integers("perm", perm);
+  Ints sorted = perm, axes(rank);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (sorted != axes) return refused("perm is no permutation");
+  return Values{m.transposed_value(call.in(0), perm)};
+}
+
+// The value of a constant with N: rows of it, for ops that do not broadcast.
+Result<Value> with_rows(Mapper& m, const Value& v, const Layout& like) {
+  if (v.absent()) return refused("an input is missing");
+  if (v.is_graph()) return v;
+  Layout out = like;
+  const Shape& shape = v.at[0]->shape;
+  if (shape.size() != like.rank()) return refused("its inputs differ in rank");
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!like.holds_batch(i)) out.dims[i] = shape[i];
+  }
+  TRY(std::string name, m.operand(v, out));
+  if (m.graph.shape(name).empty()) {  // a number: a table of one
+    TRY(const std::string table,
+        m.frozen(m.graph.base + ".constant",
+                 filled(Kind::kFloat, Shape(ir_shape(out).size(), 1), v.at[0]->real(0))));
+    name = m.graph.node("parameter", {}, Shape(ir_shape(out).size(), 1), {}, {{"weight", table}});
+  }
+  const Value* rows = m.any_input();
+  if (rows == nullptr) return refused("there is no input");
+  return m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}});
+}
+
+Result<Values> concat(Mapper& m, const Call& call) {
+  const auto found =
+      std::find_if(call.inputs.begin(), call.inputs.end(), [](const Value& v) { return v.is_graph(); });
+  if (found == call.inputs.end()) return refused("computes with constants alone");
+  Layout out = found->layout;
+  TRY(const size_t axis, axis_of(call.integer("axis", 1), out.rank()));
+  if (out.holds_batch(axis)) return refused("joins along the batch");
+  std::vector<std::string> names;
+  out.dims[axis] = 0;
+  for (const Value& v : call.inputs) {
+    TRY(const Value one, with_rows(m, v, found->layout));
+    Layout other = one.layout;
+    if (other.rank() != out.rank()) return refused("its inputs differ in rank");
+    out.dims[axis] += other.dims[axis];
+    other.dims[axis] = out.dims[axis];
+    if (other != out) return refused("its inputs differ, also outside the axis, or rows of the batch meet");
+    names.push_back(one.name);
+  }
+  if (names.size() == 1) return Values{*found};
+  return Values{
+      m.make("concat", names, out, {{"axis", std::to_string(ir_axis(out, axis))}}, {}, found->kind)};
+}
+
+Value cut(Mapper& m, const Value& x, size_t axis, int64_t begin, int64_t end, int64_t step) {
+  Layout out = x.layout;
+  out.dims[axis] = (end - begin + step - 1) / step;
+  if (begin == 0 && step == 1 && end == x.layout.dims[axis]) return x;
+  return m.make("slice", {x.name}, out,
+                {{"axis", std::to_string(ir_axis(x.layout, axis))},
+                 {"begin", std::to_string(begin)},
+                 {"end", std::to_string(end)},
+                 {"step", std::to_string(step)}},
+                {}, x.kind);
+}
+
+Value flipped(Mapper& m, const Value& x, size_t axis) {
+  return m.make("flip", {x.name}, x.layout, {{"axes", std::to_string(ir_axis(x.layout, axis))}}, {}, x.kind);
+}
+
+Result<Values> split(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  TRY(const size_t axis, axis_of(call.integer("axis", 0), x.layout.rank()));
+  if (x.layout.holds_batch(axis)) return refused("splits the batch");
+  const int64_t size = x.layout.dims[axis];
+  Ints sizes = call.integers("split");
+  if (call.has(1)) {
+    TRY(sizes, m.fixed_ints(call, 1, "sizes"));
+  }
+  if (sizes.empty()) {
+    const int64_t parts = call.integer("num_outputs", static_cast<int64_t>(call.outputs()));
+    if (parts < 1) return refused("has no outputs");
+    const int64_t each = (size + parts - 1) / parts;
+    for (int64_t at = 0; at < size; at += each) sizes.push_back(std::min(each, size - at));
+  }
+  Values made;
+  int64_t begin = 0;
+  for (const int64_t one : sizes) {
+    if (one < 1 || begin + one > size) return refused("its sizes do not fit");
+    made.push_back(cut(m, x, axis, begin, begin + one, 1));
+    begin += one;
+  }
+  return made;
+}
+
+Result<Values> slice(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  Ints starts = call.integers("starts"), ends = call.integers("ends"), axes = call.integers("axes"), steps;
+  Ints ends_b = ends;
+  if (call.opset >= 10) {
+    TRY(starts, m.fixed_ints(call, 1, "starts"));
+    if (!call.in(2).is_const()) return refused("its ends are computed from the inputs");
+    ends = call.in(2).at[0]->ints;
+    ends_b = call.in(2).at[1]->ints;
+    if (call.has(3)) {
+      TRY(axes, m.fixed_ints(call, 3, "axes"));
+    }
+    if (call.has(4)) {
+      TRY(steps, m.fixed_ints(call, 4, "steps"));
+    }
+  }
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return refused("its starts, ends, axes and steps differ in number");
+  for (size_t i = 0; i < starts.size(); ++i) {
+    TRY(const size_t axis, axis_of(axes[i], x.layout.rank()));
+    if (x.layout.holds_batch(axis)) {
+      const Shape whole = m.shape_at(x, 0);
+      const bool all =
+          starts[i] == 0 && steps[i] == 1 && ends[i] >= whole[axis] && ends_b[i] >= m.shape_at(x, 1)[axis];
+      if (!all) return refused("takes some rows of the batch");
+      continue;
+    }
+    if (ends[i] != ends_b[i]) return refused("an end depends on the batch size");
+    const int64_t size = x.layout.dims[axis], step = steps[i];
+    if (step == 0) return refused("a step is 0");
+    const auto within = [&](int64_t at, int64_t low, int64_t high) {
+      return std::clamp(at < 0 ? at + size : at, low, high);
+    };
+    if (step > 0) {
+      const int64_t begin = within(starts[i], 0, size), end = within(ends[i], 0, size);
+      if (begin >= end) return refused("nothing is left");
+      x = cut(m, x, axis, begin, end, std::min(step, size));
+      continue;
+    }
+    // Backwards: the same elements forwards, then turned round.
+    const int64_t last = within(starts[i], -1, size - 1);
+    const int64_t before = ends[i] < -size ? -1 : within(ends[i], -1, size - 1);
+    if (last <= before) return refused("nothing is left");
+    const int64_t back = std::max(step, -size), number = (last - before - back - 1) / -back;
+    x = flipped(m, cut(m, x, axis, last + (number - 1) * back, last + 1, -back), axis);
+  }
+  return Values{x};
+}
+
+Result<Values> gather(Mapper& m, const Call& call) {
+  const Value &x = call.in(0), &ids = call.in(1);
+  if (x.is_const()) {
+    CHECK_OK(want_graph(call, 1));
+    if (x.at[0]->shape.size() != 2 || call.integer("axis", 0) != 0)
+      return refused("looks up what is no table of rows");
+    TRY(const std::string table, m.weight(x, "weight"));
+    Layout out = ids.layout;
+    out.dims.push_back(x.at[0]->shape[1]);
+    return Values{m.make("embedding", {ids.name}, out, {}, {{"weight", table}})};
+  }
+  if (ids.is_graph()) return refused("its indices depend on the inputs");
+  TRY(const ArrayPtr at, m.fixed(call, 1, "index"));
+  TRY(const size_t axis, axis_of(call.integer("axis", 0), x.layout.rank()));
+  if (x.layout.holds_batch(axis)) return refused("takes rows of the batch");
+  const int64_t size = x.layout.dims[axis];
+  Ints places = at->ints;
+  for (int64_t& one : places) {
+    if (one < -size || one >= size) return refused("an index is out of range");
+    if (one < 0) one += size;
+  }
+  if (places.empty()) return refused("it takes nothing");
+  Layout out = x.layout;
+  out.dims.erase(out.dims.begin() + static_cast<int64_t>(axis));
+  out.dims.insert(out.dims.begin() + static_cast<int64_t>(axis), at->shape.begin(), at->shape.end());
+  if (out.n > static_cast<int>(axis)) out.n += static_cast<int>(at->shape.size()) - 1;
+  const int64_t step = places.size() > 1 ? places[1] - places[0] : 1;
+  bool even = step >= 1;
+  for (size_t i = 1; i < places.size(); ++i) even = even && places[i] - places[i - 1] == step;
+  if (even) return Values{m.reshaped(cut(m, x, axis, places.front(), places.back() + 1, step), out)};
+  // Pieces that are joined: any order.
+  std::vector<std::string> names;
+  for (const int64_t one : places) names.push_back(cut(m, x, axis, one, one + 1, 1).name);
+  if (names.size() > 64) return refused("takes more than 64 places in no even order");
+  Layout flat = x.layout;
+  flat.dims[axis] = static_cast<int64_t>(places.size());
+  const Value joined =
+      m.make("concat", names, flat, {{"axis", std::to_string(ir_axis(flat, axis))}}, {}, x.kind);
+  return Values{m.reshaped(joined, out)};
+}
+
+Result<Values> expand(Mapper& m, const Call& call) {
+  const Value &x = call.in(0), &target = call.in(1);
+  if (!target.is_const()) return refused("its shape depends on data");
+  Shape made[2];
+  for (int which = 0; which < 2; ++which) {
+    TRY(made[which], broadcast(m.shape_at(x, which), target.at[which]->ints));
+  }
+  Layout out{.dims = made[0], .n = kAdded};
+  if (x.is_graph()) {
+    const auto more = static_cast<int>(made[0].size() - x.layout.rank());
+    out.n = x.layout.n == kAdded ? kAdded : x.layout.n + more;
+    out.before = x.layout.before;
+    out.after = x.layout.after;
+    if (out.n != kAdded) out.dims[static_cast<size_t>(out.n)] = out.before * out.after;
+  } else {
+    for (size_t i = 0; i < made[0].size(); ++i) {
+      if (made[0][i] == made[1][i]) continue;
+      if (out.n != kAdded || made[0][i] != m.sizes[0])
+        return refused("its shape is no simple function of the batch");
+      out.n = static_cast<int>(i);
+      out.dims[i] = 1;
+    }
+    if (out.n == kAdded) return refused("computes with constants alone");
+  }
+  if (x.is_graph() && out == x.layout) return Values{x};
+  TRY(const std::string name, m.operand(x, out));
+  const Value* rows = x.is_graph() ? &x : m.any_input();
+  return Values{m.make("expand", {name, rows->name}, out, {{"shape", numbers_text(ir_shape(out))}}, {},
+                       x.is_graph() ? x.kind : Kind::kFloat)};
+}
+
+Result<Values> tile(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  TRY(const Ints repeats, m.fixed_ints(call, 1, "repeats"));
+  if (repeats.size() != x.layout.rank()) return refused("its repeats do not fit");
+  for (size_t axis = 0; axis < repeats.size(); ++axis) {
+    if (repeats[axis] == 1) continue;
+    if (x.layout.holds_batch(axis)) return refused("repeats rows of the batch");
+    if (repeats[axis] < 1 || repeats[axis] > 64) return refused("repeats more than 64 times, or not at all");
+    Layout out = x.layout;
+    out.dims[axis] *= repeats[axis];
+    x = m.make("concat", std::vector<std::string>(static_cast<size_t>(repeats[axis]), x.name), out,
+               {{"axis", std::to_string(ir_axis(out, axis))}}, {}, x.kind);
+  }
+  return Values{x};
+}
+
+Result<Values> pad(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  const std::string mode = call.text("mode", "constant");
+  if (mode == "wrap") return refused("mode 'wrap' has no counterpart");
+  Ints pads = call.integers("pads", call.integers("paddings")), axes;
+  double value = call.real("value", 0);
+  if (call.opset >= 11) {
+    TRY(pads, m.fixed_ints(call, 1, "pads"));
+    if (call.has(2)) {
+      TRY(value, m.fixed_real(call, 2, "value"));
+    }
+    if (call.has(3)) {
+      TRY(axes, m.fixed_ints(call, 3, "axes"));
+    }
+  }
+  const size_t rank = x.layout.rank();
+  if (axes.empty()) {
+    axes.resize(rank);
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (pads.size() != 2 * axes.size()) return refused("its pads do not fit");
+  Ints before(rank, 0), after(rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TRY(const size_t axis, axis_of(axes[i], rank));
+    before[axis] = pads[i];
+    after[axis] = pads[i + axes.size()];
+  }
+  Ints all(2 * (ir_shape(x.layout).size() - 1), 0);
+  Layout out = x.layout;
+  bool grows = false;
+  for (size_t axis = 0; axis < rank; ++axis) {
+    if (before[axis] == 0 && after[axis] == 0) continue;
+    if (x.layout.holds_batch(axis)) return refused("pads the batch");
+    const int64_t size = x.layout.dims[axis], begin = std::max<int64_t>(-before[axis], 0),
+                  end = size - std::max<int64_t>(-after[axis], 0);
+    if (begin >= end) return refused("nothing is left");
+    x = cut(m, x, axis, begin, end, 1);
+    const auto at = static_cast<size_t>(2 * (ir_axis(x.layout, axis) - 1));
+    all[at] = std::max<int64_t>(before[axis], 0);
+    all[at + 1] = std::max<int64_t>(after[axis], 0);
+    grows = grows || all[at] > 0 || all[at + 1] > 0;
+    out.dims[axis] = size + before[axis] + after[axis];
+    if (mode == "reflect" && std::max(all[at], all[at + 1]) >= x.layout.dims[axis])
+      return refused("reflects more than there is");
+  }
+  if (!grows) return Values{x};
+  Attributes attributes = {{"pad", numbers_text(all)}};
+  if (mode == "constant")
+    attributes.emplace_back("value", real_text(value));
+  else
+    attributes.emplace_back("mode", mode);
+  return Values{m.make("pad", {x.name}, out, attributes)};
+}
+
+// Pictures in blocks: as reshapes and one transposition.
+Result<Values> depth_to_space(Mapper& m, const Call& call) {
+  TRY(const Value x, m.rows_first(call.in(0)));
+  const int64_t b = call.integer("blocksize", 0);
+  const Shape& d = x.layout.dims;
+  if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0) return refused("its sizes do not fit");
+  const int64_t c = d[1] / (b * b);
+  const bool crd = call.text("mode", "DCR") == "CRD";
+  const Value cut_up =
+      m.reshaped(x, {crd ? Shape{1, c, b, b, d[2], d[3]} : Shape{1, b, b, c, d[2], d[3]}, 0});
+  const Value moved = m.transposed_value(cut_up, crd ? Ints{0, 1, 4, 2, 5, 3} : Ints{0, 3, 4, 1, 5, 2});
+  return Values{m.as_before(m.reshaped(moved, {{1, c, d[2] * b, d[3] * b}, 0}), call.in(0))};
+}
+
+Result<Values> space_to_depth(Mapper& m, const Call& call) {
+  TRY(const Value x, m.rows_first(call.in(0)));
+  const int64_t b = call.integer("blocksize", 0);
+  const Shape& d = x.layout.dims;
+  if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0) return refused("its sizes do not fit");
+  const Value cut_up = m.reshaped(x, {{1, d[1], d[2] / b, b, d[3] / b, b}, 0});
+  const Value moved = m.transposed_value(cut_up, {0, 3, 5, 1, 2, 4});
+  return Values{m.as_before(m.reshaped(moved, {{1, d[1] * b * b, d[2] / b, d[3] / b}, 0}), call.in(0))};
+}
+
+// ---- along axes
+
+Result<Value> reduced(Mapper& m, const Value& x, const std::set<size_t>& axes, bool keep,
+                      const std::string& op) {
+  Layout out = x.layout;
+  out.dims.clear();
+  Ints places;
+  for (size_t i = 0; i < x.layout.rank(); ++i) {
+    if (!axes.contains(i)) {
+      if (x.layout.holds_batch(i)) out.n = static_cast<int>(out.dims.size());
+      out.dims.push_back(x.layout.dims[i]);
+      continue;
+    }
+    if (x.layout.holds_batch(i)) return refused("reduces over the batch");
+    places.push_back(ir_axis(x.layout, i));
+    if (keep) out.dims.push_back(1);
+  }
+  return m.make(op, {x.name}, out, {{"axes", numbers_text(places)}, {"keepdims", keep ? "true" : "false"}});
+}
+
+// Reduce...: `before` on every element, `after` on the result; "" is nothing.
+Result<Values> reduce(Mapper& m, const Call& call, const char* op, const char* before = "",
+                      const char* after = "") {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  if (x.kind != Kind::kFloat) return refused("computes with integers or booleans that depend on the inputs");
+  TRY(const Ints axes, axes_of(m, call, call.op() == "ReduceSum" ? 13 : 18, {}));
+  const bool keep = call.integer("keepdims", 1) != 0;
+  std::set<size_t> places;
+  for (const int64_t axis : axes) {
+    TRY(const size_t at, axis_of(axis, x.layout.rank()));
+    places.insert(at);
+  }
+  if (axes.empty()) {
+    if (call.integer("noop_with_empty_axes", 0) == 0) {
+      for (size_t i = 0; i < x.layout.rank(); ++i) places.insert(i);
+    }
+  }
+  if (*before != '\0') {
+    TRY(x, m.elementwise(before, {x}));
+  }
+  if (!places.empty()) {
+    TRY(x, reduced(m, x, places, keep, op));
+  }
+  if (*after != '\0') {
+    TRY(x, m.elementwise(after, {x}));
+  }
+  return Values{x};
+}
+
+Result<Values> softmax(Mapper& m, const Call& call, const char* op) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  const size_t rank = x.layout.rank();
+  TRY(const size_t axis, axis_of(call.integer("axis", call.opset < 13 ? 1 : -1), rank));
+  // Before opset 13 the axes from this one on are one.
+  if (call.opset < 13 && axis + 1 < rank) {
+    for (size_t i = axis; i < rank; ++i) {
+      if (x.layout.holds_batch(i)) return refused("goes over the batch");
+    }
+    Layout flat = x.layout;
+    flat.dims.resize(axis + 1);
+    for (size_t i = axis + 1; i < rank; ++i) flat.dims[axis] *= x.layout.dims[i];
+    const Value joined = m.reshaped(x, flat);
+    const Value made = m.make(op, {joined.name}, flat, {{"axis", std::to_string(ir_axis(flat, axis))}});
+    return Values{m.reshaped(made, x.layout)};
+  }
+  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
+  return Values{m.make(op, {x.name}, x.layout, {{"axis", std::to_string(ir_axis(x.layout, axis))}})};
+}
+
+Result<Values> cumsum(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  TRY(const double number, m.fixed_real(call, 1, "axis"));
+  const Value& x = call.in(0);
+  TRY(const size_t axis, axis_of(static_cast<int64_t>(number), x.layout.rank()));
+  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
+  const bool reverse = call.integer("reverse", 0) != 0;
+  Value v = reverse ? flipped(m, x, axis) : x;
+  const Value turned = v;
+  v = m.make("cumsum", {v.name}, v.layout, {{"axis", std::to_string(ir_axis(v.layout, axis))}});
+  if (call.integer("exclusive", 0) != 0) {
+    TRY(v, m.elementwise("sub", {v, turned}));
+  }
+  return Values{reverse ? flipped(m, v, axis) : v};
+}
+
+Result<Values> arg_max(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  TRY(const size_t axis, axis_of(call.integer("axis", 0), x.layout.rank()));
+  if (x.layout.holds_batch(axis)) return refused("goes over the batch");
+  if (call.integer("select_last_index", 0) != 0) return refused("takes the last of equal ones");
+  if (call.op() == "ArgMin") {
+    TRY(x, m.elementwise("neg", {x}));
+  }
+  Layout kept = x.layout;
+  kept.dims[axis] = 1;
+  Layout gone = x.layout;
+  gone.dims.erase(gone.dims.begin() + static_cast<int64_t>(axis));
+  if (gone.n > static_cast<int>(axis)) --gone.n;
+  const Value made =
+      m.make("argmax", {x.name}, gone, {{"axis", std::to_string(ir_axis(x.layout, axis))}}, {}, Kind::kInt);
+  return Values{call.integer("keepdims", 1) != 0 ? m.reshaped(made, kept) : made};
+}
+
+Result<Values> trilu(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& x = call.in(0);
+  int64_t k = 0;
+  if (call.has(1)) {
+    TRY(const double number, m.fixed_real(call, 1, "diagonal"));
+    k = static_cast<int64_t>(number);
+  }
+  const size_t rank = x.layout.rank();
+  if (rank < 2 || x.layout.n >= static_cast<int>(rank) - 2) return refused("needs matrices in each row");
+  const int64_t h = x.layout.dims[rank - 2], w = x.layout.dims[rank - 1];
+  const bool upper = call.integer("upper", 1) != 0;
+  Array mask{.kind = Kind::kFloat, .shape = {h, w}};
+  for (int64_t i = 0; i < h; ++i) {
+    for (int64_t j = 0; j < w; ++j) mask.reals.push_back((upper ? j - i >= k : j - i <= k) ? 1 : 0);
+  }
+  TRY(Value made, m.elementwise("mul", {x, m.constant(std::make_shared<Array>(std::move(mask)))}));
+  return Values{made};
+}
+
+Result<Values> one_hot(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  const Value& ids = call.in(0);
+  TRY(const double depth, m.fixed_real(call, 1, "depth"));
+  TRY(const ArrayPtr values, m.fixed(call, 2, "values"));
+  if (values->size() != 2) return refused("needs two values");
+  const size_t rank = ids.layout.rank() + 1;
+  TRY(const size_t axis, axis_of(call.integer("axis", -1), rank));
+  if (axis + 1 != rank) return refused("its axis is not the last");
+  Layout out = ids.layout;
+  out.dims.push_back(static_cast<int64_t>(depth));
+  Value made = m.make("one_hot", {ids.name}, out, {{"classes", std::to_string(static_cast<int64_t>(depth))}});
+  TRY(made, m.scalar_op("mul", made, values->real(1) - values->real(0)));
+  TRY(made, m.scalar_op("add", made, values->real(0)));
+  return Values{made};
+}
+
+// ---- sizes of pictures
+
+// Along one axis a resize is a product with a matrix.
+Result<std::vector<double>> resize_matrix(int64_t from, int64_t to, double scale, const std::string& mode,
+                                          const std::string& coordinates, const std::string& rounding,
+                                          double cubic, bool outside_left_out) {
+  std::vector<double> matrix(static_cast<size_t>(from * to), 0);
+  const double length = scale * static_cast<double>(from);  // before it is rounded down
+  for (int64_t i = 0; i < to; ++i) {
+    const auto at = static_cast<double>(i);
+    double x = 0;
+    if (coordinates == "half_pixel")
+      x = (at + 0.5) / scale - 0.5;
+    else if (coordinates == "half_pixel_symmetric") {
+      const double adjusted = static_cast<double>(to) / (scale * static_cast<double>(from));
+      x = static_cast<double>(from) / 2 * (1 - adjusted) + (at + 0.5) / scale - 0.5;
+    } else if (coordinates == "pytorch_half_pixel")
+      x = length > 1 ? (at + 0.5) / scale - 0.5 : 0;
+    else if (coordinates == "align_corners")
+      x = length > 1 ? at * static_cast<double>(from - 1) / (length - 1) : 0;
+    else if (coordinates == "asymmetric")
+      x = at / scale;
+    else
+      return refused("coordinate_transformation_mode '" + coordinates + "' has no counterpart");
+    const auto put = [&](int64_t place, double weight) {
+      place = std::clamp<int64_t>(place, 0, from - 1);
+      matrix[static_cast<size_t>(i * from + place)] += weight;
+    };
+    if (mode == "nearest") {
+      double place = std::floor(x);
+      if (rounding == "ceil" || (rounding == "round_prefer_floor" && x - place > 0.5) ||
+          (rounding == "round_prefer_ceil" && x - place >= 0.5))
+        place = rounding == "ceil" ? std::ceil(x) : place + 1;
+      put(static_cast<int64_t>(place), 1);
+      continue;
+    }
+    const double low = std::floor(x), t = x - low;
+    const auto first = static_cast<int64_t>(low);
+    if (mode == "linear") {
+      put(first, 1 - t);
+      put(first + 1, t);
+      continue;
+    }
+    double sum = 0, weights[4];
+    for (int k = -1; k <= 2; ++k) {
+      const double d = std::abs(t - k), a = cubic;
+      double& w = weights[k + 1];
+      w = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+      if (outside_left_out && (first + k < 0 || first + k >= from)) w = 0;
+      sum += w;
+    }
+    for (int k = -1; k <= 2; ++k) put(first + k, weights[k + 1] / sum);
+  }
+  return matrix;
+}
+
+Result<Value> along_axis(Mapper& m, const Value& x, size_t axis, int64_t to, std::vector<double> matrix) {
+  const size_t rank = x.layout.rank();
+  const int64_t from = x.layout.dims[axis];
+  Ints perm(rank);
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[axis], perm[rank - 1]);
+  const Value last = m.transposed_value(x, perm);
+  TRY(const std::string table,
+      m.frozen(m.graph.base + ".resize",
+               std::make_shared<Array>(Array{Kind::kFloat, {to, from}, std::move(matrix), {}})));
+  Layout out = last.layout;
+  out.dims.back() = to;
+  const Value made = m.make("linear", {last.name}, out, {}, {{"weight", table}});
+  return m.transposed_value(made, perm);
+}
+
+Result<Values> resize(Mapper& m, const Call& call) {
+  CHECK_OK(want_graph(call));
+  Value x = call.in(0);
+  const size_t rank = x.layout.rank();
+  const bool upsample = call.op() == "Upsample";
+  std::string mode = call.text("mode", "nearest");
+  if (mode == "bilinear") mode = "linear";
+  const bool old = upsample || call.opset < 11;
+  const std::string coordinates =
+      old ? "asymmetric" : call.text("coordinate_transformation_mode", "half_pixel");
+  const std::string rounding = old ? "floor" : call.text("nearest_mode", "round_prefer_floor");
+  if (call.integer("antialias", 0) != 0) return refused("antialias has no counterpart");
+  Ints axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  axes = call.integers("axes", axes);
+  const size_t scales_at = old ? 1 : 2;
+  Ints wanted;
+  if (!old && call.has(3)) {
+    if (!call.in(3).is_const()) return refused("its sizes are computed from the inputs");
+    wanted = call.in(3).at[0]->ints;
+  }
+  std::vector<double> factors;
+  if (call.has_attribute("scales")) {  // Upsample before opset 9
+    factors = call.reals("scales");
+  } else if (wanted.empty() && call.has(scales_at)) {
+    TRY(const ArrayPtr array, m.fixed(call, scales_at, "scales"));
+    factors = array->reals;
+  }
+  if ((wanted.empty() ? factors.size() : wanted.size()) != axes.size())
+    return refused("its sizes do not fit");
+  if (call.text("keep_aspect_ratio_policy", "stretch") != "stretch") return refused("keeps an aspect ratio");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    TRY(const size_t axis, axis_of(axes[i], rank));
+    if (x.layout.holds_batch(axis)) {
+      const bool same = wanted.empty() ? factors[i] == 1 : wanted[i] == m.shape_at(x, 0)[axis];
+      if (!same) return refused("resizes the batch");
+      continue;
+    }
+    const int64_t from = x.layout.dims[axis];
+    const double scale =
+        wanted.empty() ? factors[i] : static_cast<double>(wanted[i]) / static_cast<double>(from);
+    const auto to =
+        wanted.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(from) * scale)) : wanted[i];
+    if (to < 1 || to > 65536) return refused("a size is none");
+    if (to == from && (wanted.size() == axes.size() || factors[i] == 1)) continue;
+    const bool whole = mode == "nearest" && to % from == 0 && scale == static_cast<double>(to / from) &&
+                       ((coordinates == "asymmetric" && rounding == "floor") ||
+                        (coordinates == "half_pixel" && rounding.starts_with("round")));
+    if (whole) {
+      x = repeated(m, x, axis, to / from);
+      continue;
+    }
+    if (axis == 0 && x.layout.n == kAdded && rank == 4) return refused("resizes its first axis");
+    TRY(auto matrix,
+        resize_matrix(from, to, scale, mode, coordinates, rounding, call.real("cubic_coeff_a", -0.75),
+                      call.integer("exclude_outside", 0) != 0));
+    TRY(x, along_axis(m, x, axis, to, std::move(matrix)));
+  }
+  return Values{x};
+}
+
+#define BAKEOFF_REDUCE(...) +[](Mapper& m, const Call& call) { return reduce(m, call, __VA_ARGS__); }
+
+}  // namespace
+
+Value repeated(Mapper& m, const Value& x, size_t axis, int64_t times) {
+  if (times == 1) return x;
+  Layout split = x.layout, wide = x.layout, out = x.layout;
+  const auto at = split.dims.begin() + static_cast<int64_t>(axis) + 1;
+  split.dims.insert(at, 1);
+  wide.dims.insert(wide.dims.begin() + static_cast<int64_t>(axis) + 1, times);
+  out.dims[axis] *= times;
+  const Value apart = m.reshaped(x, split);
+  const Value spread =
+      m.make("expand", {apart.name, x.name}, wide, {{"shape", numbers_text(ir_shape(wide))}});
+  return m.reshaped(spread, out);
+}
+
+Rows shape_rows() {
+  return {
+      {"Shape", shape_of},
+      {"Size", size_of},
+      {"Reshape", reshape},
+      {"Flatten", flatten},
+      {"Squeeze", squeeze},
+      {"Unsqueeze", unsqueeze},
+      {"Transpose", transpose},
+      {"Concat", concat},
+      {"Split", split},
+      {"Slice", slice},
+      {"Gather", gather},
+      {"Expand", expand},
+      {"Tile", tile},
+      {"Pad", pad},
+      {"DepthToSpace", depth_to_space},
+      {"SpaceToDepth", space_to_depth},
+      {"ReduceSum", BAKEOFF_REDUCE("sum")},
+      {"ReduceMean", BAKEOFF_REDUCE("mean")},
+      {"ReduceMax", BAKEOFF_REDUCE("max")},
+      {"ReduceMin", BAKEOFF_REDUCE("min")},
+      {"ReduceProd", BAKEOFF_REDUCE("prod")},
+      {"ReduceLogSumExp", BAKEOFF_REDUCE("logsumexp")},
+      {"ReduceL1", BAKEOFF_REDUCE("sum", "abs")},
+      {"ReduceL2", BAKEOFF_REDUCE("sum", "square", "sqrt")},
+      {"ReduceSumSquare", BAKEOFF_REDUCE("sum", "square")},
+      {"ReduceLogSum", BAKEOFF_REDUCE("sum", "", "log")},
+      {"Softmax", +[](Mapper& m, const Call& c) { return softmax(m, c, "softmax"); }},
+      {"LogSoftmax", +[](Mapper& m, const Call& c) { return softmax(m, c, "log_softmax"); }},
+      {"CumSum", cumsum},
+      {"ArgMax", arg_max},
+      {"ArgMin", arg_max},
+      {"Trilu", trilu},
+      {"OneHot", one_hot},
+      {"Resize", resize},
+      {"Upsample", resize},
+  };
+}
+
+}  // namespace bakeoff::onnx

@@ -1,0 +1,413 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <onnx/onnx.pb.h>
+
+#include <algorithm>
+
+#include "onnx/mapper.h"
+#include "onnx/rows.h"
+
+namespace bakeoff::onnx {
+namespace {
+
+constexpr int kDepth = 16;               // functions and branches within one another
+constexpr int64_t kMostNodes = 1000000;  // with those of functions
+constexpr size_t kMostRefusals = 40;
+
+bool is_onnx(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+
+}  // namespace
+
+Status Mapper::define(const std::string& name, Value value) {
+  if (!values_.emplace(scope_ + name, std::move(value)).second)
+    return Error{.message = fmt::format("'{}' is no valid ONNX model: the name '{}' is given twice",
+                                        file_.path().string(), name)};
+  return Done{};
+}
+
+Result<Value> Mapper::look_up(const std::string& name) {
+  if (name.empty()) return Value{};
+  if (const auto found = values_.find(scope_ + name); found != values_.end()) return found->second;
+  const auto tensor =
+      scope_.find('\x01') == std::string::npos ? initialisers_.find(name) : initialisers_.end();
+  if (tensor == initialisers_.end()) {
+    return Error{
+        .message = fmt::format("'{}' is no valid ONNX model: '{}' is read before anything gives it (nodes in "
+                               "a circle, or not in order)",
+                               file_.path().string(), name)};
+  }
+  Value value;
+  if (const auto given = options_.given.find(name); given != options_.given.end()) {
+    value = constant(given->second);
+  } else {
+    TRY(const ArrayPtr array, file_.decode(*tensor->second));
+    value = constant(array);
+  }
+  if (value.at[0]->is_float() && !value.at[0]->shape.empty()) value.source = name;
+  values_.emplace(scope_ + name, value);
+  return value;
+}
+
+// What the nodes read, and the graphs within them.
+template <typename Nodes>
+void Mapper::count_readers(const Nodes& nodes, const std::string& scope) {
+  for (const auto& n : nodes) {
+    for (const auto& name : n.input()) ++readers_[scope + name];
+    for (const auto& a : n.attribute()) {
+      if (!a.has_g()) continue;
+      count_readers(a.g().node(), scope);
+      for (const auto& output : a.g().output()) ++readers_[scope + output.name()];
+    }
+  }
+}
+
+Status Mapper::start() {
+  const wire::GraphProto& g = file_.model().graph();
+  if (g.sparse_initializer_size() > 0)
+    return refused("the model has sparse initialisers, which are not read");
+  for (const auto& tensor : g.initializer()) {
+    if (!initialisers_.emplace(tensor.name(), &tensor).second)
+      return Error{.message = fmt::format("'{}' is no valid ONNX model: the name '{}' is given twice",
+                                          file_.path().string(), tensor.name())};
+  }
+  for (const auto& f : file_.model().functions()) functions_[f.domain() + ":" + f.name()] = &f;
+  count_readers(g.node(), "");
+  for (const auto& output : g.output()) ++readers_[output.name()];
+  return add_inputs();
+}
+
+Status Mapper::add_inputs() {
+  const wire::GraphProto& g = file_.model().graph();
+  // A number in place of N: the file was written for one batch size.
+  for (const auto& info : g.input()) {
+    if (initialisers_.contains(info.name()) || options_.given.contains(info.name()) || added) continue;
+    const auto& dims = info.type().tensor_type().shape().dim();
+    if (dims.size() == 0 || !dims[0].has_dim_value()) continue;
+    if (sizes[0] == sizes[1] && sizes[0] != dims[0].dim_value())
+      return refused(fmt::format("the inputs have batches of {} and of {}", sizes[0], dims[0].dim_value()));
+    sizes[0] = sizes[1] = dims[0].dim_value();
+    if (sizes[0] < 1) return refused(fmt::format("the input '{}' has a batch of {}", info.name(), sizes[0]));
+  }
+  for (const auto& info : g.input()) {
+    if (!initialisers_.contains(info.name())) CHECK_OK(add_input(info));
+  }
+  return Done{};
+}
+
+Status Mapper::add_input(const wire::ValueInfoProto& info) {
+  if (const auto given = options_.given.find(info.name()); given != options_.given.end()) {
+    Value value = constant(given->second);
+    if (value.at[0]->is_float() && !value.at[0]->shape.empty()) value.source = info.name();
+    return define(info.name(), value);
+  }
+  const auto wrong = [&](const std::string& why) {
+    return Error{.message = fmt::format("the input '{}' {}", info.name(), why)};
+  };
+  if (!info.type().has_tensor_type()) return wrong("is no tensor");
+  TRY(const Kind kind, kind_of(info.type().tensor_type().elem_type()));
+  if (kind == Kind::kBool) return wrong("holds booleans; inputs of a workload are f32 or i32");
+  Layout layout{.n = added ? kAdded : 0};
+  const auto& shape = info.type().tensor_type().shape();
+  auto known = options_.shapes.find(info.name());
+  if (known == options_.shapes.end()) known = options_.shapes.find("");
+  if (known != options_.shapes.end()) {
+    layout.dims = known->second;
+    if (shape.dim_size() != static_cast<int>(layout.dims.size()))
+      return wrong(fmt::format("has {} axes, and --input gives {}", shape.dim_size(), layout.dims.size()));
+  }
+  for (int axis = 0; axis < shape.dim_size(); ++axis) {
+    const auto& dim = shape.dim(axis);
+    const bool batch = axis == 0 && !added;
+    if (known != options_.shapes.end()) {
+      if (!batch && dim.has_dim_value() && dim.dim_value() != layout.dims[static_cast<size_t>(axis)])
+        return wrong(fmt::format("has size {} at axis {}, and --input gives {}", dim.dim_value(), axis,
+                                 layout.dims[static_cast<size_t>(axis)]));
+    } else if (!batch && !dim.has_dim_value()) {
+      return Error{.message = fmt::format("the input '{}' has the open size '{}' at axis {}", info.name(),
+                                          dim.dim_param(), axis),
+                   .remedy = fmt::format("give the sizes: --input '{}=f32[8,...]'", info.name())};
+    } else {
+      layout.dims.push_back(batch ? 1 : dim.dim_value());
+    }
+  }
+  if (!added && layout.dims.empty()) return wrong("is a scalar: it has no batch axis");
+  if (!added) layout.dims[0] = 1;
+  TRY(const int64_t elements, count(layout.dims));
+  if (elements < 1) return wrong("is empty");
+  const std::string name = graph.unique(ir_word(info.name()));
+  graph.input(name, ir_shape(layout));
+  if (first_input_.empty()) first_input_ = name;
+  result_.inputs.push_back({name, {kind, ir_shape(layout)}});
+  result_.input_names[name] = info.name();
+  mapped_.push_back({info.name(), name, "input", "", layout});
+  return define(info.name(), Value{.name = name, .kind = kind, .layout = layout});
+}
+
+Result<MapResult> Mapper::run() {
+  CHECK_OK(start());
+  int64_t opset = 0;
+  for (const auto& one : file_.model().opset_import()) {
+    if (is_onnx(one.domain())) opset = one.version();
+  }
+  const wire::GraphProto& g = file_.model().graph();
+  if (opset < 6 || opset > 27)
+    return refused(fmt::format("the model is of opset {}; opsets 6 to 27 are read", opset));
+  CHECK_OK(walk_nodes(g.node(), opset, 0));
+  if (!refusals_.empty()) return refusal_error();
+  return finish();
+}
+
+template <typename Nodes>
+Status Mapper::walk_nodes(const Nodes& nodes, int64_t opset, int depth) {
+  for (const auto& n : nodes) CHECK_OK(node(n, opset, depth));
+  return Done{};
+}
+
+void Mapper::refuse(const wire::NodeProto& n, const std::string& why) {
+  refusals_.push_back({(is_onnx(n.domain()) ? "" : n.domain() + ".") + n.op_type(), n.name(), why});
+}
+
+Status Mapper::node(const wire::NodeProto& n, int64_t opset, int depth) {
+  if (++nodes_seen_ > kMostNodes) return refused("the model has more than a million nodes");
+  ops_seen_.insert(n.op_type());
+  const bool blocked = std::any_of(n.input().begin(), n.input().end(),
+                                   [&](const auto& name) { return blocked_.contains(scope_ + name); });
+  const auto block = [&] {
+    for (const auto& output : n.output()) blocked_.insert(scope_ + output);
+  };
+  if (blocked) {
+    block();
+    return Done{};
+  }
+  std::map<std::string, const wire::AttributeProto*> attributes;
+  for (const auto& a : n.attribute()) attributes[a.name()] = &a;
+  Call call{n, opset, {}, attributes, file_};
+  for (const auto& name : n.output()) call.used.push_back(!name.empty() && readers_.contains(scope_ + name));
+  for (const auto& name : n.input()) {
+    TRY(Value value, look_up(name));
+    call.inputs.push_back(std::move(value));
+  }
+  const wire::NodeProto* outer = current_;
+  current_ = &n;
+  graph.base = ir_word(n.output_size() > 0 && !n.output(0).empty() ? n.output(0) : n.op_type());
+  if (const size_t end = graph.base.rfind("_output_"); end != std::string::npos && end > 0)
+    graph.base.resize(end);
+  graph.source = n.op_type();
+  graph.where = n.name();
+  const auto own = functions_.find(n.domain() + ":" + n.op_type());
+  if (own != functions_.end()) {
+    CHECK_OK(function(*own->second, n, call.inputs, depth));
+    current_ = outer;
+    return Done{};
+  }
+  const auto made = map_call(call, depth);
+  current_ = outer;
+  if (!made) {
+    refuse(n, made.error().message);
+    block();
+    return Done{};
+  }
+  for (int i = 0; i < n.output_size(); ++i) {
+    if (n.output(i).empty()) continue;
+    const auto at = static_cast<size_t>(i);
+    if (at >= made->size() || (*made)[at].absent()) {
+      if (!call.used[at]) continue;
+      refuse(n, fmt::format("output {} ('{}') has no counterpart", i, n.output(i)));
+      block();
+      return Done{};
+    }
+    const Value& value = (*made)[at];
+    if (value.is_graph() && scope_.empty())
+      mapped_.push_back({n.output(i), value.name, n.op_type(), n.name(), value.layout});
+    CHECK_OK(define(n.output(i), value));
+  }
+  return Done{};
+}
+
+Result<Values> Mapper::map_call(const Call& call, int depth) {
+  if (!is_onnx(call.node.domain()))
+    return refused(fmt::format("the op is of the domain '{}', which is not ONNX's own", call.node.domain()));
+  if (call.op() == "If") return branch(call, depth);
+  TRY(auto computed, folded(call));
+  if (computed) return *computed;
+  const auto row = rows().find(call.op());
+  if (row == rows().end()) return refused("there is no counterpart in the IR");
+  if (call.in(0).absent()) return refused("an input is missing");
+  return row->second(*this, call);
+}
+
+// Computes a node whose inputs are all constants, at both batch sizes.
+Result<std::optional<Values>> Mapper::folded(const Call& call) {
+  const auto fold = folds().find(call.op());
+  if (fold == folds().end()) return std::optional<Values>();
+  bool fixed_all = true;
+  for (const Value& v : call.inputs) {
+    if (v.is_graph()) return std::optional<Values>();
+    fixed_all = fixed_all && v.fixed();
+  }
+  Values made;
+  for (int which = 0; which < (fixed_all ? 1 : 2); ++which) {
+    Arrays arrays;
+    for (const Value& v : call.inputs) arrays.push_back(v.at[which]);
+    TRY(const Arrays results, fold->second(call, arrays));
+    made.resize(results.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      made[i].at[which] = results[i];
+      if (fixed_all) made[i].at[1] = results[i];
+    }
+  }
+  static const std::set<std::string> kRearranged = {"Reshape",   "Squeeze",  "Unsqueeze",
+                                                    "Transpose", "Identity", "Flatten"};
+  if (!call.inputs.empty() && kRearranged.contains(call.op()) && !made.empty())
+    made[0].source = call.in(0).source;
+  if (call.op() == "Cast" && made[0].at[0]->is_float() && call.in(0).at[0]->is_float())
+    made[0].source = call.in(0).source;
+  return std::optional<Values>(std::move(made));
+}
+
+Result<Values> Mapper::branch(const Call& call, int depth) {
+  if (depth >= kDepth) return refused("branches lie too deep within one another");
+  const Value& condition = call.in(0);
+  if (!condition.is_const() || !condition.fixed() || condition.at[0]->size() != 1)
+    return refused("the branch depends on data");
+  const char* name = condition.at[0]->real(0) != 0 ? "then_branch" : "else_branch";
+  const auto found = call.attributes.find(name);
+  if (found == call.attributes.end()) return refused(std::string("has no ") + name);
+  const wire::GraphProto& g = found->second->g();
+  for (const auto& tensor : g.initializer()) {
+    TRY(const ArrayPtr array, file_.decode(tensor));
+    CHECK_OK(define(tensor.name(), constant(array)));
+  }
+  const size_t refusals = refusals_.size();
+  CHECK_OK(walk_nodes(g.node(), call.opset, depth + 1));
+  if (refusals_.size() > refusals) return refused("a node of the branch has no counterpart");
+  Values outputs;
+  for (const auto& output : g.output()) {
+    TRY(Value value, look_up(output.name()));
+    outputs.push_back(std::move(value));
+  }
+  return outputs;
+}
+
+// A function of the model's own: its nodes, in a scope of their own.
+Status Mapper::function(const wire::FunctionProto& f, const wire::NodeProto& n, const Values& inputs,
+                        int depth) {
+  if (depth >= kDepth) {
+    refuse(n, "functions lie too deep within one another");
+    for (const auto& output : n.output()) blocked_.insert(scope_ + output);
+    return Done{};
+  }
+  wire::FunctionProto body = f;  // attributes that refer to those of the call are filled in
+  std::map<std::string, const wire::AttributeProto*> given;
+  for (const auto& a : f.attribute_proto()) given[a.name()] = &a;
+  for (const auto& a : n.attribute()) given[a.name()] = &a;
+  for (auto& inner : *body.mutable_node()) {
+    auto& list = *inner.mutable_attribute();
+    for (int i = list.size(); i-- > 0;) {
+      if (list[i].ref_attr_name().empty()) continue;
+      const std::string name = list[i].name();
+      const auto found = given.find(list[i].ref_attr_name());
+      if (found == given.end()) {
+        list.DeleteSubrange(i, 1);
+        continue;
+      }
+      list[i] = *found->second;
+      list[i].set_name(name);
+    }
+  }
+  int64_t opset = 0;
+  for (const auto& one : f.opset_import()) {
+    if (is_onnx(one.domain())) opset = one.version();
+  }
+  const std::string outer = scope_;
+  scope_ = fmt::format("{}\x01{}\x01", outer, nodes_seen_);
+  for (int i = 0; i < f.input_size(); ++i)
+    CHECK_OK(define(f.input(i),
+                    static_cast<size_t>(i) < inputs.size() ? inputs[static_cast<size_t>(i)] : Value{}));
+  count_readers(body.node(), scope_);
+  for (const auto& name : f.output()) ++readers_[scope_ + name];
+  const size_t refusals = refusals_.size();
+  CHECK_OK(walk_nodes(body.node(), opset, depth + 1));
+  Values outputs;
+  for (const auto& name : f.output()) {
+    if (refusals_.size() > refusals) break;
+    TRY(Value value, look_up(name));
+    outputs.push_back(std::move(value));
+  }
+  scope_ = outer;
+  for (int i = 0; i < n.output_size(); ++i) {
+    if (static_cast<size_t>(i) >= outputs.size())
+      blocked_.insert(scope_ + n.output(i));
+    else if (!n.output(i).empty())
+      CHECK_OK(define(n.output(i), outputs[static_cast<size_t>(i)]));
+  }
+  return Done{};
+}
+
+Error Mapper::refusal_error() const {
+  std::vector<std::string> lines;
+  std::map<std::string, int> more;
+  for (const Refusal& r : refusals_) {
+    if (++more[r.op + r.why] > 1) continue;
+    lines.push_back(
+        fmt::format("{}{}: {}", r.op, r.node.empty() ? "" : fmt::format(" ('{}')", r.node), r.why));
+  }
+  const size_t all = lines.size();
+  if (all > kMostRefusals) lines.resize(kMostRefusals), lines.push_back("...");
+  return {.message = fmt::format("{} op{} cannot be imported:\n  {}", all, all == 1 ? "" : "s",
+                                 fmt::join(lines, "\n  ")),
+          .remedy = "nothing was written"};
+}
+
+Result<MapResult> Mapper::finish() {
+  const auto& outputs = file_.model().graph().output();
+  std::vector<std::string> names;
+  for (const auto& output : outputs) names.push_back(output.name());
+  std::string wanted = options_.output;
+  if (wanted.empty() && names.size() == 1) wanted = names[0];
+  if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+    return Error{.message = names.empty()    ? "the model has no output"
+                            : wanted.empty() ? fmt::format("the model has {} outputs: {}", names.size(),
+                                                           fmt::join(names, ", "))
+                                             : fmt::format("the model has no output '{}'; it has {}", wanted,
+                                                           fmt::join(names, ", ")),
+                 .remedy = names.empty() ? "" : "--output NAME chooses the one that the loss compares"};
+  }
+  TRY(result_.output, look_up(wanted));
+  result_.output_name = wanted;
+  if (result_.output.is_graph()) {
+    std::set<std::string> used;
+    for (const GraphNode* one : graph.live(result_.output.name)) {
+      result_.text += "  " + graph.line(*one) + "\n";
+      result_.ops.emplace_back(one->op, one->source + (one->where.empty() ? "" : " ('" + one->where + "')"));
+      for (const auto& [slot, name] : one->params) {
+        if (used.insert(name).second) result_.parameters.push_back(graph.parameters().at(name));
+      }
+    }
+  }
+  std::vector<std::string> frozen;
+  for (const GraphParameter& p : result_.parameters) {
+    if (p.frozen && !p.source.empty()) frozen.push_back(p.source);
+    if (p.frozen || p.source.empty()) continue;
+    std::string source = p.source;  // of a part: "name.forward"
+    while (!initialisers_.contains(source) && source.rfind('.') != std::string::npos)
+      source.resize(source.rfind('.'));
+    result_.trained_sources.insert(source);
+  }
+  if (!frozen.empty()) {
+    if (frozen.size() > 8) frozen.resize(8), frozen.push_back("...");
+    notes.insert(fmt::format("constants that are not trained: {}", fmt::join(frozen, ", ")));
+  }
+  if (!ops_seen_.contains("Dropout"))
+    notes.insert("the file has no dropout: exporters leave it out unless they export in training mode");
+  if (ops_seen_.contains("Conv") && !ops_seen_.contains("BatchNormalization"))
+    notes.insert(
+        "the file has no batch norm: exporters fold it into convolutions unless they export in training mode");
+  result_.notes.assign(notes.begin(), notes.end());
+  result_.values = std::move(mapped_);
+  if (added) result_.batch = 1;
+  if (!added && sizes[0] == sizes[1]) result_.batch = sizes[0];
+  return std::move(result_);
+}
+
+}  // namespace bakeoff::onnx

@@ -1,0 +1,621 @@
+"""Models as people write them, with traps, for import_test: each is imported and
+proven, or refused with a message that names what it has."""
+
+# mypy: disallow-subclassing-any=False, warn-return-any=False
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Residual(nn.Module):
+    """In-place ops, a sum into a value that is used again, a projection."""
+
+    def __init__(self, inside: int, out: int, stride: int = 1) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out, eps=1e-3, momentum=0.3)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.down = None
+        if stride > 1 or inside != out:
+            self.down = nn.Sequential(
+                nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+            )
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        short = x if self.down is None else self.down(x)
+        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.bn2(self.conv2(x))
+        x += short
+        return self.relu(x)
+
+
+class ResNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding="same")
+        self.blocks = nn.ModuleList([Residual(8, 8), Residual(8, 16, 2)])
+        self.drop = nn.Dropout(0.2)
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.max_pool2d(F.relu(self.stem(x)), 3, 2, 1)
+        for block in self.blocks:
+            x = block(x)
+        x = F.adaptive_avg_pool2d(x, 1)
+        return self.fc(self.drop(torch.flatten(x, 1)))
+
+
+class Tied(nn.Module):
+    """One tensor under two names, and a module that is used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.shared = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6, bias=False)
+        self.second.weight = self.first.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.shared(self.first(x)))
+        return self.second(torch.tanh(self.shared(x)))
+
+
+class ViewAfterTranspose(nn.Module):
+    """Rows and columns change places; sizes are computed from the input's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(20, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, t = x.shape
+        x = x.transpose(1, 2).contiguous().view(n, t * c // 2, 2)
+        x = x.permute(0, 2, 1).reshape(x.size(0), -1)
+        return self.fc(x)
+
+
+class Padded(nn.Module):
+    """Padding that differs by side, "same" with an even kernel, ceil_mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.even = nn.Conv2d(2, 4, (4, 2), padding="same", dilation=(1, 3))
+        self.deep = nn.Conv2d(4, 4, 3, padding=(2, 1), stride=(1, 2), groups=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.pad(x, (1, 0, 0, 2))
+        x = F.max_pool2d(torch.sigmoid(self.even(x)), 3, 2, ceil_mode=True)
+        x = F.avg_pool2d(self.deep(x), 2, 2, ceil_mode=True, count_include_pad=False)
+        return x.flatten(1)
+
+
+class FunctionalNorm(nn.Module):
+    """Batch norm as a function, whose mode is that of the module."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(1, 3, 3)
+        self.scale = nn.Parameter(torch.ones(3))
+        self.shift = nn.Parameter(torch.zeros(3))
+        self.register_buffer("mean", torch.zeros(3))
+        self.register_buffer("var", torch.ones(3), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.batch_norm(
+            self.conv(x), self.mean, self.var, self.scale, self.shift,
+            training=self.training, momentum=0.25, eps=1e-4,
+        )  # fmt: skip
+        return x.mean([2, 3])
+
+
+class OddNames(nn.Module):
+    """Keys that no programming language takes as names, some equal but for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleDict(
+            {
+                "a b": nn.Linear(4, 4),
+                "a-b": nn.Linear(4, 4),
+                'say "hi"\n': nn.Linear(4, 4),
+                "λ": nn.Linear(4, 4),
+                "loss": nn.Linear(4, 4),
+                "x": nn.Linear(4, 2),
+            }
+        )
+        self.loss, self.y = nn.Tanh(), nn.Tanh()
+        self.add_module("lambda", nn.Linear(2, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer in self.layers.values():
+            x = torch.tanh(layer(x))
+        return getattr(self, "lambda")(self.y(self.loss(x)))
+
+
+class Words(nn.Module):
+    """A language model: ids, an LSTM of time first, logits for each word."""
+
+    def __init__(self, bias: bool = True) -> None:
+        super().__init__()
+        self.table = nn.Embedding(11, 6)
+        self.rnn = nn.LSTM(6, 8, num_layers=2, dropout=0.1, bias=bias)
+        self.head = nn.Linear(8, 11)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids).transpose(0, 1)
+        x, _ = self.rnn(x)
+        return self.head(x).transpose(0, 1)
+
+
+class Recurrences(nn.Module):
+    """States that are handed on, cells in a loop, both directions, the last states."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.LSTM(5, 4, batch_first=True, bidirectional=True)
+        self.decoder = nn.LSTM(8, 8)
+        self.gru = nn.GRU(5, 3, num_layers=2, batch_first=True, bidirectional=True)
+        self.rnn = nn.RNN(5, 3, batch_first=True, nonlinearity="relu")
+        self.cell, self.second = nn.LSTMCell(5, 4), nn.GRUCell(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        coded, (h, c) = self.encoder(x)
+        state = (torch.cat([h[0], h[1]], 1)[None], torch.cat([c[0], c[1]], 1)[None])
+        decoded, (_, last) = self.decoder(coded.transpose(0, 1), state)
+        both, states = self.gru(x)
+        _, hidden = self.rnn(x)
+        a, b = x.new_zeros(x.shape[0], 4), x.new_zeros(x.shape[0], 4)
+        d = torch.zeros(x.shape[0], 4)
+        for t in range(x.shape[1]):
+            a, b = self.cell(x[:, t], (a, b))
+            d = self.second(a, d)
+        parts = [
+            decoded.transpose(0, 1),
+            last[0],
+            both,
+            states[3],
+            hidden[-1],
+            a * b,
+            d,
+        ]
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class GPT(nn.Module):
+    """Ids and positions, a causal mask in a buffer, a head tied to the table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.places = nn.Embedding(30, 16), nn.Embedding(12, 16)
+        self.register_buffer("mask", torch.tril(torch.ones(12, 12))[None, None])
+        self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+        self.norm, self.end = nn.LayerNorm(16), nn.LayerNorm(16, bias=False)
+        self.drop = nn.Dropout(0.1)
+        self.head = nn.Linear(16, 30, bias=False)
+        self.table.weight = self.head.weight
+
+    def forward(
+        self, ids: torch.Tensor, targets: None = None
+    ) -> tuple[torch.Tensor, None]:
+        n, t = ids.shape
+        x = self.drop(self.table(ids) + self.places(torch.arange(t)))
+        parts = self.qkv(self.norm(x)).split(16, dim=2)
+        q, k, v = (part.view(n, t, 4, 4).transpose(1, 2) for part in parts)
+        scores = (q @ k.transpose(-2, -1)) * 0.5
+        hidden = self.mask[:, :, :t, :t] == 0
+        scores = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+        x = x + self.out((self.drop(scores) @ v).transpose(1, 2).reshape(n, t, 16))
+        return self.head(self.end(x)), None
+
+
+class Rotary(nn.Module):
+    """A norm, positions and a gate as they are written by hand, in float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(8))
+        self.gate, self.up, self.down = (nn.Linear(8, 8, bias=False) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = x.float().pow(2).mean(-1, keepdim=True)
+        x = x * torch.rsqrt(size + 1e-6).to(x.dtype) * self.scale
+        steps = torch.arange(x.shape[1], dtype=torch.float32)
+        angle = torch.outer(steps, 1 / 100 ** (torch.arange(0, 8, 2).float() / 8))
+        turned = torch.cat((-x[..., 4:], x[..., :4]), -1)
+        x = x * angle.cos().repeat(1, 2) + turned * angle.sin().repeat(1, 2)
+        return self.down(F.silu(self.gate(x)) * self.up(x))
+
+
+class Signals(nn.Module):
+    """Along one axis: dilated, padded at one side, pooled, normed by groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(nn.Conv1d(4, 8, 2, dilation=2**i) for i in range(2))
+        self.mix = nn.Conv1d(4, 4, 3, padding=1, groups=2, padding_mode="replicate")
+        self.groups, self.batch = nn.GroupNorm(2, 4), nn.BatchNorm1d(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i, conv in enumerate(self.convs):
+            a, b = conv(F.pad(x, (2**i, 0))).chunk(2, 1)
+            x = x + self.mix(torch.tanh(a) * torch.sigmoid(b))
+        x = self.groups(self.batch(x))
+        return F.avg_pool1d(F.max_pool1d(x, 2), 2, stride=1).flatten(1)
+
+
+class Pictures(nn.Module):
+    """Resized in several ways, reflected, normed by pictures, pooled to odd sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")
+        self.norm = nn.InstanceNorm2d(4, affine=True)
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+        self.unfold = nn.Unfold(2, dilation=2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.norm(self.conv(x))
+        parts = [
+            self.up(x), F.interpolate(x, (5, 9), mode="bicubic"), self.unfold(x),
+            F.interpolate(x, scale_factor=2), F.adaptive_avg_pool2d(x, (4, 5)),
+            F.layer_norm(x, [4, 6, 6]), F.pad(x, (1, 1, 2, 0), mode="circular"),
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Decoder(nn.Module):
+    """Transposed convolutions as in UNets and GANs, with overlap and output padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.twice = nn.ConvTranspose2d(3, 4, 2, stride=2)
+        self.gan = nn.ConvTranspose2d(4, 5, 4, stride=2, padding=1, bias=False)
+        self.odd = nn.ConvTranspose2d(
+            5, 2, (3, 2), (2, 3), (1, 0), output_padding=(1, 2)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.gan(torch.tanh(self.twice(x))))
+        return self.odd(x)
+
+
+class PaddedWords(nn.Module):
+    """A row of the table that is 0 and is not trained; gates of both directions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(9, 6, padding_idx=2)
+        self.rnn = nn.GRU(6, 5, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(10, 3)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        _, last = self.rnn(self.table(ids))
+        return self.head(torch.cat([last[0], last[1]], 1))
+
+
+class Attention(nn.Module):
+    """Heads by hand around scaled_dot_product_attention, causal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(12)
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in range(3))
+        self.out = nn.Linear(12, 12)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, t, width = x.shape
+        y = self.norm(x)
+        q, k, v = (
+            f(y).view(n, t, 3, width // 3).transpose(1, 2)
+            for f in (self.q, self.k, self.v)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y.transpose(1, 2).reshape(n, t, width)
+        return x + F.gelu(self.out(y), approximate="tanh")
+
+
+class Functions(nn.Module):
+    """Functions of one element, and of two, of numbers and the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 5)
+        self.slopes = nn.PReLU(5, init=0.2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        y = torch.sigmoid(x)
+        parts = [
+            F.silu(x), F.hardswish(4 * x), F.hardsigmoid(4 * x), F.relu6(9 * x),
+            F.elu(x, 0.7), F.celu(x, 0.5), F.selu(x), F.leaky_relu(x, 0.3),
+            F.softplus(x), F.softplus(x, beta=2.0), F.mish(x), F.softsign(x),
+            F.logsigmoid(x), F.gelu(x), F.gelu(x, approximate="tanh"), F.hardtanh(x),
+            F.softshrink(x, 0.1), F.threshold(x, 0.2, -1.0), self.slopes(x),
+            x**2, x**3, (2 + y) ** -4, y**0.5, y**-0.5, y**1.7, 2.0**x, 1 / y, y.rsqrt(),
+            1 - x, x - 1, 3 * x, x / 3, -x, x.abs(), torch.exp(x), torch.log(y),
+            torch.log1p(y), torch.expm1(x), torch.sin(x), torch.cos(x), torch.erf(x),
+            torch.maximum(x, y), torch.minimum(x, y), x.clamp(min=-0.2),
+            torch.where(x > 0.1, x, y), torch.where((x < 0) & (y >= 0.3), 0.0, x),
+            torch.add(x, y, alpha=2), torch.rsub(x, y), torch.addcmul(x, x, y, value=0.5),
+            torch.lerp(x, y, 0.3), x.masked_fill(x != y, 0.5), torch.floor(x) + x,
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Reductions(nn.Module):
+    """Along axes, with and without keeping them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.conv(x)
+        parts = [
+            x.mean([2, 3]), x.mean(dim=(-1, -2), keepdim=True).flatten(1), x.mean(1).flatten(1),
+            x.sum(3).flatten(1), x.amax((2, 3)), x.min(2).values.flatten(1),
+            x.std(2).flatten(1), x.var((1, 3), unbiased=False), x.norm(dim=1).flatten(1),
+            F.normalize(x, dim=1).flatten(1), torch.cumsum(x, 2).flatten(1),
+            x.softmax(1).flatten(1), F.avg_pool2d(x, 3, 2, 1).flatten(1),
+            F.max_pool2d(x, 2, ceil_mode=True).flatten(1),
+            F.adaptive_max_pool2d(x, 1).flatten(1),
+        ]  # fmt: skip
+        return torch.cat(parts, 1)
+
+
+class Shapes(nn.Module):
+    """Cut, joined, turned, rolled, repeated; written in place through views."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)  # N,4,8
+        a, b = x.chunk(2, dim=-1)
+        c, d, e = x.split([1, 3, 4], dim=2)
+        first, *rest = x.unbind(1)
+        y = x.clone()
+        y[:, 1:3] = y[:, 1:3] * 2
+        y[:, 0, :2] += 1
+        z = x.view(-1, 2, 2, 8)
+        parts = [
+            a * b, torch.cat((c, d, e), 2).roll(3, 2), torch.stack([first, *rest], 2),
+            x.flip(1), x.roll((1, 2), (1, 2)), y, z.transpose(1, 2), x[:, [0, 2]].repeat(1, 2, 1),
+            x[:, :, [5, 0, 0]], x[..., torch.tensor([[1, 1], [7, 2]])],
+            x[..., None].expand(-1, -1, -1, 2), x.repeat_interleave(2, dim=1),
+            x.narrow(1, 1, 2), x[:, :, 1:7:2], x.unsqueeze(1).movedim(1, 3),
+            F.pad(x, (1, 2, 0, 1)), F.pad(x, (-1, 0)), F.glu(x, 1),
+            F.pixel_shuffle(z, 1), torch.tril(x), x.mT,
+        ]  # fmt: skip
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+
+class Merged(nn.Module):
+    """The batch merged with windows and heads, behind time, and expanded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mha = nn.MultiheadAttention(8, 2, dropout=0.1)  # time first, with weights
+        self.norm = nn.BatchNorm1d(8)
+        self.conv = nn.Conv2d(8, 8, (3, 2), stride=(2, 1), padding=1, groups=4)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.token = nn.Parameter(torch.zeros(1, 1, 8))
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n, c, h, w = x.shape  # N,8,6,6: four windows of 3x3
+        windows = x.view(n, c, 2, h // 2, 2, w // 2).permute(0, 2, 4, 1, 3, 5)
+        windows = windows.reshape(n * 4, c, h // 2, w // 2)
+        windows = self.conv(windows) + F.max_pool2d(windows, 2, 1)[:, :, :, :1]
+        t = windows.flatten(2).transpose(1, 2)  # N*4,tokens,8
+        t = self.norm(t.reshape(-1, c)).view(t.shape)
+        t = t.reshape(n, -1, c)
+        t = torch.cat((self.token.expand(n, -1, -1), t), dim=1)
+        t = t.transpose(0, 1)
+        seen, weights = self.mha(t, t, t)
+        t = (t + seen + weights.sum(-1).mT.unsqueeze(-1)).transpose(0, 1)
+        t = self.layer(t)
+        q = torch.einsum("btc,bsc->bts", t, t).softmax(-1)
+        return self.head(torch.einsum("bts,bsc->btc", q, t)).mean(1)
+
+
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        if self.training:
+            x = x * x  # TRAINING BRANCH
+        return torch.relu(x)
+
+
+class AlwaysDrops(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.dropout(self.fc(x), 0.3)  # ALWAYS DROPS
+
+
+class Looks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        if x.sum() > 0:  # DATA BRANCH
+            x = torch.relu(x)
+        return x
+
+
+class FixedBatch(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x.view(8, 4))  # FIXED BATCH
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        return 3 * grad  # not the gradient of what forward computes
+
+
+class OwnBackward(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Twice.apply(self.fc(x))  # OWN BACKWARD
+
+
+class StopsGradients(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x)
+        return torch.relu(y) + y.detach()  # DETACH
+
+
+class Unsupported(nn.Module):
+    """Two ops without a counterpart: both must be named."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        x = torch.sort(x, dim=1).values  # SORT
+        x = torch.fft.fft(x).real  # FFT
+        return x
+
+
+class OwnLoss(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc.weight.square().sum()
+
+
+class MixesRows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        return x - x.mean(0, keepdim=True)  # OVER THE BATCH
+
+
+class ChangesBuffer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1  # BUFFER
+        return self.fc(x)
+
+
+class TwoOutputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.a(x), "other": self.b(x)}
+
+
+class HiddenScale(nn.Module):
+    """Not what it exports: for a mapping that is wrong on purpose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        x = torch.sigmoid(x)  # WRONG ON PURPOSE
+        return self.second(x)
+
+
+words = Words(bias=False)  # a module itself
+
+
+def words_with_biases() -> nn.Module:
+    return Words()
+
+
+def needs(size: int) -> nn.Module:
+    return nn.Linear(size, size)
+
+
+def gives_nothing() -> None:
+    return None
+
+
+def fails() -> nn.Module:
+    raise ValueError("no weights here")  # FAILS
+
+
+def weight_norm() -> nn.Module:
+    return nn.Sequential(
+        nn.utils.parametrizations.weight_norm(nn.Linear(6, 4)),
+        nn.Tanh(),
+        nn.Linear(4, 2),
+    )
+
+
+class Standardised(nn.Module):
+    """Convolutions whose weights are computed: standardised, and normed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2)
+        self.gain = nn.Parameter(torch.full((6,), 0.7))
+        self.normed = nn.utils.parametrizations.weight_norm(nn.Conv2d(6, 3, 2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        c = self.conv
+        flat = c.weight.reshape(1, 6, -1)
+        weight = F.batch_norm(flat, None, None, self.gain, training=True, momentum=0.0)
+        x = F.conv2d(x, weight.reshape_as(c.weight), c.bias, 2, 1, 1, 2)
+        return self.normed(torch.relu(x)).flatten(1)
+
+
+def frozen_norm() -> nn.Module:
+    """Batch norm that stays in inference mode."""
+
+    class Frozen(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.bn = nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.bn.eval()
+            return self.bn(self.conv(x)).mean((2, 3))
+
+    return Frozen()

@@ -1,0 +1,454 @@
+"""Models of the user's own, imported from torch: proven, or refused by name.
+
+python3 -m tests.cli.import_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import struct
+import subprocess
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+from tests.cli import support
+
+MODELS = Path(__file__).with_name("import_models.py")
+PICTURE = "f32[8,3,16,16]"
+ROW = "f32[8,4]"
+# Runs the importer with one row of its table replaced: a wrong mapping.
+PLANT = """
+import os, runpy, sys
+real, change, args = sys.argv[1], sys.argv[2], sys.argv[3:]
+if args[:2] != ["-m", "bakeoff_import"]:
+    os.execv(real, [real, *args])
+sys.argv = ["bakeoff_import"]
+from bakeoff_import import layers
+from bakeoff_import.rows import ROWS
+exec(change)
+runpy.run_module("bakeoff_import", run_name="__main__")
+"""
+
+
+def line_of(mark: str) -> str:
+    """'import_models.py:12': the line of a comment in the models."""
+    lines = MODELS.read_text(encoding="utf-8").splitlines()
+    found = [i for i, text in enumerate(lines, 1) if f"# {mark}" in text]
+    if len(found) != 1:
+        raise AssertionError(f"{len(found)} lines have the comment {mark}")
+    return f"{MODELS.name}:{found[0]}"
+
+
+def header(file: Path) -> dict[str, Any]:
+    """Names, types and shapes of a safetensors file."""
+    with open(file, "rb") as stream:
+        (size,) = struct.unpack("<Q", stream.read(8))
+        return dict(json.loads(stream.read(size)))
+
+
+class Importing(unittest.TestCase):
+    place: support.Place
+
+    def setUp(self) -> None:
+        support.need("torch")
+        self.place = support.Place(["torch"])
+        self.addCleanup(self.place.close)
+        shutil.copy(MODELS, self.place.path)
+
+    def imported(
+        self, name: str, *inputs: str, loss: str = "mse", more: tuple[str, ...] = ()
+    ) -> support.Outcome:
+        typed = [word for one in inputs for word in ("--input", one)]
+        return self.place.run(
+            "import", f"{MODELS.name}:{name}", *typed, "--loss", loss,
+            "--out", "my.ir", *more, timeout=120,
+        )  # fmt: skip
+
+    def files(self) -> list[str]:
+        return sorted(p.name for p in self.place.path.glob("my.*"))
+
+
+class Proven(Importing):
+    def proves(self, name: str, *inputs: str, loss: str = "mse") -> str:
+        """The IR; it was proven, and a recipe lies beside it that can be read."""
+        done = self.imported(name, *inputs, loss=loss)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("proven against the model in float64", done.out)
+        self.assertEqual(self.files(), ["my.ir", "my.safetensors", "my.toml"])
+        checked = self.place.run("recipe", "my.toml")
+        self.assertEqual(checked.code, 0, checked.err)
+        return (self.place.path / "my.ir").read_text(encoding="utf-8")
+
+    def test_residual_network(self) -> None:
+        text = self.proves("ResNet", PICTURE, loss="softmax_cross_entropy")
+        self.assertIn("weight=blocks.1.down.0.weight[16,8,1,1]", text)
+        self.assertIn("eps=0.001 momentum=0.3", text)
+        self.assertIn("dropout(", text)
+        self.assertIn("loss = softmax_cross_entropy(fc, y) reduction=mean", text)
+        kept = header(self.place.path / "my.safetensors")
+        self.assertEqual(kept["fc.weight"]["dtype"], "F32")
+        self.assertIn("blocks.0.bn1.running_var", kept)
+        names = json.loads(kept["__metadata__"]["names"])
+        self.assertEqual(names["fc.weight"], ["fc.weight"])
+
+    def test_tied_weights_and_a_module_used_twice(self) -> None:
+        text = self.proves("Tied", "f32[8,6]")
+        self.assertEqual(text.count("weight=first.weight[6,6]"), 2)
+        self.assertEqual(text.count("weight=shared.weight[6,6]"), 2)
+        self.assertNotIn("second.weight", text)
+
+    def test_views_after_transposition(self) -> None:
+        text = self.proves("ViewAfterTranspose", "f32[8,4,5]")
+        self.assertIn("transpose(", text)
+
+    def test_padding(self) -> None:
+        text = self.proves("Padded", "f32[8,2,13,15]")
+        self.assertIn("pad=1,2,1,2 dilation=1,3", text)
+
+    def test_functional_batch_norm(self) -> None:
+        text = self.proves("FunctionalNorm", "f32[8,1,7,7]")
+        self.assertIn("mean=mean[3], var=var[3]) eps=0.0001 momentum=0.25", text)
+
+    def test_odd_names(self) -> None:
+        text = self.proves("OddNames", ROW)
+        names = json.loads(
+            header(self.place.path / "my.safetensors")["__metadata__"]["names"]
+        )
+        self.assertEqual(len(names), 14)
+        found = {origin for (origin,) in names.values()}
+        self.assertIn('layers.say "hi"\n.weight', found)
+        self.assertIn("layers.λ.bias", found)
+        for name in names:
+            self.assertIn(f"={name}[", text)
+        emitted = self.place.run("emit", "my.toml", "--out", "s")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        for script in (self.place.path / "s").glob("*.py"):
+            compile(script.read_text(encoding="utf-8"), str(script), "exec")
+
+    def test_a_language_model_of_time_first(self) -> None:
+        text = self.proves("words", "i32[8,7]", loss="softmax_cross_entropy")
+        self.assertEqual(text.count("lstm("), 2)
+        self.assertNotIn("transpose(", text)
+        self.assertIn("ids: i32[N,7], y: i32[N,7]", text)
+
+    def test_two_biases_become_one(self) -> None:
+        done = self.imported(
+            "words_with_biases", "i32[8,7]", loss="softmax_cross_entropy"
+        )
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("the two biases of each LSTM become one", done.out)
+        kept = header(self.place.path / "my.safetensors")
+        names = json.loads(kept["__metadata__"]["names"])
+        self.assertEqual(names["rnn.bias_l0"], ["rnn.bias_ih_l0", "rnn.bias_hh_l0"])
+
+    def test_attention(self) -> None:
+        text = self.proves("Attention", "f32[4,5,12]")
+        self.assertIn("causal=true", text)
+        self.assertIn("form=tanh", text)
+
+    def test_functions_of_one_element(self) -> None:
+        self.proves("Functions", "f32[8,6]")
+
+    def test_reductions(self) -> None:
+        self.proves("Reductions", "f32[8,2,9,8]")
+
+    def test_shapes(self) -> None:
+        self.proves("Shapes", "f32[8,4,6]")
+
+    def test_a_batch_that_is_merged(self) -> None:
+        self.proves("Merged", "f32[8,8,6,6]")
+
+    def test_recurrences(self) -> None:
+        text = self.proves("Recurrences", "f32[8,6,5]")
+        self.assertIn("weight=cell.weight_hh[16,4]", text)
+
+    def test_a_small_gpt(self) -> None:
+        text = self.proves("GPT", "i32[4,10]", loss="softmax_cross_entropy")
+        self.assertEqual(text.count("=table.weight[30,16]"), 2)
+        self.assertIn("frozen", text)
+
+    def test_norms_and_positions_by_hand(self) -> None:
+        self.proves("Rotary", "f32[4,6,8]")
+
+    def test_computed_weights(self) -> None:
+        self.proves("weight_norm", "f32[8,6]")
+
+    def test_convolutions_with_computed_weights(self) -> None:
+        self.proves("Standardised", "f32[8,4,6,6]")
+
+    def test_batch_norm_that_stays_in_inference_mode(self) -> None:
+        text = self.proves("frozen_norm", "f32[8,1,6,6]")
+        self.assertNotIn("batch_norm(", text)
+        self.assertIn("frozen", text)
+
+    def test_signals(self) -> None:
+        self.proves("Signals", "f32[8,4,9]")
+
+    def test_pictures(self) -> None:
+        self.proves("Pictures", "f32[4,3,6,6]")
+
+    def test_transposed_convolutions(self) -> None:
+        self.proves("Decoder", "f32[4,3,3,4]")
+
+    def test_words_that_pad(self) -> None:
+        text = self.proves("PaddedWords", "i32[8,5]")
+        self.assertIn("table.weight.trains[9,1] frozen", text)
+
+    def test_an_input_by_its_name(self) -> None:
+        text = self.proves("Tied", "x=f32[8,6]")
+        self.assertIn("x: f32[N,6]", text)
+
+    def test_weights_arrive_in_training(self) -> None:
+        self.proves("Tied", "f32[8,6]")
+        kept = (self.place.path / "my.safetensors").read_bytes()
+        emitted = self.place.run("emit", "my.toml", "--out", "s")
+        self.assertEqual(emitted.code, 0, emitted.err)
+        given = header(self.place.path / "my.safetensors")
+        written = header(self.place.path / "s" / "weights.safetensors")
+        base = 8 + struct.unpack("<Q", kept[:8])[0]
+        other = (self.place.path / "s" / "weights.safetensors").read_bytes()
+        second = 8 + struct.unpack("<Q", other[:8])[0]
+        for name in set(written) - {"__metadata__"}:
+            a, b = given[name]["data_offsets"]
+            c, d = written[name]["data_offsets"]
+            self.assertEqual(kept[base + a : base + b], other[second + c : second + d])
+
+
+class Refused(Importing):
+    def refuses(
+        self, name: str, *parts: str, given: str = ROW, loss: str = "mse"
+    ) -> str:
+        """The message: it has these parts, and nothing was written."""
+        done = self.imported(name, given, loss=loss)
+        self.assertEqual(done.code, 2, done.out + done.err)
+        for part in parts:
+            self.assertIn(part, done.err)
+        self.assertNotIn("Traceback", done.err)
+        self.assertEqual(self.files(), [])
+        return done.err
+
+    def test_training_that_differs_from_inference(self) -> None:
+        self.refuses("Branches", line_of("TRAINING BRANCH"), "in training")
+
+    def test_dropout_in_inference(self) -> None:
+        self.refuses("AlwaysDrops", line_of("ALWAYS DROPS"), "in inference mode too")
+
+    def test_branches_on_data(self) -> None:
+        self.refuses("Looks", line_of("DATA BRANCH"), "depends on the data", "where")
+
+    def test_a_fixed_batch_size(self) -> None:
+        self.refuses("FixedBatch", line_of("FIXED BATCH"), "batch size is fixed at 8")
+
+    def test_a_backward_of_its_own(self) -> None:
+        self.refuses("OwnBackward", line_of("OWN BACKWARD"), "'Twice'")
+
+    def test_stopped_gradients(self) -> None:
+        self.refuses("StopsGradients", line_of("DETACH"), "detach")
+
+    def test_all_unsupported_ops_in_one_list(self) -> None:
+        text = self.refuses("Unsupported", line_of("SORT"), "aten.sort")
+        self.assertIn("instead:", text)
+        self.assertIn(line_of("FFT") + ": aten.fft_fft", text)
+
+    def test_an_output_that_no_loss_compares(self) -> None:
+        self.refuses("OwnLoss", "the output cannot be compared by a loss")
+
+    def test_rows_of_a_batch_that_meet(self) -> None:
+        self.refuses("MixesRows", line_of("OVER THE BATCH"), "batch")
+
+    def test_a_buffer_that_changes(self) -> None:
+        self.refuses("ChangesBuffer", line_of("BUFFER"), "'calls'")
+
+    def test_several_outputs(self) -> None:
+        self.refuses("TwoOutputs", "logits", "other", "--output")
+        done = self.imported("TwoOutputs", ROW, more=("--output", "logits"))
+        self.assertEqual(done.code, 0, done.err)
+        self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
+
+    def test_what_the_file_has(self) -> None:
+        self.refuses("Nothing", "has no 'Nothing'", "ResNet")
+        self.refuses("needs", "needs arguments: size")
+        self.refuses("gives_nothing", "NoneType")
+        self.refuses("fails", line_of("FAILS"), "no weights here")
+        self.refuses("Tied", "cannot compute with these inputs", given="f32[8,5]")
+
+    def test_files_that_cannot_be_read(self) -> None:
+        for name, text, part in (
+            ("syntax.py", "import torch\ndef make(:\n", "syntax.py:2"),
+            ("exits.py", "raise SystemExit(3)\n", "SystemExit"),
+            ("missing.py", "import no_such_package\n", "no_such_package"),
+        ):
+            self.place.write(name, text)
+            done = self.place.run(
+                "import", f"{name}:make", "--input", ROW, "--loss", "mse",
+                "--out", "my.ir",
+            )  # fmt: skip
+            self.assertEqual(done.code, 2, done.err)
+            self.assertIn(part, done.err)
+            self.assertEqual(self.files(), [])
+
+    def test_options(self) -> None:
+        for more, part in (
+            (("--input", "f32[8"), "--input 'f32[8'"),
+            (("--input", ROW, "--loss", "softmax"), "--loss 'softmax' is no loss"),
+            (("--input", ROW, "--out", "my.txt"), "does not end in .ir"),
+            (("--input", "z=" + ROW), "forward has no parameter 'z'"),
+        ):
+            words = {"--loss": "mse", "--out": "my.ir"}
+            listed = list(more)
+            for option, value in words.items():
+                if option not in listed:
+                    listed += [option, value]
+            done = self.place.run("import", f"{MODELS.name}:Tied", *listed)
+            self.assertEqual(done.code, 2, done.out)
+            self.assertIn(part, done.err)
+        done = self.place.run(
+            "import", "model.py", "--input", ROW, "--loss", "mse", "--out", "my.ir"
+        )
+        self.assertEqual(done.code, 2)
+        self.assertIn("FILE.py:NAME", done.err)
+
+    def test_files_are_not_replaced_unasked(self) -> None:
+        self.place.write("my.toml", "mine")
+        done = self.imported("Tied", "f32[8,6]")
+        self.assertEqual(done.code, 2)
+        self.assertIn("my.toml' exists", done.err)
+        self.assertEqual((self.place.path / "my.toml").read_text(), "mine")
+        done = self.imported("Tied", "f32[8,6]", more=("--force",))
+        self.assertEqual(done.code, 0, done.err)
+
+
+class WrongMappings(Importing):
+    """A row of the table is wrong on purpose: the proof sees it."""
+
+    def plant(self, change: str) -> None:
+        script = self.place.write("plant.py", PLANT)
+        change_file = self.place.write("change.txt", change)
+        python = support.interpreter("torch")
+        wrapper = self.place.write(
+            "python",
+            f"#!/bin/sh\nchange=$(cat {change_file})\n"
+            f'exec {python} {script} {python} "$change" "$@"\n',
+        )
+        wrapper.chmod(0o755)
+        self.place.set_interpreters({"torch": wrapper})
+
+    def caught(self, name: str, given: str, *parts: str) -> None:
+        done = self.imported(name, given)
+        self.assertEqual(done.code, 2, done.out + done.err)
+        for part in parts:
+            self.assertIn(part, done.err)
+        self.assertEqual(self.files(), [])
+
+    def test_nothing_changed(self) -> None:
+        self.plant("pass")
+        self.assertEqual(self.imported("HiddenScale", ROW).code, 0)
+
+    def test_another_function(self) -> None:
+        self.plant("ROWS['sigmoid'] = ROWS['tanh']")
+        self.caught(
+            "HiddenScale", ROW, line_of("WRONG ON PURPOSE"),
+            "first value that differs", "aten.sigmoid",
+        )  # fmt: skip
+
+    def test_another_gradient(self) -> None:
+        self.plant("ROWS['detach'] = ROWS['alias']")
+        self.caught(
+            "StopsGradients", ROW, "outputs agree, but gradients", "'fc = linear'"
+        )
+
+    def test_a_bias_that_is_left_out(self) -> None:
+        self.plant(
+            "old = ROWS['linear']\n"
+            "def linear(m, a):\n"
+            "    a['bias'] = None\n"
+            "    return old(m, a)\n"
+            "ROWS['linear'] = linear"
+        )
+        self.caught("HiddenScale", ROW, "first value that differs is 'first = linear'")
+
+    def test_weights_that_are_exchanged(self) -> None:
+        self.plant(
+            "from bakeoff_import import mapping\n"
+            "old = mapping.Mapper.slot\n"
+            "def slot(self, arg, shape=None):\n"
+            "    if getattr(arg, 'key', '') == 'first.weight':\n"
+            "        arg = mapping.Param(arg.key, arg.tensor.T.clone())\n"
+            "    return old(self, arg, shape)\n"
+            "mapping.Mapper.slot = slot"
+        )
+        self.caught("HiddenScale", ROW, "at the model's own weights")
+
+    def test_another_momentum(self) -> None:
+        self.plant(
+            "old = ROWS['batch_norm']\n"
+            "def batch_norm(m, a):\n"
+            "    a['momentum'] = 0.2\n"
+            "    return old(m, a)\n"
+            "ROWS['batch_norm'] = batch_norm"
+        )
+        self.caught("FunctionalNorm", "f32[8,1,7,7]", "running statistics 'mean'")
+
+
+class Documentation(unittest.TestCase):
+    def test_its_table_is_made_by_the_command(self) -> None:
+        support.need("torch")
+        made = subprocess.run(
+            [str(support.interpreter("torch")), "-m", "bakeoff_import", "--table"],
+            cwd=support.ROOT / "runners", capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        self.assertIn("| `conv1d`, `conv2d`, `conv3d` |", made)
+        document = (support.ROOT / "docs" / "import.md").read_text(encoding="utf-8")
+        self.assertTrue(
+            document.endswith(made), "make the table of docs/import.md again"
+        )
+
+
+class Endings(Importing):
+    def test_ctrl_c_leaves_nothing(self) -> None:
+        self.place.write(
+            "slow.py",
+            "import time\ndef make():\n    print('now')\n    time.sleep(60)\n",
+        )
+        with self.place.start(
+            "import", "slow.py:make", "--input", ROW, "--loss", "mse", "--out", "my.ir"
+        ) as process:
+            end = time.monotonic() + 30
+            while len(self.place.processes()) < 3 and time.monotonic() < end:
+                time.sleep(0.05)
+            time.sleep(2)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(self.place.none_left(), {})
+        self.assertEqual(self.files(), [])
+
+    def test_a_time_limit(self) -> None:
+        self.place.write("slow.py", "import time\ndef make():\n    time.sleep(60)\n")
+        done = self.place.run(
+            "import", "slow.py:make", "--input", ROW, "--loss", "mse",
+            "--out", "my.ir", "--seconds", "5",
+        )  # fmt: skip
+        self.assertEqual(done.code, 2)
+        self.assertIn("timed out after 5 s", done.err)
+        self.assertIn("--seconds", done.err)
+        self.assertEqual(self.place.none_left(), {})
+
+    def test_a_child_that_dies(self) -> None:
+        self.place.write(
+            "dies.py", "import os\nprint('last words', flush=True)\nos._exit(7)\n"
+        )
+        done = self.place.run(
+            "import", "dies.py:make", "--input", ROW, "--loss", "mse", "--out", "my.ir"
+        )
+        self.assertEqual(done.code, 2)
+        self.assertIn("last words", done.err)
+        self.assertEqual(self.files(), [])
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,141 @@
+"""ONNX files, imported: proven, or refused with a message.
+
+python3 -m tests.cli.onnx_import_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import subprocess
+import unittest
+from pathlib import Path
+
+from tests.cli import support
+
+MODELS = Path(__file__).with_name("onnx_models.py")
+
+REFUSED = {
+    "circle": "'b' is read before anything gives it",
+    "twice": "the name 'a' is given twice",
+    "huge": "has more than",
+    "short": "needs 4000000 bytes and has 4",
+    "loop": "Loop",
+    "quantised": "DynamicQuantizeLinear",
+    "foreign": "com.example.Magic",
+    "two_outputs": "the model has 2 outputs: out, other",
+    "over_the_batch": "goes over the batch",
+    "old": "opset 5",
+    "open": "the open size 'length' at axis 1",
+    "above": "a path with '..'",
+    "absolute": "an absolute path",
+    "linked": "a link that leaves the folder",
+    "gone": "which does not exist",
+    "truncated": "truncated",
+    "empty": "no",
+    "noise": "no ONNX file",
+}
+
+
+class Importing(unittest.TestCase):
+    place: support.Place
+    models: Path
+
+    def setUp(self) -> None:
+        support.need("onnxruntime")
+        self.place = support.Place(["onnxruntime"])
+        self.addCleanup(self.place.close)
+        self.models = self.place.path / "models"
+        self.models.mkdir()
+        python = support.interpreter("onnxruntime")
+        subprocess.run([python, "-B", MODELS, self.models], check=True, timeout=120)
+
+    def imported(self, name: str, *more: str) -> support.Outcome:
+        out = self.place.path / f"{name}.ir"
+        return self.place.run(
+            "import", self.models / f"{name}.onnx", "--loss", "mse", "--out", out, *more
+        )
+
+    def test_files_are_proven_and_written(self) -> None:
+        for name in (
+            "cnn",
+            "row",
+            "old_softmax",
+            "new_softmax",
+            "tied",
+            "heads",
+            "external",
+        ):
+            with self.subTest(name):
+                outcome = self.imported(name)
+                self.assertEqual(outcome.code, 0, outcome.err)
+                self.assertIn("proven against the file", outcome.out)
+                for suffix in ("ir", "safetensors", "toml"):
+                    self.assertTrue((self.place.path / f"{name}.{suffix}").is_file())
+                shown = self.place.run("show", self.place.path / f"{name}.ir")
+                self.assertEqual(shown.code, 0, shown.err)
+
+    def test_what_a_file_says_is_kept(self) -> None:
+        self.assertEqual(self.imported("cnn").code, 0)
+        text = (self.place.path / "cnn.ir").read_text(encoding="utf-8")
+        self.assertIn("weight=c.weight[4,3,3,3], bias=c.bias[4]", text)
+        self.assertIn("weight=fc.weight[5,64], bias=fc.bias[5]", text)
+        self.assertIn("slope=0.2\n", text)
+        self.assertEqual(self.imported("tied").code, 0)
+        text = (self.place.path / "tied.ir").read_text(encoding="utf-8")
+        self.assertEqual(text.count("weight=table[9,6]"), 2)
+        self.assertIn("embedding(x;", text)
+
+    def test_softmax_means_what_its_opset_says(self) -> None:
+        for name, wanted in (("old_softmax", "reshape"), ("new_softmax", "softmax")):
+            self.assertEqual(self.imported(name).code, 0)
+            text = (self.place.path / f"{name}.ir").read_text(encoding="utf-8")
+            self.assertIn(wanted, text)
+            self.assertEqual(
+                "reshape" in text or "flatten" in text, name == "old_softmax"
+            )
+
+    def test_what_cannot_be_imported_is_refused(self) -> None:
+        for name, why in REFUSED.items():
+            with self.subTest(name):
+                outcome = self.imported(name)
+                self.assertEqual(outcome.code, 2, outcome.out + outcome.err)
+                self.assertIn(why, outcome.err)
+                self.assertEqual(list(self.place.path.glob(f"{name}.*")), [])
+
+    def test_all_unsupported_ops_are_in_one_list(self) -> None:
+        outcome = self.imported("unsupported")
+        self.assertEqual(outcome.code, 2)
+        self.assertIn("2 ops cannot be imported", outcome.err)
+        for op in ("Det", "TopK"):
+            self.assertIn(op, outcome.err)
+
+    def test_heads_are_merged_with_the_batch(self) -> None:
+        self.assertEqual(self.imported("heads").code, 0)
+        text = (self.place.path / "heads.ir").read_text(encoding="utf-8")
+        self.assertIn("x: f32[N,3,8]", text)
+        self.assertEqual(text.count("= matmul("), 2)
+
+    def test_open_sizes_are_given(self) -> None:
+        outcome = self.imported("open", "--input", "x=f32[8,7]")
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertIn(
+            "x: f32[N,7]", (self.place.path / "open.ir").read_text(encoding="utf-8")
+        )
+        self.assertIn(
+            "batch = 8\n", (self.place.path / "open.toml").read_text(encoding="utf-8")
+        )
+
+    def test_one_of_several_outputs(self) -> None:
+        outcome = self.imported("two_outputs", "--output", "other")
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertIn(
+            "relu(x)", (self.place.path / "two_outputs.ir").read_text(encoding="utf-8")
+        )
+
+    def test_ten_thousand_nodes(self) -> None:
+        outcome = self.imported("chain")
+        self.assertEqual(outcome.code, 0, outcome.err)
+        self.assertIn("10003 values", outcome.out)
+
+
+if __name__ == "__main__":
+    support.main()

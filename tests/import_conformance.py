@@ -1,0 +1,155 @@
+"""Architectures of torchvision and timm, imported and proven, or refused by op name.
+
+    pip install --target PACKAGES --no-deps torchvision timm huggingface_hub pyyaml pillow tqdm
+    python3 -m tests.import_conformance build/dev/bakeoff PACKAGES [NAME ...]
+
+The packages are no part of the environments, so this is no test of the tiers. Prints one
+line for each architecture, and the section of docs/import.md at the end. A name may state
+the size of its pictures: timm.dla34@64. Small pictures prove as much, in less time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+TORCHVISION = """alexnet@96 convnext_tiny@64 densenet121@64 efficientnet_b0@64
+efficientnet_v2_s@64 googlenet@64 inception_v3@96 maxvit_t mnasnet1_0@64 mobilenet_v2@64
+mobilenet_v3_small@64 regnet_x_400mf@64 regnet_y_400mf@64 resnet18@64 resnet50
+resnext50_32x4d@64 shufflenet_v2_x1_0@64 squeezenet1_0@64 swin_t swin_v2_t@256
+vgg11_bn@64 vit_b_32 wide_resnet50_2@64"""
+TIMM = """resnet26d@64 resnetv2_50@64 seresnet50@64 cspresnet50@64 dla34@64 dpn68@64
+densenet121@64 dm_nfnet_f0@64 nf_resnet50@64 efficientnet_lite0@64 tf_efficientnet_b0@64
+mobilenetv3_small_100@64 mobilenetv4_conv_small@64 mobileone_s0@64 mobilevit_xxs@64
+mobilevitv2_050@64 ghostnet_100@64 ghostnetv2_100@64 fbnetc_100@64 lcnet_050@64
+rexnet_100@64 regnety_002@64 regnetz_b16@64 repvgg_a0@64 res2net50_14w_8s@64
+resnest14d@64 selecsls42b@64 skresnet18@64 hrnet_w18_small@64 xception41@96
+inception_v4@128 inception_resnet_v2@128 ese_vovnet19b_dw@64 gernet_s@64 convnext_atto@64
+convnextv2_atto@64 convmixer_768_32@64 edgenext_xx_small@64 efficientformer_l1
+efficientformerv2_s0 efficientvit_b0@64 efficientvit_m0 fastvit_t8@64 focalnet_tiny_srf
+gcvit_xxtiny hgnetv2_b0@64 inception_next_tiny@64 levit_128s maxvit_tiny_rw_224
+coatnet_nano_rw_224 coat_lite_tiny crossvit_tiny_240@240 davit_tiny
+deit_tiny_patch16_224 beit_base_patch16_224 cait_xxs24_224 convit_tiny mixer_s32_224
+gmlp_s16_224 resmlp_12_224 mvitv2_tiny nest_tiny nextvit_small@64 pit_ti_224
+poolformer_s12@64 pvt_v2_b0 repvit_m0_9@96 rdnet_tiny@64 sequencer2d_s starnet_s1@64
+swin_tiny_patch4_window7_224 swinv2_tiny_window8_256@256 tiny_vit_5m_224
+tnt_s_patch16_224 tresnet_m@64 twins_svt_small vit_tiny_patch16_224 volo_d1_224
+xcit_nano_12_p16_224 eva02_tiny_patch14_224 visformer_tiny botnet26t_256@256
+halonet26t@256 lambda_resnet26t@256 eca_resnet33ts@64 gcresnet33ts@64 cs3darknet_s@64
+hiera_tiny_224 mambaout_femto@64 swiftformer_xs@64"""
+# The user's file: any architecture by its name. torchvision's own kernels are left out:
+# they may be built for another torch.
+MODELS = """
+import sys, types
+sys.path.append({packages!r})
+sys.modules["torchvision._meta_registrations"] = types.ModuleType("none")
+
+def __getattr__(name):
+    package, _, model = name.partition("__")
+    if package == "torchvision":
+        import torchvision.models
+        plain = dict(aux_logits=False, init_weights=False)
+        more = plain if model in ("googlenet", "inception_v3") else {{}}
+        return lambda: torchvision.models.get_model(model, weights=None, **more)
+    if package == "timm":
+        import timm
+        return lambda: timm.create_model(model, pretrained=False)
+    raise AttributeError(name)
+"""
+FIGURES = re.compile(r"outputs differ by (\S+) .*gradients of \d+ parameters by (\S+)")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    model: str
+    code: int
+    seconds: float
+    said: str
+
+    @property
+    def kind(self) -> str:
+        if self.code == 0:
+            return "proven"
+        known = "cannot be imported" in self.said or "no valid workload" in self.said
+        return "refused" if self.code == 2 and known else "WRONG"
+
+    def line(self) -> str:
+        what = self.said
+        if found := FIGURES.search(self.said):
+            what = f"outputs {found[1]}, gradients {found[2]}"
+        return f"{self.kind:8} {self.model:44} {self.seconds:5.1f} s  {what}"
+
+
+def imported(bakeoff: Path, folder: Path, name: str) -> Outcome:
+    model, _, size = name.partition("@")
+    picture = size or "224"
+    begin = time.monotonic()
+    done = subprocess.run(
+        [
+            str(bakeoff), "import", f"models.py:{model.replace('.', '__')}",
+            "--input", f"f32[4,3,{picture},{picture}]",
+            "--loss", "softmax_cross_entropy", "--out", "my.ir", "--force",
+        ],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = [
+        t.strip() for t in done.stderr.splitlines() if "is proven against" not in t
+    ]
+    said = done.stdout if done.returncode == 0 else " | ".join(lines[1:])
+    return Outcome(model, done.returncode, time.monotonic() - begin, said)
+
+
+def section(outcomes: list[Outcome]) -> str:
+    """For docs/import.md: counts, and why the others are refused."""
+    text = (
+        "| from | tried | proven | refused by name | wrong |\n|---|---|---|---|---|\n"
+    )
+    for package in ("torchvision", "timm"):
+        own = [o for o in outcomes if o.model.startswith(package)]
+        count = Counter(o.kind for o in own)
+        text += (
+            f"| {package} | {len(own)} | {count['proven']} | {count['refused']} | "
+            f"{count['WRONG']} |\n"
+        )
+    refused = [o for o in outcomes if o.kind != "proven"]
+    if refused:
+        text += "\n| not imported | because of |\n|---|---|\n"
+    for outcome in refused:
+        ops = re.findall(r"needs the op '(\w+)'", outcome.said)
+        ops += re.findall(r"aten\.\w+(?=: )", outcome.said)
+        why = ", ".join(f"`{op}`" for op in dict.fromkeys(ops)) or outcome.said[:160]
+        text += f"| `{outcome.model}` | {why} |\n"
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bakeoff", type=Path)
+    parser.add_argument("packages", type=Path)
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    names = given.names or [
+        *(f"torchvision.{name}" for name in TORCHVISION.split()),
+        *(f"timm.{name}" for name in TIMM.split()),
+    ]
+    outcomes = []
+    with tempfile.TemporaryDirectory() as folder:
+        text = MODELS.format(packages=str(given.packages.resolve()))
+        (Path(folder) / "models.py").write_text(text, encoding="utf-8")
+        for name in names:
+            outcome = imported(given.bakeoff.resolve(), Path(folder), name)
+            outcomes.append(outcome)
+            print(outcome.line(), file=sys.stderr, flush=True)
+    print(section(outcomes), end="")
+    sys.exit(any(outcome.kind == "WRONG" for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    main()

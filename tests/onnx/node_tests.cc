@@ -1,0 +1,263 @@
+// Imports ONNX's own node tests: each is mapped, evaluated by the referee on its recorded inputs and compared with its
+// recorded outputs.
+//
+//   bakeoff_onnx_node_tests FOLDER...     folders with model.onnx and test_data_set_0/
+//
+// One line for each: "passed NAME", "refused NAME: OP: why", "MISMATCH NAME: ...", and the counts at the end.
+// A test has no batch. It is tried with axis 0 as the batch and with a batch that is added in front, with all inputs as
+// inputs, and with all but the first as initialisers. It passes if one way is mapped; every way that is mapped must give
+// the recorded outputs.
+
+#include <fmt/format.h>
+#include <onnx/onnx.pb.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <numeric>
+
+#include "ir/op_table.h"
+#include "ir/text.h"
+#include "onnx/mapper.h"
+#include "onnx/onnx_model.h"
+#include "referee/evaluate.h"
+
+namespace {
+
+using namespace bakeoff;        // NOLINT: a program
+using namespace bakeoff::onnx;  // NOLINT
+namespace fs = std::filesystem;
+
+struct Recorded {
+  std::vector<std::string> input_names, output_names;
+  std::map<std::string, ArrayPtr> inputs, outputs;
+};
+
+Result<ArrayPtr> read_tensor(const ModelFile& file, const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  wire::TensorProto tensor;
+  if (!tensor.ParseFromString(bytes)) return Error{.message = "no tensor"};
+  return file.decode(tensor);
+}
+
+Result<Recorded> read_recorded(const ModelFile& file, const fs::path& folder) {
+  Recorded recorded;
+  const auto& g = file.model().graph();
+  std::set<std::string> initialisers;
+  for (const auto& tensor : g.initializer()) initialisers.insert(tensor.name());
+  int at = 0;
+  for (const auto& input : g.input()) {
+    if (initialisers.contains(input.name())) continue;
+    const fs::path path = folder / "test_data_set_0" / fmt::format("input_{}.pb", at++);
+    if (!fs::exists(path)) continue;
+    if (!input.type().has_tensor_type()) return Error{.message = "an input is no tensor"};
+    TRY(recorded.inputs[input.name()], read_tensor(file, path));
+    recorded.input_names.push_back(input.name());
+  }
+  at = 0;
+  for (const auto& output : g.output()) {
+    if (!output.type().has_tensor_type()) return Error{.message = "an output is no tensor"};
+    TRY(recorded.outputs[output.name()],
+        read_tensor(file, folder / "test_data_set_0" / fmt::format("output_{}.pb", at++)));
+    recorded.output_names.push_back(output.name());
+  }
+  return recorded;
+}
+
+// Integers and booleans as numbers.
+tensor::Tensor reals(const Array& array) {
+  tensor::Tensor t{array.shape, {}};
+  for (size_t i = 0; i < array.size(); ++i) t.data.push_back(array.real(i));
+  return t;
+}
+
+// The bound of ONNX's own runner, 1e-3 of the number; 16-bit floats are recorded with their rounding.
+std::string difference(const tensor::Tensor& mine, const tensor::Tensor& wanted, bool half) {
+  if (mine.shape != wanted.shape)
+    return fmt::format("shape {}, not {}", tensor::to_text(mine.shape), tensor::to_text(wanted.shape));
+  double largest = 0;
+  for (const double x : wanted.data) {
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(x));
+  }
+  for (size_t i = 0; i < wanted.data.size(); ++i) {
+    const double a = mine.data[i], b = wanted.data[i];
+    if (std::isnan(a) && std::isnan(b)) continue;
+    if (a == b) continue;
+    if (!(std::abs(a - b) <=
+          (half ? 2e-2 : 1e-5) * std::max(largest, 1e-3) + (half ? 2e-2 : 1e-3) * std::abs(b)))
+      return fmt::format("at {}: {}, not {}", i, a, b);
+  }
+  return "";
+}
+
+// To the IR's order: N first.
+tensor::Tensor rows_of(const tensor::Tensor& value, const Layout& layout, int64_t batch) {
+  if (layout.n == kAdded) {
+    tensor::Tensor row = value;
+    row.shape.insert(row.shape.begin(), 1);
+    return row;
+  }
+  Array split{.kind = Kind::kFloat, .shape = value.shape, .reals = value.data};
+  split.shape[static_cast<size_t>(layout.n)] = layout.before;
+  split.shape.insert(split.shape.begin() + layout.n + 1, {batch, layout.after});
+  Ints perm(split.shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::rotate(perm.begin(), perm.begin() + layout.n + 1, perm.begin() + layout.n + 2);
+  const ArrayPtr moved = transposed(split, perm);
+  return {ir::with_batch(ir_shape(layout), batch), moved->reals};
+}
+
+struct Verdict {
+  bool mapped = false;
+  std::string refusal = {}, mismatch = {};
+};
+
+Verdict refused_by(const Error& error) {
+  std::string why = error.message;
+  std::replace(why.begin(), why.end(), '\n', ' ');
+  return {.refusal = why};
+}
+
+Result<referee::Inputs> inputs_of(const MapResult& mapped, const Recorded& recorded, bool added) {
+  referee::Inputs inputs;
+  for (const auto& [name, type] : mapped.inputs) {
+    const Array& array = *recorded.inputs.at(mapped.input_names.at(name));
+    tensor::Shape shape = array.shape;
+    if (added) shape.insert(shape.begin(), 1);
+    if (type.first == Kind::kFloat)
+      inputs.emplace_back(tensor::Tensor{shape, array.reals});
+    else
+      inputs.emplace_back(tensor::IntTensor{shape, array.ints});
+  }
+  return inputs;
+}
+
+// The output as a float: booleans and integers are cast where the IR can.
+Verdict evaluated(MapResult mapped, const Recorded& recorded, const std::string& output, bool added,
+                  bool half) {
+  const tensor::Tensor wanted = reals(*recorded.outputs.at(output));
+  if (mapped.output.is_const()) {
+    const std::string wrong = difference(reals(*mapped.output.at[0]), wanted, half);
+    return {.mapped = true, .mismatch = wrong};
+  }
+  for (const auto& [op, source] : mapped.ops) {
+    if (ir::find_op(op) == nullptr) return {.refusal = fmt::format("{}: the IR lacks '{}'", source, op)};
+  }
+  if (mapped.output.kind == Kind::kBool) {  // as ones and zeros
+    const Shape shape(ir_shape(mapped.output.layout).size(), 1);
+    mapped.text += fmt::format(
+        "  one_ = parameter(; weight=one_[{}] frozen)\n  zero_ = constant() value=0\n"
+        "  as_float_ = where({}, one_, zero_)\n",
+        numbers_text(shape), mapped.output.name);
+    mapped.parameters.push_back({"one_", filled(Kind::kFloat, shape, 1), true, ""});
+    mapped.output.name = "as_float_";
+    mapped.output.kind = Kind::kFloat;
+  }
+  if (mapped.output.kind == Kind::kInt)
+    return {.refusal = "an output of integers that depends on the inputs"};
+  // A node's output that is an input, or no node at all.
+  const auto text = workload_text(mapped, "test", "mse");
+  if (!text) return refused_by(text.error());
+  const auto workload = ir::parse(*text, "test.ir");
+  if (!workload) return {.refusal = "IR: " + workload.error().message};
+  const auto weights = onnx_weights(mapped, *workload);
+  if (!weights) return refused_by(weights.error());
+  auto inputs = inputs_of(mapped, recorded, added);
+  int64_t batch = 1;
+  if (!added) batch = recorded.inputs.at(mapped.input_names.at(mapped.inputs[0].first))->shape[0];
+  const auto shape = ir::with_batch(workload->inputs.back().type.shape, batch);
+  inputs->emplace_back(tensor::zeros(shape));
+  const auto made = referee::evaluate(*workload, *weights, *inputs, {.train = false, .gradients = false});
+  if (!made) return {.mapped = true, .mismatch = "the referee: " + made.error().message};
+  if (mapped.output.layout.rank() != wanted.shape.size())
+    return {.mapped = true,
+            .mismatch = fmt::format("rank {}, not {}", mapped.output.layout.rank(), wanted.shape.size())};
+  return {.mapped = true,
+          .mismatch = difference(made->prediction, rows_of(wanted, mapped.output.layout, batch), half)};
+}
+
+Verdict tried(const ModelFile& file, const Recorded& recorded, const std::string& output, bool added,
+              bool first_alone, bool half) {
+  MapOptions options{.added_batch = added, .output = output};
+  for (size_t i = 0; i < recorded.input_names.size(); ++i) {
+    const std::string& name = recorded.input_names[i];
+    const Array& array = *recorded.inputs.at(name);
+    const bool constant = (first_alone && i > 0) || array.kind == Kind::kBool;
+    if (constant)
+      options.given[name] = recorded.inputs.at(name);
+    else
+      options.shapes[name] = array.shape;
+  }
+  auto mapped = Mapper(file, options).run();
+  if (!mapped) return refused_by(mapped.error());
+  return evaluated(std::move(*mapped), recorded, output, added, half);
+}
+
+bool is_half(const ModelFile& file) {
+  for (const auto& input : file.model().graph().input()) {
+    const int type = input.type().tensor_type().elem_type();
+    if (type == 10 || type == 16) return true;
+  }
+  for (const auto& output : file.model().graph().output()) {
+    const int type = output.type().tensor_type().elem_type();
+    if (type == 10 || type == 16) return true;
+  }
+  return false;
+}
+
+// Of all ways and outputs.
+Verdict verdict_of(const fs::path& folder) {
+  // Recorded with a random mask; an import is compared in inference.
+  const std::string name = folder.filename().string();
+  if (name.starts_with("test_training_dropout") && name.find("zero_ratio") == std::string::npos)
+    return {.refusal = "Dropout: recorded in training mode, with a random mask"};
+  const auto file = ModelFile::open(folder / "model.onnx");
+  if (!file) return refused_by(file.error());
+  const auto recorded = read_recorded(*file, folder);
+  if (!recorded) return refused_by(recorded.error());
+  Verdict all{.mapped = true};
+  for (const std::string& output : recorded->output_names) {
+    bool mapped = false;
+    for (const bool added : {false, true}) {
+      for (const bool first_alone : {true, false}) {
+        const Verdict one = tried(*file, *recorded, output, added, first_alone, is_half(*file));
+        if (!one.mismatch.empty())
+          return {.mapped = true,
+                  .mismatch = fmt::format("{} ({}{}): {}", output, added ? "row" : "batch",
+                                          first_alone ? ", constants" : "", one.mismatch)};
+        mapped = mapped || one.mapped;
+        if (!one.mapped && all.refusal.empty()) all.refusal = one.refusal;
+      }
+    }
+    all.mapped = all.mapped && mapped;
+    if (!mapped) break;
+  }
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int passed = 0, refused = 0, wrong = 0;
+  for (int i = 1; i < argc; ++i) {
+    const fs::path folder(argv[i]);
+    const std::string name = folder.filename().string();
+    const Verdict verdict = verdict_of(folder);
+    if (!verdict.mismatch.empty()) {
+      ++wrong;
+      std::cout << fmt::format("MISMATCH {}: {}\n", name, verdict.mismatch) << std::flush;
+    } else if (verdict.mapped) {
+      ++passed;
+      std::cout << fmt::format("passed {}\n", name) << std::flush;
+    } else {
+      ++refused;
+      std::cout << fmt::format("refused {}: {}\n", name, verdict.refusal) << std::flush;
+    }
+  }
+  std::cout << fmt::format("passed {}, refused {}, mismatched {}\n", passed, refused, wrong);
+  return wrong == 0 ? 0 : 1;
+}
