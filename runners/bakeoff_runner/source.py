@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import collections
 import copy
 from typing import Iterator, Optional, Union
 
@@ -195,10 +196,11 @@ def returned_by(function: Function) -> list[ast.expr]:
     return [n.value for n in returns if n.value is not None]
 
 
-def _walk(waiting: list[ast.AST], closed: tuple[type, ...]) -> Iterator[ast.AST]:
+def _walk(nodes: list[ast.AST], closed: tuple[type, ...]) -> Iterator[ast.AST]:
     """Nodes and what is in them, but not what is in those of the kinds `closed`."""
+    waiting = collections.deque(nodes)
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         yield node
         if not isinstance(node, closed):
             waiting.extend(ast.iter_child_nodes(node))
