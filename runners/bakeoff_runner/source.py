@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import collections
 import copy
+import itertools
 from typing import Iterator, Optional, Union
 
 Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]
@@ -26,6 +27,18 @@ class Script:
             n.name: n for n in self.tree.body if isinstance(n, ast.ClassDef)
         }
         self.names = set(self._module_names())
+        self._calls = [
+            (scope, node)
+            for scope in (*self.functions.values(), None)
+            for node in self.within(scope)
+            if isinstance(node, ast.Call)
+        ]
+        self._does: dict[
+            int, tuple[set[str], set[str]]
+        ] = {}  # methods, calls of a node
+        self._calls_of: dict[str, list[tuple[Scope, ast.Call]]] = {}
+        for found in self._calls:
+            self._calls_of.setdefault(last_name(found[1].func), []).append(found)
         # (function or None, name, value), in the order of the source.
         self.assigned: list[tuple[Scope, str, ast.expr]] = []
         for scope in (None, *self.functions.values()):
@@ -111,7 +124,7 @@ class Script:
         if isinstance(value, ast.Call) and last_name(value.func) == "parse_args":
             return self._default_arguments()
         if value is None and scope is not None and depth < 3:
-            for where, given in self.given(scope, name):
+            for where, given in itertools.islice(self.given(scope, name), 4):
                 text = self.portable(given, where, depth=depth + 1)
                 if text is not None:
                     return ast.parse(text, mode="eval").body
@@ -120,12 +133,11 @@ class Script:
     def given(self, function: Function, name: str) -> Iterator[tuple[Scope, ast.expr]]:
         """What the script's own calls give for a parameter, and where they are."""
         names = parameters_of(function)
-        for scope, call in self.calls():
-            if last_name(call.func) == function.name:
-                given = dict(zip(names, call.args))
-                given.update({k.arg: k.value for k in call.keywords if k.arg})
-                if name in given:
-                    yield scope, given[name]
+        for scope, call in self.calls_of(function.name):
+            given = dict(zip(names, call.args))
+            given.update({k.arg: k.value for k in call.keywords if k.arg})
+            if name in given:
+                yield scope, given[name]
 
     def _default_arguments(self) -> ast.expr:
         """argparse.Namespace(...) with the defaults that `add_argument` is given."""
@@ -147,11 +159,12 @@ class Script:
         text = f"{module}.Namespace({', '.join(texts)})"
         return ast.parse(text, mode="eval").body
 
-    def calls(self) -> Iterator[tuple[Scope, ast.Call]]:
-        for scope in (*self.functions.values(), None):
-            for node in self.within(scope):
-                if isinstance(node, ast.Call):
-                    yield scope, node
+    def calls(self) -> list[tuple[Scope, ast.Call]]:
+        """Every call outside of classes, and the function that makes it."""
+        return self._calls
+
+    def calls_of(self, name: str) -> list[tuple[Scope, ast.Call]]:
+        return self._calls_of.get(name, [])
 
     def trains(self, node: ast.AST) -> bool:
         """Whether a training step runs there, or in what is called there."""
@@ -159,9 +172,13 @@ class Script:
         waiting = [node]
         while waiting:
             node = waiting.pop()
-            if not methods_in(node).isdisjoint({"fit", "apply_updates", "backward"}):
+            if id(node) not in self._does:
+                called = {last_name(call.func) for call in calls_in(node)}
+                self._does[id(node)] = methods_in(node), called
+            methods, called = self._does[id(node)]
+            if not methods.isdisjoint({"fit", "apply_updates", "backward"}):
                 return True
-            called = {last_name(call.func) for call in calls_in(node)} - seen
+            called = called - seen
             seen |= called
             waiting.extend(self.functions[n] for n in called if n in self.functions)
         return False

@@ -9,6 +9,7 @@ from typing import Any, Callable, ContextManager, Optional, Union
 from bakeoff_runner.source import (
     Function,
     Scope,
+    Script,
     calls_in,
     free_names,
     last_name,
@@ -30,6 +31,10 @@ _LEFT_OUT = {"autocast", "clip_grad_norm_", "clip_grad_value_", "unscale_"}
 
 
 class Source(Check):
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
+        self._known_roles: dict[str, dict[str, str]] = {}  # by function
+
     def run(self) -> None:
         scope, optimizer, model = self._optimizer()
         if not self.has("make_model"):
@@ -150,10 +155,12 @@ class Source(Check):
                 return text
         return {"device": '"cpu"', "epoch": "0"}.get(name)
 
-    def _roles(self, function: Function, *outer: str) -> dict[str, str]:
+    def _roles(self, function: Function) -> dict[str, str]:
         """Which parameters are the model and the optimizer, by what is done to them."""
+        if function.name in self._known_roles:
+            return dict(self._known_roles[function.name])
         parameters = parameters_of(function)
-        roles: dict[str, str] = {}
+        roles = self._known_roles[function.name] = {}  # while its calls are followed
         calls = list(calls_in(function))
         for call in calls:
             owner, name = owner_name(call.func), last_name(call.func)
@@ -162,8 +169,8 @@ class Source(Check):
             elif owner in parameters and name in ("train", "eval", "parameters"):
                 roles.setdefault(owner, "model")
             inner = self.script.functions.get(name)
-            if inner is not None and name not in (function.name, *outer):
-                its = self._roles(inner, function.name, *outer)
+            if inner is not None:
+                its = self._roles(inner)
                 given = list(zip(parameters_of(inner), call.args))
                 given += [(k.arg, k.value) for k in call.keywords if k.arg]
                 for its_name, value in given:
@@ -185,7 +192,7 @@ class Source(Check):
         ]
         if models and "model" not in roles.values():
             roles[models[0]] = "model"
-        return roles
+        return dict(roles)
 
     def _loader(self, function: Function) -> str:
         """The parameter over which it trains in a loop; empty: none."""
