@@ -26,6 +26,7 @@ struct Targets {
   SelfTestCommand selftest;
   CalibrateCommand calibrate;
   ParityOptions parity;
+  CheckOptions check;
   EmitOptions emit;
   ShowOptions show;
   OpsOptions ops;
@@ -158,6 +159,16 @@ void add_run_commands(CLI::App& app, Targets& t) {
   parity->add_option("recipe", t.parity.recipe, "recipe (TOML)")->required();
   parity->add_option("--out", t.parity.out, "keep scripts, logs and records here");
 
+  CLI::App* check =
+      command(app, "check", "Say what a script of your own lacks to be a contender, and the lines to add",
+              "bakeoff check mine.py --recipe race.toml");
+  check->add_option("script", t.check.script, "Python script")->required();
+  check
+      ->add_option("--framework", t.check.framework,
+                   "torch, keras, keras2 or jax; default the one that it imports")
+      ->check(CLI::IsMember({"torch", "keras", "keras2", "jax"}));
+  check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
+
   CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
                              "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
   report->add_option("run", t.report.run, "run directory")->required();
@@ -198,6 +209,7 @@ CLI::Option* add_model_options(CLI::App* sub, ImportOptions& options, const std:
       ->allow_extra_args(false);
   sub->add_option("--output", options.output,
                   "name or number of the output that the loss compares, where the model has several");
+  options.framework = "torch";
   sub->add_option("--framework", options.framework, "framework that the model is of")
       ->check(CLI::IsMember({"torch"}))
       ->capture_default_str();
@@ -304,6 +316,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "selftest") return t.selftest;
   if (name == "calibrate") return t.calibrate;
   if (name == "parity") return t.parity;
+  if (name == "check") return t.check;
   if (name == "emit") return t.emit;
   if (name == "show") return t.show;
   if (name == "ops") return t.ops;

@@ -173,7 +173,7 @@ struct Groups {
   explicit Groups(const NodeContext& c)
       : groups(c.node.integer("groups")),
         channels(c.shape[1] / groups),
-        places(c.shape[2] * c.shape[3]),
+        places(ir::product(c.shape, 2, c.shape.size())),
         size(channels * places) {}
   int64_t count(const NodeContext& c) const { return c.shape[0] * groups; }
   // The channel of element i of group g.
