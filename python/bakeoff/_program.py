@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -75,8 +76,8 @@ class Done:
 
     def error(self) -> BakeoffError:
         """The message behind the progress, with its remedy."""
-        _, marked, said = self.err.rpartition("bakeoff: ")
-        text = said if marked else self.err or self.out
+        parts = re.split(r"^bakeoff: ", self.err, flags=re.MULTILINE)
+        text = parts[-1] if len(parts) > 1 else self.err or self.out
         return BakeoffError(text.strip() or f"bakeoff ended with code {self.code}")
 
 

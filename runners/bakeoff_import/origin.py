@@ -57,6 +57,11 @@ def load(file: str, name: str) -> torch.nn.Module:
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
     """A module that lives in this process stays as it is."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ImportProblem(
+            "a ScriptModule has no Python code that can be exported",
+            "give the module that it was made from",
+        )
     try:
         return copy.deepcopy(module)
     except Exception as error:

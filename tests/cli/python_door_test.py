@@ -272,6 +272,16 @@ class Refused(Door):
             "bakeoff.translate(net, example, to='jax')"
         )
         self.assertIn("the module cannot be copied", said)
+        said = self.refused(
+            "bakeoff.translate(torch.jit.script(net), example, to='jax')"
+        )
+        self.assertIn("a ScriptModule has no Python code", said)
+
+    def test_a_recipe_has_its_own_contenders(self) -> None:
+        self.assertIn(
+            "a recipe names its loss and contenders itself",
+            self.refused("bakeoff.race('my.toml', frameworks=['jax'])"),
+        )
 
 
 class Interrupted(Door):
