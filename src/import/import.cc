@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -24,6 +25,11 @@ Result<referee::Weights> read_weights(const ir::Workload& workload, const fs::pa
   referee::Weights weights;
   for (const ir::Parameter& p : workload.parameters) {
     TRY(tensor::Tensor one, stored.read(p.name));
+    const auto finite = [](double x) { return std::isfinite(x); };
+    if (ir::trainable(p) && !std::all_of(one.data.begin(), one.data.end(), finite))
+      return Error{
+          .message = fmt::format("the model's weight '{}' holds numbers that are not finite", p.name),
+          .remedy = "nothing was written; import the model before its training went wrong"};
     weights.push_back(std::move(one));
   }
   return weights;

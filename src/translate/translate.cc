@@ -19,9 +19,15 @@ constexpr const char* kRecord = "translation.json";
 
 Error interrupted() { return {.message = "interrupted; nothing was written"}; }
 
+// Absolute, without a slash at the end.
+fs::path whole(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 // The nearest folder above that exists.
 fs::path existing_parent(const fs::path& path) {
-  fs::path parent = fs::absolute(path).lexically_normal().parent_path();
+  fs::path parent = whole(path).parent_path();
   while (!fs::exists(parent) && parent.has_relative_path()) parent = parent.parent_path();
   return parent;
 }
@@ -153,15 +159,20 @@ class Translating {
   // What was there before goes when the new translation is in its place.
   Status put_in_place(const fs::path& made, const fs::path& old) const {
     CHECK_OK(check_translation_folder(job_.out, job_.force));
-    const fs::path out = fs::absolute(job_.out).lexically_normal();
+    const fs::path out = whole(job_.out);
     CHECK_OK(make_folder(out.parent_path()));
     std::error_code code;
-    const bool replaces = fs::exists(out);
-    if (replaces) fs::rename(out, old, code);
-    if (!code) fs::rename(made, out, code);
+    if (fs::exists(out) && fs::is_empty(out)) {  // perhaps where the user's shell is
+      for (const auto& entry : fs::directory_iterator(made))
+        if (!code) fs::rename(entry.path(), out / entry.path().filename(), code);
+    } else {
+      const bool replaces = fs::exists(out);
+      if (replaces) fs::rename(out, old, code);
+      if (!code) fs::rename(made, out, code);
+      std::error_code ignored;
+      if (code && replaces && !fs::exists(out)) fs::rename(old, out, ignored);
+    }
     if (!code) return Done{};
-    std::error_code ignored;
-    if (replaces && !fs::exists(out)) fs::rename(old, out, ignored);
     return Error{.message = fmt::format("cannot write '{}': {}", job_.out.string(), code.message())};
   }
 

@@ -236,6 +236,11 @@ class Refused(Door):
         self.assertIn("there is no file 'gone.py'", said)
         said = self.refused("bakeoff.translate(net, example, to='tensorflow')")
         self.assertIn("tensorflow is not written: environment", said)
+        said = self.refused(
+            "net.last.bias.data[1] = float('nan'); "
+            "bakeoff.translate(net, example, to='jax')"
+        )
+        self.assertIn("weight 'last.bias' holds numbers that are not finite", said)
         self.assertEqual(list(self.place.path.glob("*_translated")), [])
 
     def test_what_the_door_says(self) -> None:

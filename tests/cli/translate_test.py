@@ -228,6 +228,21 @@ class Places(Translating):
         self.assertFalse(marked.exists())
         self.assertEqual(self.left_over(), ["recipe_translated"])
 
+    def test_the_folder_where_the_user_is(self) -> None:
+        for name, out in (("here", "."), ("there", "../there/"), ("new", "../new/a/")):
+            folder = self.place.path / name
+            folder.mkdir()
+            done = subprocess.run(
+                [support.BAKEOFF, "translate", "../recipe.toml", "--to", "torch",
+                 "--out", out],
+                cwd=folder, env=self.place.variables,
+                capture_output=True, text=True, timeout=300, check=False,
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue((folder / out / "torch" / "README.md").exists(), name)
+            hidden = list(self.place.path.rglob(".translation*"))
+            self.assertEqual(hidden, [])
+
     def test_a_workload_with_weights(self) -> None:
         lone = self.translate("mlp.ir", "--to", "torch")
         self.assertEqual(lone.code, 2)
