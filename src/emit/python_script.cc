@@ -153,7 +153,7 @@ Example python_example(const Request& request, const std::string& predict, const
   const bool last = layout_json.find("\"target\": \"output\"") != std::string::npos;
   CodeWriter out;
   out.print(
-      R"("""Predicts with $module$.py, and compares with what the original model predicts.
+      R"("""Checks $module$.py against what the original model predicts.
 
 The exit code is 0 where both agree up to rounding in float32.
 """

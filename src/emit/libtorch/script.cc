@@ -387,7 +387,7 @@ std::string program_text(const Request& request, const std::vector<ir::Type>& ty
 namespace {
 
 constexpr const char* kExampleHead =
-    R"(// Predicts with $program$.cc, and compares with what the original model predicts.
+    R"(// Checks $program$.cc against what the original model predicts.
 //
 //   build/example FOLDER
 //
@@ -422,8 +422,7 @@ constexpr const char* kExampleTail = R"(  const Tensor output = given.to(torch::
   const Tensor expected = load_safetensors(folder + "/expected.safetensors").at("output");
   TORCH_CHECK(output.sizes() == expected.sizes(), "the outputs are ", output.sizes(), ", the original's ",
               expected.sizes());
-  const double norm =
-      std::max<double>(expected.norm().item<double>(), std::numeric_limits<float>::min());
+  const double norm = std::max<double>(expected.norm().item<double>(), std::numeric_limits<float>::min());
   const double distance = (output - expected).norm().item<double>() / norm;
   std::printf("outputs of %d rows differ from the original's by %.1e\n", static_cast<int>(output.size(0)),
               distance);
