@@ -61,6 +61,16 @@ INPUT = ("--input", "f32[8,2,8,8]", "--loss", "softmax_cross_entropy")
 SAID = re.compile(r"outputs of (\d+) rows differ from the original's by (\S+)")
 
 
+# A relu that is wrong by a thousandth, in processes whose command holds the word.
+CHEAT = """
+import sys
+if any("{word}" in text for text in sys.orig_argv):
+    import torch.nn.functional as F
+    relu = F.relu
+    F.relu = lambda x, inplace=False: relu(x) * 1.001
+"""
+
+
 def as_a_stranger(folder: Path, python: Path, *arguments: str) -> Any:
     """Runs a script of a folder with nothing of ours but the interpreter."""
     home = folder.parent / "home of a stranger"
@@ -284,6 +294,33 @@ class Places(Translating):
         done = self.translate("recipe.toml", "--to", "jax")
         self.assertEqual(done.code, 1, done.err)
         self.assertIn("jax  not written: environment", done.out)
+        self.assertEqual(self.left_over(), [])
+
+    def cheats(self, word: str) -> support.Outcome:
+        """Translates where the interpreter computes something else."""
+        self.place.write("cheat/sitecustomize.py", CHEAT.replace("{word}", word))
+        cheat = self.place.path / "cheat"
+        python = self.place.write(
+            "cheat/python",
+            f'#!/bin/sh\nexport PYTHONPATH="$PYTHONPATH:{cheat}"\n'
+            f'exec {support.interpreter("torch")} "$@"\n',
+        )
+        python.chmod(0o755)
+        self.place.set_interpreters({"torch": python})
+        # Its proofs are none of an honest interpreter's.
+        (self.place.path / "home" / "proofs").unlink(missing_ok=True)
+        return self.translate("recipe.toml", "--to", "torch")
+
+    def test_what_differs_is_not_written(self) -> None:
+        done = self.cheats("bakeoff_runner")
+        self.assertEqual(done.code, 1, done.err)
+        self.assertRegex(done.out, "^torch  not written: differs, first at output of fc2 by 1.0e-03")
+        self.assertEqual(self.left_over(), [])
+
+    def test_what_fails_alone_is_not_written(self) -> None:
+        done = self.cheats("example.py")
+        self.assertEqual(done.code, 1, done.err)
+        self.assertIn("its example.py fails alone: exit code 1", done.out)
         self.assertEqual(self.left_over(), [])
 
     def test_interrupted(self) -> None:
