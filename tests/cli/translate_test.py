@@ -314,7 +314,9 @@ class Places(Translating):
     def test_what_differs_is_not_written(self) -> None:
         done = self.cheats("bakeoff_runner")
         self.assertEqual(done.code, 1, done.err)
-        self.assertRegex(done.out, "^torch  not written: differs, first at output of fc2 by 1.0e-03")
+        self.assertRegex(
+            done.out, "^torch  not written: differs, first at output of fc2 by 1.0e-03"
+        )
         self.assertEqual(self.left_over(), [])
 
     def test_what_fails_alone_is_not_written(self) -> None:
