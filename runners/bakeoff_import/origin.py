@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import inspect
 import os
@@ -52,6 +53,32 @@ def load(file: str, name: str) -> torch.nn.Module:
             else "name a function that returns a module",
         )
     return _module(getattr(source, name), name, path)
+
+
+def copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A module that lives in this process stays as it is."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ImportProblem(
+            "a ScriptModule has no Python code that can be exported",
+            "give the module that it was made from",
+        )
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:
+        raise ImportProblem(
+            f"the module cannot be copied: {_said(error)}",
+            "keep in it only what copy.deepcopy can copy",
+        ) from error
+
+
+def source_folder(module: torch.nn.Module) -> str:
+    """Where the user's own sources lie: a notebook's cells have names of their own."""
+    inner = getattr(module, "_orig_mod", module)  # of torch.compile
+    code = getattr(getattr(type(inner), "forward", None), "__code__", None)
+    if code is None:
+        return type(inner).__name__  # no file begins with it
+    file: str = code.co_filename
+    return os.path.dirname(file) or file
 
 
 def _place(error: BaseException, folder: str, path: Path) -> str:

@@ -18,7 +18,7 @@ from bakeoff_import.exporting import (
     type_text,
 )
 from bakeoff_import.graph import ir_word, text_of
-from bakeoff_import.origin import load
+from bakeoff_import.origin import copied, load, source_folder
 from bakeoff_import.problems import ImportProblem
 
 
@@ -27,8 +27,10 @@ def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Service:
-    def __init__(self) -> None:
+    def __init__(self, module: Any = None) -> None:
+        """`module`: the one that is imported; None: the request names its file."""
         self.importer: Any = None
+        self.module = module
         torch.backends.mha.set_fastpath_enabled(False)
 
     def answer(self, op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,12 +47,15 @@ class Service:
 
     def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         torch.set_num_threads(int(fields.get("threads", 2)))
-        found = load(fields["file"], fields["function"])
+        if self.module is None:
+            found = load(fields["file"], fields["function"])
+            folder = str(Path(fields["file"]).resolve().parent)
+        else:
+            found, folder = copied(self.module), source_folder(self.module)
         specs = [
             InputSpec(one["name"], one["dtype"], tuple(one["shape"]))
             for one in fields["inputs"]
         ]
-        folder = str(Path(fields["file"]).resolve().parent)
         self.importer = Importer(
             found, specs, folder, fields.get("output", ""), fields.get("ops", [])
         )

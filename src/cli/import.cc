@@ -11,19 +11,30 @@
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {
+
 namespace {
 
-Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
-  const bool onnx = fs::path(options.model).extension() == ".onnx";
-  const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
+Result<fs::path> interpreter_of(const std::string& environment, const fs::path& config) {
+  TRY(const auto interpreters, find_interpreters(config));
+  const Interpreter& interpreter = interpreters.at(environment);
+  if (interpreter.why_not.empty()) return interpreter.python;
+  return Error{.message =
+                   fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
+}
+
+}  // namespace
+
+Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
+  const bool onnx = fs::path(options.model).extension() == ".onnx", live = !options.socket.empty();
+  const size_t colon = onnx || live ? options.model.size() : options.model.rfind(':');
   if (!onnx && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
-  if (!onnx && (colon == std::string::npos || colon + 1 == options.model.size())) {
+  if (!onnx && !live && (colon == std::string::npos || colon + 1 == options.model.size())) {
     return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
                  .remedy = "write FILE.py:NAME, for example model.py:make, or name an ONNX file"};
   }
   ImportRequest request{.file = options.model.substr(0, colon),
-                        .function = onnx ? "" : options.model.substr(colon + 1),
+                        .function = onnx || live ? "" : options.model.substr(colon + 1),
                         .loss = options.loss,
                         .output = options.output,
                         .out = options.out,
@@ -33,23 +44,18 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
     TRY(ImportInput input, parse_import_input(text));
     request.inputs.push_back(std::move(input));
   }
-  TRY(const auto interpreters, find_interpreters(config));
-  const std::string environment = onnx ? "onnxruntime" : options.framework;
-  const Interpreter& interpreter = interpreters.at(environment);
-  if (!interpreter.why_not.empty()) {
-    return Error{.message =
-                     fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
+  request.socket = options.socket;
+  request.python = options.python;
+  if (request.python.empty()) {
+    TRY(request.python, interpreter_of(onnx ? "onnxruntime" : options.framework, config));
   }
-  request.python = interpreter.python;
   TRY(request.runner, unpack_runner(bakeoff_home()));
   return request;
 }
 
-}  // namespace
-
 int import(const ImportOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto request = request_of(options, config);
+  const auto request = import_request(options, config);
   if (!request) return fail(request.error());
   const auto report = [&] {
     ConsoleProgress progress;

@@ -46,6 +46,11 @@ struct ParityOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};  // empty: a temporary folder
 };
+struct CheckOptions {
+  std::filesystem::path script = {};
+  std::string framework = {};         // empty: the one that the script imports
+  std::filesystem::path recipe = {};  // trained for two steps on its data; empty: not trained
+};
 struct EmitOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};
@@ -76,9 +81,18 @@ struct ImportOptions {
   std::string loss = {};
   std::string output = {};
   std::string framework = {};
+  std::filesystem::path python = {};  // empty: that of the framework's environment
+  std::filesystem::path socket = {};  // of a process that has the model; `model` is then but its name
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
+};
+struct TranslateOptions {
+  ImportOptions model = {};  // FILE.py:NAME, an ONNX file, a workload or a recipe; without `out`
+  std::string to = {};       // "keras,jax"
+  std::filesystem::path weights = {};
+  std::filesystem::path out = {};  // empty: <model>_translated
+  std::string format = "text";
 };
 struct MachineOptions {
   bool json = false;
@@ -91,9 +105,9 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions,
-                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions,
-                             MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
+                             EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
+                             ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -109,6 +123,7 @@ int run(const RunOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
+int check(const CheckOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);
 int ops(const OpsOptions&);
@@ -116,6 +131,7 @@ int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
 int import(const ImportOptions&, const std::filesystem::path& config);
+int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 

@@ -145,6 +145,7 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   proc::ChildOptions options;
   options.argv = {request.python.string(), "-m", "bakeoff_import"};
   if (request.is_onnx()) options.argv.push_back("--onnx");
+  if (!request.socket.empty()) options.argv.insert(options.argv.end(), {"--relay", request.socket.string()});
   options.env["PYTHONPATH"] = request.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's

@@ -32,6 +32,9 @@ struct ImportRequest {
   std::filesystem::path out = {};     // the IR file; weights and recipe lie next to it
   bool force = false;                 // replaces files that are there
   std::filesystem::path python = {};  // interpreter of the framework's environment
+  // Where a process listens that has the model already (a notebook): it computes in the child's place. `file`
+  // is then but a name.
+  std::filesystem::path socket = {};
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
   double seconds = 600;               // time limit of each step of the child
 

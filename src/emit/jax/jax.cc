@@ -8,6 +8,7 @@
 #include "emit/jax/script.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
+#include "emit/python_script.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -30,7 +31,13 @@ Result<Emitted> emit_jax(const Request& request) {
   std::vector<std::string> targets;
   for (const ir::Parameter& parameter : request.workload.parameters) targets.push_back(parameter.name);
   const std::string layout = layout_json(request.workload, plan, targets);
-  return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()), .layout_json = layout};
+  return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()),
+                 .layout_json = layout,
+                 .example = python_example(request,
+                                           "params = script.init_params(script.load_weights(weights))\n"
+                                           "batch = next(script.batches(script.load_data(data)))\n"
+                                           "return np.asarray(script.predict_step(params, *batch))\n",
+                                           layout)};
 }
 
 std::string repeated_steps(int every) {

@@ -253,13 +253,12 @@ void broadcast(ForwardPrinter& p, const char* function) {
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
-
-// tf.where takes the type of a number from neither operand.
-void where(ForwardPrinter& p, const Node&) {
-  std::string a = p.input(1), b = p.input(2);
-  if (is_literal(a) || a.starts_with("float(")) a = fmt::format("tf.constant({}, {}.dtype)", a, b);
-  if (is_literal(b) || b.starts_with("float(")) b = fmt::format("tf.constant({}, {}.dtype)", b, a);
-  p.assign("tf.where", {p.input(0), a, b});
+// Of two branches the first decides the type: a number of Python's would be float32.
+void where(ForwardPrinter& p, const Node& node) {
+  std::string first = p.input(1);
+  if (p.is_constant(node.inputs[1]) && !p.is_constant(node.inputs[2]))
+    first = fmt::format("tf.constant({}, {}.dtype)", first, p.input(2));
+  p.assign("tf.where", {p.input(0), first, p.input(2)});
 }
 
 void add(ForwardPrinter& p, const Node&) {
