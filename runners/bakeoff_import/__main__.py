@@ -8,7 +8,8 @@ object a line.
 
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
 something, and "refused" with all unsupported ops. With ``--onnx`` the origin is an
-ONNX file, which the program reads itself (``onnx_service``).
+ONNX file, which the program reads itself (``onnx_service``); with ``--keras`` the file
+makes a Keras model.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ if __name__ == "__main__":
         from bakeoff_import.onnx_service import OnnxService
 
         sys.exit(serve(OnnxService()))
+    if sys.argv[1:] == ["--keras"]:
+        from bakeoff_import.keras_service import KerasService
+
+        sys.exit(serve(KerasService()))
     from bakeoff_import.service import Service
 
     sys.exit(serve(Service()))

@@ -9,74 +9,51 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bakeoff_import import proof
-from bakeoff_import.exporting import (
-    Importer,
-    InputSpec,
-    Refused,
-    loss_line,
+from bakeoff_import.exporting import Importer
+from bakeoff_import.origin import Kind, load
+from bakeoff_import.writing import (
+    Answering,
+    input_specs,
     parameters_text,
-    type_text,
+    workload_answer,
 )
-from bakeoff_import.graph import ir_word, text_of
-from bakeoff_import.origin import load
-from bakeoff_import.problems import ImportProblem
+
+KIND = Kind(torch.nn.Module, "torch.nn.Module", "torch", torch.manual_seed)
 
 
 def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
     return {key: t.detach().clone().contiguous() for key, t in tensors.items()}
 
 
-class Service:
+class Service(Answering):
     def __init__(self) -> None:
         self.importer: Any = None
         torch.backends.mha.set_fastpath_enabled(False)
 
-    def answer(self, op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            return getattr(self, f"_{op}")(fields)  # type: ignore[no-any-return]
-        except ImportProblem as problem:
-            return {
-                "problem": str(problem),
-                "remedy": problem.remedy,
-                "where": problem.where,
-            }
-        except Refused as refused:
-            return {"refused": [r.plain() for r in refused.refusals]}
-
     def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         torch.set_num_threads(int(fields.get("threads", 2)))
-        found = load(fields["file"], fields["function"])
-        specs = [
-            InputSpec(one["name"], one["dtype"], tuple(one["shape"]))
-            for one in fields["inputs"]
-        ]
+        found = load(fields["file"], fields["function"], KIND)
+        specs = input_specs(fields)
         folder = str(Path(fields["file"]).resolve().parent)
         self.importer = Importer(
             found, specs, folder, fields.get("output", ""), fields.get("ops", [])
         )
         made = self.importer.run()
         parameters = parameters_text(made.graph, made.nodes)
-        taken = [*made.inputs, *(n.output for n in made.nodes)]
-        target, name = _free("y", taken), _free("loss", taken)
-        kind, last = loss_line(fields["loss"], made.output, target, name)
-        inputs = {name: type_text(*spec) for name, spec in made.inputs.items()}
-        text = text_of(
-            ir_word(fields["name"]),
-            {**inputs, target: kind},
-            [*(made.graph.line(node) for node in made.nodes), last],
+        answer = workload_answer(
+            fields["name"],
+            made.graph,
+            made.nodes,
+            made.inputs,
+            made.output,
+            fields["loss"],
         )
         # As the origin has them: a bias of both LSTM biases is their sum.
         tensors = {name: p.tensor.double() for name, p in parameters.items()}
         save_file(_contiguous(tensors), fields["weights"])
         return {
-            "text": text,
-            "target": target,
-            "output": made.output.name,
+            **answer,
             "names": {name: list(p.targets) for name, p in parameters.items()},
-            "lines": [
-                {"value": n.output, "op": n.op, "where": n.where, "source": n.source}
-                for n in made.nodes
-            ],
             "notes": made.notes,
             "version": f"torch {torch.__version__}",
             "unused": sorted(
@@ -112,10 +89,3 @@ class Service:
 def _counts(key: str) -> bool:
     """A batch norm's counter, which computes nothing."""
     return key.endswith("num_batches_tracked")
-
-
-def _free(wanted: str, taken: list[str]) -> str:
-    name, count = wanted, 2
-    while name in taken:
-        name, count = f"{wanted}{count}", count + 1
-    return name

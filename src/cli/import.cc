@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -13,10 +15,28 @@
 namespace bakeoff::cli {
 namespace {
 
+constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
+
+// The environment whose framework the file imports itself; else the first that is ready.
+std::string keras_environment(const fs::path& file, const Interpreters& interpreters) {
+  const auto text = read_file(file);
+  for (const char* name : kKerasEnvironments) {
+    if (text && std::regex_search(*text, std::regex(fmt::format("(^|\\n)\\s*(import|from)\\s+{}\\b", name))))
+      return name;
+  }
+  for (const char* name : kKerasEnvironments) {
+    if (interpreters.at(name).why_not.empty()) return name;
+  }
+  return kKerasEnvironments[0];
+}
+
 Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx";
+  const bool keras = !onnx && options.framework == "keras";
   const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
-  if (!onnx && options.inputs.empty())
+  if (!keras && options.loss.empty())
+    return Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"};
+  if (!onnx && !keras && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
   if (!onnx && (colon == std::string::npos || colon + 1 == options.model.size())) {
     return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
@@ -28,13 +48,16 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
                         .output = options.output,
                         .out = options.out,
                         .force = options.force,
+                        .keras = keras,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {
     TRY(ImportInput input, parse_import_input(text));
     request.inputs.push_back(std::move(input));
   }
   TRY(const auto interpreters, find_interpreters(config));
-  const std::string environment = onnx ? "onnxruntime" : options.framework;
+  const std::string environment = onnx    ? "onnxruntime"
+                                  : keras ? keras_environment(request.file, interpreters)
+                                          : options.framework;
   const Interpreter& interpreter = interpreters.at(environment);
   if (!interpreter.why_not.empty()) {
     return Error{.message =

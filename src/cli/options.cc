@@ -195,20 +195,21 @@ void add_import_command(CLI::App& app, Targets& t) {
       "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir");
   sub->add_option(
          "model", t.import.model,
-         "FILE.py:NAME: a function without arguments that makes the module, its class, or the module")
+         "FILE.py:NAME: a function without arguments that makes the model, its class, or the model; or FILE.onnx")
       ->required();
   sub->add_option("--input", t.import.inputs,
                   "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
-                  "forward function: 'ids=i32[16,128]'; once for each input")
+                  "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
       ->allow_extra_args(false);
-  sub->add_option("--loss", t.import.loss,
-                  "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse")
-      ->required();
+  sub->add_option(
+      "--loss", t.import.loss,
+      "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse; a Keras "
+      "model may be compiled with its own");
   sub->add_option("--output", t.import.output,
                   "name or number of the output that the loss compares, where the model has several");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
   sub->add_option("--framework", t.import.framework, "framework that the model is of")
-      ->check(CLI::IsMember({"torch"}))
+      ->check(CLI::IsMember({"torch", "keras"}))
       ->capture_default_str();
   sub->add_option("--seconds", t.import.seconds, "time limit of each step of the framework's process")
       ->check(CLI::Range(1.0, 1e6))

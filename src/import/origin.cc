@@ -145,6 +145,7 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   proc::ChildOptions options;
   options.argv = {request.python.string(), "-m", "bakeoff_import"};
   if (request.is_onnx()) options.argv.push_back("--onnx");
+  if (request.keras) options.argv.push_back("--keras");
   options.env["PYTHONPATH"] = request.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
@@ -185,6 +186,8 @@ Result<OriginModel> Origin::export_model() {
   model.notes = texts_of(answer, "notes");
   model.unused = texts_of(answer, "unused");
   model.version = text_of(answer, "version");
+  model.batch = answer.value("batch", int64_t{0});
+  model.biased_variance = answer.value("biased", false);
   for (const Json& line : answer.at("lines")) {
     model.lines.push_back(
         {text_of(line, "value"), text_of(line, "op"), text_of(line, "where"), text_of(line, "source")});

@@ -33,6 +33,7 @@ struct ImportRequest {
   bool force = false;                 // replaces files that are there
   std::filesystem::path python = {};  // interpreter of the framework's environment
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
+  bool keras = false;                 // a Keras model: inputs and loss may be its own
   double seconds = 600;               // time limit of each step of the child
 
   bool is_onnx() const { return file.extension() == ".onnx"; }
@@ -57,6 +58,8 @@ struct OriginModel {
   std::vector<std::string> notes = {};
   std::vector<std::string> unused = {};  // tensors of the origin that the output does not depend on
   std::string version = {};
+  int64_t batch = 0;             // of the recipe; 0: that of the inputs which the user gave
+  bool biased_variance = false;  // enters the running variance (divisor n, not n - 1)
 };
 
 class Origin {
