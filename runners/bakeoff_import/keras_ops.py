@@ -11,6 +11,7 @@ import numpy as np
 from bakeoff_import.keras_layers import (
     attended,
     convolved,
+    dense_of,
     joined,
     normalised,
     padded,
@@ -753,7 +754,9 @@ def one_hot(m: Walk, op: Any, a: Call) -> Held:
 
 @operation("Matmul", "Dot")
 def matmul(m: Walk, op: Any, a: Call) -> Held:
-    """`matmul`"""
+    """`linear` by a variable that is a matrix, else `matmul`"""
+    if is_variable(m.keras, a.x2) and len(a.x2.shape) == 2:
+        return dense_of(m, m.held(a.x1), a.x2, None)
     left, right = m.value(a.x1), m.value(a.x2)
     if type(op).__name__ == "Dot" and right.layout.rank > 2:
         raise Unsupported("multiplies all matrices by all", "keras.ops.matmul")

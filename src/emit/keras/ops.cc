@@ -199,7 +199,7 @@ void global_avg_pool2d(Printer& p, const Node& node) {
 void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
 
 void reshape(Printer& p, const Node& node) {
-  Ints shape = node.integers("shape");
+  Ints shape = physical_shape(p.plan.output(p.workload, p.node), node.integers("shape"));
   shape[0] = -1;
   p.assign(p.op("reshape"), {p.input(node, 0), python_tuple(shape)});
 }
@@ -207,6 +207,7 @@ void reshape(Printer& p, const Node& node) {
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
+  if (is_identity(perm)) return p.fixed(x);
   p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 
