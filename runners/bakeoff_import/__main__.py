@@ -31,10 +31,12 @@ def serve(service: Any) -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--table"]:
-        from bakeoff_import.documentation import table
+    if sys.argv[1:2] == ["--table"]:
+        from bakeoff_import import documentation
 
-        print(table(), end="")
+        keras = sys.argv[2:] == ["keras"]
+        made = documentation.keras_table() if keras else documentation.torch_table()
+        print(made, end="")
         sys.exit(0)
     if sys.argv[1:] == ["--onnx"]:
         from bakeoff_import.onnx_service import OnnxService

@@ -212,8 +212,8 @@ class Importer:
         if not taken or last is None or last[1] != taken:
             return loss, None
         self.notes.append(
-            f"the {taken} of '{last[0].name}' is part of the loss: the workload predicts "
-            "what it takes"
+            f"the {taken} of '{last[0].name}' is part of the loss: the workload "
+            "predicts what it takes"
         )
         return loss, last[0]
 
@@ -238,8 +238,8 @@ class Importer:
         last = self._last_activation()
         if taken and (last is None or last[1] != taken):
             raise ImportProblem(
-                f"the model's loss '{name}' takes probabilities, and the model does not end "
-                f"in {taken}",
+                f"the model's loss '{name}' takes probabilities, and the model does "
+                f"not end in {taken}",
                 f"from_logits=True, a last layer with activation='{taken}', or {known}",
             )
         if name == "categorical_crossentropy":

@@ -11,13 +11,14 @@ from typing import Any, Optional, Sequence
 
 import numpy as np
 
+from bakeoff_import.graph import ir_word
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Held
 from bakeoff_import.keras_walk import (
     REFUSED,
     Call,
     Walk,
-    layer,
     array_formed,
+    layer,
     to_numpy,
 )
 from bakeoff_import.problems import Unsupported
@@ -29,7 +30,7 @@ from bakeoff_import.steps import (
     product,
     transposed_by_product,
 )
-from bakeoff_import.values import Layout, N, Shape, Value
+from bakeoff_import.values import Layout, Shape, Value
 
 # ---- activations
 
@@ -135,6 +136,11 @@ def identity(m: Walk, op: Any, a: Call) -> Any:
 # ---- dense layers and tables
 
 
+def kernel_of(op: Any) -> Any:
+    """The variable, where `kernel` may be one that is computed of it."""
+    return op._kernel if hasattr(op, "_kernel") else op.kernel
+
+
 def dense_of(m: Walk, x: Held, kernel: Any, bias: Any) -> Held:
     """x kernel + bias over the last axis; kernel: I,O."""
     picture = x.form == FLAT
@@ -167,7 +173,7 @@ def dense_of(m: Walk, x: Held, kernel: Any, bias: Any) -> Held:
 @layer("Dense")
 def dense(m: Walk, op: Any, a: Call) -> Held:
     """`linear`"""
-    out = dense_of(m, m.held(a.first), op._kernel, op.bias if op.use_bias else None)
+    out = dense_of(m, m.held(a.first), kernel_of(op), op.bias if op.use_bias else None)
     return activated(m, out, op.activation)
 
 
@@ -307,7 +313,7 @@ def conv(m: Walk, op: Any, a: Call) -> Held:
     v = convolved(
         m,
         x.value,
-        _conv_kernel(m, op._kernel, count),
+        _conv_kernel(m, kernel_of(op), count),
         m.slot(op.bias) if op.use_bias else None,
         _tall(op.kernel_size),
         int(op.filters),
@@ -402,9 +408,9 @@ def conv_transpose(m: Walk, op: Any, a: Call) -> Held:
         more.append(max(out - full, 0))
     steps: list[Any] = [("transpose", (count + 1, count, *range(count)))]
     if count == 1:
-        k, outside, inside = (int(s) for s in op._kernel.shape)
+        k, outside, inside = (int(s) for s in kernel_of(op).shape)
         steps.append(("reshape", (inside, outside, 1, k)))
-    slot = m.slot(op._kernel, *steps)
+    slot = m.slot(kernel_of(op), *steps)
     layout = Layout((1, int(op.filters), *sizes), 0)
     if m.known("conv_transpose2d"):
         slots = [("weight", slot)]
@@ -450,6 +456,13 @@ def pooled(
     attrs: dict[str, Any] = {"kernel": kernel, "stride": stride, "pad": pads}
     if name == "avg":
         attrs["count_include_pad"] = False
+        uneven = any(pads[2 * i] != pads[2 * i + 1] for i in range(len(sizes)))
+        if uneven and m.keras.backend.backend() == "torch":
+            raise Unsupported(
+                "pads unevenly, and Keras on torch computes other means there than on "
+                "TensorFlow and JAX",
+                "'import tensorflow' or 'import jax' in the file chooses the backend",
+            )
     layout = Layout((*x.shape[:2], *out), 0)
     op = f"{name}_pool{len(kernel)}d"
     if len(kernel) == 3 and not m.known(op):
@@ -519,6 +532,20 @@ def _trains_statistics(m: Walk, op: Any, a: Call) -> bool:
     return trained
 
 
+def _affine(
+    m: Walk, base: str, sizes: Shape, gamma: Any, beta: Any
+) -> list[tuple[str, str]]:
+    """Slots of scale and shift; frozen ones and zeros where the layer has none."""
+    slots = []
+    for slot, variable, number in (("weight", gamma, 1.0), ("bias", beta, 0.0)):
+        if variable is None:
+            name = f"{base}.{'ones' if number else 'zeros'}"
+            slots.append((slot, m.filled(name, sizes, number)))
+        else:
+            slots.append((slot, m.slot(variable)))
+    return slots
+
+
 @layer("BatchNormalization")
 def batch_norm(m: Walk, op: Any, a: Call) -> Held:
     """`batch_norm`, with Keras's momentum and variance; frozen: `sub`, `mul`, `add`"""
@@ -546,10 +573,7 @@ def batch_norm(m: Walk, op: Any, a: Call) -> Held:
         v = m.reshaped(v, Layout((1, v.shape[1], math.prod(v.shape[2:]), 1), 0))
     channels = (v.shape[1],)
     base = m.key(op.moving_mean).rpartition("/")[0].replace("/", ".")
-    slots = [
-        ("weight", m.filled(f"{base}.ones", channels, 1.0) if gamma is None else m.slot(gamma)),
-        ("bias", m.filled(f"{base}.zeros", channels, 0.0) if beta is None else m.slot(beta)),
-    ]  # fmt: skip
+    slots = _affine(m, base, channels, gamma, beta)
     for slot, variable in (("mean", op.moving_mean), ("var", op.moving_variance)):
         name = m.slot(variable)
         if name in m.running:
@@ -577,8 +601,8 @@ def _frozen_norm(
     """With fixed statistics: a scale and a shift for each channel."""
     shape = [1] * held.rank
     shape[axis] = -1
-    mean = to_numpy(op.moving_mean).reshape(shape)
-    spread = to_numpy(op.moving_variance) + float(op.epsilon)
+    mean = m.array(op.moving_mean).reshape(shape)
+    spread = m.array(op.moving_variance) + float(op.epsilon)
     out = m.pointwise("sub", held, mean)
     out = m.pointwise("mul", out, (1 / np.sqrt(spread)).reshape(shape))
     for kind, variable in (("mul", gamma), ("add", beta)):
@@ -606,10 +630,7 @@ def normalised(
     if v.layout.n is not None and v.layout.n >= rank - len(axes):
         raise Unsupported("normalises over the batch")
     sizes = v.shape[rank - len(axes) :]
-    slots = [
-        ("weight", m.filled(f"{base}.ones", sizes, 1.0) if gamma is None else m.slot(gamma)),
-        ("bias", m.filled(f"{base}.zeros", sizes, 0.0) if beta is None else m.slot(beta)),
-    ]  # fmt: skip
+    slots = _affine(m, base, sizes, gamma, beta)
     made = m.made("layer_norm", [v], v.layout, params=slots, dims=len(axes), eps=eps)
     return Held(made)
 
@@ -643,8 +664,8 @@ def group_norm(m: Walk, op: Any, a: Call) -> Held:
     if m.known("group_norm"):
         pairs_ = (("weight", gamma), ("bias", beta))
         slots = [(slot, m.slot(w)) for slot, w in pairs_ if w is not None]
-    values = [None if w is None else m.variable(w) for w in (gamma, beta)]
-    made = grouped_norm(m, v, groups, float(op.epsilon), *values, slots)
+    scale, shift = (None if w is None else m.variable(w) for w in (gamma, beta))
+    made = grouped_norm(m, v, groups, float(op.epsilon), scale, shift, slots)
     return Held(made, held.form)
 
 
@@ -670,7 +691,8 @@ def rms_norm(m: Walk, op: Any, a: Call) -> Held:
 @layer("Normalization")
 def normalization(m: Walk, op: Any, a: Call) -> Held:
     """(x - mean) / deviation, frozen"""
-    mean, variance = to_numpy(op.mean), to_numpy(op.variance)
+    m.constants.update(id(v) for v in op.variables)
+    mean, variance = m.array(op.mean), m.array(op.variance)
     eps = float(m.keras.config.epsilon())
     deviation = np.maximum(np.sqrt(variance), eps)
     if op.invert:
@@ -982,7 +1004,7 @@ def attended(
     mask: Any,
     rate: float,
 ) -> Value:
-    """q N,T,heads,D; k and v N,S,heads,D. mask: N or 1,heads or 1,T,S; true takes part."""
+    """q N,T,heads,D; k, v N,S,heads,D; mask N or 1,heads or 1,T,S: true takes part."""
     width = q.shape[-1]
     factor = scale * math.sqrt(width)
     whole = (
@@ -1021,14 +1043,19 @@ def _kept(m: Walk, scores: Value, mask: Any) -> Value:
 
 def _projected(m: Walk, x: Value, part: Any, heads: int) -> Value:
     """N,T,F to N,T,heads,D by an EinsumDense with the kernel F,heads,D."""
-    inside, outside = int(part._kernel.shape[0]), math.prod(part._kernel.shape[1:])
+    inside, outside = (
+        int(kernel_of(part).shape[0]),
+        math.prod(kernel_of(part).shape[1:]),
+    )
     steps = [("reshape", (inside, outside)), ("transpose", (1, 0))]
-    slots = [("weight", m.slot(part._kernel, *steps))]
+    slots = [("weight", m.slot(kernel_of(part), *steps))]
     if part.bias is not None:
         slots.append(("bias", m.slot(part.bias, ("reshape", (outside,)))))
     layout = x.layout.sized(2, outside)
-    out = m.made("linear", [x], layout, params=slots)
-    return m.reshaped(out, Layout((1, x.shape[1], heads, outside // heads), 0))
+    with m.graph.called(f"{m.graph.base}_{ir_word(part.name)}"):
+        out = m.made("linear", [x], layout, params=slots)
+        shape = (1, x.shape[1], heads, outside // heads)
+        return m.reshaped(out, Layout(shape, 0))
 
 
 @layer("MultiHeadAttention")
@@ -1065,9 +1092,9 @@ def multi_head_attention(m: Walk, op: Any, a: Call) -> Any:
     part = op._output_dense
     inside = math.prod(out.shape[2:])
     flat = m.reshaped(out, Layout((1, out.shape[1], inside), 0))
-    outside = math.prod(part._kernel.shape[2:])
+    outside = math.prod(kernel_of(part).shape[2:])
     steps = [("reshape", (inside, outside)), ("transpose", (1, 0))]
-    slots = [("weight", m.slot(part._kernel, *steps))]
+    slots = [("weight", m.slot(kernel_of(part), *steps))]
     if part.bias is not None:
         slots.append(("bias", m.slot(part.bias, ("reshape", (outside,)))))
     made = m.made("linear", [flat], flat.layout.sized(2, outside), params=slots)
@@ -1092,10 +1119,11 @@ REFUSED.update(dict.fromkeys((
 REFUSED.update(dict.fromkeys(
     ("GaussianNoise", "GaussianDropout", "AlphaDropout"), _NOISE
 ))  # fmt: skip
+_DATA = ("prepares data", "do it before the model: the workload reads numbers")
 REFUSED.update(dict.fromkeys((
     "TextVectorization StringLookup IntegerLookup Hashing HashedCrossing "
     "Discretization CategoryEncoding FeatureSpace MelSpectrogram STFTSpectrogram"
-).split(), ("prepares data", "do it before the model: the workload reads numbers")))  # fmt: skip
+).split(), _DATA))  # fmt: skip
 REFUSED["Masking"] = ("masks steps", "sequences of one length")
 REFUSED["ConvLSTM1D"] = REFUSED["ConvLSTM2D"] = REFUSED["ConvLSTM3D"] = (
     "is recurrent over pictures",
@@ -1109,5 +1137,3 @@ REFUSED["SpectralNormalization"] = (
     "changes its weights in a step",
     "the layer without it",
 )
-
-__all__ = ["N", "Shape"]

@@ -4,7 +4,7 @@ layers."""
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Held
 from bakeoff_import.keras_walk import Call, Row, Walk, is_variable, operation, to_numpy
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.steps import along, einsum, product
-from bakeoff_import.values import Layout, Shape, Value
+from bakeoff_import.values import Layout, Value
 
 # ---- element by element
 
@@ -347,15 +347,15 @@ def to_shape(m: Walk, held: Held, shape: Sequence[Any]) -> Held:
     total = math.prod(lay.shape)
     open_ = [i for i, s in enumerate(sizes) if s is None or s == -1]
     if lay.n is None:
-        rest = math.prod(s for s in sizes if s not in (None, -1))  # type: ignore[misc]
+        rest = math.prod(s for s in sizes if s not in (None, -1))
         out = [total // rest if s in (None, -1) else s for s in sizes]
-        return Held(m.reshaped(v, Layout(tuple(out))))  # type: ignore[arg-type]
+        return Held(m.reshaped(v, Layout(tuple(out))))
     if not open_:
         raise Unsupported("has a fixed batch size in its shape", "-1 at the batch")
     if len(open_) == 2:  # the batch and one that is left
         batch = next((i for i in open_ if sizes[i] is None), open_[0])
         left = next(i for i in open_ if i != batch)
-        rest = math.prod(s for s in sizes if s not in (None, -1))  # type: ignore[misc]
+        rest = math.prod(s for s in sizes if s not in (None, -1))
         sizes[left] = total // rest
         sizes[batch] = 1
         n = batch
@@ -411,7 +411,10 @@ def transpose(m: Walk, op: Any, a: Call) -> Held:
     """`transpose`; nothing where only N moves"""
     v = m.value(a.first)
     axes = op.axes if op.axes is not None else range(v.layout.rank)[::-1]
-    return Held(m.permuted(v, [v.layout.axis(x) for x in axes]))
+    out = m.permuted(v, [v.layout.axis(x) for x in axes])
+    if is_variable(m.keras, a.first) and v.layout.rank == 2:
+        m.turned[out.name] = a.first
+    return Held(out)
 
 
 @operation("Swapaxes")
@@ -453,7 +456,7 @@ def broadcast_to(m: Walk, op: Any, a: Call) -> Held:
     if n is None and batch is not None:
         wide = Value(wide.name, Layout(old, batch), wide.dtype, spread=True)
         wide = m.reshaped(wide, wide.layout)
-    return Held(m.expand(wide, Layout(shape, batch)))  # type: ignore[arg-type]
+    return Held(m.expand(wide, Layout(shape, batch)))
 
 
 @operation("Concatenate")
@@ -757,6 +760,12 @@ def matmul(m: Walk, op: Any, a: Call) -> Held:
     """`linear` by a variable that is a matrix, else `matmul`"""
     if is_variable(m.keras, a.x2) and len(a.x2.shape) == 2:
         return dense_of(m, m.held(a.x1), a.x2, None)
+    if isinstance(a.x2, Held) and a.x2.value.name in m.turned:  # a tied weight, O,I
+        v, variable = m.value(a.x1), m.turned[a.x2.value.name]
+        if v.layout.n != v.layout.rank - 1 and v.layout.rank > 1:
+            layout = v.layout.sized(v.layout.rank - 1, int(variable.shape[0]))
+            weight = [("weight", m.slot(variable))]
+            return Held(m.made("linear", [v], layout, params=weight))
     left, right = m.value(a.x1), m.value(a.x2)
     if type(op).__name__ == "Dot" and right.layout.rank > 2:
         raise Unsupported("multiplies all matrices by all", "keras.ops.matmul")
@@ -858,8 +867,11 @@ def conv(m: Walk, op: Any, a: Call) -> Held:
     else:
         steps = [("transpose", (3, 2, 0, 1))]
         groups, channels = v.shape[1] // inside, outside
-    out = convolved(m, v, m.slot(kernel, *steps), None, [h, w], channels,
-                    pairs(op.strides, 2), pairs(op.dilation_rate, 2), op.padding, groups)  # fmt: skip
+    strides, dilation = pairs(op.strides, 2), pairs(op.dilation_rate, 2)
+    weight, size = m.slot(kernel, *steps), [h, w]
+    out = convolved(
+        m, v, weight, None, size, channels, strides, dilation, op.padding, groups
+    )
     return Held(out, FIRST)
 
 
@@ -897,6 +909,11 @@ def resized(
         old = v.shape[axis]
         if old == out:
             continue
+        if m.keras.backend.backend() == "tensorflow":
+            raise Unsupported(
+                "resizes, which TensorFlow does in float32 alone",
+                "'import torch' or 'import jax' in the file chooses Keras's backend",
+            )
         unit = np.eye(old)
         down = axis == 2
         picture = unit.reshape((old, old, 1, 1) if down else (old, 1, old, 1))
@@ -933,6 +950,3 @@ def depth_to_space(m: Walk, op: Any, a: Call) -> Held:
 def stop_gradient(m: Walk, op: Any, a: Call) -> Held:
     """unsupported: the gradient would differ"""
     raise Unsupported("stops the gradient", "freeze layers by trainable=False")
-
-
-__all__ = ["Callable", "Shape"]

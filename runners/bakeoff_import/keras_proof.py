@@ -1,4 +1,4 @@
-"""What a Keras model computes in float64, for the program to compare the import with."""
+"""What a Keras model computes in float64, for the program to compare with."""
 
 from __future__ import annotations
 
@@ -206,8 +206,8 @@ def _gradients(importer: Importer, gradients: Mapping[int, Any]) -> dict[str, An
         raw = gradients.get(id(variable))
         if id(variable) not in read_ids and raw is not None and np.any(raw != 0):
             raise ImportProblem(
-                f"'{variable.path}' has a gradient in the model, and the import does not "
-                "read it",
+                f"'{variable.path}' has a gradient in the model, and the import does "
+                "not read it",
                 "its layer must read it by keras.ops, not as a number",
             )
     return found
@@ -235,7 +235,7 @@ def trace(importer: Importer, inputs: Mapping[str, Any]) -> dict[str, Any]:
             variable.assign(array)
     for (name, (_, held)), tensor in zip(named, keras.tree.flatten(made)):
         array = np.asarray(to_numpy(tensor), dtype=np.float64)
-        found[name] = np.ascontiguousarray(_to_ir(array, held))
+        found[name] = _to_ir(array, held)
     return found
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from bakeoff_import import keras_setup
-from bakeoff_import.origin import Kind, load
+from bakeoff_import.origin import Kind, load, user_place
+from bakeoff_import.problems import ImportProblem
 from bakeoff_import.writing import (
     Answering,
     input_specs,
@@ -19,19 +20,20 @@ from bakeoff_import.writing import (
 
 
 def _contiguous(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: np.ascontiguousarray(a) for key, a in arrays.items()}
+    return {key: np.asarray(a, order="C") for key, a in arrays.items()}
 
 
 class KerasService(Answering):
     def __init__(self) -> None:
         self.importer: Any = None
+        self.backend = ""
 
     def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         folder = str(Path(fields["file"]).resolve().parent)
         keras = keras_setup.prepare(folder)
         from bakeoff_import.keras_export import Importer
 
-        backend = keras.backend.backend()
+        self.backend = backend = keras.backend.backend()
         kind = Kind(keras.Model, "keras.Model", backend, keras.utils.set_random_seed)
         model = load(fields["file"], fields["function"], kind)
         self.importer = importer = Importer(
@@ -52,6 +54,7 @@ class KerasService(Answering):
         save_file(_contiguous(arrays), fields["weights"])
         reads = made.walk.reads
         read = {id(reads[n].variable) for n in parameters if n in reads}
+        read |= made.walk.constants
         return {
             **answer,
             "names": {
@@ -80,7 +83,20 @@ class KerasService(Answering):
         inputs, projection = self._inputs(fields)
         train = bool(fields["train"])
         given = projection if train else None
-        answer = keras_proof.compute(self.importer, train, inputs, given)
+        try:
+            answer = keras_proof.compute(self.importer, train, inputs, given)
+        except ImportProblem:
+            raise
+        except Exception as error:
+            folder = self.importer.folder
+            lines = f"{type(error).__name__}: {error}".strip().splitlines()
+            raise ImportProblem(
+                f"the model itself cannot compute in float64 on {self.backend}: "
+                f"{lines[0]}",
+                "'import tensorflow', 'import jax' or 'import torch' in the file "
+                "chooses Keras's backend",
+                user_place(error, folder),
+            ) from error
         save_file(_contiguous(answer), fields["out"])
         return {}
 

@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bakeoff_import.problems import ImportProblem, is_users
 
 BACKENDS = ("torch", "jax", "tensorflow")
@@ -32,7 +34,11 @@ def _choose_backend() -> str:
 
 
 def prepare(folder: str) -> Any:
-    """The module keras, prepared for a user's file in `folder`."""
+    """The module keras, prepared for a user's file in `folder`, which is the same in
+    every call."""
+    notes.clear()
+    if "keras" in sys.modules:
+        return sys.modules["keras"]
     os.environ["KERAS_BACKEND"] = _choose_backend()
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     os.environ["JAX_ENABLE_X64"] = "1"
@@ -44,8 +50,8 @@ def prepare(folder: str) -> Any:
     keras.config.set_floatx("float64")
     keras.config.set_dtype_policy("float64")
     _widen(keras)
-    if keras.backend.backend() == "tensorflow":
-        _exact_tensorflow()
+    exact = {"tensorflow": _exact_tensorflow, "jax": _exact_jax}
+    exact.get(keras.backend.backend(), lambda: None)()
     _remember_lines(folder)
     return keras
 
@@ -53,7 +59,7 @@ def prepare(folder: str) -> Any:
 def _exact_tensorflow() -> None:
     """TensorFlow rounds numbers within these functions to float32."""
     import tensorflow as tf
-    from keras.src.backend.tensorflow import nn
+    from keras.src.backend.tensorflow import core, nn
 
     def gelu(x: Any, approximate: bool = True) -> Any:
         x = tf.convert_to_tensor(x)
@@ -69,6 +75,55 @@ def _exact_tensorflow() -> None:
         return tf.where(x > 0, x, tf.constant(negative_slope, x.dtype) * x)
 
     nn.gelu, nn.leaky_relu = gelu, leaky_relu
+    for name in ("convert_to_tensor", "cast"):
+        _replace(name, getattr(core, name), _of_float64(getattr(core, name)))
+
+
+def _of_float64(plain: Any) -> Any:
+    """The function, which takes Python's numbers as they are."""
+
+    def convert(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return plain(np.float64(x) if isinstance(x, float) else x, *args, **kwargs)
+
+    return convert
+
+
+def _replace(name: str, plain: Any, new: Any) -> None:
+    """In all of Keras's modules that have this function."""
+    for key, module in list(sys.modules.items()):
+        if key.startswith("keras.") and vars(module).get(name) is plain:
+            setattr(module, name, new)
+
+
+def _exact_jax() -> None:
+    """JAX's attention computes its softmax in float32."""
+    import jax.numpy as jnp
+    from keras.src.backend.jax import nn
+
+    def attention(
+        query: Any,
+        key: Any,
+        value: Any,
+        bias: Any = None,
+        mask: Any = None,
+        scale: Any = None,
+        is_causal: bool = False,
+        **_: Any,
+    ) -> Any:
+        scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+        scores = jnp.einsum("btnd,bsnd->bnts", query, key) * scale
+        scores = scores if bias is None else scores + bias
+        if is_causal:
+            side = jnp.tril(jnp.ones(scores.shape[-2:], dtype=bool))
+            mask = side if mask is None else jnp.logical_and(mask, side)
+        if mask is not None:
+            scores = jnp.where(mask, scores, -1e30)
+        scores = scores - scores.max(axis=-1, keepdims=True)
+        weights = jnp.exp(scores)
+        weights = weights / weights.sum(axis=-1, keepdims=True)
+        return jnp.einsum("bnts,bsnd->btnd", weights, value)
+
+    nn.dot_product_attention = attention
 
 
 def _noted() -> None:
@@ -112,11 +167,15 @@ def _widen(keras: Any) -> None:
         narrow = isinstance(dtype, str) and dtype in _NARROW
         return "float64" if narrow else standardize(dtype)
 
-    for name, module in list(sys.modules.items()):
-        if name.startswith("keras.") and hasattr(module, "standardize_dtype"):
-            module.standardize_dtype = wide  # type: ignore[attr-defined]
-        if name.startswith("keras") and hasattr(module, "set_floatx"):
-            module.set_floatx = lambda value: None  # type: ignore[attr-defined]
+    promoted = backend.result_type
+
+    def widest(*dtypes: Any) -> Any:
+        found = promoted(*dtypes)  # that of float64 and float32 is float32
+        return "float64" if found in _NARROW else found
+
+    _replace("standardize_dtype", standardize, wide)
+    _replace("result_type", promoted, widest)
+    _replace("set_floatx", keras.config.set_floatx, lambda value: None)
 
 
 def _line(folder: str) -> str:

@@ -129,7 +129,8 @@ class Walk(Builder):
         self.known_modes = norm_modes
         self.reads: dict[str, Read] = {}  # parameters of the IR
         self.named: dict[str, tuple[Any, Held]] = {}  # values -> symbolic tensors
-        self.biased = True
+        self.turned: dict[str, Any] = {}  # values that are a variable transposed
+        self.constants: set[int] = set()  # variables whose numbers are constants
         self._trained = {id(v) for v in model.trainable_variables}
         self._prefix = f"{model.name}/"
         self._kept: list[Any] = []  # arrays whose identity is a key
@@ -309,7 +310,10 @@ class Walk(Builder):
         try:
             with symbolic_variables(keras):
                 made = function(*args, **kwargs)
-        except (Unsupported, ImportProblem):
+        except ImportProblem:
+            raise
+        except Unsupported as error:
+            self.graph.where = user_place(error, self.folder) or place
             raise
         except Exception as error:
             self.graph.where = user_place(error, self.folder) or place
@@ -329,6 +333,11 @@ class Walk(Builder):
         return tree.pack_sequence_as(made, found)
 
     # -- parameters and constants
+
+    def array(self, variable: Any) -> Any:
+        """What a variable or tensor holds, as a constant of the import."""
+        self.constants.add(id(variable))
+        return to_numpy(variable)
 
     def key(self, variable: Any) -> str:
         return str(variable.path).removeprefix(self._prefix)
@@ -480,7 +489,8 @@ class Walk(Builder):
         if c == 1 or all(s == 1 for s in space):
             return self.reshaped(v, Layout((v.shape[0], *space, c), v.layout.n))
         rank = v.layout.rank
-        return self.permuted(v, [0, *range(2, rank), 1])
+        with self.graph.called(f"{v.name}_last"):
+            return self.permuted(v, [0, *range(2, rank), 1])
 
     def _first(self, v: Value) -> Value:
         """Channels from the last axis to axis 1."""
@@ -489,7 +499,8 @@ class Walk(Builder):
         if c == 1 or all(s == 1 for s in space):
             return self.reshaped(v, Layout((v.shape[0], c, *space), v.layout.n))
         rank = v.layout.rank
-        return self.permuted(v, [0, rank - 1, *range(1, rank - 1)])
+        with self.graph.called(f"{v.name}_first"):
+            return self.permuted(v, [0, rank - 1, *range(1, rank - 1)])
 
     def first(self, held: Held) -> Held:
         """N,C,H,W where Keras has N,H,W,C."""
@@ -526,7 +537,7 @@ class Walk(Builder):
         arrays = [self._array(a) for a in args]
         held = [None if b is not None else self.held(a) for a, b in zip(args, arrays)]
         whole = dtype == "f32" and all(
-            (h is not None and h.dtype == "i32") or (b is not None and b.dtype.kind in "iu")
+            h.dtype == "i32" if h is not None else b.dtype.kind in "iu"
             for h, b in zip(held, arrays)
         )
         held = [h and Held(self.real(h.value), h.form, h.picture) for h in held]
@@ -539,8 +550,8 @@ class Walk(Builder):
         ranks = max(_rank(v) for v in values)
         padded = [(1,) * (ranks - _rank(v)) + tuple(v.shape) for v in values]
         shape = tuple(np.broadcast_shapes(*padded))
-        own = [v.layout for v in values if isinstance(v, Value) and v.layout.n is not None]
-        n = own[0].n + ranks - own[0].rank if own and own[0].n is not None else None
+        lays = [v.layout for v in values if isinstance(v, Value)]
+        n = next((y.n + ranks - y.rank for y in lays if y.n is not None), None)
         layout = self.broadcast(values, shape, n)
         fitted = [
             self._fitted(v, layout) if isinstance(v, Value) else self.laid(v, layout)
@@ -560,8 +571,9 @@ class Walk(Builder):
             return PLAIN, ()
         ranks = [b.ndim if h is None else h.rank for h, b in zip(held, arrays)]
         if lead.form == FLAT:
+            like = (FLAT, lead.picture)
             same = all(
-                h is not None and (h.rank == 0 or (h.form, h.picture) == (FLAT, lead.picture))
+                h is not None and (h.rank == 0 or (h.form, h.picture) == like)
                 for h in held
             )
             return (FLAT, lead.picture) if same else (PLAIN, ())
@@ -585,7 +597,9 @@ class Walk(Builder):
         if is_variable(self.keras, arg):
             return None
         flat = self._flat(arg) if isinstance(arg, (list, tuple)) else []
-        if any(isinstance(x, (Held, Value)) or is_variable(self.keras, x) for x in flat):
+        if any(
+            isinstance(x, (Held, Value)) or is_variable(self.keras, x) for x in flat
+        ):
             return None
         try:
             array = to_numpy(arg)
