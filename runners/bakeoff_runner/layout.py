@@ -14,7 +14,7 @@ step optional. Arrays may be anything numpy-like.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Mapping, Optional, Sequence, Union
 
@@ -54,6 +54,31 @@ def read_layout(path: Union[str, Path, None]) -> dict[str, LayoutEntry]:
 def entry_for(layout: Layout, name: str) -> LayoutEntry:
     """The entry of `name`, or "the same name, the same layout" if there is none."""
     return layout.get(name, LayoutEntry(target=name))
+
+
+def by_order(
+    layout: Layout, weights: Mapping[str, Array], mine: Mapping[str, Sequence[int]]
+) -> dict[str, LayoutEntry]:
+    """The layout with the names of a script of the user's own.
+
+    `mine`: the shapes of its parameters and buffers, in the model's order; `weights`
+    are in the workload's. Where the script lacks a name, and as many shapes follow each
+    other in the same order, the first is the first and so on: a guess, which the proof
+    shows to be right or wrong. Else the layout is as it was.
+    """
+    entries = {name: entry_for(layout, name) for name in weights}
+    if all(entry.target in mine for entry in entries.values()):
+        return dict(layout)
+    shapes = [
+        tuple(to_framework(weights[name], entry).shape)
+        for name, entry in entries.items()
+    ]
+    if shapes != [tuple(shape) for shape in mine.values()]:
+        return dict(layout)
+    renamed = dict(layout)
+    for (name, entry), target in zip(entries.items(), mine):
+        renamed[name] = replace(entry, target=target)
+    return renamed
 
 
 def to_framework(array: Array, entry: LayoutEntry) -> Array:

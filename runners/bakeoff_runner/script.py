@@ -12,9 +12,10 @@ from abc import abstractmethod
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
-from typing import Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Union
 
 from bakeoff_runner.adapter import Adapter, AdapterError, BuildRequest
+from bakeoff_runner.defaults import Stated, stated_for
 
 _serial = itertools.count(1)
 
@@ -80,11 +81,23 @@ class ScriptAdapter(Adapter):
     def close(self) -> None:
         self._drop()
 
+    _stated = Stated()  # by the recipe, for a script of the user's own
+
     def _load_script(self, request: BuildRequest) -> ModuleType:
         script = self._script = load_script(request.script)
+        stated = self._stated = stated_for(request.script)
+        if stated and not hasattr(script, "BATCH_SIZE"):
+            script.BATCH_SIZE = stated.batch  # type: ignore[attr-defined]
         if request.batch is not None:
             script.BATCH_SIZE = request.batch  # type: ignore[attr-defined]
         return script
+
+    def _provide(self, **functions: Optional[Callable[..., Any]]) -> None:
+        """Functions that a script of the user's own need not define."""
+        script = self._the_script()
+        for name, function in functions.items():
+            if self._stated and function and not hasattr(script, name):
+                setattr(script, name, function)
 
     def _drop_script(self) -> None:
         if self._script is not None:

@@ -86,7 +86,8 @@ def write_safetensors(
 def read_safetensors(path: Union[str, Path]) -> dict[str, Array]:
     """Every tensor of the file, as arrays of their own (writable, in native order).
 
-    BF16, which numpy lacks, is widened to float32 (exactly). Nothing is held twice.
+    In the order in which they lie in the file. BF16, which numpy lacks, is widened to
+    float32 (exactly). Nothing is held twice.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -103,12 +104,20 @@ def read_safetensors(path: Union[str, Path]) -> dict[str, Array]:
             raise TensorFileError(f"{path}: the header is not a JSON object")
         header.pop("__metadata__", None)
         tensors = {}
-        for name, entry in header.items():
+        for name, entry in sorted(header.items(), key=_begin):
             try:
                 tensors[name] = _read_tensor(file, 8 + length, size, entry)
             except (KeyError, TypeError, ValueError) as error:
                 raise TensorFileError(f"{path}: tensor '{name}': {error}") from error
     return tensors
+
+
+def _begin(item: tuple[str, Any]) -> int:
+    """Where a tensor lies; what has no place is refused when it is read."""
+    try:
+        return int(item[1]["data_offsets"][0])
+    except (KeyError, IndexError, TypeError, ValueError):
+        return 0
 
 
 def _read_tensor(file: BinaryIO, data_at: int, size: int, entry: Any) -> Array:

@@ -177,10 +177,10 @@ ir::Workload chaotic() {
   ir::Builder b("chaotic");
   const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 3, 12, 12}});
   const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
-  auto h = b.conv2d(x, "conv1", {.channels = 8, .pad = {1, 1, 1, 1}});
+  auto h = b.conv(x, "conv1", {.channels = 8, .pad = {1, 1, 1, 1}});
   h = b.relu(b.batch_norm(h, "bn1"));
   h = b.apply(ir::Op::kMaxPool2d, {h}, {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}});
-  h = b.relu(b.conv2d(h, "conv2", {.channels = 12, .pad = {1, 1, 1, 1}}));
+  h = b.relu(b.conv(h, "conv2", {.channels = 12, .pad = {1, 1, 1, 1}}));
   h = b.linear(b.apply(ir::Op::kFlatten, {h}), "fc", 10);
   return b.finish(b.softmax_cross_entropy(h, y)).value();
 }

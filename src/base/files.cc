@@ -81,17 +81,50 @@ Result<std::string> read_regular_file(const fs::path& path) {
   return read_file(path);
 }
 
-Status write_file(const fs::path& path, std::string_view text) {
+FileWriter::FileWriter(fs::path path, fs::path temporary, int fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+FileWriter::~FileWriter() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+Result<FileWriter> FileWriter::create(const fs::path& path) {
   if (path.has_parent_path()) CHECK_OK(make_folder(path.parent_path()));
   fs::path temporary = path;
   temporary += ".tmp" + std::to_string(::getpid());
   const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (fd < 0) return write_error("cannot create", path, errno);
-  Status status = write_and_close(fd, text, path);
-  if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
-    status = write_error("cannot replace", path, errno);
-  if (!status) ::unlink(temporary.c_str());
+  return FileWriter(path, std::move(temporary), fd);
+}
+
+Status FileWriter::append(std::string_view text) { return write_all(fd_, text, path_); }
+
+Status FileWriter::replace(size_t at, std::string_view text) {
+  const ssize_t n = ::pwrite(fd_, text.data(), text.size(), static_cast<off_t>(at));
+  if (n != static_cast<ssize_t>(text.size()))
+    return write_error("cannot write", path_, n < 0 ? errno : ENOSPC);
+  return Done{};
+}
+
+Status FileWriter::finish() {
+  Status status = write_and_close(std::exchange(fd_, -1), {}, path_);
+  if (status && ::rename(temporary_.c_str(), path_.c_str()) != 0)
+    status = write_error("cannot replace", path_, errno);
+  if (!status) ::unlink(temporary_.c_str());
   return status;
+}
+
+Status write_file(const fs::path& path, std::string_view text) {
+  TRY(FileWriter file, FileWriter::create(path));
+  CHECK_OK(file.append(text));
+  return file.finish();
 }
 
 Status append_line(const fs::path& path, std::string_view line) {

@@ -22,6 +22,31 @@ Result<std::string> read_regular_file(const fs::path& path);
 // the new one, and a full disk leaves the old one. Creates missing parent folders.
 Status write_file(const fs::path& path, std::string_view text);
 
+// The same in pieces. Until finish() the old file stays as it is; without it the temporary is removed.
+//
+//   TRY(FileWriter file, FileWriter::create(path));
+//   CHECK_OK(file.append(header));
+//   CHECK_OK(file.append(rows));
+//   return file.finish();
+class FileWriter {
+ public:
+  static Result<FileWriter> create(const fs::path& path);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+
+  Status append(std::string_view text);
+  // Replaces bytes that were appended before.
+  Status replace(size_t at, std::string_view text);
+  // Flushes to disk and renames.
+  Status finish();
+
+ private:
+  FileWriter(fs::path path, fs::path temporary, int fd);
+  fs::path path_, temporary_;
+  int fd_;
+};
+
 // Appends `line` and a newline in one write and flushes it to disk.
 Status append_line(const fs::path& path, std::string_view line);
 

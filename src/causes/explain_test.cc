@@ -459,7 +459,7 @@ TEST(Explain, NamesAFlattenThatReadsInAnotherOrder) {
   ir::Builder b("flat");
   const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 2, 4, 3}});
   const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
-  const auto h = b.relu(b.conv2d(x, "conv", {.channels = 3, .pad = {1, 1, 1, 1}}));
+  const auto h = b.relu(b.conv(x, "conv", {.channels = 3, .pad = {1, 1, 1, 1}}));
   const ir::Workload flat =
       b.finish(b.softmax_cross_entropy(b.linear(b.named(b.apply(Op::kFlatten, {h}), "flat"), "fc", 3), y))
           .value();
@@ -468,7 +468,7 @@ TEST(Explain, NamesAFlattenThatReadsInAnotherOrder) {
   const auto x2 = last.input("x", {ir::DType::kF32, {ir::kBatch, 2, 4, 3}});
   const auto y2 = last.input("y", {ir::DType::kI32, {ir::kBatch}});
   const auto h2 =
-      last.apply(Op::kTranspose, {last.relu(last.conv2d(x2, "conv", {.channels = 3, .pad = {1, 1, 1, 1}}))},
+      last.apply(Op::kTranspose, {last.relu(last.conv(x2, "conv", {.channels = 3, .pad = {1, 1, 1, 1}}))},
                  {{"perm", Ints{0, 2, 3, 1}}});
   const ir::Workload turned =
       last.finish(last.softmax_cross_entropy(last.linear(last.apply(Op::kFlatten, {h2}), "fc", 3), y2))

@@ -62,7 +62,7 @@ class Changes {
 void same_padding(ir::Node& node) {
   std::vector<int64_t> pad = node.integers("pad");
   const auto& stride = node.integers("stride");
-  for (size_t axis = 0; axis < 2; ++axis) {
+  for (size_t axis = 0; axis < stride.size(); ++axis) {
     // With stride s, SAME pads in total max(k - s, 0) where s divides the size; an explicit k/2 pads more.
     if (stride[axis] < 2 || pad[2 * axis] + pad[2 * axis + 1] < 1) continue;
     const int64_t total = pad[2 * axis] + pad[2 * axis + 1] - 1;
@@ -236,7 +236,8 @@ void add_decays(OptimizerChanges& changes) {
 std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Training& training) {
   Changes changes(workload, training);
   changes.workload(with_softmax_before_loss(workload), "softmax before a loss that takes logits");
-  for (const Op op : {Op::kConv2d, Op::kMaxPool2d, Op::kAvgPool2d}) {
+  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d, Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d,
+                      Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d}) {
     changes.nodes(op, ir::info(op).name + " padded as SAME (the extra pixel at bottom and right)",
                   same_padding);
   }
@@ -250,9 +251,10 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
                   [form](ir::Node& node) { ir::set_attribute(node, "form", form); });
   }
   for (const bool count : {false, true}) {
-    changes.nodes(Op::kAvgPool2d,
-                  count ? "average pooling that counts the padding" : "average pooling without padding",
-                  [count](ir::Node& node) { ir::set_attribute(node, "count_include_pad", count); });
+    for (const Op op : {Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d}) {
+      changes.nodes(op, count ? "average pooling that counts the padding" : "average pooling without padding",
+                    [count](ir::Node& node) { ir::set_attribute(node, "count_include_pad", count); });
+    }
   }
   for (const std::string reduction : {"mean", "sum"}) {
     ir::Workload changed = workload;
@@ -262,7 +264,8 @@ std::vector<Variant> model_variants(const ir::Workload& workload, const ir::Trai
   const auto drop_bias = [](ir::Node& node) {
     std::erase_if(node.params, [](const ir::Slot& s) { return s.name == "bias"; });
   };
-  changes.nodes(Op::kConv2d, "convolution without its bias", drop_bias);
+  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d})
+    changes.nodes(op, "convolution without its bias", drop_bias);
   changes.nodes(Op::kLinear, "linear layer without its bias", drop_bias);
   add_missing_activations(workload, changes);
   add_other_activations(changes);

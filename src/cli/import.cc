@@ -48,7 +48,10 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
                         .output = options.output,
                         .out = options.out,
                         .force = options.force,
-                        .keras = keras,
+                        .child = onnx    ? "--onnx"
+                                 : keras ? "--keras"
+                                         : "",
+                        .knows_inputs = keras,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {
     TRY(ImportInput input, parse_import_input(text));
@@ -57,7 +60,7 @@ Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& c
   TRY(const auto interpreters, find_interpreters(config));
   const std::string environment = onnx    ? "onnxruntime"
                                   : keras ? keras_environment(request.file, interpreters)
-                                          : options.framework;
+                                          : "torch";
   const Interpreter& interpreter = interpreters.at(environment);
   if (!interpreter.why_not.empty()) {
     return Error{.message =

@@ -33,6 +33,9 @@ struct Runner {
   int operator()(const ParityOptions& o) const {
     return at_home([&] { return parity(o, config); });
   }
+  int operator()(const CheckOptions& o) const {
+    return at_home([&] { return check(o, config); });
+  }
   int operator()(const EmitOptions& o) const {
     return at_home([&] { return emit(o); });
   }

@@ -26,6 +26,7 @@ struct Targets {
   SelfTestCommand selftest;
   CalibrateCommand calibrate;
   ParityOptions parity;
+  CheckOptions check;
   EmitOptions emit;
   ShowOptions show;
   OpsOptions ops;
@@ -157,6 +158,16 @@ void add_run_commands(CLI::App& app, Targets& t) {
   parity->add_option("recipe", t.parity.recipe, "recipe (TOML)")->required();
   parity->add_option("--out", t.parity.out, "keep scripts, logs and records here");
 
+  CLI::App* check =
+      command(app, "check", "Say what a script of your own lacks to be a contender, and the lines to add",
+              "bakeoff check mine.py --recipe race.toml");
+  check->add_option("script", t.check.script, "Python script")->required();
+  check
+      ->add_option("--framework", t.check.framework,
+                   "torch, keras, keras2 or jax; default the one that it imports")
+      ->check(CLI::IsMember({"torch", "keras", "keras2", "jax"}));
+  check->add_option("--recipe", t.check.recipe, "train two steps on this recipe's data, from its weights");
+
   CLI::App* report = command(app, "report", "Recompute table and HTML report from a run directory, offline",
                              "bakeoff report runs/mnist_cnn-20261121-080000 --format markdown");
   report->add_option("run", t.report.run, "run directory")->required();
@@ -208,9 +219,10 @@ void add_import_command(CLI::App& app, Targets& t) {
   sub->add_option("--output", t.import.output,
                   "name or number of the output that the loss compares, where the model has several");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
-  sub->add_option("--framework", t.import.framework, "framework that the model is of")
-      ->check(CLI::IsMember({"torch", "keras"}))
-      ->capture_default_str();
+  t.import.framework = "torch";
+  sub->add_option("--framework", t.import.framework,
+                  "framework that the model is of; torch where it is not named")
+      ->check(CLI::IsMember({"torch", "keras"}));
   sub->add_option("--seconds", t.import.seconds, "time limit of each step of the framework's process")
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
@@ -271,6 +283,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "selftest") return t.selftest;
   if (name == "calibrate") return t.calibrate;
   if (name == "parity") return t.parity;
+  if (name == "check") return t.check;
   if (name == "emit") return t.emit;
   if (name == "show") return t.show;
   if (name == "ops") return t.ops;

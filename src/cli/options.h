@@ -46,6 +46,11 @@ struct ParityOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};  // empty: a temporary folder
 };
+struct CheckOptions {
+  std::filesystem::path script = {};
+  std::string framework = {};         // empty: the one that the script imports
+  std::filesystem::path recipe = {};  // trained for two steps on its data; empty: not trained
+};
 struct EmitOptions {
   std::filesystem::path recipe = {};
   std::filesystem::path out = {};
@@ -75,7 +80,7 @@ struct ImportOptions {
   std::vector<std::string> inputs = {};
   std::string loss = {};
   std::string output = {};
-  std::string framework = "torch";
+  std::string framework = {};
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
@@ -91,9 +96,9 @@ struct ReportOptions {
   std::filesystem::path html = {};  // empty: RUN/report.html
 };
 
-using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, EmitOptions,
-                             ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions, ImportOptions,
-                             MachineOptions, ReportOptions>;
+using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
+                             EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
+                             ImportOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -109,6 +114,7 @@ int run(const RunOptions&, const std::filesystem::path& config);
 int selftest(const SelfTestCommand&, const std::filesystem::path& config);
 int calibrate(const CalibrateCommand&, const std::filesystem::path& config);
 int parity(const ParityOptions&, const std::filesystem::path& config);
+int check(const CheckOptions&, const std::filesystem::path& config);
 int emit(const EmitOptions&);
 int show(const ShowOptions&);
 int ops(const OpsOptions&);

@@ -6,12 +6,15 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <memory>
 
 #include "base/file_lock.h"
 #include "base/files.h"
 #include "base/sha256.h"
 #include "base/sha256_file.h"
 #include "data/image_sets.h"
+#include "data/own_data.h"
 #include "data/text_data.h"
 #include "ir/bounds.h"
 #include "tensor/rng.h"
@@ -48,10 +51,10 @@ struct Column {
   const SafetensorsFile& file;
   const SafetensorsFile::Entry& entry;
   const ir::Input& input;
+  std::string title;  // "'FILE': tensor 'NAME'"
 
   Error error(const std::string& what, const std::string& remedy) const {
-    return Error{.message = fmt::format("'{}': tensor '{}' {}", path.string(), input.name, what),
-                 .remedy = remedy};
+    return Error{.message = title + " " + what, .remedy = remedy};
   }
   int64_t rows() const { return entry.shape[0]; }
   int64_t row_elements() const { return std::max<int64_t>(1, tensor::elements(entry.shape) / rows()); }
@@ -142,49 +145,82 @@ tensor::NamedTensors draw(const DataSpec& spec, const ir::Workload& workload) {
   return tensors;
 }
 
-std::string digest(const SafetensorsFile& file, const ir::Workload& workload) {
+// Of all data, in the order of the file.
+std::string digest(const SafetensorsFile& file) {
   Sha256 sum;
-  for (const ir::Input& input : workload.inputs) {
-    const auto bytes = file.bytes(input.name);
+  for (const auto& entry : file.entries()) {
+    const auto bytes = file.bytes(entry.name);
     if (bytes) sum.add(*bytes);
   }
   return sum.hex();
 }
 
 // Made here and not changed since.
-bool sound(const fs::path& path, const ir::Workload& workload, const std::string& recipe) {
+bool sound(const fs::path& path, const std::string& recipe) {
   const auto file = SafetensorsFile::open(path);
   if (!file) return false;
   const auto& metadata = file->metadata();
   const auto made_by = metadata.find("recipe");
-  const auto sum = metadata.find("sha256");
+  const auto sum = metadata.find(tensor::kDigest);
   return made_by != metadata.end() && made_by->second == recipe && sum != metadata.end() &&
-         sum->second == digest(*file, workload);
+         sum->second == digest(*file);
 }
+
+Status check_space(const fs::path& folder, const std::vector<tensor::TensorSource>& tensors) {
+  double bytes = 0;
+  for (const auto& each : tensors) {
+    double size = static_cast<double>(tensor::size_of(each.dtype));
+    for (const int64_t length : each.shape) size *= static_cast<double>(length);
+    bytes += size;
+  }
+  std::error_code code;
+  const fs::space_info space = fs::space(folder, code);
+  if (code || bytes <= static_cast<double>(space.available)) return Done{};
+  return Error{.message = fmt::format("the data takes {:.1f} GB, '{}' has {:.1f} GB free", bytes / 1e9,
+                                      folder.string(), static_cast<double>(space.available) / 1e9),
+               .remedy = "free some space, or set BAKEOFF_HOME to a folder on another disk"};
+}
+
+struct Made {
+  std::vector<tensor::TensorSource> tensors;
+  tensor::Metadata metadata;
+};
 
 // The file of what `make` makes from `recipe`, which says all that it depends on; kept in `folder`.
 Result<fs::path> make_once(const ir::Workload& workload, const fs::path& folder, const std::string& recipe,
-                           const std::function<Result<tensor::NamedTensors>()>& make) {
+                           const std::function<Result<Made>()>& make) {
   const fs::path path =
       folder / fmt::format("{}-{}.safetensors", workload.name, sha256(recipe).substr(0, 12));
-  if (sound(path, workload, recipe)) return path;
+  if (sound(path, recipe)) return path;
   TRY(const auto lock, FileLock::wait(folder / ".lock"));
-  if (sound(path, workload, recipe)) return path;
-  TRY(const auto tensors, make());
-  Sha256 sum;
-  for (const auto& [name, raw] : tensors) sum.add(raw.bytes);
-  CHECK_OK(tensor::write_safetensors(path, tensors, {{"recipe", recipe}, {"sha256", sum.hex()}}));
+  if (sound(path, recipe)) return path;
+  TRY(Made made, make());
+  CHECK_OK(check_space(folder, made.tensors));
+  made.metadata["recipe"] = recipe;
+  CHECK_OK(tensor::stream_safetensors(path, std::move(made.tensors), std::move(made.metadata)));
   return path;
+}
+
+// Of tensors in memory.
+Made made_of(tensor::NamedTensors tensors) {
+  Made made;
+  for (auto& [name, raw] : tensors) {
+    const auto kept = std::make_shared<const tensor::RawTensor>(std::move(raw));
+    made.tensors.push_back(
+        {.name = name, .dtype = kept->dtype, .shape = kept->shape, .write = [kept](const tensor::Sink& sink) {
+           return sink(kept->bytes);
+         }});
+  }
+  return made;
 }
 
 Result<fs::path> make_synthetic(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
                                 const Progress& progress) {
   if (spec.samples < 1) return Error{.message = "data of 0 samples", .remedy = "samples must be at least 1"};
-  return make_once(workload, cache / "synthetic", recipe_of(spec, workload),
-                   [&]() -> Result<tensor::NamedTensors> {
-                     progress(fmt::format("drawing {} samples", grouped(spec.samples)));
-                     return draw(spec, workload);
-                   });
+  return make_once(workload, cache / "synthetic", recipe_of(spec, workload), [&]() -> Result<Made> {
+    progress(fmt::format("drawing {} samples", grouped(spec.samples)));
+    return made_of(draw(spec, workload));
+  });
 }
 
 // ---- where the data comes from
@@ -192,6 +228,8 @@ Result<fs::path> make_synthetic(const DataSpec& spec, const ir::Workload& worklo
 struct Source {
   fs::path file;
   std::string what;  // the end of the description: "synthetic samples (seed 1)"
+  std::map<std::string, std::string> sources = {};
+  std::map<std::string, std::string> titles = {};  // for errors in what was made anew
 };
 
 Result<Source> find_images(const ImageSet& set, const DataSpec& spec, const fs::path& cache,
@@ -222,14 +260,51 @@ Result<Source> find_text(const DataSpec& spec, const ir::Workload& workload, con
   const std::string recipe =
       fmt::format("v1 text={} length={} vocabulary={} split={} names={},{}", sha256(*text), shape.length,
                   shape.vocabulary, spec.split, shape.words, shape.next);
-  TRY(auto file, make_once(workload, cache / "text", recipe, [&] {
+  TRY(auto file, make_once(workload, cache / "text", recipe, [&]() -> Result<Made> {
         progress(fmt::format("reading {} words", grouped(std::ssize(tokens.ids))));
-        return language_rows(tokens, shape, spec.split);
+        TRY(auto rows, language_rows(tokens, shape, spec.split));
+        return made_of(std::move(rows));
       }));
   const double unknown = 100.0 * static_cast<double>(tokens.unknown) / static_cast<double>(tokens.ids.size());
-  return Source{file, fmt::format("rows of {} words of {} ({}), {} known, {:.1f}% others", shape.length,
-                                  own ? "'" + spec.path.filename().string() + "'" : "Debian's licences",
-                                  spec.split, tokens.words.size() - 1, unknown)};
+  Source source{.file = file,
+                .what = fmt::format("rows of {} words of {} ({}), {} known, {:.1f}% others", shape.length,
+                                    own ? "'" + spec.path.filename().string() + "'" : "Debian's licences",
+                                    spec.split, tokens.words.size() - 1, unknown)};
+  TRY(source.sources, source_digests(spec));
+  return source;
+}
+
+// What is kept depends on the files' content, on the part of it that is read, and on the inputs.
+std::string recipe_of_own(const DataSpec& spec, const ir::Workload& workload,
+                          const std::map<std::string, std::string>& sources) {
+  std::string text =
+      fmt::format("v1 kind={} delimiter={} resize={} categories={}", static_cast<int>(spec.kind),
+                  spec.delimiter, spec.resize, fmt::join(spec.categories, ","));
+  for (const auto& [path, sum] : sources) text += " " + sum;
+  for (int id = 0; id < static_cast<int>(workload.inputs.size()); ++id) {
+    const ir::Input& input = workload.inputs[static_cast<size_t>(id)];
+    text += fmt::format(" {}:{}<{}", input.name, ir::to_text(input.type),
+                        ir::integer_bound(workload, id).value_or(0));
+    if (const auto named = spec.inputs.find(input.name); named != spec.inputs.end())
+      text += fmt::format("={}", fmt::join(named->second, ","));
+  }
+  return text;
+}
+
+Result<Source> find_own(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
+                        const Progress& progress) {
+  const std::string name =
+      spec.path.empty() ? spec.inputs.empty() ? "" : spec.inputs.begin()->second[0] : spec.path.string();
+  Source source{.file = {}, .what = fmt::format("rows of '{}'", fs::path(name).filename().string())};
+  TRY(source.sources, source_digests(spec));
+  TRY(source.file, make_once(workload, cache / "own", recipe_of_own(spec, workload, source.sources),
+                             [&]() -> Result<Made> {
+                               progress(fmt::format("converting '{}'", name));
+                               TRY(OwnData own, open_own_data(spec, workload));
+                               source.titles = std::move(own.titles);
+                               return Made{std::move(own.tensors), std::move(own.metadata)};
+                             }));
+  return source;
 }
 
 Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
@@ -245,6 +320,12 @@ Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, c
       TRY(auto path, make_synthetic(spec, workload, cache, progress));
       return Source{path, fmt::format("synthetic samples (seed {})", spec.seed)};
     }
+    case DataKind::kNpz:
+    case DataKind::kNpy:
+    case DataKind::kIdx:
+    case DataKind::kImageFolder:
+    case DataKind::kCsv:
+      return find_own(spec, workload, cache, progress);
     case DataKind::kFile:
       return Source{spec.path, "rows of '" + spec.path.filename().string() + "'"};
   }
@@ -254,16 +335,25 @@ Result<Source> find_source(const DataSpec& spec, const ir::Workload& workload, c
 }  // namespace
 
 Result<DataKind> data_kind(const std::string& word) {
-  if (word == "mnist") return DataKind::kMnist;
-  if (word == "digits") return DataKind::kDigits;
-  if (word == "text") return DataKind::kText;
-  if (word == "file") return DataKind::kFile;
-  if (word == "synthetic") return DataKind::kSynthetic;
+  static const std::map<std::string, DataKind> kKinds = {{"mnist", DataKind::kMnist},
+                                                         {"digits", DataKind::kDigits},
+                                                         {"text", DataKind::kText},
+                                                         {"file", DataKind::kFile},
+                                                         {"npz", DataKind::kNpz},
+                                                         {"npy", DataKind::kNpy},
+                                                         {"idx", DataKind::kIdx},
+                                                         {"csv", DataKind::kCsv},
+                                                         {"image folder", DataKind::kImageFolder},
+                                                         {"synthetic", DataKind::kSynthetic}};
+  if (const auto found = kKinds.find(word); found != kKinds.end()) return found->second;
+  std::vector<std::string> words;
+  for (const auto& [each, kind] : kKinds) words.push_back(each);
   return Error{.message = "unknown kind of data '" + word + "'",
-               .remedy = "set data.kind to mnist, digits, text, synthetic or file"};
+               .remedy = fmt::format("set data.kind to one of: {}", fmt::join(words, ", "))};
 }
 
-Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
+Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload,
+                           const std::map<std::string, std::string>& titles) {
   const std::string remedy = "the file must be safetensors with one tensor for every input of the workload";
   auto file = SafetensorsFile::open(path);
   if (!file) return Error{.message = file.error().message, .remedy = remedy};
@@ -278,7 +368,10 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
                                           input.name, ir::to_text(input.type), fmt::join(present, ", ")),
                    .remedy = remedy};
     }
-    const Column column{path, *file, *entry, input};
+    const auto title = titles.find(input.name);
+    const Column column{
+        path, *file, *entry, input,
+        title != titles.end() ? title->second : fmt::format("'{}': tensor '{}'", path.string(), input.name)};
     CHECK_OK(check_type(column));
     if (rows && *rows != column.rows()) {
       return column.error(
@@ -296,9 +389,15 @@ Result<int64_t> check_data(const fs::path& path, const ir::Workload& workload) {
 Result<DataSet> prepare(const DataSpec& spec, const ir::Workload& workload, const fs::path& cache,
                         const Progress& progress) {
   TRY(auto source, find_source(spec, workload, cache, progress));
-  TRY(const int64_t rows, check_data(source.file, workload));
+  const auto rows = check_data(source.file, workload, source.titles);
+  if (!rows) {
+    std::error_code ignored;
+    if (is_own(spec.kind)) fs::remove(source.file, ignored);  // the converted copy
+    return rows.error();
+  }
   TRY(auto sum, sha256_file(source.file));
-  return DataSet{source.file, rows, grouped(rows) + " " + source.what, std::move(sum)};
+  return DataSet{source.file, *rows, grouped(*rows) + " " + source.what, std::move(sum),
+                 std::move(source.sources)};
 }
 
 }  // namespace bakeoff

@@ -10,32 +10,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "data/spec.h"
 #include "ir/workload.h"
 
 namespace bakeoff {
 
-enum class DataKind { kMnist, kDigits, kText, kSynthetic, kFile };
-// From the word that a recipe uses: mnist, digits, text, synthetic, file.
-Result<DataKind> data_kind(const std::string& word);
-
-struct DataSpec {
-  DataKind kind = DataKind::kSynthetic;
-  std::filesystem::path path = {};  // kFile: the file; kText: a file or folder, empty: kDebianTexts
-  int64_t samples = 1000;           // kSynthetic: number of rows
-  uint64_t seed = 1;                // kSynthetic: seed of the numbers
-  std::string split = "train";      // "train" or "test"; ignored for kFile
-  bool operator==(const DataSpec&) const = default;
-};
-
 struct DataSet {
   std::filesystem::path file;
   int64_t rows = 0;
-  std::string description;  // "MNIST, 60,000 train pictures"
-  std::string sha256;       // SHA-256 of the file
+  std::string description;                          // "MNIST, 60,000 train pictures"
+  std::string sha256;                               // SHA-256 of the file
+  std::map<std::string, std::string> sources = {};  // SHA-256 of what it was made of (source_digests())
   bool operator==(const DataSet&) const = default;
 };
 
@@ -46,7 +36,9 @@ Result<DataSet> prepare(const DataSpec& spec, const ir::Workload& workload,
 
 // Checks that the file has, for every input of the workload, a tensor of its name, type and shape; that all
 // have the same number of rows; that integers lie within the bounds of the ops that read them; and that no
-// number is NaN or infinite. Returns the number of rows.
-Result<int64_t> check_data(const std::filesystem::path& file, const ir::Workload& workload);
+// number is NaN or infinite. Returns the number of rows. An error names the tensor by its title, by default
+// "'FILE': tensor 'NAME'".
+Result<int64_t> check_data(const std::filesystem::path& file, const ir::Workload& workload,
+                           const std::map<std::string, std::string>& titles = {});
 
 }  // namespace bakeoff

@@ -28,9 +28,9 @@ inline ir::Workload network(const Network& with = {}) {
   ir::Builder b("network");
   const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 2, 8, 8}});
   const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
-  auto h = b.conv2d(x, "conv1", {.channels = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}});
+  auto h = b.conv(x, "conv1", {.channels = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}});
   h = b.named(b.relu(b.batch_norm(h, "bn1")), "act1");
-  h = b.conv2d(h, "conv2", {.channels = 4, .pad = {1, 1, 1, 1}, .bias = with.conv2_bias});
+  h = b.conv(h, "conv2", {.channels = 4, .pad = {1, 1, 1, 1}, .bias = with.conv2_bias});
   if (with.relu2) h = b.named(b.relu(h), "act2");
   h = b.apply(Op::kAvgPool2d, {h},
               {{"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"pad", Ints{1, 1, 1, 1}}});

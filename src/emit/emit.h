@@ -137,6 +137,7 @@ struct Framework {
   // The Python module that its scripts import; where they are C++, the folder of the headers they include. A
   // user's script is recognised by it.
   std::string module = {};
+  std::vector<std::string> also_imported = {};  // further texts of a user's script that mean the same
   // Frameworks that such a script may import besides, as backends or for its data.
   std::vector<std::string> imports_besides = {};
   // The environment a contender runs in. It has the name of a framework, perhaps of another one.

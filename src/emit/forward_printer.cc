@@ -91,7 +91,8 @@ std::string target_expression(const Graph& graph, const std::string& transpose) 
   const auto id = static_cast<size_t>(graph.loss().inputs[1]);
   const Order held = graph.plan.values[id], wanted = graph.plan.reads.back()[1];
   if (held == wanted) return graph.inputs[id];
-  return fmt::format("{}({}, {})", transpose, graph.inputs[id], python_tuple(conversion_perm(held, wanted)));
+  return fmt::format("{}({}, {})", transpose, graph.inputs[id],
+                     python_tuple(conversion_perm(held, wanted, graph.types[id].shape.size())));
 }
 
 std::string prediction_name(const Graph& graph, Namer names) {
@@ -142,7 +143,8 @@ std::string ForwardPrinter::value(ir::ValueId id, Order wanted) const {
   const Order held = graph_.plan.values[static_cast<size_t>(id)];
   const std::string& variable = variables_.at(id);
   if (held == wanted) return variable;
-  return fmt::format("{}({}, {})", transpose_, variable, python_tuple(conversion_perm(held, wanted)));
+  return fmt::format("{}({}, {})", transpose_, variable,
+                     python_tuple(conversion_perm(held, wanted, shape(id).size())));
 }
 
 std::string ForwardPrinter::input(size_t i) const {
@@ -220,7 +222,7 @@ void ForwardPrinter::spelled(const ir::Spelling& spelling) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < node().inputs.size(); ++i) inputs.push_back(input(i));
   // Axes are those of the output where that has as many as the input.
-  const Spelled made = spell(spelling, node(), std::move(inputs), Language::kPython, reads());
+  const Spelled made = spell(spelling, node(), std::move(inputs), Language::kPython, axes());
   if (ir::info(node().op).sums && !made.head.empty()) return assign_full(made.head, made.arguments);
   if (!made.head.empty()) return assign(made.head, made.arguments);
   assign_flat(made.flat, "", {made.flat});

@@ -86,7 +86,9 @@ class ForwardPrinter {
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
-  // In which the node reads its first input.
+  // The axes of the node's first input, as the node reads it.
+  Axes axes() const { return {reads(), input_shape().size()}; }
+  // The order in which the node reads its first input.
   Order reads() const { return graph_.plan.reads[static_cast<size_t>(node_)][0]; }
   Order gives() const { return graph_.plan.output(graph_.workload, node_); }
 

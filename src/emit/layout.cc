@@ -18,8 +18,16 @@ using ir::Op;
 using ir::Shape;
 using Ints = std::vector<int64_t>;
 
-const Ints kToLast = {0, 2, 3, 1};
-const Ints kToCanonical = {0, 3, 1, 2};
+// N, channels and one to three axes of places.
+bool is_picture(const Shape& shape) { return shape.size() >= 3 && shape.size() <= 5; }
+
+// Of a canonical array of `rank` axes: N, the places, the channels.
+Ints to_last(size_t rank) {
+  Ints perm = {0};
+  for (size_t axis = 2; axis < rank; ++axis) perm.push_back(static_cast<int64_t>(axis));
+  perm.push_back(1);
+  return perm;
+}
 
 bool passes_positions(Op op) {
   return op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh || op == Op::kDropout ||
@@ -27,7 +35,7 @@ bool passes_positions(Op op) {
 }
 
 // Whether the elements of a picture lie in the same row-major sequence in both orders.
-bool one_order(const Shape& x) { return x.size() == 4 && (x[1] == 1 || x[2] * x[3] == 1); }
+bool one_order(const Shape& x) { return is_picture(x) && (x[1] == 1 || ir::product(x, 2, x.size()) == 1); }
 
 // One attempt: orders of all values, given which inputs are loaded in N,H,W,C and which flattens may not keep
 // it.
@@ -49,11 +57,11 @@ class Pass {
   const std::vector<std::vector<Order>>& reads() const { return reads_; }
   // Node of the flatten whose H,W,C order a kFlatLast value has.
   int origin(ir::ValueId id) const { return origin_[static_cast<size_t>(id)]; }
-  // C,H,W of the value that an H,W,C-ordered linear input was flattened from; empty for canonical inputs.
+  // C,H,W (or C,W or C,D,H,W) of the value that an H,W,C-ordered linear input was flattened from; empty for canonical inputs.
   Shape picture(ir::ValueId id) const {
     if (origin(id) < 0) return {};
     const Shape& x = shape(workload_.nodes[static_cast<size_t>(origin(id))].inputs[0]);
-    return {x[1], x[2], x[3]};
+    return Shape(x.begin() + 1, x.end());
   }
 
  private:
@@ -87,7 +95,7 @@ class Pass {
     const ir::ValueId in = node.inputs[0];
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool elements = rule == ir::AxisRule::kElementwise;
-    const bool picture = elements ? types_[out].shape.size() == 4 : shape(in).size() == 4;
+    const bool picture = is_picture(elements ? types_[out].shape : shape(in));
     Order read = Order::kCanonical;
     Order give = Order::kCanonical;
     if (passes_positions(node.op)) {
@@ -95,10 +103,10 @@ class Pass {
       origin_[out] = origin(in);
     } else if (rule == ir::AxisRule::kSpatial && picture) {
       read = Order::kChannelsLast;
-      give = types_[out].shape.size() == 4 ? read : Order::kCanonical;
+      give = is_picture(types_[out].shape) ? read : Order::kCanonical;
     } else if (picture && node.has_attribute("keepdims")) {
       std::tie(read, give) = plan_reduction(node, types_[out].shape);
-    } else if (node.op == Op::kMse) {
+    } else if (ir::info(node.op).loss && node.op != Op::kSoftmaxCrossEntropy) {
       read = workload_.find_parameter("output") < 0 ? held(in) : Order::kCanonical;
     } else if ((rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis) && picture) {
       read = give = common(node);
@@ -115,6 +123,7 @@ class Pass {
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
     // Of the second input of an expand only the number of rows counts.
+    if (node.op == Op::kTake) reads_.back()[1] = Order::kCanonical;
     if (node.op == Op::kExpand) reads_.back()[1] = held(node.inputs[1]);
     for (size_t i = 0; elements && i < node.inputs.size(); ++i) {
       if (shape(node.inputs[i]).empty()) reads_.back()[i] = Order::kCanonical;
@@ -124,10 +133,11 @@ class Pass {
   // A reduction keeps the order in which it finds a picture, where the axes that stay are then in order.
   std::pair<Order, Order> plan_reduction(const ir::Node& node, const Shape& out) const {
     const Order in = held(node.inputs[0]);
-    if (out.size() == 4 || in == Order::kCanonical) return {in, in};
+    const size_t rank = shape(node.inputs[0]).size();
+    if (out.size() == rank || in == Order::kCanonical) return {in, in};
     const Ints& axes = node.integers("axes");
     const bool channels_go = std::find(axes.begin(), axes.end(), 1) != axes.end();
-    const bool places_go = std::count_if(axes.begin(), axes.end(), [](int64_t a) { return a > 1; }) == 2;
+    const bool places_go = axes.size() - (channels_go ? 1 : 0) == rank - 2;
     return {channels_go || places_go ? in : Order::kCanonical, Order::kCanonical};
   }
 
@@ -153,19 +163,22 @@ class Pass {
 };
 
 // A transposition that costs nothing where its input is held in N,H,W,C.
-bool to_last(const ir::Node& node) { return node.op == Op::kTranspose && node.integers("perm") == kToLast; }
+bool moves_channels_last(const ir::Node& node) {
+  return node.op == Op::kTranspose && node.integers("perm").size() > 3 &&
+         node.integers("perm") == to_last(node.integers("perm").size());
+}
 
-// By value: of rank 4 and read by a spatial op, directly or through ops that follow their inputs.
+// By value: of three to five axes and read by a spatial op, directly or through ops that follow their inputs.
 std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std::vector<ir::Type>& types) {
   std::vector<bool> wants(types.size(), false);
   for (size_t n = workload.nodes.size(); n-- > 0;) {
     const ir::Node& node = workload.nodes[n];
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
-    const bool wanted = rule == ir::AxisRule::kSpatial || to_last(node) ||
+    const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
                         (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
     for (const ir::ValueId id : node.inputs) {
-      if (wanted && types[static_cast<size_t>(id)].shape.size() == 4) wants[static_cast<size_t>(id)] = true;
+      if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;
     }
   }
   return wants;
@@ -228,9 +241,13 @@ bool block_conflicts(const ir::Workload& workload, const Pass& pass, std::set<in
 
 ParamLayout linear_layout(const Shape& weight, const Shape& picture, bool transposed) {
   if (picture.empty()) return transposed ? ParamLayout{.perm = {1, 0}} : ParamLayout{};
-  const Ints view = {weight[0], picture[0], picture[1], picture[2]};
-  if (transposed) return {.view = view, .perm = {2, 3, 1, 0}, .reshape = {weight[1], weight[0]}};
-  return {.view = view, .perm = {0, 2, 3, 1}, .reshape = weight};
+  Ints view = {weight[0]}, perm = {0};
+  view.insert(view.end(), picture.begin(), picture.end());
+  for (size_t axis = 2; axis <= picture.size(); ++axis) perm.push_back(static_cast<int64_t>(axis));
+  perm.push_back(1);
+  if (!transposed) return {.view = view, .perm = perm, .reshape = weight};
+  std::rotate(perm.begin(), perm.begin() + 1, perm.end());
+  return {.view = view, .perm = perm, .reshape = {weight[1], weight[0]}};
 }
 
 // For each conv kernel: the number of groups if it is stored as a depthwise one, else 0.
@@ -265,22 +282,26 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
     }
     if (node.op == Op::kParameter &&
         pass.held()[static_cast<size_t>(workload.output_of(static_cast<int>(n)))] == Order::kChannelsLast) {
-      plan.params[static_cast<size_t>(node.param("weight"))] = {.perm = kToLast};
+      const ir::ParamId value = node.param("weight");
+      plan.params[static_cast<size_t>(value)] = {
+          .perm = to_last(workload.parameters[static_cast<size_t>(value)].shape.size())};
     }
-    if (node.op != Op::kConv2d && node.op != Op::kLinear) continue;
+    if (!ir::is_conv(node.op) && node.op != Op::kLinear) continue;
     const ir::ParamId id = node.param("weight");
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
     ParamLayout& layout = plan.params[static_cast<size_t>(id)];
     if (node.op == Op::kLinear) {
       if (embeddings.contains(id)) continue;
       layout = linear_layout(shape, pass.picture(node.inputs[0]), options.transpose_linear);
-    } else if (const int64_t count = groups.at(id); count > 0) {
+    } else if (const int64_t count = node.op == Op::kConv2d ? groups.at(id) : 0; count > 0) {
       const int64_t multiplier = shape[0] / count;
       layout = {.view = {count, multiplier, shape[2], shape[3]}, .perm = {2, 3, 0, 1}};
       if (multiplier == 1) layout = {.perm = {2, 3, 0, 1}};
       plan.depthwise[n] = true;
     } else {
-      layout = {.perm = {2, 3, 1, 0}};
+      layout.perm.clear();  // places, I, O
+      for (size_t axis = 2; axis < shape.size(); ++axis) layout.perm.push_back(static_cast<int64_t>(axis));
+      layout.perm.insert(layout.perm.end(), {1, 0});
     }
   }
 }
@@ -310,31 +331,38 @@ LayoutPlan plan_layout(const ir::Workload& workload, const std::vector<ir::Type>
     if (add_converted_inputs(workload, pass, last_inputs)) continue;
     if (block_conflicts(workload, pass, blocked)) continue;
     LayoutPlan plan{.values = pass.held(), .reads = pass.reads(), .params = {}, .depthwise = {}};
+    plan.output_rank = types[static_cast<size_t>(workload.prediction())].shape.size();
     plan_params(workload, pass, options, plan);
     return plan;
   }
 }
 
-int64_t physical_axis(Order order, int64_t axis) {
+int64_t physical_axis(Order order, int64_t axis, size_t rank) {
   if (order != Order::kChannelsLast || axis == 0) return axis;
-  return axis == 1 ? 3 : axis - 1;
+  return axis == 1 ? static_cast<int64_t>(rank) - 1 : axis - 1;
 }
 
 Shape physical_shape(Order order, const Shape& shape) {
   if (order != Order::kChannelsLast) return shape;
-  return {shape[0], shape[2], shape[3], shape[1]};
+  Shape physical;
+  for (const int64_t axis : to_last(shape.size())) physical.push_back(shape[static_cast<size_t>(axis)]);
+  return physical;
 }
 
-Ints conversion_perm(Order from, Order to) {
-  if (from == to) return {0, 1, 2, 3};
-  return to == Order::kChannelsLast ? kToLast : kToCanonical;
+Ints conversion_perm(Order from, Order to, size_t rank) {
+  Ints perm(rank);
+  for (size_t axis = 0; axis < rank; ++axis) {
+    const auto canonical = static_cast<int64_t>(axis);
+    perm[static_cast<size_t>(physical_axis(to, canonical, rank))] = physical_axis(from, canonical, rank);
+  }
+  return perm;
 }
 
 Ints physical_perm(Order in, Order out, const Ints& perm) {
   Ints moved(perm.size());
   for (size_t axis = 0; axis < perm.size(); ++axis) {
-    moved[static_cast<size_t>(physical_axis(out, static_cast<int64_t>(axis)))] =
-        physical_axis(in, perm[axis]);
+    moved[static_cast<size_t>(physical_axis(out, static_cast<int64_t>(axis), perm.size()))] =
+        physical_axis(in, perm[axis], perm.size());
   }
   return moved;
 }
@@ -370,7 +398,7 @@ std::string layout_json(const ir::Workload& workload, const LayoutPlan& plan,
     if (targets[id] != name || !plan.params[id].identity()) add(name, targets[id], plan.params[id]);
   }
   if (plan.reads.back()[0] == Order::kChannelsLast) {
-    add("output", "output", {.perm = kToLast});
+    add("output", "output", {.perm = to_last(plan.output_rank)});
   }
   if (lines.empty()) return {};
   return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));

@@ -3,7 +3,7 @@
 // Channels-last planning for frameworks whose convolutions want N,H,W,C. Pure analysis: the graph stays as it
 // is.
 //
-// Every value is held in one order. Workload inputs of rank 4 that reach a spatial op through elementwise or
+// Every value is held in one order. Workload inputs of three to five axes (N, channels, places) that reach a spatial op through elementwise or
 // axis ops are permuted once, on loading. Spatial ops read and give N,H,W,C; elementwise and axis ops follow
 // their inputs (mixed orders: the canonical ones are converted); transpose reads and gives either order, its
 // permutation absorbs the difference; everything else is canonical. An MSE follows its prediction, since its
@@ -34,7 +34,7 @@ namespace bakeoff::emit {
 
 enum class Order {
   kCanonical,
-  kChannelsLast,  // N,H,W,C; rank 4 only
+  kChannelsLast,  // N,W,C or N,H,W,C or N,D,H,W,C
   kFlatLast,      // N,H*W*C: the flattened form of the above; rank 2 only
 };
 
@@ -58,6 +58,7 @@ struct LayoutPlan {
   std::vector<std::vector<Order>> reads;  // by node, by input: the order in which the node reads it
   std::vector<ParamLayout> params;        // by ParamId
   std::vector<bool> depthwise;            // by node: a convolution whose kernel is stored H,W,C,multiplier
+  size_t output_rank = 0;                 // axes of the prediction
 
   bool converts(const ir::Workload& workload, int node, size_t input) const;
   Order output(const ir::Workload& workload, int node) const;
@@ -67,12 +68,18 @@ struct LayoutPlan {
 LayoutPlan plan_layout(const ir::Workload& workload, const std::vector<ir::Type>& types,
                        const LayoutOptions& options = {});
 
-// The array's axis that holds a canonical axis: 1 (C) is 3 in N,H,W,C.
-int64_t physical_axis(Order order, int64_t axis);
+// The axis of an array of `rank` axes that holds a canonical axis: 1 (C) is 3 in N,H,W,C.
+int64_t physical_axis(Order order, int64_t axis, size_t rank);
+// The axes of one value as it is held or read.
+struct Axes {
+  Order order = Order::kCanonical;
+  size_t rank = 0;
+  int64_t at(int64_t canonical) const { return physical_axis(order, canonical, rank); }
+};
 // Sizes of the array that holds a value of this canonical shape.
 ir::Shape physical_shape(Order order, const ir::Shape& shape);
-// Transposition that takes a rank-4 array from one order to the other: {0,2,3,1} or {0,3,1,2}.
-std::vector<int64_t> conversion_perm(Order from, Order to);
+// Transposition that takes an array from one order to the other: {0,2,3,1} or {0,3,1,2} for four axes.
+std::vector<int64_t> conversion_perm(Order from, Order to, size_t rank);
 // Transposition of arrays that does what a transpose node with `perm` means; the identity where there is
 // nothing to move.
 std::vector<int64_t> physical_perm(Order in, Order out, const std::vector<int64_t>& perm);

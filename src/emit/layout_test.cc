@@ -97,7 +97,7 @@ TEST(Layout, ConcatOfMixedOrdersConvertsTheCanonicalOne) {
   })");
   EXPECT_THAT(net.conversions(), ElementsAre("j <- r"));
   EXPECT_EQ(net.held("j"), kNhwc);
-  EXPECT_EQ(physical_axis(net.held("j"), 1), 3);
+  EXPECT_EQ(physical_axis(net.held("j"), 1, 4), 3);
 }
 
 TEST(Layout, InputsAreLoadedTheWayTheirOpsReadThem) {

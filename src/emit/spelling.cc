@@ -95,10 +95,11 @@ std::string list(const Ints& numbers, Language language) {
                                     : fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
-std::string attribute_text(const ir::Attribute& attribute, Language language, Order order, bool reduces) {
+std::string attribute_text(const ir::Attribute& attribute, Language language, const Axes& axes,
+                           bool reduces) {
   const bool python = language == Language::kPython;
   if (const auto* n = std::get_if<int64_t>(&attribute.value))
-    return std::to_string(attribute.name == "axis" ? physical_axis(order, *n) : *n);
+    return std::to_string(attribute.name == "axis" ? axes.at(*n) : *n);
   if (const auto* x = std::get_if<double>(&attribute.value)) return real_literal(*x, language);
   if (const auto* on = std::get_if<bool>(&attribute.value))
     return language == Language::kOnnx ? (*on ? "1" : "0")
@@ -108,7 +109,7 @@ std::string attribute_text(const ir::Attribute& attribute, Language language, Or
   if (const auto* word = std::get_if<std::string>(&attribute.value)) return *word;
   Ints numbers = std::get<Ints>(attribute.value);
   if (attribute.name == "axes") {
-    for (int64_t& axis : numbers) axis = physical_axis(order, axis);
+    for (int64_t& axis : numbers) axis = axes.at(axis);
     std::sort(numbers.begin(), numbers.end());
     // One axis is a number to Python's reductions.
     if (python && numbers.size() == 1 && reduces) return std::to_string(numbers[0]);
@@ -117,8 +118,8 @@ std::string attribute_text(const ir::Attribute& attribute, Language language, Or
 }
 
 // "[:, :, 2:5]"
-std::string index_text(const ir::Node& slice, Order order) {
-  const int64_t axis = physical_axis(order, slice.integer("axis"));
+std::string index_text(const ir::Node& slice, const Axes& axes) {
+  const int64_t axis = axes.at(slice.integer("axis"));
   std::string text = "[";
   for (int64_t i = 0; i < axis; ++i) text += ":, ";
   const int64_t begin = slice.integer("begin"), step = slice.integer("step");
@@ -142,29 +143,29 @@ std::string sizes_text(const ir::Node& expand, Order order) {
   return fmt::format("{}", fmt::join(shape.begin() + 1, shape.end(), ", "));
 }
 
-std::string with_attributes(std::string text, const ir::Node& node, Language language, Order order) {
+std::string with_attributes(std::string text, const ir::Node& node, Language language, const Axes& axes) {
   for (const ir::Attribute& a : node.attributes) {
-    text = replaced(text, "{" + a.name + "}",
-                    attribute_text(a, language, order, node.has_attribute("keepdims")));
+    text =
+        replaced(text, "{" + a.name + "}", attribute_text(a, language, axes, node.has_attribute("keepdims")));
     const std::string condition = "{" + a.name + "?";
     for (size_t at = text.find(condition); at != std::string::npos; at = text.find(condition)) {
       const size_t end = text.find('}', at), begin = at + condition.size();
       text.replace(at, end - at + 1, std::get<bool>(a.value) ? text.substr(begin, end - begin) : "");
     }
   }
-  if (node.op == ir::Op::kSlice) text = replaced(text, "{index}", index_text(node, order));
+  if (node.op == ir::Op::kSlice) text = replaced(text, "{index}", index_text(node, axes));
   if (node.op == ir::Op::kFlip) text = replaced(text, "{backwards}", backwards_text(node));
-  if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, order));
+  if (node.op == ir::Op::kExpand) text = replaced(text, "{sizes}", sizes_text(node, axes.order));
   return text;
 }
 
 }  // namespace
 
 Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
-              Language language, Order order) {
+              Language language, const Axes& axes) {
   if (any_order(node.op) && is_literal(inputs[0])) std::swap(inputs[0], inputs[1]);
   const bool scalar = inputs.size() == 2 && is_literal(inputs[1]) && !spelling.scalar.empty();
-  const std::string text = with_attributes(scalar ? spelling.scalar : spelling.call, node, language, order);
+  const std::string text = with_attributes(scalar ? spelling.scalar : spelling.call, node, language, axes);
   const auto filled = [&](std::string part) {
     // Alone between commas an input needs no brackets.
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -22,10 +22,10 @@ struct Spelled {
 };
 
 // `spelling` with the inputs' expressions and the node's attributes. Operands of operators get brackets where
-// they need them. A literal is the second input of a function that takes them in any order. `order`: the
-// one in which the axes that attributes name stand.
+// they need them. A literal is the second input of a function that takes them in any order. `axes`:
+// where the axes that attributes name stand.
 Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<std::string> inputs,
-              Language language = Language::kPython, Order order = Order::kCanonical);
+              Language language = Language::kPython, const Axes& axes = {});
 
 // A real number: "0.5", and float("inf") or INFINITY.
 std::string real_literal(double value, Language language = Language::kPython);

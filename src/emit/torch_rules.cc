@@ -49,7 +49,7 @@ std::vector<Default> torch_defaults(const Request& request) {
   const ir::Workload& w = request.workload;
   const OptimizerKind kind = request.training.optimizer.kind;
   std::vector<Default> all;
-  if (w.has(Op::kConv2d) || w.has(Op::kLinear)) {
+  if (ir::has_conv(w) || w.has(Op::kLinear)) {
     // kaiming_uniform_(a=sqrt(5)): bound sqrt(6 / ((1 + 5) fan_in)).
     all.push_back({topic::kWeightInit, "U(-b, b), b = 1/sqrt(fan_in) (Kaiming uniform, a = sqrt 5)"});
     all.push_back({topic::kBiasInit, "U(-b, b), b = 1/sqrt(fan_in)"});

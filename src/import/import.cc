@@ -46,7 +46,7 @@ Status check_request(const ImportRequest& request) {
     return Error{.message = fmt::format("--out '{}' does not end in .ir", request.out.string()),
                  .remedy = "name the IR file; weights and recipe are written next to it"};
   const ir::OpInfo* loss = ir::find_op(request.loss);
-  const bool own = request.keras && request.loss.empty();
+  const bool own = request.knows_inputs && request.loss.empty();
   if (!own && (loss == nullptr || !loss->loss)) {
     std::vector<std::string> names;
     for (const ir::OpInfo& row : ir::op_table()) {

@@ -144,8 +144,7 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   auto impl = std::make_unique<Impl>(Impl{.request = request, .folder = folder});
   proc::ChildOptions options;
   options.argv = {request.python.string(), "-m", "bakeoff_import"};
-  if (request.is_onnx()) options.argv.push_back("--onnx");
-  if (request.keras) options.argv.push_back("--keras");
+  if (!request.child.empty()) options.argv.push_back(request.child);
   options.env["PYTHONPATH"] = request.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's

@@ -33,7 +33,8 @@ struct ImportRequest {
   bool force = false;                 // replaces files that are there
   std::filesystem::path python = {};  // interpreter of the framework's environment
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
-  bool keras = false;                 // a Keras model: inputs and loss may be its own
+  std::string child = {};             // option of the child, by which it knows the model's framework
+  bool knows_inputs = false;          // the model may say its inputs and loss itself
   double seconds = 600;               // time limit of each step of the child
 
   bool is_onnx() const { return file.extension() == ".onnx"; }

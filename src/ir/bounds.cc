@@ -9,9 +9,13 @@
 namespace bakeoff::ir {
 namespace {
 
-// The input of the workload whose elements the integer value `id` holds, reordered perhaps.
+// The input of the workload whose elements the integer value `id` holds, reordered perhaps; -1 if they are
+// computed.
 ValueId source_of(const Workload& workload, ValueId id) {
-  while (!workload.is_input(id)) id = workload.producer(id).inputs[0];
+  while (!workload.is_input(id)) {
+    if (workload.producer(id).op == Op::kCast) return -1;
+    id = workload.producer(id).inputs[0];
+  }
   return id;
 }
 
@@ -27,6 +31,7 @@ std::vector<std::optional<int64_t>> integer_bounds(const Workload& workload) {
     std::vector<Type> inputs;
     for (const ValueId id : node.inputs) inputs.push_back((*types)[static_cast<size_t>(id)]);
     const ValueId source = source_of(workload, node.inputs[static_cast<size_t>(row.integer_input)]);
+    if (source < 0) continue;
     std::optional<int64_t>& bound = bounds[static_cast<size_t>(source)];
     const int64_t own = row.bound(NodeView{node, inputs, workload});
     bound = std::min(bound.value_or(own), own);

@@ -38,16 +38,18 @@ Builder::Value Builder::add(Node node) {
   return static_cast<Value>(types_.size()) - 1;
 }
 
-Builder::Value Builder::conv2d(Value x, const std::string& layer, const Conv& conv) {
-  Node node = node_with_defaults(Op::kConv2d);
+Builder::Value Builder::conv(Value x, const std::string& layer, const Conv& conv) {
+  constexpr Op kOps[] = {Op::kConv1d, Op::kConv2d, Op::kConv3d};
+  const size_t axes = conv.kernel.size();
+  Node node = node_with_defaults(kOps[axes - 1]);
   node.inputs = {x};
-  const int64_t in = shape(x).size() == 4 ? shape(x)[1] / conv.groups : 1;
-  node.params = {parameter("weight", layer + ".weight", {conv.channels, in, conv.kernel[0], conv.kernel[1]},
-                           Role::kWeight)};
+  Shape weight = {conv.channels, shape(x).size() == axes + 2 ? shape(x)[1] / conv.groups : 1};
+  weight.insert(weight.end(), conv.kernel.begin(), conv.kernel.end());
+  node.params = {parameter("weight", layer + ".weight", weight, Role::kWeight)};
   if (conv.bias) node.params.push_back(parameter("bias", layer + ".bias", {conv.channels}, Role::kBias));
-  set_attribute(node, "stride", conv.stride);
-  set_attribute(node, "pad", conv.pad);
-  set_attribute(node, "dilation", conv.dilation);
+  if (!conv.stride.empty()) set_attribute(node, "stride", conv.stride);
+  if (!conv.pad.empty()) set_attribute(node, "pad", conv.pad);
+  if (!conv.dilation.empty()) set_attribute(node, "dilation", conv.dilation);
   set_attribute(node, "groups", conv.groups);
   return add(std::move(node));
 }
@@ -80,6 +82,17 @@ Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t di
   node.params = {parameter("weight", layer + ".weight", tail, Role::kScale),
                  parameter("bias", layer + ".bias", tail, Role::kShift)};
   set_attribute(node, "dims", dims);
+  set_attribute(node, "eps", eps);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps) {
+  Node node = node_with_defaults(Op::kGroupNorm);
+  node.inputs = {x};
+  const Shape channels = {shape(x)[1]};
+  node.params = {parameter("weight", layer + ".weight", channels, Role::kScale),
+                 parameter("bias", layer + ".bias", channels, Role::kShift)};
+  set_attribute(node, "groups", groups);
   set_attribute(node, "eps", eps);
   return add(std::move(node));
 }

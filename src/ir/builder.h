@@ -20,10 +20,10 @@ class Builder {
   using Value = ValueId;
   struct Conv {
     int64_t channels = 1;
-    std::vector<int64_t> kernel = {3, 3};
-    std::vector<int64_t> stride = {1, 1};
-    std::vector<int64_t> pad = {0, 0, 0, 0};  // top, bottom, left, right
-    std::vector<int64_t> dilation = {1, 1};
+    std::vector<int64_t> kernel = {3, 3};  // as many numbers as axes of places
+    std::vector<int64_t> stride = {};      // empty: 1 on every axis
+    std::vector<int64_t> pad = {};         // before, after of each axis; empty: none
+    std::vector<int64_t> dilation = {};    // empty: 1 on every axis
     int64_t groups = 1;
     bool bias = true;
   };
@@ -31,10 +31,11 @@ class Builder {
   explicit Builder(std::string name);
 
   Value input(std::string name, Type type);
-  Value conv2d(Value x, const std::string& layer, const Conv& conv);
+  Value conv(Value x, const std::string& layer, const Conv& conv);
   Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
   Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
+  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5);
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);

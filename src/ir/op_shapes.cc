@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -57,13 +58,33 @@ Status want_positive(const Node& node, std::string_view attribute, int64_t least
 
 }  // namespace
 
-Result<Type> conv2d(const NodeView& view) {
+// The sizes of a convolution's or pool's output after N and its channels.
+Result<Shape> places(const NodeView& view, const Shape& kernel, const Ints& dilation) {
+  const Shape& x = view.inputs[0].shape;
+  const auto &stride = view.node.integers("stride"), &pad = view.node.integers("pad");
+  Shape out;
+  for (size_t axis = 0; axis < kernel.size(); ++axis) {
+    out.push_back(
+        window(x[axis + 2], pad[2 * axis], pad[2 * axis + 1], kernel[axis], stride[axis], dilation[axis]));
+    if (out.back() < 1)
+      return misfit("kernel {} does not fit into input {}", fmt::join(kernel, "x"), to_text(x));
+  }
+  return out;
+}
+
+constexpr std::array<const char*, 3> kPictures = {"an N,C,W", "an N,C,H,W", "an N,C,D,H,W"};
+
+// "O,I,kH,kW" and the like.
+constexpr std::array<const char*, 3> kKernels = {"O,I,kW", "O,I,kH,kW", "O,I,kD,kH,kW"};
+
+Result<Type> conv(const NodeView& view) {
+  const size_t axes = view.node.integers("stride").size();
   CHECK_OK(want_float(view));
-  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  CHECK_OK(want_rank(view, axes + 2, kPictures[axes - 1]));
   const Shape& x = view.inputs[0].shape;
   const Shape& w = view.param("weight");
   const int64_t groups = view.node.integer("groups");
-  if (w.size() != 4) return misfit("weight must be O,I,kH,kW, is {}", to_text(w));
+  if (w.size() != axes + 2) return misfit("weight must be {}, is {}", kKernels[axes - 1], to_text(w));
   if (groups < 1 || x[1] % groups != 0 || w[0] % groups != 0) {
     return misfit("groups={} does not divide {} input and {} output channels", groups, x[1], w[0]);
   }
@@ -75,13 +96,9 @@ Result<Type> conv2d(const NodeView& view) {
   CHECK_OK(want_positive(view.node, "stride", 1));
   CHECK_OK(want_positive(view.node, "dilation", 1));
   CHECK_OK(want_positive(view.node, "pad", 0));
-  const auto& stride = view.node.integers("stride");
-  const auto& pad = view.node.integers("pad");
-  const auto& dilation = view.node.integers("dilation");
-  const int64_t h = window(x[2], pad[0], pad[1], w[2], stride[0], dilation[0]);
-  const int64_t v = window(x[3], pad[2], pad[3], w[3], stride[1], dilation[1]);
-  if (h < 1 || v < 1) return misfit("kernel {}x{} does not fit into input {}", w[2], w[3], to_text(x));
-  return Type{DType::kF32, {x[0], w[0], h, v}};
+  TRY(Shape out, places(view, Shape(w.begin() + 2, w.end()), view.node.integers("dilation")));
+  out.insert(out.begin(), {x[0], w[0]});
+  return Type{DType::kF32, out};
 }
 
 Result<Type> linear(const NodeView& view) {
@@ -100,7 +117,8 @@ Result<Type> linear(const NodeView& view) {
 Result<Type> batch_norm(const NodeView& view) {
   CHECK_OK(want_float(view));
   const Shape& x = view.inputs[0].shape;
-  if (x.size() != 2 && x.size() != 4) return misfit("needs an N,C or N,C,H,W input, got {}", to_text(x));
+  if (x.size() < 2 || x.size() > 5)
+    return misfit("needs an N,C, N,C,W, N,C,H,W or N,C,D,H,W input, got {}", to_text(x));
   for (const std::string_view slot : {"weight", "bias", "mean", "var"}) {
     CHECK_OK(want_param(view, slot, {x[1]}));
   }
@@ -153,25 +171,21 @@ Result<Type> softmax(const NodeView& view) {
   return same(view);
 }
 
-Result<Type> pool2d(const NodeView& view) {
+Result<Type> pool(const NodeView& view) {
+  const auto &kernel = view.node.integers("kernel"), &pad = view.node.integers("pad");
   CHECK_OK(want_float(view));
-  CHECK_OK(want_rank(view, 4, "an N,C,H,W"));
+  CHECK_OK(want_rank(view, kernel.size() + 2, kPictures[kernel.size() - 1]));
   CHECK_OK(want_positive(view.node, "kernel", 1));
   CHECK_OK(want_positive(view.node, "stride", 1));
   CHECK_OK(want_positive(view.node, "pad", 0));
   const Shape& x = view.inputs[0].shape;
-  const auto& kernel = view.node.integers("kernel");
-  const auto& stride = view.node.integers("stride");
-  const auto& pad = view.node.integers("pad");
-  for (size_t side = 0; side < 4; ++side) {
+  for (size_t side = 0; side < pad.size(); ++side) {
     // Every window then holds at least one real element; torch has the same bound.
     if (pad[side] * 2 > kernel[side / 2]) return misfit("pad must be at most half the kernel");
   }
-  const int64_t h = window(x[2], pad[0], pad[1], kernel[0], stride[0], 1);
-  const int64_t w = window(x[3], pad[2], pad[3], kernel[1], stride[1], 1);
-  if (h < 1 || w < 1)
-    return misfit("kernel {}x{} does not fit into input {}", kernel[0], kernel[1], to_text(x));
-  return Type{DType::kF32, {x[0], x[1], h, w}};
+  TRY(Shape out, places(view, kernel, Ints(kernel.size(), 1)));
+  out.insert(out.begin(), {x[0], x[1]});
+  return Type{DType::kF32, out};
 }
 
 Result<Type> global_pool2d(const NodeView& view) {
@@ -379,6 +393,37 @@ Result<Type> matmul(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> cast(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  return Type{DType::kI32, view.inputs[0].shape};
+}
+
+Result<Type> take(const NodeView& view) {
+  if (view.inputs[0].dtype != DType::kF32) return misfit("needs a float, got {}", to_text(view.inputs[0]));
+  const Type& places = view.inputs[1];
+  if (places.dtype != DType::kI32 || places.shape.size() != 1 || places.shape[0] == kBatch)
+    return misfit("needs a vector of integers without N, got {}", to_text(places));
+  Shape x = view.inputs[0].shape;
+  const int64_t axis = view.node.integer("axis"), least = !x.empty() && x[0] == kBatch ? 1 : 0;
+  if (axis < least || axis >= static_cast<int64_t>(x.size()))
+    return misfit("axis={} is not an axis other than N of {}", axis, to_text(x));
+  x[static_cast<size_t>(axis)] = places.shape[0];
+  return Type{DType::kF32, x};
+}
+
+Result<Type> group_norm(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  if (x.size() < 3 || x.size() > 5)
+    return misfit("needs an N,C,W, N,C,H,W or N,C,D,H,W input, got {}", to_text(x));
+  const int64_t groups = view.node.integer("groups");
+  if (groups < 1 || x[1] % groups != 0) return misfit("groups={} does not divide {} channels", groups, x[1]);
+  CHECK_OK(want_param(view, "weight", {x[1]}));
+  CHECK_OK(want_param(view, "bias", {x[1]}));
+  if (view.node.real("eps") <= 0) return misfit("eps must be positive");
+  return view.inputs[0];
+}
+
 Result<Type> constant(const NodeView& view) {
   if (std::isnan(view.node.real("value"))) return misfit("value must be a number");
   return Type{DType::kF32, {}};
@@ -468,9 +513,9 @@ int64_t matmul_macs(const NodeView& view, const Type& output) {
   return product(output.shape, 1, output.shape.size()) * view.inputs[0].shape.back();
 }
 
-int64_t conv2d_macs(const NodeView& view, const Type& output) {
+int64_t conv_macs(const NodeView& view, const Type& output) {
   const Shape& w = view.param("weight");
-  return product(output.shape, 1, output.shape.size()) * w[1] * w[2] * w[3];
+  return product(output.shape, 1, output.shape.size()) * product(w, 1, w.size());
 }
 
 int64_t linear_macs(const NodeView& view, const Type& output) {

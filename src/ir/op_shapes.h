@@ -7,7 +7,7 @@
 
 namespace bakeoff::ir::rules {
 
-Result<Type> conv2d(const NodeView&);
+Result<Type> conv(const NodeView&);
 Result<Type> linear(const NodeView&);
 Result<Type> batch_norm(const NodeView&);
 Result<Type> layer_norm(const NodeView&);
@@ -15,7 +15,7 @@ Result<Type> embedding(const NodeView&);
 Result<Type> same(const NodeView&);  // one float input; the output has its shape
 Result<Type> dropout(const NodeView&);
 Result<Type> softmax(const NodeView&);
-Result<Type> pool2d(const NodeView&);
+Result<Type> pool(const NodeView&);
 Result<Type> global_pool2d(const NodeView&);
 Result<Type> flatten(const NodeView&);
 Result<Type> reshape(const NodeView&);
@@ -29,6 +29,9 @@ Result<Type> reduction(const NodeView&);
 Result<Type> slice(const NodeView&);
 Result<Type> flip(const NodeView&);
 Result<Type> expand(const NodeView&);
+Result<Type> cast(const NodeView&);
+Result<Type> take(const NodeView&);
+Result<Type> group_norm(const NodeView&);
 Result<Type> matmul(const NodeView&);
 Result<Type> constant(const NodeView&);
 Result<Type> parameter(const NodeView&);
@@ -39,7 +42,7 @@ Result<Type> lstm(const NodeView&);
 Result<Type> softmax_cross_entropy(const NodeView&);
 Result<Type> mse(const NodeView&);
 
-int64_t conv2d_macs(const NodeView&, const Type& output);
+int64_t conv_macs(const NodeView&, const Type& output);
 int64_t linear_macs(const NodeView&, const Type& output);
 int64_t matmul_macs(const NodeView&, const Type& output);
 int64_t attention_macs(const NodeView&, const Type& output);

@@ -15,18 +15,66 @@ using Ints = std::vector<int64_t>;
 const ParamSpec kWeight{"weight", Role::kWeight};
 const ParamSpec kBias{"bias", Role::kBias, true};
 
+// What the axes after N and C are called.
+struct Places {
+  std::string axes;     // "height, width"
+  std::string sides;    // "top, bottom, left, right"
+  std::string letters;  // "H,W"
+  std::string kernel;   // "kH,kW"
+};
+
+const Places& places(size_t axes) {
+  static const std::vector<Places> all = {
+      {"width", "left, right", "W", "kW"},
+      {"height, width", "top, bottom, left, right", "H,W", "kH,kW"},
+      {"depth, height, width", "front, back, top, bottom, left, right", "D,H,W", "kD,kH,kW"}};
+  return all[axes - 1];
+}
+
+OpInfo conv(Op op, const char* name, size_t axes) {
+  const Places& p = places(axes);
+  return {.op = op,
+          .name = name,
+          .doc = fmt::format("{}-d cross-correlation of N,C,{} with kernels O,I,{} (no kernel flip).", axes,
+                             p.letters, p.kernel),
+          .attributes = {ints("stride", Ints(axes, 1), p.axes),
+                         ints("pad", Ints(2 * axes, 0), "zeros at " + p.sides),
+                         ints("dilation", Ints(axes, 1), p.axes), integer("groups", 1, "channel groups")},
+          .params = {kWeight, kBias},
+          .axes = AxisRule::kSpatial,
+          .shape = rules::conv,
+          .macs = rules::conv_macs};
+}
+
+OpInfo pool(Op op, const char* name, size_t axes, const char* doc) {
+  const Places& p = places(axes);
+  return {.op = op,
+          .name = name,
+          .doc = doc,
+          .attributes = {ints_required("kernel", axes, p.axes), ints_required("stride", axes, p.axes),
+                         ints("pad", Ints(2 * axes, 0), p.sides + "; at most half the kernel")},
+          .axes = AxisRule::kSpatial,
+          .shape = rules::pool};
+}
+
+OpInfo max_pool(Op op, const char* name, size_t axes) {
+  return pool(op, name, axes,
+              "Maximum over windows; padding counts as minus infinity. Ties: the first in row-major order "
+              "takes the gradient.");
+}
+
+OpInfo avg_pool(Op op, const char* name, size_t axes) {
+  OpInfo row = pool(op, name, axes, "Mean over windows.");
+  row.attributes.push_back(
+      flag("count_include_pad", false, "divide by the kernel's size also at the border"));
+  return row;
+}
+
 std::vector<OpInfo> parameterised_ops() {
   return {
-      {.op = Op::kConv2d,
-       .name = "conv2d",
-       .doc = "2-d cross-correlation of N,C,H,W with kernels O,I,kH,kW (no kernel flip).",
-       .attributes = {ints("stride", {1, 1}, "height, width"),
-                      ints("pad", {0, 0, 0, 0}, "zeros at top, bottom, left, right"),
-                      ints("dilation", {1, 1}, "height, width"), integer("groups", 1, "channel groups")},
-       .params = {kWeight, kBias},
-       .axes = AxisRule::kSpatial,
-       .shape = rules::conv2d,
-       .macs = rules::conv2d_macs},
+      conv(Op::kConv1d, "conv1d", 1),
+      conv(Op::kConv2d, "conv2d", 2),
+      conv(Op::kConv3d, "conv3d", 3),
       {.op = Op::kLinear,
        .name = "linear",
        .doc = "x W^T + b on the last axis; W is O,I.",
@@ -37,7 +85,7 @@ std::vector<OpInfo> parameterised_ops() {
        .macs = rules::linear_macs},
       {.op = Op::kBatchNorm,
        .name = "batch_norm",
-       .doc = "Normalises axis 1 of N,C or N,C,H,W with the batch's biased variance in training; "
+       .doc = "Normalises axis 1 (C) of two to five axes with the batch's biased variance in training; "
               "running = (1 - momentum) running + momentum batch. In inference with the running mean and "
               "variance.",
        .attributes = {real("eps", 1e-5, "added to the variance"),
@@ -104,25 +152,13 @@ std::vector<OpInfo> activation_ops() {
 }
 
 std::vector<OpInfo> pooling_ops() {
-  const AttrSpec kernel = ints_required("kernel", 2, "height, width");
-  const AttrSpec stride = ints_required("stride", 2, "height, width");
-  const AttrSpec pad = ints("pad", {0, 0, 0, 0}, "top, bottom, left, right; at most half the kernel");
   return {
-      {.op = Op::kMaxPool2d,
-       .name = "max_pool2d",
-       .doc =
-           "Maximum over windows; padding counts as minus infinity. Ties: the first in row-major order takes "
-           "the gradient.",
-       .attributes = {kernel, stride, pad},
-       .axes = AxisRule::kSpatial,
-       .shape = rules::pool2d},
-      {.op = Op::kAvgPool2d,
-       .name = "avg_pool2d",
-       .doc = "Mean over windows.",
-       .attributes = {kernel, stride, pad,
-                      flag("count_include_pad", false, "divide by the kernel's size also at the border")},
-       .axes = AxisRule::kSpatial,
-       .shape = rules::pool2d},
+      max_pool(Op::kMaxPool1d, "max_pool1d", 1),
+      max_pool(Op::kMaxPool2d, "max_pool2d", 2),
+      max_pool(Op::kMaxPool3d, "max_pool3d", 3),
+      avg_pool(Op::kAvgPool1d, "avg_pool1d", 1),
+      avg_pool(Op::kAvgPool2d, "avg_pool2d", 2),
+      avg_pool(Op::kAvgPool3d, "avg_pool3d", 3),
       {.op = Op::kGlobalAvgPool2d,
        .name = "global_avg_pool2d",
        .doc = "Mean over H and W: N,C,H,W to N,C.",
@@ -321,6 +357,13 @@ std::vector<OpInfo> axis_ops() {
        .max_inputs = 2,
        .axes = AxisRule::kAxis,
        .shape = rules::expand},
+  };
+}
+
+// A product, a change of type, a choice of elements, a norm.
+std::vector<OpInfo> mixed_ops() {
+  const AttrSpec axis = integer("axis", 1, "counted from N = 0");
+  return {
       {.op = Op::kMatmul,
        .name = "matmul",
        .doc = "The matrix product over the last two axes; sizes of the axes before them are equal or 1.",
@@ -330,6 +373,30 @@ std::vector<OpInfo> axis_ops() {
        .axes = AxisRule::kCanonical,
        .shape = rules::matmul,
        .macs = rules::matmul_macs},
+      {.op = Op::kCast,
+       .name = "cast",
+       .doc = "The number without its fraction, as an integer; no gradient passes.",
+       .attributes = {word("to", {"i32"}, "the new type")},
+       .shape = rules::cast},
+      {.op = Op::kTake,
+       .name = "take",
+       .doc =
+           "The elements of x at the places that a vector of integers (the second input, without N) names, "
+           "along one axis.",
+       .attributes = {axis},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kAxis,
+       .shape = rules::take},
+      {.op = Op::kGroupNorm,
+       .name = "group_norm",
+       .doc =
+           "Normalises each of `groups` groups of channels of N,C,H,W with its biased variance over channels "
+           "and places (Wu & He 2018); with as many groups as channels instance normalisation.",
+       .attributes = {integer("groups", 1, "divides C"), real("eps", 1e-5, "added to the variance")},
+       .params = {{"weight", Role::kScale}, {"bias", Role::kShift}},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::group_norm},
   };
 }
 
@@ -356,13 +423,33 @@ std::vector<OpInfo> loss_ops() {
        .axes = AxisRule::kCanonical,
        .loss = true,
        .shape = rules::mse},
+      {.op = Op::kL1,
+       .name = "l1",
+       .doc = "|prediction - target|, reduced over all elements.",
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
+       .shape = rules::mse},
+      {.op = Op::kBceWithLogits,
+       .name = "bce_with_logits",
+       .doc =
+           "max(x, 0) - x t + log(1 + exp(-|x|)): the binary cross entropy of the logit x and the probability t, "
+           "reduced over all elements.",
+       .attributes = {reduction},
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .axes = AxisRule::kCanonical,
+       .loss = true,
+       .shape = rules::mse},
   };
 }
 
 std::vector<OpInfo> make_table() {
   std::vector<OpInfo> table = parameterised_ops();
   for (const auto& part : {activation_ops(), pooling_ops(), shape_ops(), network_ops(), elementwise_rows(),
-                           value_ops(), axis_ops(), loss_ops()}) {
+                           value_ops(), axis_ops(), mixed_ops(), loss_ops()}) {
     table.insert(table.end(), part.begin(), part.end());
   }
   for (size_t i = 0; i < table.size(); ++i) assert(table[i].op == static_cast<Op>(i));

@@ -1,6 +1,7 @@
 #include "ir/spelled_ops.h"
 
 #include <map>
+#include <string>
 
 #include "ir/elementwise.h"
 
@@ -98,10 +99,46 @@ std::map<Op, Spellings> rows() {
         {"ops.matmul({0}, {1})"},
         {"torch::matmul({0}, {1})"},
         {"MatMul({0}, {1})"}}},
+      {Op::kCast,
+       {{"{0}.int()"},
+        {"{0}.astype(jnp.int32)"},
+        {"tf.cast({0}, tf.int32)"},
+        {"ops.cast({0}, \"int32\")"},
+        {"{0}.to(torch::kInt32)"},
+        {"Cast({0}, to=6)"}}},
+      {Op::kTake,
+       {{"torch.index_select({0}, {axis}, {1})"},
+        {"jnp.take({0}, {1}, axis={axis})"},
+        {"tf.gather({0}, {1}, axis={axis})"},
+        {"ops.take({0}, {1}, axis={axis})"},
+        {"torch::index_select({0}, {axis}, {1})"},
+        {"Gather({0}, {1}, axis={axis})"}}},
   };
 }
 
 }  // namespace
+
+const LossSpelling& loss_spelling(Op op) {
+  static const std::map<Op, LossSpelling> losses = {
+      {Op::kSoftmaxCrossEntropy,
+       {"F.cross_entropy", "cross_entropy", "CrossEntropyFuncOptions",
+        "optax.softmax_cross_entropy_with_integer_labels({0}, {1})",
+        "tf.nn.sparse_softmax_cross_entropy_with_logits(labels={1}, logits={0})",
+        "SparseCategoricalCrossentropy(from_logits=True)", ""}},
+      {Op::kMse,
+       {"F.mse_loss", "mse_loss", "MSELossFuncOptions", "optax.squared_error({0}, {1})",
+        "tf.math.squared_difference({0}, {1})", "MeanSquaredError()", "ops.square(y_pred - y_true)"}},
+      {Op::kL1,
+       {"F.l1_loss", "l1_loss", "L1LossFuncOptions", "jnp.abs({0} - {1})", "tf.abs({0} - {1})",
+        "MeanAbsoluteError()", "ops.abs(y_pred - y_true)"}},
+      {Op::kBceWithLogits,
+       {"F.binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits",
+        "BinaryCrossEntropyWithLogitsFuncOptions", "optax.sigmoid_binary_cross_entropy({0}, {1})",
+        "tf.nn.sigmoid_cross_entropy_with_logits(labels={1}, logits={0})",
+        "BinaryCrossentropy(from_logits=True)", "ops.softplus(y_pred) - y_pred * y_true"}},
+  };
+  return losses.at(op);
+}
 
 const Spellings* spellings(Op op) {
   static const std::map<Op, Spellings> table = rows();

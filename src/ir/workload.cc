@@ -5,6 +5,8 @@
 #include <cstdlib>
 
 namespace bakeoff::ir {
+
+bool is_conv(Op op) { return op == Op::kConv1d || op == Op::kConv2d || op == Op::kConv3d; }
 namespace {
 
 const AttrValue& attribute(const Node& node, std::string_view name) {
@@ -45,6 +47,10 @@ ParamId Node::param(std::string_view slot) const {
 
 bool Workload::has(Op op) const {
   return std::any_of(nodes.begin(), nodes.end(), [op](const Node& node) { return node.op == op; });
+}
+
+bool has_conv(const Workload& workload) {
+  return workload.has(Op::kConv1d) || workload.has(Op::kConv2d) || workload.has(Op::kConv3d);
 }
 
 const std::string& Workload::value_name(ValueId id) const {

@@ -20,7 +20,9 @@
 namespace bakeoff::ir {
 
 enum class Op {
+  kConv1d,
   kConv2d,
+  kConv3d,
   kLinear,
   kBatchNorm,
   kLayerNorm,
@@ -31,8 +33,12 @@ enum class Op {
   kSigmoid,
   kTanh,
   kSoftmax,
+  kMaxPool1d,
   kMaxPool2d,
+  kMaxPool3d,
+  kAvgPool1d,
   kAvgPool2d,
+  kAvgPool3d,
   kGlobalAvgPool2d,
   kFlatten,
   kReshape,
@@ -101,9 +107,17 @@ enum class Op {
   kFlip,
   kExpand,
   kMatmul,
+  kCast,
+  kTake,
+  kGroupNorm,
   kSoftmaxCrossEntropy,
   kMse,
+  kL1,
+  kBceWithLogits,
 };
+
+// conv1d, conv2d or conv3d.
+bool is_conv(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
 
@@ -187,6 +201,8 @@ struct Workload {
   // Number of trained scalars.
   int64_t parameter_count() const;
 };
+
+bool has_conv(const Workload& workload);
 
 // Indices of the nodes that read `id`, in order.
 std::vector<int> consumers(const Workload& workload, ValueId id);

@@ -736,6 +736,17 @@ Status add_biases(Mapper& m, const Recurrent& r, const Named& named, const Value
   return Done{};
 }
 
+// N,T,U for each direction to N,T,D,U.
+Value stacked(Mapper& m, const std::vector<Value>& parts, int64_t time, int64_t units) {
+  Layout one{.dims = {1, time, 1, units}, .n = 0};
+  std::vector<std::string> names;
+  for (const Value& v : parts) names.push_back(m.reshaped(v, one).name);
+  if (names.size() == 1) return m.reshaped(parts[0], one);
+  Layout whole = one;
+  whole.dims[2] = static_cast<int64_t>(names.size());
+  return m.make("concat", names, whole, {{"axis", "2"}});
+}
+
 Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
   CHECK_OK(check_recurrent(m, call, r));
   const bool rows_lead = call.integer("layout", 0) != 0;
@@ -779,23 +790,13 @@ Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
     }
     all.push_back(back ? turned(made) : made);
   }
-  // N,T,U for each direction to T,D,N,U; layout 1: N,T,D,U.
-  const auto stacked = [&](const std::vector<Value>& parts, int64_t time) {
-    Layout one{.dims = {1, time, 1, units}, .n = 0};
-    std::vector<std::string> names;
-    for (const Value& v : parts) names.push_back(m.reshaped(v, one).name);
-    Layout whole = one;
-    whole.dims[2] = directions;
-    if (names.size() == 1) return m.reshaped(parts[0], whole);
-    return m.make("concat", names, whole, {{"axis", "2"}});
-  };
   Values out(3);
-  if (call.wants(0)) {
-    const Value y = stacked(all, steps);
+  if (call.wants(0)) {  // T,D,N,U; layout 1: N,T,D,U
+    const Value y = stacked(m, all, steps, units);
     out[0] = rows_lead ? y : m.transposed_value(y, {1, 2, 0, 3});
   }
   if (call.wants(1)) {
-    const Value h = stacked(last, 1);
+    const Value h = stacked(m, last, 1, units);
     const Value flat = m.reshaped(h, {{1, directions, units}, 0});
     out[1] = rows_lead ? flat : m.transposed_value(flat, {1, 0, 2});
   }

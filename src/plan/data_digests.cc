@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/sha256_file.h"
-#include "data/text_data.h"
+#include "data/own_data.h"
+#include "plan/rows.h"
 
 namespace bakeoff {
 namespace {
@@ -20,16 +21,6 @@ Error changed(const recipe::Recipe& recipe, const std::string& file, const std::
 
 }  // namespace
 
-Result<Texts> text_digests(const recipe::Recipe& recipe) {
-  Texts digests;
-  if (recipe.data.kind != "text") return digests;
-  TRY(const auto files, text_files(recipe.data.path.empty() ? fs::path(kDebianTexts) : recipe.data.path));
-  for (const fs::path& file : files) {
-    TRY(digests[fs::absolute(file).lexically_normal().string()], sha256_file(file));
-  }
-  return digests;
-}
-
 Status check_unchanged(const recipe::Recipe& recipe, const Manifest& manifest, const fs::path& data) {
   if (!manifest.data_sha256.empty()) {
     TRY(const std::string sum, sha256_file(data));
@@ -38,13 +29,15 @@ Status check_unchanged(const recipe::Recipe& recipe, const Manifest& manifest, c
                      "bring back its old content (it may be the same file as the recipe's data)");
   }
   const bool holds_out = recipe.target.wanted() || recipe.fit.wanted();
-  if (manifest.text_sha256.empty() || !holds_out) return Done{};
-  auto now = text_digests(recipe);
+  // Only of a text are rows cut anew: other data has its held-out rows in the run directory.
+  if (manifest.source_sha256.empty() || !holds_out || !has_test_split(recipe)) return Done{};
+  TRY(const DataSpec spec, data_spec(recipe));
+  auto now = source_digests(spec);
   if (!now) {
-    return changed(recipe, manifest.text_sha256.begin()->first,
+    return changed(recipe, manifest.source_sha256.begin()->first,
                    "became unreadable (" + now.error().message + ")", "bring it back");
   }
-  for (const auto& [file, sum] : manifest.text_sha256) {
+  for (const auto& [file, sum] : manifest.source_sha256) {
     const auto found = now->extract(file);
     if (found.empty()) return changed(recipe, file, "was taken away", "bring it back");
     if (found.mapped() != sum) return changed(recipe, file, "was changed", "bring back its old content");

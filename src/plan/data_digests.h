@@ -12,9 +12,6 @@
 
 namespace bakeoff {
 
-// SHA-256 of each file of the recipe's text, by absolute path; empty if its data is no text.
-Result<Texts> text_digests(const recipe::Recipe& recipe);
-
 // `data`: the run's data.safetensors. The error names the file, the recipe's key and the remedy. Files
 // without a recorded digest are not checked; texts are checked only if rows are held out of them.
 Status check_unchanged(const recipe::Recipe& recipe, const Manifest& manifest,

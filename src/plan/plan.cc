@@ -59,6 +59,7 @@ struct Written {
   int64_t rows = 0;
   std::string data_sha256;
   std::string data_description;
+  Texts source_sha256;
   std::string weights_sha256;
   std::vector<std::optional<Failure>> failures;  // by contender
 };
@@ -67,12 +68,9 @@ Result<Written> write_all(const recipe::Recipe& recipe, const fs::path& folder, 
                           bool twins) {
   Written written;
   CHECK_OK(make_folder(folder));
-  TRY(const DataKind kind, data_kind(recipe.data.kind));
-  TRY(const DataSet data, prepare({.kind = kind,
-                                   .path = recipe.data.path,
-                                   .samples = recipe.data.samples,
-                                   .seed = recipe.training.seed},
-                                  recipe.workload, bakeoff_home() / "data", progress));
+  TRY(const DataSpec spec, data_spec(recipe));
+  TRY(DataSet data, prepare(spec, recipe.workload, bakeoff_home() / "data", progress));
+  written.source_sha256 = std::move(data.sources);
   written.rows = data.rows;
   written.data_sha256 = data.sha256;
   written.data_description = data.description;
@@ -311,7 +309,6 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   TRY(RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
-  TRY(const Texts texts, text_digests(recipe));
   Manifest manifest{.bakeoff_version = kVersion,
                     .started = utc_now(),
                     .recipe_name = recipe.name,
@@ -321,7 +318,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
                     .published_text = recipe.published.text,
                     .weights_sha256 = written.weights_sha256,
                     .data_sha256 = written.data_sha256,
-                    .text_sha256 = texts,
+                    .source_sha256 = written.source_sha256,
                     .data_description = written.data_description,
                     .data_rows = written.rows,
                     .host = read_host(),

@@ -1,5 +1,7 @@
 #include "plan/plan_scripts.h"
 
+#include <nlohmann/json.hpp>
+
 #include "emit/all/frameworks.h"
 
 namespace bakeoff {
@@ -15,6 +17,23 @@ std::vector<fs::path> with_twin(const fs::path& script) {
 }
 
 fs::path layout_of(fs::path script) { return script.replace_extension(".layout.json"); }
+
+fs::path stated_of(fs::path script) { return script.replace_extension(".contender.json"); }
+
+namespace {
+
+// What a script of the user's own need not say itself (runners/bakeoff_runner/defaults.py).
+std::string stated_json(const recipe::Recipe& recipe) {
+  nlohmann::ordered_json inputs = nlohmann::ordered_json::object();
+  for (const ir::Input& input : recipe.workload.inputs)
+    inputs[input.name] = input.type.dtype == ir::DType::kI32 ? "i32" : "f32";
+  return nlohmann::ordered_json{
+             {"inputs", inputs}, {"divisor", recipe.training.input_divisor}, {"batch", recipe.training.batch}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace
 
 Status link_or_copy(const fs::path& from, const fs::path& to) {
   std::error_code code;
@@ -44,6 +63,7 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     if (auto own = read_file(layout_of(contender.script))) layout = *own;
   }
   CHECK_OK(write_file(script, source));
+  if (!contender.script.empty()) CHECK_OK(write_file(stated_of(script), stated_json(recipe)));
   if (emitted && contender.script.empty()) {
     for (const auto& [name, text] : emitted->beside) CHECK_OK(write_file(folder / name, text));
   }

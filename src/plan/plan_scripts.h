@@ -17,6 +17,7 @@ namespace bakeoff {
 fs::path twin_of_script(const fs::path& script);  // the counterpart's script: "train_torch_float32.py"
 std::vector<fs::path> with_twin(const fs::path& script);  // the script, and its counterpart if it has one
 fs::path layout_of(fs::path script);                      // "train_torch.layout.json"
+fs::path stated_of(fs::path script);  // of a script of the user's own: "own_1_mine.contender.json"
 
 // Makes a hard link if the file system allows it, else a copy. Neither file is written to afterwards.
 Status link_or_copy(const fs::path& from, const fs::path& to);

@@ -65,14 +65,27 @@ Status check_rows(const recipe::Recipe& recipe, int64_t rows) {
   return Done{};
 }
 
+Result<DataSpec> data_spec(const recipe::Recipe& recipe) {
+  const recipe::Data& data = recipe.data;
+  TRY(const DataKind kind, data_kind(data.kind));
+  return DataSpec{.kind = kind,
+                  .path = data.path,
+                  .samples = data.samples,
+                  .seed = recipe.training.seed,
+                  .inputs = data.inputs,
+                  .categories = data.categories,
+                  .delimiter = data.delimiter[0],
+                  .resize = data.resize};
+}
+
 bool has_test_split(const recipe::Recipe& recipe) {
   return recipe.data.kind == "mnist" || recipe.data.kind == "text";
 }
 
 Result<DataSet> test_split(const recipe::Recipe& recipe, const Progress& progress) {
-  TRY(const DataKind kind, data_kind(recipe.data.kind));
-  return prepare({.kind = kind, .path = recipe.data.path, .split = "test"}, recipe.workload,
-                 bakeoff_home() / "data", progress);
+  TRY(DataSpec spec, data_spec(recipe));
+  spec.split = "test";
+  return prepare(spec, recipe.workload, bakeoff_home() / "data", progress);
 }
 
 Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows) {

@@ -23,6 +23,9 @@ int64_t least_rows(const recipe::Recipe& recipe);
 // Errors name the line of `batch` or of the contender's setting, and the largest value that works.
 Status check_rows(const recipe::Recipe& recipe, int64_t rows);
 
+// The data that the recipe states.
+Result<DataSpec> data_spec(const recipe::Recipe& recipe);
+
 // How many of the recipe's `rows` rows may be held out: all of MNIST's test pictures; the last tenth of a
 // text; of other data, the rows that no contender needs.
 Result<int64_t> rows_to_hold_out(const recipe::Recipe& recipe, int64_t rows);

@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 // Whether the line imports the framework's module, or includes a header of its folder.
 bool imports(std::string_view line, const emit::Framework& framework) {
   if (framework.extension == ".cc") return line.starts_with("#include <" + framework.module + "/");
+  const auto means = [line](const std::string& text) { return line.find(text) != std::string_view::npos; };
+  if (std::ranges::any_of(framework.also_imported, means)) return true;
   for (const std::string_view word : {"import ", "from "}) {
     if (!line.starts_with(word) || !line.substr(word.size()).starts_with(framework.module)) continue;
     const std::string_view rest = line.substr(word.size() + framework.module.size());
@@ -29,8 +31,8 @@ bool imports(std::string_view line, const emit::Framework& framework) {
   return false;
 }
 
-// The framework that a script imports: the first of them that no other one of them imports besides; null:
-// none.
+}  // namespace
+
 const emit::Framework* framework_of(std::string_view source) {
   std::vector<const emit::Framework*> found;
   for (size_t begin = 0; begin < source.size();) {
@@ -48,6 +50,8 @@ const emit::Framework* framework_of(std::string_view source) {
   const auto decides = std::find_if_not(found.begin(), found.end(), is_besides);
   return decides == found.end() ? nullptr : *decides;
 }
+
+namespace {
 
 std::string integers(const emit::Setting& setting) {
   return setting.least == 1 ? "a positive integer" : fmt::format("an integer of {} or more", setting.least);

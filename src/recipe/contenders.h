@@ -3,8 +3,10 @@
 // Reads `contenders` of a recipe: all combinations of every table's lists, every setting checked against
 // its framework.
 
+#include <string_view>
 #include <vector>
 
+#include "emit/emit.h"
 #include "ir/training.h"
 #include "recipe/contender.h"
 #include "recipe/reader.h"
@@ -15,6 +17,10 @@ namespace bakeoff::recipe {
 // scenario.
 Result<std::vector<Contender>> read_contenders(const Reader& reader, const toml::table& root,
                                                ir::Scenario scenario);
+
+// The framework that a user's script imports: the first of them that no other one of them imports besides;
+// null: none.
+const emit::Framework* framework_of(std::string_view source);
 
 // The setting of the contender with this id; its table if that does not state it; null: no contender has
 // this id.

@@ -8,7 +8,8 @@
 
 namespace bakeoff::recipe {
 
-enum class Kind { kWord, kPath, kInt, kReal, kFlag };
+// kTable: a table of texts or lists of texts.
+enum class Kind { kWord, kPath, kInt, kReal, kFlag, kTable };
 
 struct Key {
   std::string section = {};  // "" for the top level
@@ -20,7 +21,7 @@ struct Key {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   bool least_excluded = false;  // the value must be above `least`
-  bool list = false;            // kInt, kReal: a number, or a list of one or more
+  bool list = false;            // a value, or a list of one or more
   std::string doc = {};
 };
 

@@ -9,6 +9,20 @@
 namespace bakeoff::recipe {
 namespace {
 
+bool is_text(const toml::node& node) { return node.is_string(); }
+// A text, or a list of one or more.
+bool is_text_list(const toml::node& node) {
+  const toml::array* list = node.as_array();
+  return is_text(node) ||
+         (list != nullptr && !list->empty() && std::all_of(list->begin(), list->end(), is_text));
+}
+std::vector<std::string> texts_of(const toml::node& node) {
+  if (!node.is_array()) return {node.value<std::string>().value()};
+  std::vector<std::string> texts;
+  for (const toml::node& one : *node.as_array()) texts.push_back(one.value<std::string>().value());
+  return texts;
+}
+
 std::string dotted(const Key& key) { return key.section.empty() ? key.name : key.section + "." + key.name; }
 
 }  // namespace
@@ -60,10 +74,12 @@ Status Reader::check_key(const Key& key) const {
                               key.section.empty() ? "" : fmt::format(" under [{}]", key.section), key.doc)};
   }
   CHECK_OK(check_kind(key, *node));
-  if (key.list && node->is_array()) {
-    for (const toml::node& one : *node->as_array()) CHECK_OK(check_range(key, one));
-  } else if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
-    CHECK_OK(check_range(key, *node));
+  if (key.kind == Kind::kInt || key.kind == Kind::kReal) {
+    if (node->is_array()) {
+      for (const toml::node& one : *node->as_array()) CHECK_OK(check_range(key, one));
+    } else {
+      CHECK_OK(check_range(key, *node));
+    }
   }
   if (!key.words.empty()) {
     const std::string text = node->value<std::string>().value();
@@ -94,6 +110,20 @@ std::vector<double> Reader::reals(std::string_view section, std::string_view nam
   return all;
 }
 
+std::vector<std::string> Reader::words(std::string_view section, std::string_view name) const {
+  const toml::node* node = find(section, name);
+  return node == nullptr ? std::vector<std::string>() : texts_of(*node);
+}
+
+std::map<std::string, std::vector<std::string>> Reader::word_table(std::string_view section,
+                                                                   std::string_view name) const {
+  std::map<std::string, std::vector<std::string>> lists;
+  if (const toml::node* node = find(section, name)) {
+    for (const auto& [key, value] : *node->as_table()) lists[std::string(key.str())] = texts_of(value);
+  }
+  return lists;
+}
+
 bool Reader::predicts() const {
   const toml::node* scenario = find("", "scenario");
   return scenario != nullptr && scenario->value<std::string>() == "predict";
@@ -103,9 +133,11 @@ Status Reader::check_kind(const Key& key, const toml::node& node) const {
   const auto wrong = [&](std::string_view wanted) {
     return error(node.source(), fmt::format("'{}' must be {}", dotted(key), wanted),
                  fmt::format("for example {} = {}", key.name,
-                             wanted == "text" ? "\"...\""
-                             : key.list       ? "[10, 20]"
-                                              : key.fallback));
+                             wanted == "text"           ? "\"...\""
+                             : key.kind == Kind::kTable ? "{ x = \"...\", y = [\"...\", \"...\"] }"
+                             : key.kind == Kind::kWord  ? "[\"...\", \"...\"]"
+                             : key.list                 ? "[10, 20]"
+                                                        : key.fallback));
   };
   const auto numbers = [&](auto fits, std::string_view one, std::string_view several) -> Status {
     if (fits(node)) return Done{};
@@ -117,7 +149,15 @@ Status Reader::check_kind(const Key& key, const toml::node& node) const {
   switch (key.kind) {
     case Kind::kWord:
     case Kind::kPath:
-      return node.is_string() ? Status(Done{}) : wrong("text");
+      if (key.list && is_text_list(node)) return Done{};
+      return is_text(node) ? Status(Done{}) : wrong(key.list ? "text or a list of texts" : "text");
+    case Kind::kTable: {
+      const toml::table* table = node.as_table();
+      const bool sound = table != nullptr && !table->empty() &&
+                         std::all_of(table->begin(), table->end(),
+                                     [](const auto& entry) { return is_text_list(entry.second); });
+      return sound ? Status(Done{}) : wrong("a table of texts or lists of texts");
+    }
     case Kind::kInt:
       return numbers([](const toml::node& n) { return n.is_integer(); }, "an integer",
                      "an integer or a list of integers");

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,11 @@ class Reader {
     const toml::node* node = find(section, name);
     return node == nullptr ? fallback : node->value<double>().value();
   }
+  // The texts of a key that may be a list; one text is a list of one.
+  std::vector<std::string> words(std::string_view section, std::string_view name) const;
+  // The lists of texts of a table.
+  std::map<std::string, std::vector<std::string>> word_table(std::string_view section,
+                                                             std::string_view name) const;
   // The values of a key that may be a list; one number is a list of one.
   std::vector<double> reals(std::string_view section, std::string_view name,
                             std::vector<double> fallback) const;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "base/nearest.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
 #include "recipe/contenders.h"
@@ -213,6 +214,74 @@ Result<Fit> read_fit(const Reader& reader, const toml::table& root, bool predict
   return fit;
 }
 
+// The keys of [data] that belong to some kinds alone.
+struct DataKey {
+  const char* name;
+  std::set<std::string> kinds;
+  std::set<std::string> needed_by;
+  const char* example;
+};
+const DataKey kDataKeys[] = {
+    {"path", {}, {"file", "npz", "csv", "image folder"}, "path = \"...\""},
+    {"inputs", {"npz", "npy", "idx", "csv"}, {"npy", "idx", "csv"}, "inputs = { x = \"...\", y = \"...\" }"},
+    {"categories", {"csv"}, {}, ""},
+    {"delimiter", {"csv"}, {}, ""},
+    {"resize", {"image folder"}, {}, ""},
+};
+
+Status check_data_keys(const Reader& reader, const std::string& kind) {
+  for (const DataKey& key : kDataKeys) {
+    const toml::node* node = reader.find("data", key.name);
+    if (node == nullptr && key.needed_by.contains(kind)) {
+      return reader.error(reader.find("data", "kind")->source(),
+                          fmt::format("data.kind = \"{}\" needs data.{}", kind, key.name),
+                          fmt::format("add {} under [data]", key.example));
+    }
+    if (node != nullptr && !key.kinds.empty() && !key.kinds.contains(kind)) {
+      return reader.error(node->source(),
+                          fmt::format("'data.{}' has no effect on data of kind '{}'", key.name, kind),
+                          "remove it");
+    }
+  }
+  return Done{};
+}
+
+// `workload` null: the recipe comes from a record.
+Result<Data> read_data(const Reader& reader, const ir::Workload* workload) {
+  Data data;
+  data.kind = reader.word("data", "kind", data.kind);
+  CHECK_OK(check_data_keys(reader, data.kind));
+  if (reader.find("data", "path") != nullptr) data.path = reader.path(reader.word("data", "path", ""));
+  data.samples = reader.integer("data", "samples", data.samples);
+  data.shuffle = reader.flag("data", "shuffle", false);
+  data.inputs = reader.word_table("data", "inputs");
+  data.categories = reader.words("data", "categories");
+  data.delimiter = reader.word("data", "delimiter", data.delimiter);
+  data.resize = reader.word("data", "resize", data.resize);
+  if (data.delimiter.size() != 1 || data.delimiter.find_first_of(" \"\r\n") == 0) {
+    return reader.error(reader.find("data", "delimiter")->source(), "'data.delimiter' must be one character",
+                        "for example delimiter = \";\"");
+  }
+  for (auto& [input, sources] : data.inputs) {
+    const toml::node& node = *reader.find("data", "inputs");
+    std::vector<std::string> names;
+    for (const ir::Input& each : workload == nullptr ? std::vector<ir::Input>() : workload->inputs)
+      names.push_back(each.name);
+    if (workload != nullptr && std::find(names.begin(), names.end(), input) == names.end()) {
+      return reader.error(node.source(),
+                          fmt::format("workload '{}' has no input '{}'", workload->name, input),
+                          suggest(input, names));
+    }
+    if (data.kind != "csv" && sources.size() > 1) {
+      return reader.error(node.source(),
+                          fmt::format("data.inputs names {} things for '{}'", sources.size(), input),
+                          "name one; only a CSV file has several columns for an input");
+    }
+    if (data.kind == "npy" || data.kind == "idx") sources[0] = reader.path(sources[0]).string();
+  }
+  return data;
+}
+
 void fill(Recipe& recipe, const Reader& reader) {
   recipe.name = reader.word("", "name", reader.file().stem().string());
   ir::Training& t = recipe.training;
@@ -225,10 +294,6 @@ void fill(Recipe& recipe, const Reader& reader) {
   if (reader.find("", "weights") != nullptr) recipe.weights = reader.path(reader.word("", "weights", ""));
   recipe.margin = reader.real("", "margin", recipe.margin);
   recipe.alpha = reader.real("", "alpha", recipe.alpha);
-  recipe.data.kind = reader.word("data", "kind", recipe.data.kind);
-  if (reader.find("data", "path") != nullptr) recipe.data.path = reader.path(reader.word("data", "path", ""));
-  recipe.data.samples = reader.integer("data", "samples", recipe.data.samples);
-  recipe.data.shuffle = reader.flag("data", "shuffle", false);
   recipe.budget.minutes = reader.real("budget", "minutes", recipe.budget.minutes);
   recipe.budget.heats = reader.integer("budget", "heats", recipe.budget.heats);
   recipe.cost.per_hour = reader.real("cost", "per_hour", 0);
@@ -299,6 +364,7 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
   if (!recorded) {
     TRY(recipe.workload, read_workload(reader));
   }
+  TRY(recipe.data, read_data(reader, recorded ? nullptr : &recipe.workload));
   if (!recipe.training.predicts() || root.contains("optimizer")) {
     TRY(recipe.training.optimizer, read_optimizer(reader));
   }
@@ -326,10 +392,6 @@ Result<Recipe> parse_text(std::string_view text, const fs::path& file, bool reco
     return reader.error(reader.find("race", "sample_ms")->source(),
                         fmt::format("'race.sample_ms' cannot be {}", recipe.race.sample_ms),
                         "from 10 to 1000, or 0 for none");
-  }
-  if (recipe.data.kind == "file" && recipe.data.path.empty()) {
-    return reader.error(reader.find("data", "kind")->source(), "data.kind = \"file\" needs data.path",
-                        "add path = \"my.safetensors\" under [data]");
   }
   return recipe;
 }

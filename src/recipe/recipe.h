@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -19,8 +20,12 @@
 namespace bakeoff::recipe {
 
 struct Data {
-  std::string kind = "synthetic";   // mnist | digits | text | synthetic | file
-  std::filesystem::path path = {};  // kind = file or text; absolute
+  std::string kind = "synthetic";                               // a word of data_kind()
+  std::filesystem::path path = {};                              // absolute
+  std::map<std::string, std::vector<std::string>> inputs = {};  // by input; files are absolute
+  std::vector<std::string> categories = {};
+  std::string delimiter = ",";
+  std::string resize = "none";
   int64_t samples = 1000;
   bool shuffle = false;
   bool operator==(const Data&) const = default;

@@ -173,6 +173,24 @@ TEST(Recipe, ReadsWholeTrainings) {
   EXPECT_EQ(fit("[fit]\nepochs = 2\nseeds = 3\nrows = 0\n"), (Fit{.epochs = 2, .seeds = 3, .rows = 0}));
 }
 
+TEST(Recipe, ReadsDataOfTheUsersOwn) {
+  const auto recipe =
+      parse(with(2, R"(data = { kind = "csv", path = "t.csv", categories = "class", delimiter = ";",)"
+                    R"( inputs = { x = ["a", "b"], y = "class" } })"),
+            "/r/csv.toml");
+  ASSERT_TRUE(recipe) << recipe.error().text();
+  EXPECT_EQ(recipe->data.path, "/r/t.csv");
+  EXPECT_EQ(recipe->data.inputs.at("x"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(recipe->data.inputs.at("y"), std::vector<std::string>{"class"});
+  EXPECT_EQ(recipe->data.categories, std::vector<std::string>{"class"});
+  EXPECT_EQ(recipe->data.delimiter, ";");
+  const auto npy =
+      parse(with(2, R"(data = { kind = "npy", inputs = { x = "x.npy", y = "/d/y.npy" } })"), "/r/npy.toml");
+  ASSERT_TRUE(npy) << npy.error().text();
+  EXPECT_EQ(npy->data.inputs.at("x"), std::vector<std::string>{"/r/x.npy"});
+  EXPECT_EQ(npy->data.inputs.at("y"), std::vector<std::string>{"/d/y.npy"});
+}
+
 TEST(ParseCpus, TakesListsAndRanges) {
   EXPECT_EQ(parse_cpus("0").value(), (std::vector<int>{0}));
   EXPECT_EQ(parse_cpus("5,0,2-3,3").value(), (std::vector<int>{0, 2, 3, 5}));
@@ -246,6 +264,26 @@ const Bad kBad[] = {
      "'optimizer.rho' has no effect on adam", "remove it"},
     {"missing key", with(8, ""), "r.toml:1", "'optimizer.lr' is missing", "add `lr = ...` under [optimizer]"},
     {"data without path", with(2, "data.kind = \"file\""), "r.toml:2", "needs data.path", "add path"},
+    {"folder without path", with(2, "data.kind = \"image folder\""), "r.toml:2", "needs data.path",
+     "add path"},
+    {"table without columns", with(2, "data = { kind = \"csv\", path = \"a.csv\" }"), "r.toml:2",
+     "data.kind = \"csv\" needs data.inputs", "add inputs = {"},
+    {"an unknown input", with(2, "data = { kind = \"npy\", inputs = { z = \"a.npy\", y = \"b.npy\" } }"),
+     "r.toml:2", "workload 'mlp_small' has no input 'z'", "did you mean 'x'"},
+    {"two files for an input", with(2, "data = { kind = \"npy\", inputs = { x = [\"a\", \"b\"] } }"),
+     "r.toml:2", "data.inputs names 2 things for 'x'", "only a CSV file"},
+    {"inputs that are no table", with(2, "data = { kind = \"npy\", inputs = \"a.npy\" }"), "r.toml:2",
+     "'data.inputs' must be a table of texts", "for example inputs = { x ="},
+    {"inputs of numbers", with(2, "data = { kind = \"npy\", inputs = { x = 3 } }"), "r.toml:2",
+     "'data.inputs' must be a table of texts", ""},
+    {"a resize of tables", with(2, "data = { resize = \"crop\" }"), "r.toml:2",
+     "'data.resize' has no effect on data of kind 'synthetic'", "remove it"},
+    {"a long delimiter",
+     with(2, "data = { kind = \"csv\", path = \"a\", inputs = { x = \"a\" }, delimiter = \"::\" }"),
+     "r.toml:2", "'data.delimiter' must be one character", "for example"},
+    {"categories of numbers",
+     with(2, "data = { kind = \"csv\", path = \"a\", inputs = { x = \"a\" }, categories = [1] }"), "r.toml:2",
+     "'data.categories' must be text or a list of texts", "for example"},
     {"no target", std::string(kGood) + "[target]\nseeds = 3\n", "r.toml:9", "either an accuracy or a loss",
      "for example accuracy = 0.97"},
     {"a target of predictions", std::string(kPredict) + "[target]\nloss = 1\n", "r.toml:7",

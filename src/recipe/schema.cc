@@ -50,14 +50,34 @@ std::vector<Key> keys_of_the_data() {
   return in(
       "data",
       {
-          word_key("kind", "synthetic", {"mnist", "digits", "text", "synthetic", "file"},
-                   "mnist: the 60,000 training pictures of MNIST. digits: the 1,797 pictures of "
-                   "scikit-learn. text: the words of a text, for a language model. synthetic: normally "
-                   "distributed numbers and uniformly distributed labels. file: a safetensors file"),
+          word_key(
+              "kind", "synthetic",
+              {"mnist", "digits", "text", "synthetic", "file", "npz", "npy", "idx", "image folder", "csv"},
+              "mnist: the 60,000 training pictures of MNIST. digits: the 1,797 pictures of "
+              "scikit-learn. text: the words of a text, for a language model. synthetic: normally "
+              "distributed numbers and uniformly distributed labels. The others are data of your own "
+              "(docs/data.md): a safetensors file, one npz file, an npy or IDX file for each input, a "
+              "folder of PNG and JPEG pictures, or a CSV file"),
           path_key("path",
                    "for kind = file: a safetensors file with one tensor for each input of the workload, "
-                   "rows along the first axis. For kind = text: a text file or a folder of text files; "
-                   "default: the licences of Debian's package base-files"),
+                   "rows along the first axis. For kind = npz and csv: the file. For kind = image folder: a "
+                   "folder with one folder of pictures for each class. For kind = text: a text file or a "
+                   "folder of text files; default: the licences of Debian's package base-files"),
+          table_key("inputs",
+                    "where each input of the workload comes from. For kind = npy and idx: its file. For "
+                    "kind = csv: its column or columns. For kind = npz: the name of its array; default: the "
+                    "name of the input"),
+          listed(
+              word_key("categories", "", {},
+                       "for kind = csv: columns whose texts are numbered from 0 in sorted order. An input of "
+                       "integers takes the number, a float input one column of 0 and 1 for each text")),
+          word_key("delimiter", ",", {}, "for kind = csv: the character between two fields"),
+          word_key(
+              "resize", "none", {"none", "stretch", "crop"},
+              "for kind = image folder: what happens to a picture of another size than the workload's. "
+              "none: it is an error. stretch: the whole picture is resized. crop: the largest part around "
+              "its middle with the workload's proportions is resized. Resizing is Pillow's, with "
+              "its filter BILINEAR"),
           integer_key("samples", "1000", from(1, 1e8), "number of rows of synthetic data"),
           real_key("divisor", "1", above(0),
                    "number by which float inputs are divided when they are loaded (255 for bytes)"),

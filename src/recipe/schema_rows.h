@@ -44,6 +44,10 @@ inline Key word_key(std::string name, std::string fallback, std::vector<std::str
 inline Key path_key(std::string name, std::string doc) {
   return key_of(Kind::kPath, std::move(name), "", std::move(doc));
 }
+// A table of texts or lists of texts.
+inline Key table_key(std::string name, std::string doc) {
+  return key_of(Kind::kTable, std::move(name), "", std::move(doc));
+}
 inline Key flag_key(std::string name, std::string fallback, std::string doc) {
   return key_of(Kind::kFlag, std::move(name), std::move(fallback), std::move(doc));
 }
@@ -58,7 +62,7 @@ inline Key required(Key key) {
   key.required = true;
   return key;
 }
-// The key takes a number, or a list of one or more.
+// The key takes a value, or a list of one or more.
 inline Key listed(Key key) {
   key.list = true;
   return key;

@@ -27,6 +27,13 @@ nlohmann::ordered_json schema_of(const Key& key) {
     case Kind::kFlag:
       entry["type"] = "boolean";
       break;
+    case Kind::kTable: {
+      const nlohmann::ordered_json text = {{"type", "string"}};
+      entry["type"] = "object";
+      entry["additionalProperties"] = {
+          {"anyOf", {text, {{"type", "array"}, {"items", text}, {"minItems", 1}}}}};
+      break;
+    }
   }
   if (!key.words.empty()) entry["enum"] = key.words;
   if (std::isfinite(key.least)) entry[key.least_excluded ? "exclusiveMinimum" : "minimum"] = key.least;
@@ -64,7 +71,7 @@ nlohmann::ordered_json contender_schema() {
     nlohmann::ordered_json properties;
     properties["framework"] = {{"const", framework->name}};
     properties["script"] = {{"type", "string"},
-                            {"description", "your own script, written like the emitted one"}};
+                            {"description", "your own script: bakeoff check says what it lacks"}};
     for (const emit::Setting& setting : framework->settings) properties[setting.name] = schema_of(setting);
     for (const emit::Setting& setting : common_settings()) properties[setting.name] = schema_of(setting);
     alternatives.push_back({{"type", "object"},
@@ -82,11 +89,12 @@ nlohmann::ordered_json contender_schema() {
 
 std::string limits(const Key& key) {
   if (!key.words.empty()) return fmt::format("`{}`", fmt::join(key.words, "`, `"));
-  std::string text = key.kind == Kind::kInt    ? "integer"
-                     : key.kind == Kind::kReal ? "number"
-                     : key.kind == Kind::kFlag ? "true or false"
-                                               : "text";
-  if (key.list) text += " or a list,";
+  std::string text = key.kind == Kind::kInt     ? "integer"
+                     : key.kind == Kind::kReal  ? "number"
+                     : key.kind == Kind::kFlag  ? "true or false"
+                     : key.kind == Kind::kTable ? "table of texts or lists of texts"
+                                                : "text";
+  if (key.list) text += std::isfinite(key.least) ? " or a list," : " or a list";
   if (std::isfinite(key.least)) text += fmt::format(" {} {}", key.least_excluded ? ">" : ">=", key.least);
   if (std::isfinite(key.most)) text += fmt::format(", <= {}", key.most);
   return text;
@@ -152,7 +160,7 @@ std::string markdown() {
       emit::frameworks().front()->name);
   text +=
       "A setting may be a list: all combinations are raced. `script = \"mine.py\"` races your own file, which is "
-      "written like the emitted one; if `framework` is not given, it is read from the imports.\n";
+      "written like the emitted one, or shorter (docs/own_scripts.md); if `framework` is not given, it is read from the imports.\n";
   for (const emit::Framework* framework : emit::frameworks()) {
     text += fmt::format("\n### framework = \"{}\" ({})\n", framework->name, framework->title);
     if (framework->scenarios.size() == 1)

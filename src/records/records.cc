@@ -60,7 +60,7 @@ BAKEOFF_RECORD(Host, name, kernel, cpu, os, cpus, memory_bytes, more)
 BAKEOFF_RECORD(FairnessLine, topic, values, differs)
 BAKEOFF_RECORD(FairnessDiff, frameworks, lines)
 BAKEOFF_RECORD(Manifest, version, bakeoff_version, started, recipe_name, recipe_file, recipe_text,
-               workload_text, published_text, weights_sha256, data_sha256, text_sha256, data_description,
+               workload_text, published_text, weights_sha256, data_sha256, source_sha256, data_description,
                data_rows, host, contenders, not_started, referee_losses, fairness, worker_environment,
                controls, calibration, notes)
 

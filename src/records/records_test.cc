@@ -95,7 +95,7 @@ Manifest full_manifest() {
   m.weights_sha256 = "ab";
   m.data_sha256 = "ef";
   m.data_rows = 60'000;
-  m.text_sha256 = {{"/texts/book.txt", "cd"}};
+  m.source_sha256 = {{"/texts/book.txt", "cd"}};
   m.data_description = "MNIST";
   m.host = {
       .name = "h", .kernel = "k", .cpu = "c", .os = "o", .cpus = 2, .memory_bytes = 3, .more = {{"a", "b"}}};

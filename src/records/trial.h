@@ -228,7 +228,7 @@ struct Manifest {
   std::string published_text = {};  // CSV text of the recipe's published table
   std::string weights_sha256 = {};
   std::string data_sha256 = {};
-  Texts text_sha256 = {};             // SHA-256 of each text file, by path (plan/data_digests.h)
+  Texts source_sha256 = {};           // SHA-256 of what the data was made of, by path (data/own_data.h)
   std::string data_description = {};  // "MNIST, 60,000 train images"
   int64_t data_rows = 0;              // number of rows of the data; 0: not recorded
   Host host = {};

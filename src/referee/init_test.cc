@@ -16,7 +16,7 @@ ir::Workload sample(bool extra_layer) {
   const auto x = b.input("x", {ir::DType::kF32, {ir::kBatch, 4, 8, 8}});
   const auto ids = b.input("ids", {ir::DType::kI32, {ir::kBatch, 40}});
   const auto y = b.input("y", {ir::DType::kI32, {ir::kBatch}});
-  auto h = b.conv2d(x, "conv", {.channels = 8, .groups = 2});
+  auto h = b.conv(x, "conv", {.channels = 8, .groups = 2});
   h = b.relu(b.batch_norm(h, "bn"));
   h = b.apply(ir::Op::kFlatten, {h});
   if (extra_layer) h = b.relu(b.linear(h, "extra", 288));

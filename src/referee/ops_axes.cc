@@ -262,6 +262,44 @@ void matmul_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
   }
 }
 
+AnyTensor cast(const NodeContext& c) {
+  IntTensor y{.shape = c.shape, .data = {}};
+  for (const double x : c.input(0).data) y.data.push_back(static_cast<int64_t>(x));
+  return y;
+}
+void no_backward(const NodeContext&, const Tensor&, const Tensor&, const Gradients&) {}
+
+// visit(i, at): element i of the output is element `at` of the input; -1 where the place does not exist.
+template <typename Visit>
+void each_taken(const NodeContext& c, const Visit& visit) {
+  const auto axis = static_cast<size_t>(c.node.integer("axis"));
+  const auto& places = c.integers(1).data;
+  const int64_t size = c.input(0).shape[axis], inner = strides_of(c.shape)[axis];
+  const auto count = static_cast<int64_t>(places.size());
+  const int64_t outer = tensor::elements(c.shape) / (count * inner);
+  for (int64_t o = 0, i = 0; o < outer; ++o) {
+    for (const int64_t place : places) {
+      const bool exists = place >= 0 && place < size;
+      for (int64_t j = 0; j < inner; ++j, ++i)
+        visit(static_cast<size_t>(i), exists ? (o * size + place) * inner + j : -1);
+    }
+  }
+}
+
+AnyTensor take(const NodeContext& c) {
+  Tensor y = c.make();
+  each_taken(c, [&](size_t i, int64_t at) {
+    y.data[i] = at < 0 ? std::numeric_limits<double>::quiet_NaN() : c.input(0).data[static_cast<size_t>(at)];
+  });
+  return y;
+}
+void take_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  if (to.inputs[0] == nullptr) return;
+  each_taken(c, [&](size_t i, int64_t at) {
+    if (at >= 0) to.inputs[0]->data[static_cast<size_t>(at)] += grad.data[i];
+  });
+}
+
 }  // namespace
 
 std::vector<OpFunctions> axis_ops() {
@@ -276,7 +314,9 @@ std::vector<OpFunctions> axis_ops() {
           {Op::kSlice, viewed, viewed_backward},
           {Op::kFlip, viewed, viewed_backward},
           {Op::kExpand, viewed, viewed_backward},
-          {Op::kMatmul, matmul, matmul_backward}};
+          {Op::kMatmul, matmul, matmul_backward},
+          {Op::kCast, cast, no_backward},
+          {Op::kTake, take, take_backward}};
 }
 
 }  // namespace bakeoff::referee

@@ -1,6 +1,7 @@
-// Conv2d, linear and embedding.
+// Convolutions, linear and embedding.
 
 #include <cassert>
+#include <limits>
 
 #include "referee/gemm.h"
 #include "referee/ops.h"
@@ -19,51 +20,84 @@ void accumulate(double* out, const double* addend, int64_t count) {
   for (int64_t i = 0; i < count; ++i) out[i] += addend[i];
 }
 
-// Sizes and address tables of a convolution. The windows form a matrix of (channel, kernel row, kernel
-// column) by (output row, output column) whose element lies at taps[k] + places[p] of a group's padded
+// Numbers of depth, height, width; those of axes that a picture lacks are `missing`.
+struct Three {
+  int64_t d, h, w;
+  int64_t product() const { return d * h * w; }
+};
+Three three(const std::vector<int64_t>& numbers, int64_t missing) {
+  const size_t n = numbers.size();
+  return {n > 2 ? numbers[n - 3] : missing, n > 1 ? numbers[n - 2] : missing, numbers[n - 1]};
+}
+Three places_of(const Shape& shape) { return three(Shape(shape.begin() + 2, shape.end()), 1); }
+
+// Sizes and address tables of a convolution over one to three axes. The windows form a matrix of (channel,
+// place in the kernel) by (place in the output) whose element lies at taps[k] + places[p] of a group's padded
 // channels.
 struct Conv {
-  int64_t batch, channels, height, width, outputs, groups, places_count, tap_count;
-  int64_t top, left, padded_height, padded_width;
+  int64_t batch, channels, outputs, groups, places_count, tap_count;
+  Three size{}, before{}, padded_size{};
   bool padded;
   Offsets taps, places, tap_rows, place_rows, ones_taps, ones_places;
 
   explicit Conv(const NodeContext& c);
   int64_t group_channels() const { return channels / groups; }
   int64_t group_outputs() const { return outputs / groups; }
-  int64_t image() const { return channels * height * width; }
-  int64_t padded_plane() const { return padded_height * padded_width; }
+  int64_t image() const { return channels * size.product(); }
+  int64_t padded_plane() const { return padded_size.product(); }
   int64_t padded_image() const { return channels * padded_plane(); }
   int64_t output_image() const { return outputs * places_count; }
   int64_t operations() const { return batch * output_image() * tap_count; }
+  // Where the place d, h, w lies in a padded channel.
+  int64_t address(int64_t d, int64_t h, int64_t w) const {
+    return (d * padded_size.h + h) * padded_size.w + w;
+  }
+  // visit(row of the picture, row of the padded picture): first elements of every row of all channels.
+  template <typename Visit>
+  void each_row(const Visit& visit) const {
+    int64_t row = 0;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t d = 0; d < size.d; ++d) {
+        for (int64_t h = 0; h < size.h; ++h) {
+          visit(row, c * padded_plane() + address(d + before.d, h + before.h, before.w));
+          row += size.w;
+        }
+      }
+    }
+  }
 };
 
 Conv::Conv(const NodeContext& c) {
   const Shape& x = c.input(0).shape;
   const Shape& w = c.param("weight")->shape;
-  const auto& stride = c.node.integers("stride");
+  const Three stride = three(c.node.integers("stride"), 1), dilation = three(c.node.integers("dilation"), 1);
   const auto& pad = c.node.integers("pad");
-  const auto& dilation = c.node.integers("dilation");
+  std::vector<int64_t> befores, afters;
+  for (size_t i = 0; i < pad.size(); i += 2) {
+    befores.push_back(pad[i]);
+    afters.push_back(pad[i + 1]);
+  }
+  const Three after = three(afters, 0), kernel = places_of(w), out = places_of(c.shape);
   batch = x[0];
   channels = x[1];
-  height = x[2];
-  width = x[3];
+  size = places_of(x);
+  before = three(befores, 0);
   outputs = w[0];
   groups = c.node.integer("groups");
-  top = pad[0];
-  left = pad[2];
-  padded_height = height + pad[0] + pad[1];
-  padded_width = width + pad[2] + pad[3];
-  padded = padded_height != height || padded_width != width;
+  padded_size = {size.d + before.d + after.d, size.h + before.h + after.h, size.w + before.w + after.w};
+  padded = padded_plane() != size.product();
   for (int64_t i = 0; i < w[1]; ++i) {
-    for (int64_t h = 0; h < w[2]; ++h) {
-      for (int64_t v = 0; v < w[3]; ++v) {
-        taps.push_back(i * padded_plane() + h * dilation[0] * padded_width + v * dilation[1]);
+    for (int64_t d = 0; d < kernel.d; ++d) {
+      for (int64_t h = 0; h < kernel.h; ++h) {
+        for (int64_t v = 0; v < kernel.w; ++v)
+          taps.push_back(i * padded_plane() + address(d * dilation.d, h * dilation.h, v * dilation.w));
       }
     }
   }
-  for (int64_t h = 0; h < c.shape[2]; ++h) {
-    for (int64_t v = 0; v < c.shape[3]; ++v) places.push_back(h * stride[0] * padded_width + v * stride[1]);
+  for (int64_t d = 0; d < out.d; ++d) {
+    for (int64_t h = 0; h < out.h; ++h) {
+      for (int64_t v = 0; v < out.w; ++v) places.push_back(address(d * stride.d, h * stride.h, v * stride.w));
+    }
   }
   tap_count = static_cast<int64_t>(taps.size());
   places_count = static_cast<int64_t>(places.size());
@@ -77,28 +111,20 @@ Conv::Conv(const NodeContext& c) {
 const double* with_padding(const Conv& conv, const double* image, std::vector<double>& buffer) {
   if (!conv.padded) return image;
   buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
-  for (int64_t c = 0; c < conv.channels; ++c) {
-    for (int64_t h = 0; h < conv.height; ++h) {
-      double* to = buffer.data() + c * conv.padded_plane() + (h + conv.top) * conv.padded_width + conv.left;
-      const double* from = image + (c * conv.height + h) * conv.width;
-      std::copy(from, from + conv.width, to);
-    }
-  }
+  conv.each_row([&](int64_t row, int64_t padded_row) {
+    std::copy(image + row, image + row + conv.size.w, buffer.data() + padded_row);
+  });
   return buffer.data();
 }
 
 // image += the inside of the padded gradient.
 void add_without_padding(const Conv& conv, const std::vector<double>& buffer, double* image) {
-  for (int64_t c = 0; c < conv.channels; ++c) {
-    for (int64_t h = 0; h < conv.height; ++h) {
-      const double* from =
-          buffer.data() + c * conv.padded_plane() + (h + conv.top) * conv.padded_width + conv.left;
-      accumulate(image + (c * conv.height + h) * conv.width, from, conv.width);
-    }
-  }
+  conv.each_row([&](int64_t row, int64_t padded_row) {
+    accumulate(image + row, buffer.data() + padded_row, conv.size.w);
+  });
 }
 
-AnyTensor conv2d(const NodeContext& c) {
+AnyTensor convolution(const NodeContext& c) {
   const Conv conv(c);
   const Tensor& x = c.input(0);
   const double* const w = c.param("weight")->data.data();
@@ -126,7 +152,7 @@ AnyTensor conv2d(const NodeContext& c) {
 }
 
 // dW += grad windows^T, one image.
-void conv2d_weight_gradient(const Conv& conv, const double* image, const double* grad, double* to) {
+void conv_weight_gradient(const Conv& conv, const double* image, const double* grad, double* to) {
   for (int64_t g = 0; g < conv.groups; ++g) {
     const int64_t first = g * conv.group_outputs();
     gemm(conv.group_outputs(), conv.tap_count, conv.places_count,
@@ -137,7 +163,7 @@ void conv2d_weight_gradient(const Conv& conv, const double* image, const double*
 }
 
 // d(padded image) += W^T grad, scattered over the windows.
-void conv2d_input_gradient(const Conv& conv, const double* w, const double* grad, double* to) {
+void conv_input_gradient(const Conv& conv, const double* w, const double* grad, double* to) {
   for (int64_t g = 0; g < conv.groups; ++g) {
     const int64_t first = g * conv.group_outputs();
     gemm(conv.tap_count, conv.places_count, conv.group_outputs(),
@@ -147,7 +173,7 @@ void conv2d_input_gradient(const Conv& conv, const double* w, const double* grad
   }
 }
 
-void conv2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   const Conv conv(c);
   const Tensor& x = c.input(0);
   const Tensor& w = *c.param("weight");
@@ -165,19 +191,19 @@ void conv2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, co
     std::vector<double> buffer;
     for (int64_t n = begin; n < end; ++n) {
       const double* const g = grad.data.data() + n * conv.output_image();
-      conv2d_weight_gradient(conv, with_padding(conv, x.data.data() + n * conv.image(), buffer), g,
-                             sums.data());
+      conv_weight_gradient(conv, with_padding(conv, x.data.data() + n * conv.image(), buffer), g,
+                           sums.data());
       for (int64_t i = 0; db != nullptr && i < conv.output_image(); ++i) {
         sums[static_cast<size_t>(weight_count + i / conv.places_count)] += g[i];
       }
       if (dx == nullptr) continue;
       double* const image = dx->data.data() + n * conv.image();
       if (!conv.padded) {
-        conv2d_input_gradient(conv, w.data.data(), g, image);
+        conv_input_gradient(conv, w.data.data(), g, image);
         continue;
       }
       buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
-      conv2d_input_gradient(conv, w.data.data(), g, buffer.data());
+      conv_input_gradient(conv, w.data.data(), g, buffer.data());
       add_without_padding(conv, buffer, image);
     }
   });
@@ -239,7 +265,10 @@ AnyTensor embedding(const NodeContext& c) {
   Tensor y = c.make();
   double* to = y.data.data();
   for (const int64_t id : c.integers(0).data) {
-    to = std::copy_n(table.data.data() + id * width, width, to);
+    if (id >= 0 && id < table.shape[0])
+      to = std::copy_n(table.data.data() + id * width, width, to);
+    else  // of computed ids
+      to = std::fill_n(to, width, std::numeric_limits<double>::quiet_NaN());
   }
   return y;
 }
@@ -249,7 +278,7 @@ void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
   const int64_t width = table.shape[1];
   const double* from = grad.data.data();
   for (const int64_t id : c.integers(0).data) {
-    accumulate(table.data.data() + id * width, from, width);
+    if (id >= 0 && id < table.shape[0]) accumulate(table.data.data() + id * width, from, width);
     from += width;
   }
 }
@@ -257,7 +286,9 @@ void embedding_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
 }  // namespace
 
 std::vector<OpFunctions> dense_ops() {
-  return {{ir::Op::kConv2d, conv2d, conv2d_backward},
+  return {{ir::Op::kConv1d, convolution, convolution_backward},
+          {ir::Op::kConv2d, convolution, convolution_backward},
+          {ir::Op::kConv3d, convolution, convolution_backward},
           {ir::Op::kLinear, linear, linear_backward},
           {ir::Op::kEmbedding, embedding, embedding_backward}};
 }

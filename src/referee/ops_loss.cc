@@ -77,11 +77,40 @@ void mse_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const
   }
 }
 
+// Losses of a prediction x and a target t, element by element.
+double absolute(double x, double t) { return std::abs(x - t); }
+double absolute_slope(double x, double t) { return x > t ? 1 : x < t ? -1 : 0; }
+double binary(double x, double t) { return std::max(x, 0.0) - x * t + std::log1p(std::exp(-std::abs(x))); }
+double binary_slope(double x, double t) { return 1 / (1 + std::exp(-x)) - t; }
+
+template <double (*loss)(double, double)>
+AnyTensor reduced(const NodeContext& c) {
+  const std::vector<double>&a = c.input(0).data, &b = c.input(1).data;
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += loss(a[i], b[i]);
+  return Tensor{{}, {sum * weight(c, a.size())}};
+}
+
+// `slope`: with respect to x; `target_slope`: with respect to t.
+template <double (*slope)(double, double), double (*target_slope)(double, double)>
+void reduced_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const std::vector<double>&a = c.input(0).data, &b = c.input(1).data;
+  const double factor = grad.data[0] * weight(c, a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (to.inputs[0] != nullptr) to.inputs[0]->data[i] += factor * slope(a[i], b[i]);
+    if (to.inputs[1] != nullptr) to.inputs[1]->data[i] += factor * target_slope(a[i], b[i]);
+  }
+}
+double absolute_target_slope(double x, double t) { return -absolute_slope(x, t); }
+double binary_target_slope(double x, double) { return -x; }
+
 }  // namespace
 
 std::vector<OpFunctions> loss_ops() {
   return {{ir::Op::kSoftmaxCrossEntropy, softmax_cross_entropy, softmax_cross_entropy_backward},
-          {ir::Op::kMse, mse, mse_backward}};
+          {ir::Op::kMse, mse, mse_backward},
+          {ir::Op::kL1, reduced<absolute>, reduced_backward<absolute_slope, absolute_target_slope>},
+          {ir::Op::kBceWithLogits, reduced<binary>, reduced_backward<binary_slope, binary_target_slope>}};
 }
 
 }  // namespace bakeoff::referee

@@ -167,6 +167,67 @@ void layer_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad
   }
 }
 
+// A layer normalisation of each group, with a scale and a shift for each channel.
+struct Groups {
+  int64_t groups, channels, places, size;  // of a row, of a group, of a channel, elements of a group
+  explicit Groups(const NodeContext& c)
+      : groups(c.node.integer("groups")),
+        channels(c.shape[1] / groups),
+        places(ir::product(c.shape, 2, c.shape.size())),
+        size(channels * places) {}
+  int64_t count(const NodeContext& c) const { return c.shape[0] * groups; }
+  // The channel of element i of group g.
+  size_t channel(int64_t g, int64_t i) const {
+    return static_cast<size_t>(g % groups * channels + i / places);
+  }
+};
+
+AnyTensor group_norm(const NodeContext& c) {
+  const Groups cut(c);
+  const auto &scale = c.param("weight")->data, &shift = c.param("bias")->data;
+  Tensor y = c.make();
+  for (int64_t g = 0; g < cut.count(c); ++g) {
+    const double* const from = c.input(0).data.data() + g * cut.size;
+    double* const out = y.data.data() + g * cut.size;
+    const Moments m = moments(from, 1, cut.size, cut.size);
+    const double inverse = 1 / std::sqrt(m.variance + c.node.real("eps"));
+    c.saved.reals.push_back(m.mean);
+    c.saved.reals.push_back(inverse);
+    for (int64_t i = 0; i < cut.size; ++i) {
+      const size_t ch = cut.channel(g, i);
+      out[i] = (from[i] - m.mean) * inverse * scale[ch] + shift[ch];
+    }
+  }
+  return y;
+}
+
+void group_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+  const Groups cut(c);
+  const auto& scale = c.param("weight")->data;
+  auto &dscale = to.param(c.node, "weight")->data, &dshift = to.param(c.node, "bias")->data;
+  for (int64_t g = 0; g < cut.count(c); ++g) {
+    const double* const from = c.input(0).data.data() + g * cut.size;
+    const double* const gradient = grad.data.data() + g * cut.size;
+    const double mean = c.saved.reals[static_cast<size_t>(2 * g)];
+    const double inverse = c.saved.reals[static_cast<size_t>(2 * g + 1)];
+    double mean_u = 0, mean_uh = 0;
+    for (int64_t i = 0; i < cut.size; ++i) {
+      const size_t ch = cut.channel(g, i);
+      const double hat = (from[i] - mean) * inverse;
+      dscale[ch] += gradient[i] * hat;
+      dshift[ch] += gradient[i];
+      mean_u += gradient[i] * scale[ch] / static_cast<double>(cut.size);
+      mean_uh += gradient[i] * scale[ch] * hat / static_cast<double>(cut.size);
+    }
+    if (to.inputs[0] == nullptr) continue;
+    double* const dx = to.inputs[0]->data.data() + g * cut.size;
+    for (int64_t i = 0; i < cut.size; ++i) {
+      const double hat = (from[i] - mean) * inverse;
+      dx[i] += inverse * (gradient[i] * scale[cut.channel(g, i)] - mean_u - hat * mean_uh);
+    }
+  }
+}
+
 // Calls visit(first, step) for every line along the node's axis.
 template <typename Visit>
 void each_line(const NodeContext& c, const Visit& visit) {
@@ -267,6 +328,7 @@ void lrn_backward(const NodeContext& c, const Tensor& output, const Tensor& grad
 std::vector<OpFunctions> norm_ops() {
   return {{ir::Op::kBatchNorm, batch_norm, batch_norm_backward},
           {ir::Op::kLayerNorm, layer_norm, layer_norm_backward},
+          {ir::Op::kGroupNorm, group_norm, group_norm_backward},
           {ir::Op::kSoftmax, softmax, softmax_backward},
           {ir::Op::kLrn, lrn, lrn_backward}};
 }

@@ -8,68 +8,90 @@ namespace {
 
 constexpr int64_t kPlaneGrain = 64;  // planes (image, channel) of one piece
 
-// The real elements of a window: rows [top, bottom), columns [left, right).
+// The real elements of a window: places [begin, end) along one axis.
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
 struct Window {
-  int64_t top, bottom, left, right;
-  int64_t area() const { return (bottom - top) * (right - left); }
+  Range d, h, w;
+  int64_t volume() const { return d.size() * h.size() * w.size(); }
 };
 
+// A pool along one to three axes; depth and height are 1 where the picture lacks them.
 struct Pool {
-  int64_t height, width, out_height, out_width, planes;
-  const std::vector<int64_t>&kernel, &stride, &pad;
-  explicit Pool(const NodeContext& c)
-      : height(c.input(0).shape[2]),
-        width(c.input(0).shape[3]),
-        out_height(c.shape[2]),
-        out_width(c.shape[3]),
-        planes(c.shape[0] * c.shape[1]),
-        kernel(c.node.integers("kernel")),
-        stride(c.node.integers("stride")),
-        pad(c.node.integers("pad")) {}
+  struct Axis {
+    int64_t size = 1, out = 1, kernel = 1, stride = 1, before = 0;
+    Range range(int64_t place) const {
+      const int64_t begin = place * stride - before;
+      return {std::max<int64_t>(begin, 0), std::min(begin + kernel, size)};
+    }
+  };
+  Axis d, h, w;
+  int64_t planes;
 
-  Window window(int64_t h, int64_t w) const {
-    const int64_t top = h * stride[0] - pad[0], left = w * stride[1] - pad[2];
-    return {std::max<int64_t>(top, 0), std::min(top + kernel[0], height), std::max<int64_t>(left, 0),
-            std::min(left + kernel[1], width)};
+  explicit Pool(const NodeContext& c) : planes(c.shape[0] * c.shape[1]) {
+    const auto &kernel = c.node.integers("kernel"), &stride = c.node.integers("stride");
+    const auto& pad = c.node.integers("pad");
+    Axis* const all[] = {&d, &h, &w};
+    for (size_t axis = 0; axis < kernel.size(); ++axis) {
+      *all[3 - kernel.size() + axis] = {c.input(0).shape[axis + 2], c.shape[axis + 2], kernel[axis],
+                                        stride[axis], pad[2 * axis]};
+    }
   }
+  int64_t kernel() const { return d.kernel * h.kernel * w.kernel; }
+  int64_t plane() const { return d.size * h.size * w.size; }
+
   // visit(out, plane, window): index in the output, first element of the input plane, real part of the
   // window.
   template <typename Visit>
   void each(int wanted, const Visit& visit) const {
-    const int threads = threads_for(planes * out_height * out_width * kernel[0] * kernel[1], wanted);
+    const int64_t places = d.out * h.out * w.out;
+    const int threads = threads_for(planes * places * kernel(), wanted);
     for_each_range(planes, kPlaneGrain, threads, [&](int64_t begin, int64_t end) {
-      for (int64_t plane = begin; plane < end; ++plane) {
-        int64_t out = plane * out_height * out_width;
-        for (int64_t h = 0; h < out_height; ++h) {
-          for (int64_t w = 0; w < out_width; ++w) visit(out++, plane * height * width, window(h, w));
+      for (int64_t p = begin; p < end; ++p) {
+        int64_t out = p * places;
+        for (int64_t i = 0; i < d.out; ++i) {
+          for (int64_t j = 0; j < h.out; ++j) {
+            for (int64_t k = 0; k < w.out; ++k)
+              visit(out++, p * plane(), Window{d.range(i), h.range(j), w.range(k)});
+          }
         }
       }
     });
   }
+  // visit(element) for every real element of a window, in row-major order.
+  template <typename Visit>
+  void elements(int64_t plane, const Window& at, const Visit& visit) const {
+    for (int64_t i = at.d.begin; i < at.d.end; ++i) {
+      for (int64_t j = at.h.begin; j < at.h.end; ++j) {
+        const int64_t row = plane + (i * h.size + j) * w.size;
+        for (int64_t k = row + at.w.begin; k < row + at.w.end; ++k) visit(k);
+      }
+    }
+  }
 };
 
 // Keeps where each maximum lies.
-AnyTensor max_pool2d(const NodeContext& c) {
+AnyTensor max_pool(const NodeContext& c) {
   const Pool pool(c);
   const double* const x = c.input(0).data.data();
   Tensor y = c.make();
   c.saved.indices.resize(y.data.size());
   const double edge = c.options.edges == Edges::kClosed ? c.edge() : 0;
   pool.each(c.options.threads, [&](int64_t out, int64_t plane, const Window& at) {
-    int64_t best = plane + at.top * pool.width + at.left;
-    for (int64_t h = at.top; h < at.bottom; ++h) {
-      for (int64_t i = plane + h * pool.width + at.left; i < plane + h * pool.width + at.right; ++i) {
-        if (x[i] > x[best] || x[i] != x[i]) best = i;  // NaN wins
-        if (edge > 0 && x[i] != x[best] && x[i] > x[best] - edge) best = i;
-      }
-    }
+    int64_t best = plane + (at.d.begin * pool.h.size + at.h.begin) * pool.w.size + at.w.begin;
+    pool.elements(plane, at, [&](int64_t i) {
+      if (x[i] > x[best] || x[i] != x[i]) best = i;  // NaN wins
+      if (edge > 0 && x[i] != x[best] && x[i] > x[best] - edge) best = i;
+    });
     y.data[static_cast<size_t>(out)] = x[best];
     c.saved.indices[static_cast<size_t>(out)] = best;
   });
   return y;
 }
 
-void max_pool2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+void max_pool_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
   double* const dx = to.inputs[0]->data.data();
   const Pool pool(c);
@@ -79,33 +101,28 @@ void max_pool2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad
 }
 
 double divisor(const NodeContext& c, const Pool& pool, const Window& at) {
-  const bool whole = c.node.flag("count_include_pad");
-  return static_cast<double>(whole ? pool.kernel[0] * pool.kernel[1] : at.area());
+  return static_cast<double>(c.node.flag("count_include_pad") ? pool.kernel() : at.volume());
 }
 
-AnyTensor avg_pool2d(const NodeContext& c) {
+AnyTensor avg_pool(const NodeContext& c) {
   const Pool pool(c);
   const double* const x = c.input(0).data.data();
   Tensor y = c.make();
   pool.each(c.options.threads, [&](int64_t out, int64_t plane, const Window& at) {
     double sum = 0;
-    for (int64_t h = at.top; h < at.bottom; ++h) {
-      for (int64_t w = at.left; w < at.right; ++w) sum += x[plane + h * pool.width + w];
-    }
+    pool.elements(plane, at, [&](int64_t i) { sum += x[i]; });
     y.data[static_cast<size_t>(out)] = sum / divisor(c, pool, at);
   });
   return y;
 }
 
-void avg_pool2d_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
+void avg_pool_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
   double* const dx = to.inputs[0]->data.data();
   const Pool pool(c);
   pool.each(c.options.threads, [&](int64_t out, int64_t plane, const Window& at) {
     const double share = grad.data[static_cast<size_t>(out)] / divisor(c, pool, at);
-    for (int64_t h = at.top; h < at.bottom; ++h) {
-      for (int64_t w = at.left; w < at.right; ++w) dx[plane + h * pool.width + w] += share;
-    }
+    pool.elements(plane, at, [&](int64_t i) { dx[i] += share; });
   });
 }
 
@@ -128,8 +145,12 @@ void global_avg_pool2d_backward(const NodeContext&, const Tensor&, const Tensor&
 }  // namespace
 
 std::vector<OpFunctions> pooling_ops() {
-  return {{ir::Op::kMaxPool2d, max_pool2d, max_pool2d_backward},
-          {ir::Op::kAvgPool2d, avg_pool2d, avg_pool2d_backward},
+  return {{ir::Op::kMaxPool1d, max_pool, max_pool_backward},
+          {ir::Op::kMaxPool2d, max_pool, max_pool_backward},
+          {ir::Op::kMaxPool3d, max_pool, max_pool_backward},
+          {ir::Op::kAvgPool1d, avg_pool, avg_pool_backward},
+          {ir::Op::kAvgPool2d, avg_pool, avg_pool_backward},
+          {ir::Op::kAvgPool3d, avg_pool, avg_pool_backward},
           {ir::Op::kGlobalAvgPool2d, global_avg_pool2d, global_avg_pool2d_backward}};
 }
 

@@ -35,24 +35,53 @@ double at(const Tensor& t, const std::vector<int64_t>& index) {
 
 using Index = std::vector<int64_t>;
 
-double conv2d(const View& v, const Index& i) {
+// Calls f(index) for every index of `shape`.
+template <typename F>
+void each_index(const Shape& shape, const F& f) {
+  for (int64_t n = 0; n < tensor::elements(shape); ++n) {
+    Index index(shape.size());
+    int64_t rest = n;
+    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) index[axis] = rest % shape[axis];
+    f(index);
+  }
+}
+
+// The place in the input that the place `k` of a kernel sees from `i` of the output; empty in the padding.
+Index seen(const View& v, const Index& i, const Index& k) {
+  const auto &stride = v.node.integers("stride"), &pad = v.node.integers("pad");
+  Index from = {i[0], i[1]};
+  for (size_t axis = 0; axis < k.size(); ++axis) {
+    const int64_t step = v.node.has_attribute("dilation") ? v.node.integers("dilation")[axis] : 1;
+    from.push_back(i[axis + 2] * stride[axis] + k[axis] * step - pad[2 * axis]);
+    if (from.back() < 0 || from.back() >= v.inputs[0].shape[axis + 2]) return {};
+  }
+  return from;
+}
+
+double conv(const View& v, const Index& i) {
   const Tensor &x = v.inputs[0], &w = v.param("weight");
-  const auto& stride = v.node.integers("stride");
-  const auto& pad = v.node.integers("pad");
-  const auto& dilation = v.node.integers("dilation");
   const int64_t group = i[1] / (w.shape[0] / v.node.integer("groups"));
   double sum = v.node.has("bias") ? at(v.param("bias"), {i[1]}) : 0;
-  for (int64_t c = 0; c < w.shape[1]; ++c) {
-    for (int64_t kh = 0; kh < w.shape[2]; ++kh) {
-      for (int64_t kw = 0; kw < w.shape[3]; ++kw) {
-        const int64_t h = i[2] * stride[0] + kh * dilation[0] - pad[0];
-        const int64_t q = i[3] * stride[1] + kw * dilation[1] - pad[2];
-        if (h < 0 || q < 0 || h >= x.shape[2] || q >= x.shape[3]) continue;
-        sum += at(x, {i[0], group * w.shape[1] + c, h, q}) * at(w, {i[1], c, kh, kw});
-      }
+  each_index(Shape(w.shape.begin() + 2, w.shape.end()), [&](const Index& k) {
+    Index from = seen(v, i, k), tap = {i[1], 0};
+    if (from.empty()) return;
+    tap.insert(tap.end(), k.begin(), k.end());
+    for (tap[1] = 0; tap[1] < w.shape[1]; ++tap[1]) {
+      from[1] = group * w.shape[1] + tap[1];
+      sum += at(x, from) * at(w, tap);
     }
-  }
+  });
   return sum;
+}
+
+double pool(const View& v, const Index& i, bool maximum) {
+  double sum = 0, top = -std::numeric_limits<double>::infinity(), count = 0;
+  each_index(v.node.integers("kernel"), [&](const Index& k) {
+    const Index from = seen(v, i, k);
+    if (!from.empty()) top = std::max(top, at(v.inputs[0], from)), sum += at(v.inputs[0], from);
+    if (!from.empty() || (!maximum && v.node.flag("count_include_pad"))) count += 1;
+  });
+  return maximum ? top : sum / count;
 }
 
 double linear(const View& v, const Index& i) {
@@ -65,24 +94,6 @@ double linear(const View& v, const Index& i) {
   return sum;
 }
 
-double pool(const View& v, const Index& i, bool maximum) {
-  const Tensor& x = v.inputs[0];
-  const auto& kernel = v.node.integers("kernel");
-  const auto& stride = v.node.integers("stride");
-  const auto& pad = v.node.integers("pad");
-  double sum = 0, top = -std::numeric_limits<double>::infinity(), count = 0;
-  for (int64_t kh = 0; kh < kernel[0]; ++kh) {
-    for (int64_t kw = 0; kw < kernel[1]; ++kw) {
-      const int64_t h = i[2] * stride[0] + kh - pad[0], q = i[3] * stride[1] + kw - pad[2];
-      const bool inside = h >= 0 && q >= 0 && h < x.shape[2] && q < x.shape[3];
-      if (inside) top = std::max(top, at(x, {i[0], i[1], h, q}));
-      if (inside) sum += at(x, {i[0], i[1], h, q});
-      if (inside || (!maximum && v.node.flag("count_include_pad"))) count += 1;
-    }
-  }
-  return maximum ? top : sum / count;
-}
-
 double global_avg_pool2d(const View& v, const Index& i) {
   double sum = 0;
   const Shape& x = v.inputs[0].shape;
@@ -90,17 +101,6 @@ double global_avg_pool2d(const View& v, const Index& i) {
     for (int64_t w = 0; w < x[3]; ++w) sum += at(v.inputs[0], {i[0], i[1], h, w});
   }
   return sum / static_cast<double>(x[2] * x[3]);
-}
-
-// Calls f(index) for every index of `shape`.
-template <typename F>
-void each_index(const Shape& shape, const F& f) {
-  for (int64_t n = 0; n < tensor::elements(shape); ++n) {
-    Index index(shape.size());
-    int64_t rest = n;
-    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis]) index[axis] = rest % shape[axis];
-    f(index);
-  }
 }
 
 // (x - mean) / sqrt(variance + eps) over all elements whose index `same` accepts.
@@ -322,7 +322,11 @@ double loss(const View& v, bool cross_entropy) {
   each_index(cross_entropy ? v.integers[0].shape : v.inputs[0].shape, [&](Index i) {
     count += 1;
     if (!cross_entropy) {
-      sum += std::pow(at(v.inputs[0], i) - at(v.inputs[1], i), 2);
+      const double x = at(v.inputs[0], i), t = at(v.inputs[1], i);
+      if (v.node.op == ir::Op::kMse) sum += (x - t) * (x - t);
+      if (v.node.op == ir::Op::kL1) sum += std::abs(x - t);
+      if (v.node.op == ir::Op::kBceWithLogits)
+        sum -= t * std::log(1 / (1 + std::exp(-x))) + (1 - t) * std::log(1 / (1 + std::exp(x)));
       return;
     }
     const auto row = static_cast<size_t>(count) - 1;
@@ -333,6 +337,20 @@ double loss(const View& v, bool cross_entropy) {
     sum -= at(v.inputs[0], i) - std::log(total);
   });
   return v.node.word("reduction") == "sum" ? sum : sum / count;
+}
+
+double taken(const View& v, const Index& i) {
+  Index from = i;
+  int64_t& place = from[static_cast<size_t>(v.node.integer("axis"))];
+  place = v.integers[0].data[static_cast<size_t>(place)];
+  return at(v.inputs[0], from);
+}
+
+double group_norm(const View& v, const Index& i) {
+  const int64_t size = v.shape[1] / v.node.integer("groups");
+  const double hat =
+      normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
+  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
 }
 
 double over_axes(const View& v, const Index& i) {
@@ -360,38 +378,24 @@ double over_axes(const View& v, const Index& i) {
       return at(v.param("weight"), i);
     case ir::Op::kWhere:
       return operand(v.integers[0], i) != 0 ? operand(v, 0, i) : operand(v, 1, i);
+    case ir::Op::kTake:
+      return taken(v, i);
+    case ir::Op::kGroupNorm:
+      return group_norm(v, i);
     default:
       return elementwise(v, i);
   }
 }
 
-double defined(const View& v, const Index& i) {
+double of_network(const View& v, const Index& i) {
   switch (v.node.op) {
-    case ir::Op::kConv2d:
-      return conv2d(v, i);
-    case ir::Op::kLinear:
-      return linear(v, i);
-    case ir::Op::kBatchNorm:
-      return batch_norm(v, i);
-    case ir::Op::kLayerNorm:
-      return layer_norm(v, i);
-    case ir::Op::kEmbedding:
-      return embedding(v, i);
-    case ir::Op::kDropout:
-      return at(v.inputs[0], i);  // off
-    case ir::Op::kRelu:
-      return std::max(at(v.inputs[0], i), 0.0);
-    case ir::Op::kGelu:
-      return gelu(v, i);
-    case ir::Op::kSigmoid:
-      return 1 / (1 + std::exp(-at(v.inputs[0], i)));
-    case ir::Op::kTanh:
-      return 1 - 2 / (std::exp(2 * at(v.inputs[0], i)) + 1);
-    case ir::Op::kSoftmax:
-      return softmax(v, i);
+    case ir::Op::kMaxPool1d:
     case ir::Op::kMaxPool2d:
+    case ir::Op::kMaxPool3d:
       return pool(v, i, true);
+    case ir::Op::kAvgPool1d:
     case ir::Op::kAvgPool2d:
+    case ir::Op::kAvgPool3d:
       return pool(v, i, false);
     case ir::Op::kGlobalAvgPool2d:
       return global_avg_pool2d(v, i);
@@ -419,9 +423,42 @@ double defined(const View& v, const Index& i) {
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:
+    case ir::Op::kL1:
+    case ir::Op::kBceWithLogits:
       return loss(v, false);
     default:
       return over_axes(v, i);
+  }
+}
+
+double defined(const View& v, const Index& i) {
+  switch (v.node.op) {
+    case ir::Op::kConv1d:
+    case ir::Op::kConv2d:
+    case ir::Op::kConv3d:
+      return conv(v, i);
+    case ir::Op::kLinear:
+      return linear(v, i);
+    case ir::Op::kBatchNorm:
+      return batch_norm(v, i);
+    case ir::Op::kLayerNorm:
+      return layer_norm(v, i);
+    case ir::Op::kEmbedding:
+      return embedding(v, i);
+    case ir::Op::kDropout:
+      return at(v.inputs[0], i);  // off
+    case ir::Op::kRelu:
+      return std::max(at(v.inputs[0], i), 0.0);
+    case ir::Op::kGelu:
+      return gelu(v, i);
+    case ir::Op::kSigmoid:
+      return 1 / (1 + std::exp(-at(v.inputs[0], i)));
+    case ir::Op::kTanh:
+      return 1 - 2 / (std::exp(2 * at(v.inputs[0], i)) + 1);
+    case ir::Op::kSoftmax:
+      return softmax(v, i);
+    default:
+      return of_network(v, i);
   }
 }
 

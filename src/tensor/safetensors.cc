@@ -19,6 +19,7 @@
 #include <type_traits>
 
 #include "base/files.h"
+#include "base/sha256.h"
 
 namespace bakeoff::tensor {
 namespace {
@@ -191,37 +192,98 @@ size_t size_of(DType dtype) {
 Result<RawTensor> encode(const Tensor& tensor, DType dtype) { return encode_any(tensor, dtype); }
 Result<RawTensor> encode(const IntTensor& tensor, DType dtype) { return encode_any(tensor, dtype); }
 
-Status write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+namespace {
+
+struct Header {
+  std::string text;  // with its length before it
+  std::vector<size_t> sizes;
+};
+
+// `tensors` in the order of the file.
+Result<Header> header_of(const std::filesystem::path& path, const std::vector<TensorSource>& tensors,
                          const Metadata& metadata) {
-  std::vector<const NamedTensors::value_type*> order;
-  for (const auto& tensor : tensors) order.push_back(&tensor);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return size_of(a->second.dtype) > size_of(b->second.dtype);
-  });
+  Header made;
   json header = json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   size_t at = 0;
-  for (const auto* item : order) {
-    const auto& [key, raw] = *item;
-    const Result<size_t> wanted = byte_count(raw.shape, size_of(raw.dtype));
-    if (key == "__metadata__" || header.contains(key) || !wanted || *wanted != raw.bytes.size()) {
+  for (const TensorSource& tensor : tensors) {
+    const Result<size_t> size = byte_count(tensor.shape, size_of(tensor.dtype));
+    if (tensor.name == "__metadata__" || header.contains(tensor.name) || !size) {
       return Error{.message =
-                       fmt::format("cannot write '{}': tensor '{}' is repeated or its bytes do not fit {}",
-                                   path.string(), key, to_text(raw.shape))};
+                       fmt::format("cannot write '{}': tensor '{}' is repeated or has an impossible shape",
+                                   path.string(), tensor.name)};
     }
-    header[key] = {
-        {"dtype", name(raw.dtype)}, {"shape", raw.shape}, {"data_offsets", {at, at + raw.bytes.size()}}};
-    at += raw.bytes.size();
+    header[tensor.name] = {
+        {"dtype", name(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {at, at + *size}}};
+    at += *size;
+    made.sizes.push_back(*size);
   }
   std::string text = header.dump(-1, ' ', true, json::error_handler_t::replace);
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
-  std::string file(sizeof length, '\0');
-  std::memcpy(file.data(), &length, sizeof length);
-  file.reserve(file.size() + text.size() + at);
-  file += text;
-  for (const auto* item : order) file += item->second.bytes;
-  return write_file(path, file);
+  made.text.assign(sizeof length, '\0');
+  std::memcpy(made.text.data(), &length, sizeof length);
+  made.text += text;
+  return made;
+}
+
+// Writes header and tensors; `sum`, if it is not null, takes all data.
+Status write_tensors(FileWriter& file, const std::filesystem::path& path, const Header& header,
+                     const std::vector<TensorSource>& tensors, Sha256* sum) {
+  CHECK_OK(file.append(header.text));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    size_t written = 0;
+    CHECK_OK(tensors[i].write([&](std::string_view bytes) {
+      written += bytes.size();
+      if (sum != nullptr) sum->add(bytes);
+      return file.append(bytes);
+    }));
+    if (written == header.sizes[i]) continue;
+    return Error{.message = fmt::format("cannot write '{}': tensor '{}' has {} bytes, its shape {} takes {}",
+                                        path.string(), tensors[i].name, written, to_text(tensors[i].shape),
+                                        header.sizes[i])};
+  }
+  return Done{};
+}
+
+void widest_first(std::vector<TensorSource>& tensors) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorSource& a, const TensorSource& b) {
+    return size_of(a.dtype) > size_of(b.dtype);
+  });
+}
+
+}  // namespace
+
+Status write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,
+                         const Metadata& metadata) {
+  std::vector<TensorSource> sources;
+  for (const auto& [key, raw] : tensors) sources.push_back(source_of(key, raw));
+  widest_first(sources);
+  TRY(const Header header, header_of(path, sources, metadata));
+  TRY(FileWriter file, FileWriter::create(path));
+  CHECK_OK(write_tensors(file, path, header, sources, nullptr));
+  return file.finish();
+}
+
+TensorSource source_of(std::string name, const RawTensor& raw) {
+  return {.name = std::move(name), .dtype = raw.dtype, .shape = raw.shape, .write = [&raw](const Sink& sink) {
+            return sink(raw.bytes);
+          }};
+}
+
+Status stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
+                          Metadata metadata) {
+  widest_first(tensors);
+  // The digest is known at the end: it takes the place of as many zeros.
+  const std::string unknown(64, '0');
+  metadata[kDigest] = unknown;
+  TRY(const Header header, header_of(path, tensors, metadata));
+  TRY(FileWriter file, FileWriter::create(path));
+  Sha256 sum;
+  CHECK_OK(write_tensors(file, path, header, tensors, &sum));
+  CHECK_OK(
+      file.replace(header.text.find('"' + unknown + '"', header.text.find("\"sha256\":")) + 1, sum.hex()));
+  return file.finish();
 }
 
 struct SafetensorsFile::Mapping {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,28 @@ Result<RawTensor> encode(const IntTensor& tensor, DType dtype);
 
 using Metadata = std::map<std::string, std::string>;
 using NamedTensors = std::vector<std::pair<std::string, RawTensor>>;
+
+// Takes the next bytes of a tensor.
+using Sink = std::function<Status(std::string_view bytes)>;
+
+// A tensor whose bytes need not be in memory together: `write` hands them on, in order and in pieces of any
+// size, elements(shape) * size_of(dtype) in all.
+struct TensorSource {
+  std::string name;
+  DType dtype = DType::kF64;
+  Shape shape = {};
+  std::function<Status(const Sink&)> write = {};
+};
+
+// Of a tensor in memory, which must outlive it.
+TensorSource source_of(std::string name, const RawTensor& raw);
+
+// Writes the file whole or not at all, and holds no more than a piece in memory. Wider types come first, so
+// that every tensor is aligned. The metadata gets one more entry, kDigest: the SHA-256 of all data in the
+// order of the file.
+inline constexpr const char* kDigest = "sha256";
+Status stream_safetensors(const std::filesystem::path& path, std::vector<TensorSource> tensors,
+                          Metadata metadata = {});
 
 // Writes the file whole or not at all. Wider types come first, so that every tensor is aligned.
 Status write_safetensors(const std::filesystem::path& path, const NamedTensors& tensors,

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/files.h"
+#include "base/sha256.h"
 
 namespace bakeoff::tensor {
 namespace {
@@ -156,6 +157,40 @@ save_file(t, sys.argv[2], metadata={'seed': '7'})
     EXPECT_EQ(theirs->find(entry.name)->dtype, entry.dtype);
     EXPECT_EQ(theirs->find(entry.name)->shape, entry.shape);
   }
+}
+
+TEST_F(Safetensors, StreamedTensorsAreTheSameAsThoseInMemory) {
+  const RawTensor bytes{DType::kU8, {3}, "abc"}, wide{DType::kF64, {2}, std::string(16, '\1')};
+  const TensorSource pieces{"b", DType::kU8, {3}, [](const Sink& sink) -> Status {
+                              CHECK_OK(sink("a"));
+                              CHECK_OK(sink(""));
+                              return sink("bc");
+                            }};
+  ASSERT_TRUE(stream_safetensors(path(), {pieces, source_of("w", wide)},
+                                 {{"made by", "\"sha256\":\"" + std::string(64, '0') + "\""}}));
+  const auto file = SafetensorsFile::open(path());
+  ASSERT_TRUE(file) << file.error().text();
+  EXPECT_EQ(file->entries()[0].name, "w") << "wider types first";
+  EXPECT_EQ(file->bytes("b").value(), "abc");
+  EXPECT_EQ(file->metadata().at(kDigest), sha256(wide.bytes + "abc"));
+  EXPECT_EQ(file->metadata().at("made by"), "\"sha256\":\"" + std::string(64, '0') + "\"");
+}
+
+TEST_F(Safetensors, AStreamThatFailsLeavesTheOldFile) {
+  ASSERT_TRUE(write_file(path(), "old"));
+  const auto source = [](const std::string& given, bool fails) {
+    return TensorSource{"t", DType::kU8, {3}, [=](const Sink& sink) -> Status {
+                          CHECK_OK(sink(given));
+                          return fails ? Status(Error{.message = "broken"}) : Status(Done{});
+                        }};
+  };
+  EXPECT_EQ(stream_safetensors(path(), {source("abc", true)}).error().message, "broken");
+  EXPECT_THAT(stream_safetensors(path(), {source("ab", false)}).error().message,
+              HasSubstr("tensor 't' has 2 bytes"));
+  EXPECT_THAT(stream_safetensors(path(), {source("abc", false), source("abc", false)}).error().message,
+              HasSubstr("repeated"));
+  EXPECT_EQ(read_file(path()).value(), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "no temporary file";
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ Result<ir::Workload> alexnet(Preset preset) {
   const auto y = b.input("y", {DType::kI32, {kBatch}});
   const auto conv = [&](ValueId in, const char* layer, int64_t channels, int64_t kernel, int64_t groups) {
     const int64_t pad = kernel / 2;
-    return b.relu(b.conv2d(in, layer,
-                           {.channels = channels / share,
-                            .kernel = {kernel, kernel},
-                            .pad = {pad, pad, pad, pad},
-                            .groups = groups}));
+    return b.relu(b.conv(in, layer,
+                         {.channels = channels / share,
+                          .kernel = {kernel, kernel},
+                          .pad = {pad, pad, pad, pad},
+                          .groups = groups}));
   };
   const auto norm = [&](ValueId in) {
     return b.apply(Op::kLrn, {in}, {{"size", int64_t{5}}, {"alpha", 1e-4}, {"beta", 0.75}, {"k", 2.0}});
@@ -38,7 +38,7 @@ Result<ir::Workload> alexnet(Preset preset) {
     const ValueId h = b.relu(b.linear(in, layer, 4096 / (share * share)));
     return b.apply(Op::kDropout, {h}, {{"rate", 0.5}});
   };
-  auto h = b.relu(b.conv2d(x, "conv1", {.channels = 96 / share, .kernel = {11, 11}, .stride = {4, 4}}));
+  auto h = b.relu(b.conv(x, "conv1", {.channels = 96 / share, .kernel = {11, 11}, .stride = {4, 4}}));
   h = pool(norm(h));
   h = pool(norm(conv(h, "conv2", 256, 5, 2)));
   h = conv(h, "conv3", 384, 3, 1);

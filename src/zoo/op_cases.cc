@@ -45,7 +45,7 @@ ir::Input integers(std::string name, Shape shape) {
 // A parameterised op that keeps the shape.
 ValueId pre(Builder& b, ValueId x, bool bias = true, const std::string& layer = "pre") {
   const Shape shape = b.shape(x);
-  if (shape.size() == 4) return b.conv2d(x, layer, {.channels = shape[1], .kernel = {1, 1}, .bias = bias});
+  if (shape.size() == 4) return b.conv(x, layer, {.channels = shape[1], .kernel = {1, 1}, .bias = bias});
   return b.linear(x, layer, shape.back(), bias);
 }
 
@@ -88,13 +88,15 @@ ir::Workload on_integers(Op op, Shape shape, const std::vector<Attribute>& attri
   return with_mse(op, {{integers("ids", std::move(shape))}, body});
 }
 
-ir::Workload conv2d_case(Rng& rng) {
-  Builder::Conv conv;
+template <Op op, size_t axes>
+ir::Workload conv_case(Rng& rng) {
+  Builder::Conv conv{
+      .kernel = Ints(axes), .stride = Ints(axes), .pad = Ints(2 * axes), .dilation = Ints(axes)};
   conv.groups = rng.chance(0.5) ? 1 : rng.integer(2, 3);
   const int64_t in = conv.groups * rng.integer(1, 3);
   conv.channels = conv.groups * rng.integer(1, 3);
-  Shape shape = {kBatch, in, 0, 0};
-  for (const size_t axis : {size_t{0}, size_t{1}}) {
+  Shape shape = {kBatch, in};
+  for (size_t axis = 0; axis < axes; ++axis) {
     conv.kernel[axis] = rng.integer(1, 4);
     conv.stride[axis] = rng.integer(1, 3);
     conv.dilation[axis] = rng.chance(0.6) ? 1 : rng.integer(2, 3);
@@ -102,11 +104,11 @@ ir::Workload conv2d_case(Rng& rng) {
       conv.pad[side] = rng.chance(0.5) ? 0 : rng.integer(1, 2);
     const int64_t span = conv.dilation[axis] * (conv.kernel[axis] - 1) + 1;
     const int64_t least = std::max<int64_t>(3, span - conv.pad[2 * axis] - conv.pad[2 * axis + 1]);
-    shape[axis + 2] = rng.integer(least, std::max<int64_t>(9, least));
+    shape.push_back(rng.integer(least, std::max<int64_t>(axes == 3 ? 5 : 9, least)));
   }
   conv.bias = rng.chance(0.6);
-  const auto body = [=](Builder& b, const Values& x) { return b.conv2d(pre(b, x[0]), "conv", conv); };
-  return with_mse(Op::kConv2d, {{floats("x", shape)}, body});
+  const auto body = [=](Builder& b, const Values& x) { return b.conv(pre(b, x[0]), "conv", conv); };
+  return with_mse(op, {{floats("x", shape)}, body});
 }
 
 ir::Workload linear_case(Rng& rng) {
@@ -122,7 +124,7 @@ ir::Workload linear_case(Rng& rng) {
 }
 
 ir::Workload batch_norm_case(Rng& rng) {
-  const Shape shape = random_shape(rng, rng.chance(0.4) ? 2 : 4, 3);
+  const Shape shape = random_shape(rng, rng.chance(0.4) ? 2 : rng.integer(3, 5), 3, 5);
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
   const double momentum = static_cast<double>(rng.integer(1, 99)) / 100;
   const auto body = [=](Builder& b, const Values& x) {
@@ -172,27 +174,29 @@ ir::Workload softmax_case(Rng& rng) {
 }
 
 // Kernel, stride and pads of a pooling and a picture that they fit.
-std::pair<Shape, std::vector<Attribute>> random_window(Rng& rng) {
-  Ints kernel(2), stride(2), pad(4);
+std::pair<Shape, std::vector<Attribute>> random_window(Rng& rng, size_t axes) {
+  Ints kernel(axes), stride(axes), pad(2 * axes);
   Shape shape = random_shape(rng, 2);
-  for (const size_t axis : {size_t{0}, size_t{1}}) {
+  for (size_t axis = 0; axis < axes; ++axis) {
     kernel[axis] = rng.integer(1, 4);
     stride[axis] = rng.integer(1, 4);
     for (const size_t side : {2 * axis, 2 * axis + 1}) pad[side] = rng.integer(0, kernel[axis] / 2);
-    shape.push_back(rng.integer(kernel[axis], 9));
+    shape.push_back(rng.integer(kernel[axis], axes == 3 ? 5 : 9));
   }
   return {shape, {{"kernel", kernel}, {"stride", stride}, {"pad", pad}}};
 }
 
-ir::Workload max_pool2d_case(Rng& rng) {
-  auto [shape, attributes] = random_window(rng);
-  return unary(Op::kMaxPool2d, shape, attributes);
+template <Op op, size_t axes>
+ir::Workload max_pool_case(Rng& rng) {
+  auto [shape, attributes] = random_window(rng, axes);
+  return unary(op, shape, attributes);
 }
 
-ir::Workload avg_pool2d_case(Rng& rng) {
-  auto [shape, attributes] = random_window(rng);
+template <Op op, size_t axes>
+ir::Workload avg_pool_case(Rng& rng) {
+  auto [shape, attributes] = random_window(rng, axes);
   attributes.push_back({"count_include_pad", rng.chance(0.5)});
-  return unary(Op::kAvgPool2d, shape, attributes);
+  return unary(op, shape, attributes);
 }
 
 ir::Workload global_avg_pool2d_case(Rng& rng) { return unary(Op::kGlobalAvgPool2d, random_shape(rng, 4)); }
@@ -329,13 +333,56 @@ ir::Workload softmax_cross_entropy_case(Rng& rng) {
                           {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
-ir::Workload mse_case(Rng& rng) {
+// Places in [0, most], from a frozen vector.
+ValueId random_places(Builder& b, int64_t count, int64_t most) {
+  const ValueId raw = b.parameter_value("places", {count});
+  b.freeze("places");
+  const ValueId wide = b.apply(Op::kMul, {raw, b.constant(static_cast<double>(most + 1))});
+  const std::vector<Attribute> range = {{"least", 0.0}, {"most", static_cast<double>(most)}};
+  return b.apply(Op::kCast, {b.apply(Op::kClip, {wide}, range)});
+}
+
+ir::Workload cast_case(Rng& rng) {
+  const int64_t count = rng.integer(2, 5);
+  const Shape shape = {kBatch, rng.integer(1, 4), 3};
+  const auto body = [=](Builder& b, const Values& in) {
+    const ValueId x = pre(b, in[0]);
+    const ValueId one =
+        b.apply(Op::kSlice, {x}, {{"axis", int64_t{1}}, {"begin", int64_t{0}}, {"end", int64_t{1}}});
+    return b.apply(Op::kTake, {one, random_places(b, count, 2)}, {{"axis", int64_t{2}}});
+  };
+  return with_mse(Op::kCast, {{floats("x", shape)}, body});
+}
+
+ir::Workload take_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(2, 4), 2);
+  const int64_t axis = rng.integer(1, static_cast<int64_t>(shape.size()) - 1), count = rng.integer(1, 6);
+  const int64_t most = shape[static_cast<size_t>(axis)] - 1;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.apply(Op::kTake, {pre(b, in[0]), random_places(b, count, most)}, {{"axis", axis}});
+  };
+  return with_mse(Op::kTake, {{floats("x", shape)}, body});
+}
+
+ir::Workload group_norm_case(Rng& rng) {
+  const int64_t groups = rng.integer(1, 3);
+  Shape shape = {kBatch, groups * rng.integer(1, 3)};
+  for (int64_t axis = rng.integer(1, 3); axis > 0; --axis) shape.push_back(rng.integer(2, 5));
+  const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const auto body = [=](Builder& b, const Values& in) {
+    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps);
+  };
+  return with_mse(Op::kGroupNorm, {{floats("x", shape)}, body});
+}
+
+template <Op op>
+ir::Workload loss_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
-  Builder b("case_mse");
+  Builder b("case_" + ir::info(op).name);
   const ValueId x = b.input("x", {DType::kF32, shape});
   const ValueId t = b.input("t", {DType::kF32, shape});
-  return close(
-      b, b.apply(Op::kMse, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+  return close(b,
+               b.apply(op, {pre(b, x), t}, {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
 }
 
 }  // namespace
@@ -513,7 +560,9 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    {Op::kConv2d, conv2d_case},
+    {Op::kConv1d, conv_case<Op::kConv1d, 1>},
+    {Op::kConv2d, conv_case<Op::kConv2d, 2>},
+    {Op::kConv3d, conv_case<Op::kConv3d, 3>},
     {Op::kLinear, linear_case},
     {Op::kBatchNorm, batch_norm_case},
     {Op::kLayerNorm, layer_norm_case},
@@ -524,8 +573,12 @@ constexpr Row kRows[] = {
     {Op::kSigmoid, activation_case<Op::kSigmoid>},
     {Op::kTanh, activation_case<Op::kTanh>},
     {Op::kSoftmax, softmax_case},
-    {Op::kMaxPool2d, max_pool2d_case},
-    {Op::kAvgPool2d, avg_pool2d_case},
+    {Op::kMaxPool1d, max_pool_case<Op::kMaxPool1d, 1>},
+    {Op::kMaxPool2d, max_pool_case<Op::kMaxPool2d, 2>},
+    {Op::kMaxPool3d, max_pool_case<Op::kMaxPool3d, 3>},
+    {Op::kAvgPool1d, avg_pool_case<Op::kAvgPool1d, 1>},
+    {Op::kAvgPool2d, avg_pool_case<Op::kAvgPool2d, 2>},
+    {Op::kAvgPool3d, avg_pool_case<Op::kAvgPool3d, 3>},
     {Op::kGlobalAvgPool2d, global_avg_pool2d_case},
     {Op::kFlatten, flatten_case},
     {Op::kReshape, reshape_case},
@@ -552,8 +605,13 @@ constexpr Row kRows[] = {
     {Op::kFlip, flip_case},
     {Op::kExpand, expand_case},
     {Op::kMatmul, matmul_case},
+    {Op::kCast, cast_case},
+    {Op::kTake, take_case},
+    {Op::kGroupNorm, group_norm_case},
     {Op::kSoftmaxCrossEntropy, softmax_cross_entropy_case},
-    {Op::kMse, mse_case},
+    {Op::kMse, loss_case<Op::kMse>},
+    {Op::kL1, loss_case<Op::kL1>},
+    {Op::kBceWithLogits, loss_case<Op::kBceWithLogits>},
 };
 
 const Row* find_row(Op op) {

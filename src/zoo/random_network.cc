@@ -41,6 +41,7 @@ class Network {
   ValueId branches(ValueId x);
   ValueId gate(ValueId x);
   ValueId residual(ValueId x);
+  ValueId volume(ValueId x);
   ValueId picture_block(ValueId x);
   // `last` < 0: nothing is padded.
   ValueId self_attention(ValueId x, ValueId last);
@@ -90,7 +91,17 @@ ValueId Network::along_axes(ValueId x) {
   const auto rank = static_cast<int64_t>(b_.shape(x).size());
   const int64_t at = rng_.integer(1, rank - 1), size = axis(x, static_cast<size_t>(at));
   constexpr Op kReductions[] = {Op::kSum, Op::kMean, Op::kMax, Op::kMin, Op::kLogsumexp};
-  switch (rng_.integer(0, 5)) {
+  switch (rng_.integer(0, 6)) {
+    case 6: {  // some of the places, some of them twice
+      const std::string name = layer("places");
+      const ValueId raw = b_.parameter_value(name, {size});
+      b_.freeze(name);
+      const ValueId wide = b_.apply(Op::kMul, {raw, b_.constant(static_cast<double>(size))});
+      const ValueId in =
+          b_.apply(Op::kClip, {wide}, {{"least", 0.0}, {"most", static_cast<double>(size - 1)}});
+      const ValueId taken = b_.apply(Op::kTake, {x, b_.apply(Op::kCast, {in})}, {{"axis", at}});
+      return b_.apply(Op::kAdd, {x, taken});
+    }
     case 0:
       return b_.apply(Op::kFlip, {x}, {{"axes", Ints{at}}});
     case 1:
@@ -126,7 +137,9 @@ ValueId Network::along_axes(ValueId x) {
 
 ValueId Network::conv_block(ValueId x, int64_t channels) {
   const bool norm = rng_.chance(0.5);
-  ValueId h = b_.conv2d(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
+  ValueId h = b_.conv(x, layer("conv"), {.channels = channels, .pad = {1, 1, 1, 1}, .bias = !norm});
+  if (norm && rng_.chance(0.2))
+    return nonlinear(b_.group_norm(h, layer("gn"), channels % 2 == 0 ? 2 : 1, 1e-3));
   if (norm) h = b_.batch_norm(h, layer("bn"), 1e-3, 0.2);
   return nonlinear(h);
 }
@@ -144,7 +157,7 @@ ValueId Network::shrink(ValueId x) {
           Op::kAvgPool2d, {x},
           {{"kernel", kernel}, {"stride", stride}, {"pad", pad}, {"count_include_pad", rng_.chance(0.5)}});
     default:
-      return b_.conv2d(
+      return b_.conv(
           x, layer("down"),
           {.channels = axis(x, 1), .kernel = kernel, .stride = stride, .pad = pad, .groups = axis(x, 1)});
   }
@@ -152,7 +165,7 @@ ValueId Network::shrink(ValueId x) {
 
 ValueId Network::branches(ValueId x) {
   const ValueId left = conv_block(x, rng_.integer(1, 4));
-  const ValueId right = b_.conv2d(x, layer("conv"), {.channels = rng_.integer(1, 4), .kernel = {1, 1}});
+  const ValueId right = b_.conv(x, layer("conv"), {.channels = rng_.integer(1, 4), .kernel = {1, 1}});
   return b_.apply(Op::kConcat, {left, b_.apply(Op::kTanh, {right}), x}, {{"axis", int64_t{1}}});
 }
 
@@ -160,20 +173,34 @@ ValueId Network::branches(ValueId x) {
 ValueId Network::gate(ValueId x) {
   const int64_t channels = rng_.chance(0.5) ? 1 : axis(x, 1);
   const bool sigmoid = channels == 1 || rng_.chance(0.5);
-  ValueId g = b_.conv2d(x, layer("gate"), {.channels = channels, .kernel = {1, 1}, .bias = sigmoid});
+  ValueId g = b_.conv(x, layer("gate"), {.channels = channels, .kernel = {1, 1}, .bias = sigmoid});
   g = sigmoid ? b_.apply(Op::kSigmoid, {g}) : b_.apply(Op::kSoftmax, {g}, {{"axis", int64_t{1}}});
   return b_.apply(Op::kMul, {x, g});
 }
 
 ValueId Network::residual(ValueId x) {
   ValueId h = conv_block(x, axis(x, 1) + 1);
-  h = b_.batch_norm(b_.conv2d(h, layer("conv"), {.channels = axis(x, 1), .pad = {1, 1, 1, 1}, .bias = false}),
+  h = b_.batch_norm(b_.conv(h, layer("conv"), {.channels = axis(x, 1), .pad = {1, 1, 1, 1}, .bias = false}),
                     layer("bn"));
   return nonlinear(b_.apply(Op::kAdd, {h, x}));
 }
 
+// The channels of a picture as the depth of a volume.
+ValueId Network::volume(ValueId x) {
+  const ir::Shape shape = b_.shape(x);
+  const Ints kernel = {std::min<int64_t>(shape[1], 2), 1, std::min<int64_t>(shape[3], 2)}, stride = {1, 1, 2};
+  ValueId h = b_.apply(Op::kReshape, {x}, {{"shape", Ints{kBatch, 1, shape[1], shape[2], shape[3]}}});
+  h = b_.conv(h, layer("conv"), {.channels = 2, .kernel = {3, 1, 3}, .pad = {1, 1, 0, 0, 0, 2}});
+  h = b_.apply(rng_.chance(0.5) ? Op::kMaxPool3d : Op::kAvgPool3d, {nonlinear(h)},
+               {{"kernel", kernel}, {"stride", stride}});
+  const ir::Shape out = b_.shape(h);
+  return b_.apply(Op::kReshape, {h}, {{"shape", Ints{kBatch, out[1] * out[2], out[3], out[4]}}});
+}
+
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 10)) {
+  switch (rng_.integer(0, 11)) {
+    case 11:
+      return volume(x);
     case 8:
       return elementwise(x);
     case 9:
@@ -188,8 +215,8 @@ ValueId Network::picture_block(ValueId x) {
     case 3:
       return gate(x);
     case 4:
-      return nonlinear(b_.conv2d(b_.apply(Op::kPad, {x}, {{"pad", Ints{0, 0, 1, 0, 0, 2}}, {"value", 0.5}}),
-                                 layer("conv"), {.channels = 3, .kernel = {2, 3}}));
+      return nonlinear(b_.conv(b_.apply(Op::kPad, {x}, {{"pad", Ints{0, 0, 1, 0, 0, 2}}, {"value", 0.5}}),
+                               layer("conv"), {.channels = 3, .kernel = {2, 3}}));
     case 5:
       return b_.apply(Op::kTranspose, {x}, {{"perm", Ints{0, 1, 3, 2}}});
     case 6:
@@ -246,7 +273,14 @@ ValueId Network::sequence_block(ValueId x, ValueId last) {
     h = b_.linear(self_attention(h, last), layer("out"), width);
   } else if (rng_.chance(0.5)) {  // mixes places instead of features
     h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
-    h = nonlinear(b_.linear(h, layer("mix"), axis(x, 1)));
+    if (rng_.chance(0.5)) {
+      h = nonlinear(b_.linear(h, layer("mix"), axis(x, 1)));
+    } else {
+      h = b_.conv(h, layer("conv"), {.channels = width, .kernel = {3}, .pad = {1, 1}, .bias = false});
+      h = nonlinear(b_.batch_norm(h, layer("bn")));
+      h = b_.apply(rng_.chance(0.5) ? Op::kMaxPool1d : Op::kAvgPool1d, {h},
+                   {{"kernel", Ints{3}}, {"stride", Ints{1}}, {"pad", Ints{1, 1}}});
+    }
     h = b_.apply(Op::kTranspose, {h}, {{"perm", Ints{0, 2, 1}}});
   } else {
     h = b_.linear(nonlinear(b_.linear(h, layer("up"), width + 2)), layer("down"), width);
@@ -294,7 +328,9 @@ ir::Workload Network::vector() {
   const ValueId t = b_.input("t", {DType::kF32, {kBatch, outputs}});
   ValueId h = x;
   for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = vector_block(h);
-  Result<ir::Workload> workload = b_.finish(b_.apply(Op::kMse, {b_.linear(h, "head", outputs), t}));
+  constexpr Op kLosses[] = {Op::kMse, Op::kMse, Op::kL1, Op::kBceWithLogits};
+  const Op loss = kLosses[rng_.integer(0, 3)];
+  Result<ir::Workload> workload = b_.finish(b_.apply(loss, {b_.linear(h, "head", outputs), t}));
   assert(workload && "the generator made an invalid workload");
   return std::move(workload).value();
 }

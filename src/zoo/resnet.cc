@@ -35,12 +35,12 @@ class ResNet {
   ValueId conv_bn(ValueId x, const std::string& conv, const std::string& bn, int64_t channels, int64_t kernel,
                   int64_t stride) {
     const int64_t pad = kernel / 2;
-    const ValueId h = b_.conv2d(x, conv,
-                                {.channels = channels,
-                                 .kernel = {kernel, kernel},
-                                 .stride = {stride, stride},
-                                 .pad = {pad, pad, pad, pad},
-                                 .bias = false});
+    const ValueId h = b_.conv(x, conv,
+                              {.channels = channels,
+                               .kernel = {kernel, kernel},
+                               .stride = {stride, stride},
+                               .pad = {pad, pad, pad, pad},
+                               .bias = false});
     return b_.batch_norm(h, bn);
   }
   ValueId block(ValueId x, const std::string& name, int64_t width, int64_t stride);

@@ -17,12 +17,12 @@ Result<ir::Workload> mnist_cnn() {
   Builder b("mnist_cnn");
   const auto x = b.input("x", {DType::kF32, {kBatch, 1, 28, 28}});
   const auto y = b.input("y", {DType::kI32, {kBatch}});
-  auto h = b.relu(b.conv2d(x, "conv1", {.channels = 32}));
-  h = b.relu(b.conv2d(h, "conv2", {.channels = 32}));
+  auto h = b.relu(b.conv(x, "conv1", {.channels = 32}));
+  h = b.relu(b.conv(h, "conv2", {.channels = 32}));
   h = b.apply(Op::kMaxPool2d, {h},
               {{"kernel", std::vector<int64_t>{2, 2}}, {"stride", std::vector<int64_t>{2, 2}}});
-  h = b.relu(b.conv2d(h, "conv3", {.channels = 32}));
-  h = b.relu(b.conv2d(h, "conv4", {.channels = 64}));
+  h = b.relu(b.conv(h, "conv3", {.channels = 32}));
+  h = b.relu(b.conv(h, "conv4", {.channels = 64}));
   h = b.relu(b.linear(b.apply(Op::kFlatten, {h}), "fc1", 128));
   const auto logits = b.named(b.linear(h, "fc2", 10), "logits");
   return b.finish(b.softmax_cross_entropy(logits, y));
@@ -60,7 +60,7 @@ Result<ir::Workload> residual_cnn() {
   const auto x = b.input("x", {DType::kF32, {kBatch, 1, 28, 28}});
   const auto y = b.input("y", {DType::kI32, {kBatch}});
   const Builder::Conv stem{.channels = 16, .stride = {2, 2}, .pad = {1, 1, 1, 1}, .bias = false};
-  auto h = b.relu(b.batch_norm(b.conv2d(x, "stem.conv", stem), "stem.bn"));
+  auto h = b.relu(b.batch_norm(b.conv(x, "stem.conv", stem), "stem.bn"));
   int64_t channels = 16;
   for (const std::string block : {"block1", "block2"}) {
     const int64_t stride = block == "block2" ? 2 : 1;
@@ -68,14 +68,14 @@ Result<ir::Workload> residual_cnn() {
     if (stride == 2) {
       channels *= 2;
       shortcut =
-          b.batch_norm(b.conv2d(h, block + ".down.conv",
-                                {.channels = channels, .kernel = {1, 1}, .stride = {2, 2}, .bias = false}),
+          b.batch_norm(b.conv(h, block + ".down.conv",
+                              {.channels = channels, .kernel = {1, 1}, .stride = {2, 2}, .bias = false}),
                        block + ".down.bn");
     }
-    h = b.conv2d(h, block + ".conv1",
-                 {.channels = channels, .stride = {stride, stride}, .pad = {1, 1, 1, 1}, .bias = false});
+    h = b.conv(h, block + ".conv1",
+               {.channels = channels, .stride = {stride, stride}, .pad = {1, 1, 1, 1}, .bias = false});
     h = b.relu(b.batch_norm(h, block + ".bn1"));
-    h = b.conv2d(h, block + ".conv2", {.channels = channels, .pad = {1, 1, 1, 1}, .bias = false});
+    h = b.conv(h, block + ".conv2", {.channels = channels, .pad = {1, 1, 1, 1}, .bias = false});
     h = b.relu(b.apply(Op::kAdd, {b.batch_norm(h, block + ".bn2"), shortcut}));
   }
   const auto logits = b.named(b.linear(b.apply(Op::kGlobalAvgPool2d, {h}), "fc", 10), "logits");

@@ -28,6 +28,7 @@ COMMANDS = [
     ["run"],
     ["calibrate"],
     ["parity"],
+    ["check"],
     ["emit"],
     ["show"],
     ["ops"],

@@ -3,10 +3,11 @@
 What a script has to offer, generated or edited by its user:
 
 - ``load_data(path)``: numpy arrays, rows first, in the order of train_step's last
-  arguments;
-- ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+  arguments, and ``batches(arrays)``: an endless iterator of tuples for ``train_step``;
+  a script of the user's own need not define them, nor ``BATCH_SIZE`` (defaults.py);
 - ``forward``, ``loss_fn`` and ``make_optimizer() -> optax.GradientTransformation``,
-  kept in ``OPTIMIZER``, whose ``update`` the step calls;
+  kept in ``OPTIMIZER``, whose ``update`` the step calls; in a script of the user's own
+  the only optimizer of the module may stand in, whatever its name;
 - ``init_params(weights)`` (or ``init_params(key)``) and
   ``train_step(params, opt_state, *batch) -> params, opt_state, loss``;
 - or, where there is more state than that, ``init_state(weights)`` (or
@@ -51,6 +52,7 @@ from bakeoff_runner.adapter import (
 )
 from bakeoff_runner.adapters.jax_shared import jax_arrays, jax_device, jax_peak
 from bakeoff_runner.calls import Calls, losses_of
+from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.layout import (
     LayoutEntry,
     entry_for,
@@ -171,6 +173,11 @@ class JaxAdapter(ScriptAdapter):
         jax.config.update("jax_enable_x64", request.dtype == "float64")
         script = self._load_script(request)
         self._predicts = request.predict
+        self._provide(
+            load_data=functools.partial(read_inputs, self._stated),
+            batches=lambda arrays: whole_batches(arrays, script.BATCH_SIZE),
+            make_optimizer=(lambda: self._optimizer()) if self._made() else None,
+        )
         steps = ["predict_step"] if request.predict else ["train_step", "forward"]
         self._require(_SCRIPT_NAMES, "load_data", "batches", *steps)
         if not request.predict:
@@ -440,10 +447,20 @@ class JaxAdapter(ScriptAdapter):
         stats = self._state.get("stats")
         return {} if stats is None else stats
 
-    def _optimizer(self) -> Any:
+    def _made(self) -> Optional[str]:
+        """The name of the optimizer that the step uses: OPTIMIZER, or the only one."""
+        import optax
+
         script = self._the_script()
-        made = getattr(script, "OPTIMIZER", None)
-        return script.make_optimizer() if made is None else made
+        if hasattr(script, "OPTIMIZER"):
+            return "OPTIMIZER"
+        kinds = (optax.GradientTransformation, optax.GradientTransformationExtraArgs)
+        names = [n for n, value in vars(script).items() if isinstance(value, kinds)]
+        return names[0] if self._stated and len(names) == 1 else None
+
+    def _optimizer(self) -> Any:
+        name, script = self._made(), self._the_script()
+        return getattr(script, name) if name else script.make_optimizer()
 
     def _effective(self) -> dict[str, Any]:
         import jax
@@ -703,9 +720,10 @@ class JaxAdapter(ScriptAdapter):
         import optax
 
         script = self._the_script()
-        original = getattr(script, "OPTIMIZER", None)
-        if original is None or not self._with_optimizer:
+        name = self._made()
+        if name is None or not self._with_optimizer:
             return self._plain_step(state, batch, grads)
+        original = getattr(script, name)
         seen = []
 
         def update(updates: Any, *rest: Any, **more: Any) -> Any:
@@ -713,15 +731,15 @@ class JaxAdapter(ScriptAdapter):
             return original.update(updates if grads is None else grads, *rest, **more)
 
         recorder = optax.GradientTransformation(original.init, update)
-        script.OPTIMIZER = recorder  # type: ignore[attr-defined]
+        setattr(script, name, recorder)
         try:
             body = getattr(script.train_step, "__wrapped__", script.train_step)
             *carry, loss = body(*state.carry, *batch)
         finally:
-            script.OPTIMIZER = original  # type: ignore[attr-defined]
+            setattr(script, name, original)
         if len(seen) != 1:
             raise AdapterError(
-                f"train_step of {self._file()} does not call OPTIMIZER.update once"
+                f"train_step of {self._file()} does not call {name}.update once"
             )
         return loss, seen[0], _State(tuple(carry))
 

@@ -2,12 +2,16 @@
 
 What a script has to offer, generated or edited by its user:
 
-- ``build_model() -> keras.Model``, built, with the layer names the layout file knows;
+- ``build_model() -> keras.Model``, built; its layers have the names that the layout
+  file knows, or the order of the workload's parameters;
 - ``compile_model(model)``: calls ``model.compile``;
 - ``load_data(path) -> (x, y)``: arrays, rows first; ``x`` may be a list or a dict;
 - ``fit(model, x, y, epochs, callbacks)``: one call of ``model.fit`` that hands on
   ``epochs`` and ``callbacks``, without reading logs itself (``verbose=0``);
 - ``BATCH_SIZE``.
+
+A script of the user's own needs ``build_model`` alone, if that gives a compiled model:
+the others have defaults, with the batch and the divisor of the recipe (defaults.py).
 
 `train` enters that ``fit`` once and stays in it: a callback waits for the next burst
 before a batch begins, so that a burst is ``fit``'s own loop with all its costs, those
@@ -46,8 +50,10 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
+from bakeoff_runner.defaults import read_inputs
 from bakeoff_runner.layout import (
     LayoutEntry,
+    by_order,
     entry_for,
     read_layout,
     to_canonical,
@@ -136,10 +142,18 @@ class KerasAdapter(ScriptAdapter):
         keras.utils.set_random_seed(1)  # a script's own seed comes after this one
         script = self._load_script(request)
         self._predicts = request.predict
+        if not request.predict:
+            self._provide(
+                load_data=self._default_data,
+                fit=self._default_fit,
+                compile_model=lambda model: None,
+            )
         self._check_script()
         model = self._model = script.build_model()
         if not isinstance(model, keras.Model):
             raise AdapterError(f"{self._file()}: build_model() gave no keras.Model")
+        if not model.built and self._stated and request.data:
+            self._build_model(request.data)
         if not model.built:
             raise AdapterError(f"{self._file()}: build_model() gave an unbuilt model")
         if not request.dropout:
@@ -329,6 +343,9 @@ class KerasAdapter(ScriptAdapter):
             self._name_by_layout(layout, mine)
             return
         weights = read_safetensors(request.weights)
+        if self._stated:
+            shapes = {path: tuple(variable.shape) for path, variable in mine.items()}
+            layout = by_order(layout, weights, shapes)
         for name, array in weights.items():
             entry = entry_for(layout, name)
             variable = mine.pop(entry.target, None)
@@ -392,6 +409,40 @@ class KerasAdapter(ScriptAdapter):
             raise AdapterError(
                 f"the data has {self._row_count()} rows, a batch {self._batch}"
             )
+
+    def _default_data(self, path: str) -> tuple[Any, Any]:
+        """The inputs and the target; pictures as Keras's image_data_format has them."""
+        import numpy as np
+
+        *inputs, y = read_inputs(self._stated, path)
+        last = self._library.keras.backend.image_data_format() == "channels_last"
+        arrays = [
+            np.ascontiguousarray(np.moveaxis(array, 1, -1))
+            if last and array.ndim == 4
+            else array
+            for array in inputs
+        ]
+        return (arrays[0] if len(arrays) == 1 else arrays), y
+
+    def _build_model(self, path: Path) -> None:
+        """Of a Sequential without an Input: by the shape of the data."""
+        x, _ = self._the_script().load_data(path)
+        self._model(self._library.map(lambda array: array[:1], x))
+
+    def _default_fit(
+        self, model: Any, x: Any, y: Any, epochs: int, callbacks: list[Any]
+    ) -> Any:
+        rows = len(y) // self._batch * self._batch
+        x, y = self._library.map(lambda array: array[:rows], (x, y))
+        return model.fit(
+            x,
+            y,
+            batch_size=self._batch,
+            epochs=epochs,
+            callbacks=callbacks,
+            shuffle=False,
+            verbose=0,
+        )
 
     def _row_count(self) -> int:
         data = self._x if self._y is None else (self._x, self._y)

@@ -234,7 +234,7 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         from onnx.reference import ReferenceEvaluator
 
         evaluator = ReferenceEvaluator(
-            self._model, new_ops=[_correct_lrn(), _correct_gelu()]
+            self._model, new_ops=[_correct_lrn(), _correct_gelu(), *_correct_pools()]
         )
         for op in evaluator.rt_nodes_:
             for name, _, exact in _reals(op.onnx_node):
@@ -296,6 +296,50 @@ def _correct_gelu() -> Any:
             return (0.5 * x * (1 + erf(x / math.sqrt(2))),)
 
     return Gelu
+
+
+def _correct_pools() -> list[Any]:
+    """MaxPool and AveragePool as ONNX specifies them.
+
+    The reference implementation of onnx 1.23 takes the pads before the first two axes
+    for those around the first one, and knows pads of two axes only.
+    """
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    def windows(x: Any, kernel: Any, strides: Any, pads: Any, filler: float) -> Any:
+        axes = len(kernel)
+        pads = pads or [0] * (2 * axes)
+        around = [(0, 0), (0, 0), *zip(pads[:axes], pads[axes:])]
+        padded = np.pad(x, around, constant_values=filler)
+        places = tuple(range(2, axes + 2))
+        view = np.lib.stride_tricks.sliding_window_view(padded, kernel, places)
+        steps = tuple(slice(None, None, step) for step in strides or [1] * axes)
+        return view[(slice(None), slice(None), *steps)]
+
+    class MaxPool(OpRun):  # type: ignore[misc]
+        def _run(
+            self, x: Any, auto_pad: Any = None, ceil_mode: Any = None,
+            dilations: Any = None, kernel_shape: Any = None, pads: Any = None,
+            storage_order: Any = None, strides: Any = None,
+        ) -> tuple[Any]:  # fmt: skip
+            seen = windows(x, kernel_shape, strides, pads, -np.inf)
+            return (seen.max(axis=tuple(range(x.ndim, seen.ndim))),)
+
+    class AveragePool(OpRun):  # type: ignore[misc]
+        def _run(
+            self, x: Any, auto_pad: Any = None, ceil_mode: Any = None,
+            count_include_pad: Any = None, dilations: Any = None,
+            kernel_shape: Any = None, pads: Any = None, strides: Any = None,
+        ) -> tuple[Any]:  # fmt: skip
+            seen = windows(x, kernel_shape, strides, pads, 0)
+            axes = tuple(range(x.ndim, seen.ndim))
+            if count_include_pad:
+                return (seen.mean(axis=axes),)
+            inside = windows(np.ones_like(x), kernel_shape, strides, pads, 0)
+            return (seen.sum(axis=axes) / inside.sum(axis=axes),)
+
+    return [MaxPool, AveragePool]
 
 
 def _to_numpy(output: Any) -> Array:

@@ -4,10 +4,13 @@ What a script has to offer, generated or edited by its user:
 
 - ``make_model() -> nn.Module``: on its device, in training mode;
 - ``make_optimizer(model) -> torch.optim.Optimizer``;
-- ``train_step(model, optimizer, *inputs) -> loss``: zeroes the gradients, calls the
-  model, goes backward and calls ``optimizer.step()`` once;
-- ``load_data(path)``: a tuple of tensors, one per input, rows first;
-- ``batches(*tensors)``: an endless iterator of tuples for ``train_step``;
+- one of ``train_epoch(model, optimizer, batches)`` and ``loss_fn(output, target)`` (see
+  torch_steps.py), or ``train_step(model, optimizer, *inputs) -> loss``, which
+  zeroes the gradients, calls the model, goes backward and calls ``optimizer.step()``
+  once;
+- ``load_data(path)``: a tuple of tensors, one per input, rows first, and
+  ``batches(*tensors)``: an endless iterator of tuples for ``train_step``; a script of
+  the user's own need not define them, nor ``BATCH_SIZE`` (defaults.py);
 - where a step is more than a call of ``train_step``, ``GraphedStep(model, optimizer)``:
   what it makes is called with the inputs, trains one step and returns the loss;
 - where the loss is scaled, the module's ``scaler``, a ``torch.amp.GradScaler``;
@@ -53,8 +56,11 @@ from bakeoff_runner.adapters.torch_shared import (
     torch_device,
     torch_peak,
 )
+from bakeoff_runner.adapters.torch_steps import Epoch, default_step, run_epoch
+from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.layout import (
     LayoutEntry,
+    by_order,
     entry_for,
     read_layout,
     to_canonical,
@@ -166,6 +172,11 @@ class TorchAdapter(ScriptAdapter):
         self._predicts = request.predict
         self._dropout = request.dropout
         step = "predict_step" if request.predict else "train_step"
+        self._provide(
+            load_data=self._default_data,
+            batches=lambda *tensors: whole_batches(tensors, script.BATCH_SIZE),
+            train_step=None if request.predict else default_step(script),
+        )
         self._require(_SCRIPT_NAMES, "make_model", step, "load_data", "batches")
         model = self._model = script.make_model()
         if not isinstance(model, torch.nn.Module):
@@ -231,6 +242,8 @@ class TorchAdapter(ScriptAdapter):
                 torch_arrays(),
             )
         self._need_optimizer()
+        if hasattr(self._the_script(), "train_epoch"):
+            return self._run_epoch(steps, mark)
         step, batches = self._training_step(), self._stream()
         keep = _copy if hasattr(self._the_script(), "GraphedStep") else _detached
         kept = []
@@ -239,6 +252,29 @@ class TorchAdapter(ScriptAdapter):
         for _ in range(steps):
             kept.append(keep(step(*next(batches))))
             mark()
+        _barrier()
+        end = time.monotonic_ns()
+        losses = _floats(kept)
+        return RunResult(
+            end - start,
+            losses[-1],
+            wait=batches.take(),
+            losses=losses,
+            sums=dict(zip(self._trained, _sums(self._trained.values()))),
+        )
+
+    def _run_epoch(self, steps: int, mark: Callable[[], None]) -> RunResult:
+        """A burst is one call of the script's own loop."""
+        batches = self._stream()
+        rows = steps * int(getattr(self._the_script(), "BATCH_SIZE", 1))
+        batches.take()
+        start = time.monotonic_ns()
+        kept = run_epoch(
+            self._the_script(),
+            self._model,
+            self._optimizer,
+            Epoch(batches, steps, rows, mark),
+        )
         _barrier()
         end = time.monotonic_ns()
         losses = _floats(kept)
@@ -371,6 +407,8 @@ class TorchAdapter(ScriptAdapter):
                 self._names[name] = LayoutEntry(name), tuple(tensor.shape)
             return
         weights = read_safetensors(request.weights)
+        if self._stated:
+            layout = by_order(layout, weights, self._shapes())
         for name, array in weights.items():
             entry = entry_for(layout, name)
             tensor = mine.pop(entry.target, None)
@@ -388,6 +426,23 @@ class TorchAdapter(ScriptAdapter):
                 tensor.copy_(torch.from_numpy(value.copy()))
             self._names[name] = entry, tuple(array.shape)
         self._refuse_extra(mine)
+
+    def _shapes(self) -> dict[str, Any]:
+        """Of every tensor once, tied ones under their first name."""
+        once: dict[int, str] = {}
+        for name, tensor in self._tensors().items():
+            once.setdefault(tensor.data_ptr(), name)
+        return {name: self._tensors()[name].shape for name in once.values()}
+
+    def _default_data(self, path: str) -> tuple[Any, ...]:
+        """Tensors on the model's device; integers as torch's losses take them."""
+        import torch
+
+        device = next((p.device for p in self._model.parameters()), None)
+        tensors = map(torch.from_numpy, read_inputs(self._stated, path))
+        return tuple(
+            (t if t.is_floating_point() else t.long()).to(device) for t in tensors
+        )
 
     def _refuse_extra(self, left: Mapping[str, Any]) -> None:
         """`left`: what the weights file did not name.

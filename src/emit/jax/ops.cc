@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "emit/jax/network_ops.h"
+#include "emit/windows.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::jax {
 namespace {
@@ -11,23 +13,26 @@ using ir::Node;
 using ir::Op;
 using Ints = std::vector<int64_t>;
 
-std::string pairs(const Ints& pads) {  // top, bottom, left, right
-  return fmt::format("(({}, {}), ({}, {}))", pads[0], pads[1], pads[2], pads[3]);
+// "((top, bottom), (left, right))"
+std::string pairs(const Ints& pads) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < pads.size(); i += 2) all.push_back(fmt::format("({}, {})", pads[i], pads[i + 1]));
+  return fmt::format("({}{})", fmt::join(all, ", "), all.size() == 1 ? "," : "");
 }
 
 std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
 
-void conv2d(ForwardPrinter& p, const Node& node) {
+void conv(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> arguments = {p.input(), p.param("weight")};
   if (p.has("bias")) arguments.push_back(p.full_param("bias"));
   arguments.push_back(option("stride", python_tuple(node.integers("stride"))));
   arguments.push_back(option("padding", pairs(node.integers("pad"))));
-  if (node.integers("dilation") != Ints{1, 1}) {
+  if (!all_are(node.integers("dilation"), 1)) {
     arguments.push_back(option("dilation", python_tuple(node.integers("dilation"))));
   }
   if (node.integer("groups") != 1)
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
-  p.assign("conv2d", arguments);
+  p.assign(ir::info(node.op).name, arguments);
 }
 
 void linear(ForwardPrinter& p, const Node&) {
@@ -59,6 +64,12 @@ void layer_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("layer_norm", arguments);
 }
 
+void group_norm(ForwardPrinter& p, const Node& node) {
+  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
+                               option("groups", std::to_string(node.integer("groups"))),
+                               option("eps", python_real(node.real("eps")))});
+}
+
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string ids = p.input(), table = p.full_param("weight"), rows = table + "[" + ids + "]";
   if (p.mixed()) return p.assign("half", {rows});
@@ -86,7 +97,7 @@ void gelu(ForwardPrinter& p, const Node& node) {
 }
 
 void softmax(ForwardPrinter& p, const Node& node) {
-  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  const int64_t axis = p.axes().at(node.integer("axis"));
   p.assign_full("jax.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
@@ -96,12 +107,12 @@ std::vector<std::string> window(ForwardPrinter& p, const Node& node) {
           option("padding", pairs(node.integers("pad")))};
 }
 
-void max_pool2d(ForwardPrinter& p, const Node& node) { p.assign("max_pool2d", window(p, node)); }
+void max_pool(ForwardPrinter& p, const Node& node) { p.assign(ir::info(node.op).name, window(p, node)); }
 
-void avg_pool2d(ForwardPrinter& p, const Node& node) {
+void avg_pool(ForwardPrinter& p, const Node& node) {
   auto arguments = window(p, node);
   arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
-  p.assign_full("avg_pool2d", arguments);
+  p.assign_full(ir::info(node.op).name, arguments);
 }
 
 // jnp.mean adds up in float32 by itself.
@@ -125,7 +136,7 @@ void pad(ForwardPrinter& p, const Node& node) {
   const Ints& pads = node.integers("pad");
   std::vector<std::string> widths(p.input_shape().size(), "(0, 0)");
   for (size_t axis = 1; axis < widths.size(); ++axis) {
-    const auto at = static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)));
+    const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
     widths[at] = fmt::format("({}, {})", pads[2 * axis - 2], pads[2 * axis - 1]);
   }
   p.assign("jnp.pad", {p.input(), fmt::format("({})", fmt::join(widths, ", ")),
@@ -135,7 +146,7 @@ void pad(ForwardPrinter& p, const Node& node) {
 void concat(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
-  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  const int64_t axis = p.axes().at(node.integer("axis"));
   p.assign_sequence("jnp.concatenate", parts, option("axis", std::to_string(axis)));
 }
 
@@ -156,37 +167,33 @@ void mul(ForwardPrinter& p, const Node&) {
 
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
 
-constexpr const char* kConv = R"(def conv2d(x, kernel$bias_parameter$, *, stride, padding$extra$):
+constexpr const char* kConv = R"(def $name$(x, kernel$bias_parameter$, *, stride, padding$extra$):
     $result$lax.conv_general_dilated(
         x,
         kernel,
         window_strides=stride,
         padding=padding,
-$options$        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+$options$        dimension_numbers=("N$places$C", "$places$IO", "N$places$C"),
     )
 )";
 
-bool any_conv(const Graph& graph, bool (*holds)(const Node&)) {
-  for (const int n : graph.live) {
-    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
-    if (node.op == Op::kConv2d && holds(node)) return true;
-  }
-  return false;
-}
-
-void print_conv(CodeWriter& out, const Graph& graph, bool mixed) {
-  const bool dilated = any_conv(graph, [](const Node& n) { return n.integers("dilation") != Ints{1, 1}; });
-  const bool grouped = any_conv(graph, [](const Node& n) { return n.integer("groups") != 1; });
-  const bool with = any_conv(graph, [](const Node& n) { return n.has("bias"); });
-  const bool without = any_conv(graph, [](const Node& n) { return !n.has("bias"); });
-  out.print(kConv,
-            {{"bias_parameter", !with     ? ""
-                                : without ? ", bias=None"
-                                          : ", bias"},
-             {"extra", std::string(dilated ? ", dilation=(1, 1)" : "") + (grouped ? ", groups=1" : "")},
-             {"result", with ? "y = " : "return "},
-             {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
-                             (grouped ? "        feature_group_count=groups,\n" : "")}});
+// The function of one kind of convolution.
+void print_conv(CodeWriter& out, const Graph& graph, Op op, bool mixed) {
+  const size_t axes = op == Op::kConv1d ? 1 : op == Op::kConv2d ? 2 : 3;
+  const bool dilated = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("dilation"), 1); });
+  const bool grouped = any_live(graph, op, [](const Node& n) { return n.integer("groups") != 1; });
+  const bool with = any_live(graph, op, [](const Node& n) { return n.has("bias"); });
+  const bool without = any_live(graph, op, [](const Node& n) { return !n.has("bias"); });
+  out.print(kConv, {{"name", ir::info(op).name},
+                    {"places", std::string("DHW").substr(3 - axes)},
+                    {"bias_parameter", !with     ? ""
+                                       : without ? ", bias=None"
+                                                 : ", bias"},
+                    {"extra", (dilated ? ", dilation=" + python_tuple(Ints(axes, 1)) : std::string()) +
+                                  (grouped ? ", groups=1" : "")},
+                    {"result", with ? "y = " : "return "},
+                    {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
+                                    (grouped ? "        feature_group_count=groups,\n" : "")}});
   const auto body = out.indent();
   const char* sum = mixed ? "half(y + bias)" : "y + bias";
   if (with) out.line(fmt::format("return {}{}", without ? "y if bias is None else " : "", sum));
@@ -217,11 +224,17 @@ constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, e
     mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) * lax.rsqrt(var + eps) * scale + shift
 )";
+constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+    y = x.reshape(*x.shape[:-1], groups, -1)
+    axes = (*range(1, x.ndim - 1), -1)
+    mean, var = y.mean(axes, keepdims=True), y.var(axes, keepdims=True)
+    return ((y - mean) * lax.rsqrt(var + eps)).reshape(x.shape) * scale + shift
+)";
 constexpr const char* kDropout = R"(def dropout(key, x, rate):
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(keep, x / (1 - rate), 0)
 )";
-constexpr const char* kMaxPool = R"(def max_pool2d(x, *, window, stride, padding):
+constexpr const char* kMaxPool = R"(def $name$(x, *, window, stride, padding):
     return lax.reduce_window(
         x,
         -jnp.inf,
@@ -231,7 +244,7 @@ constexpr const char* kMaxPool = R"(def max_pool2d(x, *, window, stride, padding
         padding=((0, 0), *padding, (0, 0)),
     )
 )";
-constexpr const char* kAvgPool = R"(def avg_pool2d(x, *, window, stride, padding, count_include_pad):
+constexpr const char* kAvgPool = R"(def $name$(x, *, window, stride, padding, count_include_pad):
     def window_sum(values):
         return lax.reduce_window(
             values,
@@ -243,8 +256,8 @@ constexpr const char* kAvgPool = R"(def avg_pool2d(x, *, window, stride, padding
         )
 
     if count_include_pad:
-        return window_sum(x) / (window[0] * window[1])
-    return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:3], 1), x.dtype))
+        return window_sum(x) / $area$
+    return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:$end$], 1), x.dtype))
 )";
 
 bool linear_with_bias(const Graph& graph) {
@@ -260,7 +273,9 @@ bool linear_with_bias(const Graph& graph) {
 const OpFunctions<ForwardPrinter>& op_functions() {
   static const OpFunctions<ForwardPrinter> table = with_spelled<ForwardPrinter>(
       {
-          {Op::kConv2d, conv2d},
+          {Op::kConv1d, conv},
+          {Op::kConv2d, conv},
+          {Op::kConv3d, conv},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -271,8 +286,12 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kSigmoid, sigmoid},
           {Op::kTanh, tanh},
           {Op::kSoftmax, softmax},
-          {Op::kMaxPool2d, max_pool2d},
-          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kMaxPool1d, max_pool},
+          {Op::kMaxPool2d, max_pool},
+          {Op::kMaxPool3d, max_pool},
+          {Op::kAvgPool1d, avg_pool},
+          {Op::kAvgPool2d, avg_pool},
+          {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
@@ -290,6 +309,9 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return table;
@@ -301,15 +323,30 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
     out.blank(2);
   };
-  if (graph.has(Op::kConv2d)) {
-    print_conv(out, graph, mixed);
+  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d}) {
+    if (!graph.has(op)) continue;
+    print_conv(out, graph, op, mixed);
     out.blank(2);
   }
   helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
-  helper(graph.has(Op::kMaxPool2d), kMaxPool);
-  helper(graph.has(Op::kAvgPool2d), kAvgPool);
+  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}) {
+    if (!graph.has(op)) continue;
+    out.print(kMaxPool, {{"name", ir::info(op).name}});
+    out.blank(2);
+  }
+  size_t axes = 0;
+  for (const Op op : {Op::kAvgPool1d, Op::kAvgPool2d, Op::kAvgPool3d}) {
+    ++axes;
+    if (!graph.has(op)) continue;
+    const char* const areas[] = {"window[0]", "(window[0] * window[1])",
+                                 "(window[0] * window[1] * window[2])"};
+    out.print(kAvgPool,
+              {{"name", ir::info(op).name}, {"area", areas[axes - 1]}, {"end", std::to_string(axes + 1)}});
+    out.blank(2);
+  }
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
   for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::jax))
     helper(true, text.c_str());
@@ -318,19 +355,16 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
   const std::string reduction = loss.word("reduction") == "mean" ? "mean" : "sum";
-  if (loss.op == Op::kMse) {
-    out.call("losses = optax.squared_error", {prediction, target});
-  } else {
-    out.call("losses = optax.softmax_cross_entropy_with_integer_labels", {prediction, target});
-  }
+  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).jax}, {}, {prediction, target});
+  out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("loss = losses.{}()", reduction));
 }
 
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "params stats key keys state opt_state loss data path np jax jnp lax optax conv2d linear batch_norm "
-      "layer_norm dropout max_pool2d avg_pool2d local_response_norm attention lstm half in_float32 "
+      "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d linear batch_norm "
+      "layer_norm group_norm dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "

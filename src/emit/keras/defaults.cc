@@ -12,7 +12,7 @@ using ir::OptimizerKind;
 
 bool has_bias(const ir::Workload& workload) {
   return std::any_of(workload.nodes.begin(), workload.nodes.end(), [](const ir::Node& node) {
-    return (node.op == Op::kConv2d || node.op == Op::kLinear) && node.has("bias");
+    return (ir::is_conv(node.op) || node.op == Op::kLinear) && node.has("bias");
   });
 }
 
@@ -47,7 +47,7 @@ std::string running_variance(const ir::Workload& workload, const Dialect& dialec
 std::vector<Default> defaults(const Request& request, const Dialect& dialect) {
   const ir::Workload& workload = request.workload;
   std::vector<Default> lines;
-  if (workload.has(Op::kConv2d) || workload.has(Op::kLinear)) {
+  if (ir::has_conv(workload) || workload.has(Op::kLinear)) {
     lines.push_back({topic::kWeightInit, "Glorot uniform"});
   }
   if (has_bias(workload)) lines.push_back({topic::kBiasInit, "zeros"});

@@ -1,5 +1,6 @@
 #include "emit/keras/dialect.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 
@@ -11,18 +12,23 @@ constexpr std::string_view kPrefix = "ops.";
 // Functions that take the same arguments in both.
 const std::map<std::string_view, const char*>& tensorflow_names() {
   static const std::map<std::string_view, const char*> names = {
+      {"abs", "tf.abs"},
       {"add", "tf.add"},
+      {"average_pool", "tf.nn.avg_pool2d"},
       {"concatenate", "tf.concat"},
       {"convert_to_tensor", "tf.convert_to_tensor"},
       {"copy", "tf.identity"},
       {"gelu", "tf.nn.gelu"},
+      {"max_pool", "tf.nn.max_pool2d"},
       {"multiply", "tf.multiply"},
+      {"ones", "tf.ones"},
       {"pad", "tf.pad"},
       {"power", "tf.pow"},
       {"relu", "tf.nn.relu"},
       {"reshape", "tf.reshape"},
       {"sigmoid", "tf.sigmoid"},
       {"softmax", "tf.nn.softmax"},
+      {"softplus", "tf.math.softplus"},
       {"square", "tf.square"},
       {"sum", "tf.reduce_sum"},
       {"tanh", "tf.tanh"},
@@ -49,7 +55,8 @@ std::string Dialect::translate(std::string_view text) const {
   if (!second) return std::string(text);
   std::string translated;
   for (size_t at = text.find(kPrefix); at != std::string_view::npos; at = text.find(kPrefix)) {
-    const size_t begin = at + kPrefix.size(), end = text.find('(', begin);
+    const size_t begin = at + kPrefix.size();
+    const size_t end = std::min(text.find_first_of("(,", begin), text.size());
     translated += std::string(text.substr(0, at)) + op(text.substr(begin, end - begin));
     text.remove_prefix(end);
   }

@@ -307,6 +307,8 @@ const Framework& keras_framework() {
                    tf32_setting("of the backend")},
       .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .module = "keras",
+      .also_imported = {"from tensorflow import keras", "from tensorflow.keras", "import tensorflow.keras",
+                        "tf.keras.Model", "tf.keras.models", "tf.keras.Sequential"},
       .imports_besides = {"tensorflow", "jax", "torch", "onnxruntime"},
       .environment = environment_3,
       .supports = keras::has_op,

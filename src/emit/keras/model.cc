@@ -7,6 +7,7 @@
 
 #include "emit/keras/ops.h"
 #include "emit/precision.h"
+#include "ir/spelled_ops.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit::keras {
@@ -146,17 +147,19 @@ std::string loss_expression(const Request& request, const Dialect& dialect, std:
   const bool sum = loss.word("reduction") == "sum";
   const bool explicit_all = request.training.track == ir::Track::kEqualised || sum;
   const std::string reduction = sum ? "\"sum\"" : "\"sum_over_batch_size\"";
-  if (loss.op == Op::kSoftmaxCrossEntropy) {
-    return "keras.losses.SparseCategoricalCrossentropy(from_logits=True" +
-           (explicit_all ? ", reduction=" + reduction : std::string()) + ")";
+  const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
+  if (!sum || spelling.keras_terms.empty()) {
+    std::string text = "keras.losses." + spelling.keras;
+    if (!explicit_all) return text;
+    text.pop_back();
+    return text + (text.ends_with("(") ? "" : ", ") + "reduction=" + reduction + ")";
   }
-  if (!sum)
-    return fmt::format("keras.losses.MeanSquaredError({})", explicit_all ? "reduction=" + reduction : "");
   function = dialect.translate(
-      "def squared_error(y_true, y_pred):\n"
+      "def summed_error(y_true, y_pred):\n"
       "    \"\"\"The sum over all elements; Keras's own losses average over the last axis.\"\"\"\n"
-      "    return ops.sum(ops.square(y_pred - y_true))\n");
-  return "squared_error";
+      "    return ops.sum(" +
+      spelling.keras_terms + ")\n");
+  return "summed_error";
 }
 
 // A table that is a linear weight too stays as the embedding has it.

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
 #include "emit/spelling.h"
+#include "emit/windows.h"
 
 namespace bakeoff::emit::keras {
 namespace {
@@ -16,41 +16,45 @@ using ir::Node;
 using Ints = std::vector<int64_t>;
 using Strings = std::vector<std::string>;
 
-bool all(const Ints& numbers, int64_t n) {
-  return std::all_of(numbers.begin(), numbers.end(), [n](int64_t k) { return k == n; });
-}
-
-// "((top, bottom), (left, right))"
+// "((top, bottom), (left, right))"; "(left, right)" for one axis.
 std::string pairs(const Ints& pad) {
-  return fmt::format("(({}, {}), ({}, {}))", pad[0], pad[1], pad[2], pad[3]);
+  Strings all;
+  for (size_t i = 0; i < pad.size(); i += 2) all.push_back(fmt::format("({}, {})", pad[i], pad[i + 1]));
+  return all.size() == 1 ? all[0] : fmt::format("({})", fmt::join(all, ", "));
 }
 
-// The input with zeros around H and W.
+// "MaxPooling" of a node over two axes: "layers.MaxPooling2D".
+std::string layer_class(const char* name, size_t axes) { return fmt::format("layers.{}{}D", name, axes); }
+
+// The input with zeros around its places.
 std::string zero_padded(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints& pad = node.integers("pad");
-  if (all(pad, 0)) return x;
+  if (all_are(pad, 0)) return x;
   const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
-  p.out.call(padded + " = layers.ZeroPadding2D", {pairs(pad)}, "(" + x + ")");
+  p.out.call(padded + " = " + layer_class("ZeroPadding", pad.size() / 2), {pairs(pad)}, "(" + x + ")");
   return padded;
 }
 
-void conv2d(Printer& p, const Node& node) {
+void conv(Printer& p, const Node& node) {
   const std::string x = zero_padded(p, node);
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation");
   // Keras has no convolution with both; every s-th row and column of the one without stride is the same.
-  const bool both = !all(stride, 1) && !all(dilation, 1);
-  Strings args = {std::to_string(w[0]), python_tuple({w[2], w[3]})};
-  if (!both && !all(stride, 1)) args.push_back("strides=" + python_tuple(stride));
-  if (!all(dilation, 1)) args.push_back("dilation_rate=" + python_tuple(dilation));
+  const bool both = !all_are(stride, 1) && !all_are(dilation, 1);
+  const ir::Shape kernel(w.begin() + 2, w.end());
+  Strings args = {std::to_string(w[0]),
+                  kernel.size() == 1 ? std::to_string(kernel[0]) : python_tuple(kernel)};
+  if (!both && !all_are(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+  if (!all_are(dilation, 1)) args.push_back("dilation_rate=" + python_tuple(dilation));
   if (node.integer("groups") != 1) args.push_back(fmt::format("groups={}", node.integer("groups")));
   if (!node.has("bias")) args.push_back("use_bias=False");
-  p.layer(node, "layers.Conv2D", args, x, {{"weight", "kernel"}, {"bias", "bias"}});
+  p.layer(node, layer_class("Conv", kernel.size()), args, x, {{"weight", "kernel"}, {"bias", "bias"}});
   if (!both) return;
   const std::string h = p.value_name(p.workload.output_of(p.node));
-  p.out.line(fmt::format("{0} = {0}[:, ::{1}, ::{2}]  # strides; Keras rejects them with dilation", h,
-                         stride[0], stride[1]));
+  std::string steps;
+  for (const int64_t n : stride) steps += fmt::format(", ::{}", n);
+  p.out.line(fmt::format("{0} = {0}[:{1}]  # strides; Keras rejects them with dilation", h, steps));
 }
 
 // `product`: of x and the owner's weight as I, O.
@@ -125,6 +129,13 @@ void layer_norm(Printer& p, const Node& node) {
   p.layer(node, "layers.LayerNormalization", args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
 }
 
+void group_norm(Printer& p, const Node& node) {
+  p.layer(node, "layers.GroupNormalization",
+          {fmt::format("groups={}", node.integer("groups")), "axis=-1",
+           "epsilon=" + python_real(node.real("eps"))},
+          p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+}
+
 void embedding(Printer& p, const Node& node) {
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   p.layer(node, "layers.Embedding", {std::to_string(w[0]), std::to_string(w[1])}, p.input(node, 0),
@@ -145,30 +156,78 @@ void gelu(Printer& p, const Node& node) {
 
 void softmax(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
-  p.assign(p.op("softmax"), {x, fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")))});
+  p.assign(p.op("softmax"), {x, fmt::format("axis={}", p.axes().at(node.integer("axis")))});
 }
 
 Strings pool_arguments(const Node& node) {
   return {python_tuple(node.integers("kernel")), "strides=" + python_tuple(node.integers("stride"))};
 }
 
-void max_pool2d(Printer& p, const Node& node) {
-  std::string x = p.input(node, 0);
+// The input with minus infinity around its places.
+std::string infinity_padded(Printer& p, const Node& node) {
+  const std::string x = p.input(node, 0);
   const Ints& pad = node.integers("pad");
-  if (!all(pad, 0)) {
-    const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
-    p.out.call(padded + " = " + p.op("pad"),
-               {x, fmt::format("((0, 0), ({}, {}), ({}, {}), (0, 0))", pad[0], pad[1], pad[2], pad[3]),
-                "constant_values=float(\"-inf\")"});
-    x = padded;
-  }
-  p.assign("layers.MaxPooling2D", pool_arguments(node), "(" + x + ")");
+  if (all_are(pad, 0)) return x;
+  const std::string padded = p.fresh(p.value_name(node.inputs[0]) + "_padded");
+  Strings sides = {"(0, 0)"};
+  for (size_t i = 0; i < pad.size(); i += 2) sides.push_back(fmt::format("({}, {})", pad[i], pad[i + 1]));
+  p.out.call(padded + " = " + p.op("pad"),
+             {x, fmt::format("({}, (0, 0))", fmt::join(sides, ", ")), "constant_values=float(\"-inf\")"});
+  return padded;
+}
+
+void max_pool(Printer& p, const Node& node) {
+  p.assign(layer_class("MaxPooling", node.integers("kernel").size()), pool_arguments(node),
+           "(" + infinity_padded(p, node) + ")");
+}
+
+// TensorFlow's pools along three axes have no float64.
+std::string pool3d_text(const Dialect& dialect) {
+  constexpr std::string_view text = R"(def pool3d(pool, x, pool_size, strides):
+    """Over H and W, then over D: TensorFlow's pools along three axes have no float64."""
+    d, h, w, c = x.shape[1:]
+    x = {0}(x, (-1, h, w, c))
+    x = pool(x, pool_size[1:], strides[1:], padding="{1}")
+    h, w = x.shape[1:3]
+    x = {0}(x, (-1, d, h * w, c))
+    x = pool(x, (pool_size[0], 1), (strides[0], 1), padding="{1}")
+    return {0}(x, (-1, x.shape[1], h, w, c))
+)";
+  return dialect.second ? fmt::format(text, "tf.reshape", "VALID")
+                        : fmt::format(text, "ops.reshape", "valid");
+}
+
+constexpr const char* kAveragePool3d = R"(def average_pool3d(x, pool_size, strides, padding):
+    """The mean over the part of each window that lies inside."""
+    padding = ((0, 0), *padding, (0, 0))
+    ones = ops.pad(ops.ones((1, *x.shape[1:-1], 1), x.dtype), padding)
+    share = pool3d(ops.average_pool, ones, pool_size, strides)
+    x = ops.pad(x, padding)
+    return pool3d(ops.average_pool, x, pool_size, strides) / share
+)";
+
+void pool3d(Printer& p, const Node& node, const char* function, const std::string& x) {
+  p.need_helper(pool3d_text(p.dialect));
+  p.assign("pool3d", {p.dialect.translate(function), x, python_tuple(node.integers("kernel")),
+                      python_tuple(node.integers("stride"))});
+}
+
+void max_pool3d(Printer& p, const Node& node) { pool3d(p, node, "ops.max_pool", infinity_padded(p, node)); }
+
+void avg_pool3d(Printer& p, const Node& node) {
+  const Ints& pad = node.integers("pad");
+  if (all_are(pad, 0) || node.flag("count_include_pad"))
+    return pool3d(p, node, "ops.average_pool", zero_padded(p, node));
+  p.need_helper(pool3d_text(p.dialect));
+  p.need_helper(p.dialect.translate(kAveragePool3d));
+  p.assign("average_pool3d", {p.input(node, 0), python_tuple(node.integers("kernel")),
+                              python_tuple(node.integers("stride")), pairs(pad)});
 }
 
 std::string average_pool(const Dialect& dialect) {
   constexpr std::string_view text =
       R"(def average_pool(x, pool_size, strides, padding):
-    """Averages over windows of N, H, W, C; Keras has no padding that does not count."""
+    """Averages over windows; Keras has no padding that does not count."""
     padding = ((0, 0), *padding, (0, 0))
     ones = ops.pad({0}, padding)
     share = {1}(ones, pool_size, strides, padding="{2}")
@@ -176,20 +235,22 @@ std::string average_pool(const Dialect& dialect) {
     return {1}(x, pool_size, strides, padding="{2}") / share
 )";
   return dialect.second
-             ? fmt::format(text, "tf.ones((1, *x.shape[1:3], 1), x.dtype)", "tf.nn.avg_pool2d", "VALID")
-             : fmt::format(text, "ops.ones((1, *x.shape[1:3], 1))", "ops.average_pool", "valid");
+             ? fmt::format(text, "tf.ones((1, *x.shape[1:-1], 1), x.dtype)", "tf.nn.avg_pool", "VALID")
+             : fmt::format(text, "ops.ones((1, *x.shape[1:-1], 1))", "ops.average_pool", "valid");
 }
 
-void avg_pool2d(Printer& p, const Node& node) {
+void avg_pool(Printer& p, const Node& node) {
   const Ints& pad = node.integers("pad");
-  if (!all(pad, 0) && !node.flag("count_include_pad")) {
+  const size_t axes = pad.size() / 2;
+  if (!all_are(pad, 0) && !node.flag("count_include_pad")) {
     p.need_helper(average_pool(p.dialect));
-    p.assign("average_pool", {p.input(node, 0), python_tuple(node.integers("kernel")),
-                              python_tuple(node.integers("stride")), pairs(pad)});
+    p.assign("average_pool",
+             {p.input(node, 0), python_tuple(node.integers("kernel")), python_tuple(node.integers("stride")),
+              axes == 1 ? fmt::format("({},)", pairs(pad)) : pairs(pad)});
     return;
   }
   const std::string x = zero_padded(p, node);
-  p.assign("layers.AveragePooling2D", pool_arguments(node), "(" + x + ")");
+  p.assign(layer_class("AveragePooling", axes), pool_arguments(node), "(" + x + ")");
 }
 
 void global_avg_pool2d(Printer& p, const Node& node) {
@@ -216,7 +277,7 @@ void pad(Printer& p, const Node& node) {
   const Ints& amounts = node.integers("pad");
   Strings sides(p.shape(node.inputs[0]).size(), "(0, 0)");
   for (size_t axis = 1; axis < sides.size(); ++axis) {
-    sides[static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)))] =
+    sides[static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)))] =
         fmt::format("({}, {})", amounts[2 * axis - 2], amounts[2 * axis - 1]);
   }
   Strings args = {x, fmt::format("({})", fmt::join(sides, ", "))};
@@ -232,7 +293,7 @@ void pad(Printer& p, const Node& node) {
 void concat(Printer& p, const Node& node) {
   Strings parts;
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(node, i));
-  const std::string axis = fmt::format("axis={}", physical_axis(p.reads(), node.integer("axis")));
+  const std::string axis = fmt::format("axis={}", p.axes().at(node.integer("axis")));
   const std::string list = fmt::format("[{}]", fmt::join(parts, ", "));
   if (list.size() + 9 <= 88) return p.assign(p.op("concatenate"), {list, axis});
   const std::string name = p.fresh(p.value_name(p.workload.output_of(p.node)) + "_parts");
@@ -262,7 +323,7 @@ void spelled(Printer& p, const Node& node) {
   if (!spelling.helper.empty()) p.need_helper(spelling.helper);
   Strings inputs;
   for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(p.input(node, i));
-  const Spelled made = spell(spelling, node, inputs, Language::kPython, p.reads());
+  const Spelled made = spell(spelling, node, inputs, Language::kPython, p.axes());
   if (!made.head.empty()) return p.assign(made.head, made.arguments);
   p.out.line(fmt::format("{} = {}", p.value_name(p.workload.output_of(p.node)), made.flat));
 }
@@ -296,7 +357,9 @@ void loss(Printer&, const Node&) {}
 
 const OpFunctions<Printer>& op_functions() {
   using ir::Op;
-  static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv2d, conv2d},
+  static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv1d, conv},
+                                                                 {Op::kConv2d, conv},
+                                                                 {Op::kConv3d, conv},
                                                                  {Op::kLinear, linear},
                                                                  {Op::kBatchNorm, batch_norm},
                                                                  {Op::kLayerNorm, layer_norm},
@@ -307,8 +370,12 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kSigmoid, sigmoid},
                                                                  {Op::kTanh, tanh_},
                                                                  {Op::kSoftmax, softmax},
-                                                                 {Op::kMaxPool2d, max_pool2d},
-                                                                 {Op::kAvgPool2d, avg_pool2d},
+                                                                 {Op::kMaxPool1d, max_pool},
+                                                                 {Op::kMaxPool2d, max_pool},
+                                                                 {Op::kMaxPool3d, max_pool3d},
+                                                                 {Op::kAvgPool1d, avg_pool},
+                                                                 {Op::kAvgPool2d, avg_pool},
+                                                                 {Op::kAvgPool3d, avg_pool3d},
                                                                  {Op::kGlobalAvgPool2d, global_avg_pool2d},
                                                                  {Op::kFlatten, flatten},
                                                                  {Op::kReshape, reshape},
@@ -325,7 +392,10 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kParameter, parameter},
                                                                  {Op::kWhere, where},
                                                                  {Op::kSoftmaxCrossEntropy, loss},
-                                                                 {Op::kMse, loss}},
+                                                                 {Op::kMse, loss},
+                                                                 {Op::kL1, loss},
+                                                                 {Op::kBceWithLogits, loss},
+                                                                 {Op::kGroupNorm, group_norm}},
                                                                 spelled);
   return all;
 }

@@ -24,7 +24,8 @@ std::vector<ir::ParamId> param_ids(const ir::Node& node) {
 std::string layer_wish(const std::string& parameter) {
   static const std::set<std::string> taken = words(
       "relu gelu sigmoid tanh softmax add multiply pad transpose reshape concatenate get_item flatten "
-      "copy max_pooling2d average_pooling2d global_average_pooling2d zero_padding2d dropout divide "
+      "copy max_pooling1d max_pooling2d average_pooling1d average_pooling2d "
+      "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d dropout divide "
       "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
       "input_layer");
   const std::string name = identifier(layer_of(parameter));
@@ -73,8 +74,8 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       backend(used),
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
-          "local_response_norm padding_mask attention build_model compile_model load_data load_weights fit "
-          "squared_error Parameter l I O")) {
+          "local_response_norm pool3d average_pool3d padding_mask attention build_model compile_model load_data load_weights fit "
+          "summed_error Parameter l I O")) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;
@@ -158,7 +159,7 @@ std::string Printer::input(const ir::Node& here, size_t i) {
   const Order to = reads(i);
   const std::string converted = fresh(name + (to == Order::kChannelsLast ? "_last" : "_first"));
   out.call(converted + " = " + op("transpose"),
-           {name, python_tuple(conversion_perm(plan.values[static_cast<size_t>(id)], to))});
+           {name, python_tuple(conversion_perm(plan.values[static_cast<size_t>(id)], to, shape(id).size()))});
   return converted;
 }
 

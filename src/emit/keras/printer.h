@@ -48,6 +48,8 @@ class Printer {
   // The Python name of the first input that the model takes.
   std::string first_input();
   const ir::Shape& shape(ir::ValueId id) const { return types[static_cast<size_t>(id)].shape; }
+  // The axes of the node's first input, as the node reads it.
+  Axes axes() const { return {reads(), shape(workload.nodes[static_cast<size_t>(node)].inputs[0]).size()}; }
   Order reads(size_t i = 0) const { return plan.reads[static_cast<size_t>(node)][i]; }
   std::string op(std::string_view name) const { return dialect.op(name); }
   bool equalised() const { return training.equalised(); }

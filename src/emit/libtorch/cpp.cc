@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "emit/windows.h"
+
 namespace bakeoff::emit::libtorch {
 namespace {
 
@@ -83,8 +85,9 @@ std::string braces(const std::vector<int64_t>& values) {
   return fmt::format("{{{}}}", fmt::join(values, ", "));
 }
 
-std::string pair(int64_t a, int64_t b) { return a == b ? std::to_string(a) : braces({a, b}); }
-std::string pair(const std::vector<int64_t>& values) { return pair(values[0], values[1]); }
+std::string per_axis(const std::vector<int64_t>& values) {
+  return all_are(values, values[0]) ? std::to_string(values[0]) : braces(values);
+}
 
 std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
 

@@ -24,9 +24,8 @@ void call(CodeWriter& out, const std::string& head, const std::vector<std::strin
 
 // A C++ braced list: "{1, 2}".
 std::string braces(const std::vector<int64_t>& values);
-// "3" for {3, 3}, else "{3, 5}": what torch::ExpandingArray<2> and IntArrayRef take.
-std::string pair(int64_t a, int64_t b);
-std::string pair(const std::vector<int64_t>& values);
+// "3" for {3, 3}, else "{3, 5}": what torch::ExpandingArray and IntArrayRef take.
+std::string per_axis(const std::vector<int64_t>& values);
 // A C++ string literal: "\"conv1\"".
 std::string quote(std::string_view text);
 // The words of a text, which single blanks separate.

@@ -130,7 +130,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
-  const bool layer = inner == Op::kConv2d || inner == Op::kLinear || inner == Op::kBatchNorm ||
+  const bool layer = ir::is_conv(inner) || inner == Op::kLinear || inner == Op::kBatchNorm ||
                      inner == Op::kAdd || inner == Op::kLayerNorm;
   const bool named = consumer.params.empty() || !modules_.module_of(consumer).empty();
   return around && layer && named && 50 + pending_->text.size() <= kColumns;

@@ -8,6 +8,7 @@
 
 #include "emit/libtorch/cpp.h"
 #include "emit/torch_rules.h"
+#include "emit/windows.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -22,15 +23,17 @@ std::string parent_of(std::string_view path) {
 }
 
 std::string conv_options(const ir::Node& node, const ir::Shape& w) {
-  const auto& stride = node.integers("stride");
-  const auto& pad = node.integers("pad");
+  const auto &stride = node.integers("stride"), &pad = node.integers("pad");
   const auto& dilation = node.integers("dilation");
   const int64_t groups = node.integer("groups");
-  std::string text = fmt::format("nn::Conv2dOptions({}, {}, {})", w[1] * groups, w[0], pair(w[2], w[3]));
-  if (stride[0] != 1 || stride[1] != 1) text += fmt::format(".stride({})", pair(stride));
-  const bool symmetric = pad[0] == pad[1] && pad[2] == pad[3];  // otherwise forward() pads
-  if (symmetric && (pad[0] > 0 || pad[2] > 0)) text += fmt::format(".padding({})", pair(pad[0], pad[2]));
-  if (dilation[0] != 1 || dilation[1] != 1) text += fmt::format(".dilation({})", pair(dilation));
+  const ir::Shape kernel(w.begin() + 2, w.end());
+  std::string text =
+      fmt::format("nn::Conv{}dOptions({}, {}, {})", kernel.size(), w[1] * groups, w[0], per_axis(kernel));
+  if (!all_are(stride, 1)) text += fmt::format(".stride({})", per_axis(stride));
+  // Other pads are added by forward().
+  if (symmetric(pad) && !all_are(pad, 0))
+    text += fmt::format(".padding({})", per_axis(pads_of_side(pad, false)));
+  if (!all_are(dilation, 1)) text += fmt::format(".dilation({})", per_axis(dilation));
   if (groups != 1) text += fmt::format(".groups({})", groups);
   if (!node.has("bias")) text += ".bias(false)";
   return text;
@@ -49,20 +52,25 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
   };
   switch (node.op) {
+    case Op::kConv1d:
     case Op::kConv2d:
-      return {"nn::Conv2d", conv_options(node, w)};
+    case Op::kConv3d:
+      return {fmt::format("nn::Conv{}d", w.size() - 2), conv_options(node, w)};
     case Op::kLinear:
       if (node.has("bias")) return {"nn::Linear", fmt::format("{}, {}", w[1], w[0])};
       return {"nn::Linear", fmt::format("nn::LinearOptions({}, {}).bias(false)", w[1], w[0])};
     case Op::kBatchNorm: {
       const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
-      const std::string type = rank == 2 ? "nn::BatchNorm1d" : "nn::BatchNorm2d";
+      const std::string type = fmt::format("nn::BatchNorm{}d", std::max<size_t>(rank, 3) - 2);
       const std::string momentum =
           explicit_values ? fmt::format(".momentum({})", python_real(node.real("momentum"))) : "";
       return {type, fmt::format("{}Options({}){}{}", type, w[0], eps(), momentum)};
     }
     case Op::kLayerNorm:
       return {"nn::LayerNorm", fmt::format("nn::LayerNormOptions({}){}", braces(w), eps())};
+    case Op::kGroupNorm:
+      return {"nn::GroupNorm",
+              fmt::format("nn::GroupNormOptions({}, {}){}", node.integer("groups"), w[0], eps())};
     case Op::kLstm:
       return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
                                       node.has("bias") ? "" : ".bias(false)")};

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include "emit/windows.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -12,13 +16,13 @@ using ir::Node;
 using ir::Op;
 
 constexpr const char* kAvgPoolUneven =
-    R"(// The mean over the part of each window that lies inside the picture. `pad` is left, right, top,
-// bottom; torch::avg_pool2d itself pads evenly only.
-Tensor avg_pool2d_uneven(const Tensor& x, torch::IntArrayRef kernel, torch::IntArrayRef stride,
+    R"(// The mean over the part of each window that lies inside the picture. `pad` is before, after of
+// each axis from the last; torch::$pool$ pads evenly only.
+Tensor $pool$_uneven(const Tensor& x, torch::IntArrayRef kernel, torch::IntArrayRef stride,
                          torch::IntArrayRef pad) {
   const Tensor ones = torch::ones_like(x.slice(0, 0, 1).slice(1, 0, 1));
-  const Tensor inside = torch::avg_pool2d(torch::constant_pad_nd(ones, pad), kernel, stride);
-  return torch::avg_pool2d(torch::constant_pad_nd(x, pad), kernel, stride) / inside;
+  const Tensor inside = torch::$pool$(torch::constant_pad_nd(ones, pad), kernel, stride);
+  return torch::$pool$(torch::constant_pad_nd(x, pad), kernel, stride) / inside;
 }
 
 )";
@@ -78,12 +82,6 @@ Tensor lstm_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& wei
 
 )";
 
-bool uneven(const Node& node) {
-  if (node.op != Op::kAvgPool2d || node.flag("count_include_pad")) return false;
-  const auto& pad = node.integers("pad");
-  return pad[0] != pad[1] || pad[2] != pad[3];
-}
-
 bool masked(const Node& node, bool causal) {
   return node.op == Op::kAttention && node.inputs.size() == 4 && node.flag("causal") == causal;
 }
@@ -131,9 +129,13 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
   const auto any = [&nodes](auto&& is) { return std::any_of(nodes.begin(), nodes.end(), is); };
   const bool function =
       any([&modules](const Node& node) { return node.op == Op::kLstm && modules.module_of(node).empty(); });
+  std::set<std::string> pools;
+  for (const Node& node : nodes) {
+    if (uneven_mean(node)) pools.insert(ir::info(node.op).name);
+  }
+  for (const std::string& pool : pools) out.print(kAvgPoolUneven, {{"pool", pool}});
   for (const auto& [needed, text] :
-       {std::pair{any(uneven), kAvgPoolUneven},
-        {any([](const Node& node) { return node.op == Op::kLrn; }), kLrn},
+       {std::pair{any([](const Node& node) { return node.op == Op::kLrn; }), kLrn},
         {any([](const Node& node) { return node.op == Op::kAttention; }), kAttention},
         {any([](const Node& node) { return masked(node, false); }), kPaddingMask},
         {any([](const Node& node) { return masked(node, true); }), kCausalPaddingMask},

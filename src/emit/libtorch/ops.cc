@@ -2,27 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "emit/libtorch/cpp.h"
 #include "emit/libtorch/network_ops.h"
 #include "emit/spelling.h"
+#include "emit/windows.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
 
 using ir::Op;
 
-bool symmetric(const std::vector<int64_t>& pad) { return pad[0] == pad[1] && pad[2] == pad[3]; }
-bool any(const std::vector<int64_t>& pad) {
-  return std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n != 0; });
+std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value) {
+  return fmt::format("torch::constant_pad_nd({}, {}, {})", x, braces(pads_from_last(pad)), value);
 }
 
-// torch::constant_pad_nd wants left, right, top, bottom.
-std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value) {
-  return fmt::format("torch::constant_pad_nd({}, {}, {})", x, braces({pad[2], pad[3], pad[0], pad[1]}),
-                     value);
-}
+std::string function_of(const ir::Node& node) { return "torch::" + ir::info(node.op).name; }
 
 // The module's call, or that of a function.
 bool module_call(ForwardPrinter& p, const ir::Node& node, const std::string& x) {
@@ -31,15 +26,15 @@ bool module_call(ForwardPrinter& p, const ir::Node& node, const std::string& x) 
   return !module.empty();
 }
 
-void conv2d(ForwardPrinter& p, const ir::Node& node) {
+void conv(ForwardPrinter& p, const ir::Node& node) {
   const auto& pad = node.integers("pad");
   std::string x = p.use(node.inputs[0]);
   if (!symmetric(pad)) x = padded(x, pad, "0");
   if (module_call(p, node, x)) return;
-  const auto inside = symmetric(pad) ? std::vector<int64_t>{pad[0], pad[2]} : std::vector<int64_t>{0, 0};
-  p.call("torch::conv2d",
-         {x, p.param(node, "weight"), p.param(node, "bias"), pair(node.integers("stride")), pair(inside),
-          pair(node.integers("dilation")), std::to_string(node.integer("groups"))});
+  const std::string inside = symmetric(pad) ? per_axis(pads_of_side(pad, false)) : "0";
+  p.call(function_of(node),
+         {x, p.param(node, "weight"), p.param(node, "bias"), per_axis(node.integers("stride")), inside,
+          per_axis(node.integers("dilation")), std::to_string(node.integer("groups"))});
 }
 
 void linear(ForwardPrinter& p, const ir::Node& node) {
@@ -67,6 +62,13 @@ void layer_norm(ForwardPrinter& p, const ir::Node& node) {
          {x, braces(tail), p.param(node, "weight"), p.param(node, "bias"), python_real(node.real("eps"))});
 }
 
+void group_norm(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (module_call(p, node, x)) return;
+  p.call("torch::group_norm", {x, std::to_string(node.integer("groups")), p.param(node, "weight"),
+                               p.param(node, "bias"), python_real(node.real("eps"))});
+}
+
 void embedding(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
   if (!module_call(p, node, x)) p.call("torch::embedding", {p.param(node, "weight"), x});
@@ -87,36 +89,33 @@ void softmax(ForwardPrinter& p, const ir::Node& node) {
   p.call("torch::softmax", {p.use(node.inputs[0]), std::to_string(node.integer("axis"))});
 }
 
-void pool2d(ForwardPrinter& p, const ir::Node& node, const std::string& function, const std::string& filler,
-            std::vector<std::string> tail) {
-  const auto& kernel = node.integers("kernel");
-  const auto& stride = node.integers("stride");
-  const auto& pad = node.integers("pad");
+void pool(ForwardPrinter& p, const ir::Node& node, const std::string& filler,
+          const std::vector<std::string>& tail) {
+  const auto &kernel = node.integers("kernel"), &stride = node.integers("stride"),
+             &pad = node.integers("pad");
   std::string x = p.use(node.inputs[0]);
   if (!symmetric(pad)) x = padded(x, pad, filler);
-  std::vector<std::string> arguments = {x, pair(kernel)};
-  const bool pads = symmetric(pad) && any(pad);
-  if (stride != kernel || pads) arguments.push_back("/*stride=*/" + pair(stride));
+  std::vector<std::string> arguments = {x, per_axis(kernel)};
+  const bool pads = symmetric(pad) && !all_are(pad, 0);
+  if (stride != kernel || pads) arguments.push_back("/*stride=*/" + per_axis(stride));
   if (pads) {
-    arguments.push_back("/*padding=*/" + pair(pad[0], pad[2]));
+    arguments.push_back("/*padding=*/" + per_axis(pads_of_side(pad, false)));
     arguments.insert(arguments.end(), tail.begin(), tail.end());
   }
-  p.call(function, arguments);
+  p.call(function_of(node), arguments);
 }
 
-void max_pool2d(ForwardPrinter& p, const ir::Node& node) {
-  pool2d(p, node, "torch::max_pool2d", "-INFINITY", {});
-}
+void max_pool(ForwardPrinter& p, const ir::Node& node) { pool(p, node, "-INFINITY", {}); }
 
-void avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
+void avg_pool(ForwardPrinter& p, const ir::Node& node) {
   const auto& pad = node.integers("pad");
   const bool count = node.flag("count_include_pad");
   if (symmetric(pad) || count) {
     const std::string flag = std::string("/*count_include_pad=*/") + (count ? "true" : "false");
-    return pool2d(p, node, "torch::avg_pool2d", "0", {"/*ceil_mode=*/false", flag});
+    return pool(p, node, "0", {"/*ceil_mode=*/false", flag});
   }
-  p.call("avg_pool2d_uneven", {p.use(node.inputs[0]), braces(node.integers("kernel")),
-                               braces(node.integers("stride")), braces({pad[2], pad[3], pad[0], pad[1]})});
+  p.call(ir::info(node.op).name + "_uneven", {p.use(node.inputs[0]), braces(node.integers("kernel")),
+                                              braces(node.integers("stride")), braces(pads_from_last(pad))});
 }
 
 void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
@@ -136,11 +135,7 @@ void transpose(ForwardPrinter& p, const ir::Node& node) {
 
 void pad(ForwardPrinter& p, const ir::Node& node) {
   const auto& pads = node.integers("pad");
-  std::vector<int64_t> reversed;  // torch starts from the last axis
-  for (size_t axis = pads.size() / 2; axis-- > 0;) {
-    reversed.push_back(pads[2 * axis]);
-    reversed.push_back(pads[2 * axis + 1]);
-  }
+  std::vector<int64_t> reversed = pads_from_last(pads);
   while (reversed.size() > 2 && reversed.back() == 0 && reversed[reversed.size() - 2] == 0) {
     reversed.resize(reversed.size() - 2);
   }
@@ -177,7 +172,9 @@ void loss(ForwardPrinter&, const ir::Node&) {}
 const OpFunctions<ForwardPrinter>& forward_functions() {
   static const OpFunctions<ForwardPrinter> functions = with_spelled<ForwardPrinter>(
       {
-          {Op::kConv2d, conv2d},
+          {Op::kConv1d, conv},
+          {Op::kConv2d, conv},
+          {Op::kConv3d, conv},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -188,8 +185,12 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kSigmoid, sigmoid},
           {Op::kTanh, tanh},
           {Op::kSoftmax, softmax},
-          {Op::kMaxPool2d, max_pool2d},
-          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kMaxPool1d, max_pool},
+          {Op::kMaxPool2d, max_pool},
+          {Op::kMaxPool3d, max_pool},
+          {Op::kAvgPool1d, avg_pool},
+          {Op::kAvgPool2d, avg_pool},
+          {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
@@ -207,6 +208,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
+          {Op::kL1, loss},
+          {Op::kBceWithLogits, loss},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return functions;

@@ -204,12 +204,11 @@ void Program::train_step() {
       target += ".flatten()";
     }
     std::vector<std::string> terms = {prediction, target};
-    const std::string options = cross_entropy ? "F::CrossEntropyFuncOptions" : "F::MSELossFuncOptions";
-    if (loss.word("reduction") == "sum") terms.push_back(options + "().reduction(torch::kSum)");
-    call(out_,
-         fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "",
-                     cross_entropy ? "cross_entropy" : "mse_loss"),
-         terms, ";");
+    const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
+    if (loss.word("reduction") == "sum")
+      terms.push_back("F::" + spelling.options + "().reduction(torch::kSum)");
+    call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
+         ";");
     rounded.reset();
     if (!half_.empty()) out_.line("}");
     out_.print("loss.backward();\noptimizer.step();\nreturn loss.detach();\n");

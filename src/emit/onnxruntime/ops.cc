@@ -8,6 +8,7 @@
 
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/spelling.h"
+#include "emit/windows.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -18,12 +19,12 @@ using Ints = std::vector<int64_t>;
 using Strings = std::vector<std::string>;
 using P = GraphPrinter;
 
-bool all(const Ints& numbers, int64_t n) {
-  return std::all_of(numbers.begin(), numbers.end(), [n](int64_t k) { return k == n; });
+// The IR's before and after of each axis as ONNX's befores, afters.
+Ints begins_and_ends(const Ints& pad) {
+  Ints all = pads_of_side(pad, false);
+  for (const int64_t after : pads_of_side(pad, true)) all.push_back(after);
+  return all;
 }
-
-// The IR's top, bottom, left, right as ONNX's top, left, bottom, right.
-Ints begins_and_ends(const Ints& pad) { return {pad[0], pad[2], pad[1], pad[3]}; }
 
 std::string attribute(const char* name, const Ints& numbers) {
   return fmt::format("{}={}", name, list_of(numbers));
@@ -38,14 +39,14 @@ std::string lower(std::string text) {
   return text;
 }
 
-void conv2d(P& p, const Node& node) {
+void conv(P& p, const Node& node) {
   Strings inputs = {p.input(), p.param("weight")};
   if (node.has("bias")) inputs.push_back(p.param("bias"));
   Strings options;
-  if (!all(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
-  if (!all(node.integers("pad"), 0))
+  if (!all_are(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
+  if (!all_are(node.integers("pad"), 0))
     options.push_back(attribute("pads", begins_and_ends(node.integers("pad"))));
-  if (!all(node.integers("dilation"), 1)) {
+  if (!all_are(node.integers("dilation"), 1)) {
     options.push_back(attribute("dilations", node.integers("dilation")));
   }
   if (node.integer("groups") != 1) options.push_back(fmt::format("group={}", node.integer("groups")));
@@ -75,6 +76,12 @@ void layer_norm(P& p, const Node& node) {
         {fmt::format("axis={}", -node.integer("dims")), "epsilon=" + python_real(node.real("eps"))});
 }
 
+void group_norm(P& p, const Node& node) {
+  p.add("GroupNormalization", {p.input(), p.param("weight"), p.param("bias")},
+        {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups")),
+         "stash_type=helper.np_dtype_to_tensor_dtype(np.dtype(real))"});
+}
+
 void embedding(P& p, const Node&) { p.add("Gather", {p.param("weight"), p.input()}); }
 void dropout(P& p, const Node&) { p.alias(); }
 void relu(P& p, const Node&) { p.add("Relu", {p.input()}); }
@@ -91,15 +98,15 @@ void softmax(P& p, const Node& node) {
 
 Strings window(const Node& node) {
   Strings options = {attribute("kernel_shape", node.integers("kernel"))};
-  if (!all(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
-  if (!all(node.integers("pad"), 0))
+  if (!all_are(node.integers("stride"), 1)) options.push_back(attribute("strides", node.integers("stride")));
+  if (!all_are(node.integers("pad"), 0))
     options.push_back(attribute("pads", begins_and_ends(node.integers("pad"))));
   return options;
 }
 
-void max_pool2d(P& p, const Node& node) { p.add("MaxPool", {p.input()}, window(node)); }
+void max_pool(P& p, const Node& node) { p.add("MaxPool", {p.input()}, window(node)); }
 
-void avg_pool2d(P& p, const Node& node) {
+void avg_pool(P& p, const Node& node) {
   Strings options = window(node);
   if (node.flag("count_include_pad")) options.push_back("count_include_pad=1");
   p.add("AveragePool", {p.input()}, options);
@@ -122,11 +129,9 @@ void transpose(P& p, const Node& node) {
 
 void pad(P& p, const Node& node) {
   const Ints& pads = node.integers("pad");  // before, after for each axis but N
-  Ints before = {0}, after = {0};
-  for (size_t i = 0; i < pads.size(); i += 2) {
-    before.push_back(pads[i]);
-    after.push_back(pads[i + 1]);
-  }
+  Ints before = pads_of_side(pads, false), after = pads_of_side(pads, true);
+  before.insert(before.begin(), 0);
+  before.push_back(0);
   before.insert(before.end(), after.begin(), after.end());
   Strings inputs = {p.input(), p.constant("pads", int64_array(before))};
   if (node.real("value") != 0)
@@ -283,7 +288,9 @@ constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
 const OpFunctions<GraphPrinter>& op_functions() {
   static const OpFunctions<GraphPrinter> table = with_spelled<GraphPrinter>(
       {
-          {Op::kConv2d, conv2d},
+          {Op::kConv1d, conv},
+          {Op::kConv2d, conv},
+          {Op::kConv3d, conv},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -294,8 +301,12 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kSigmoid, sigmoid},
           {Op::kTanh, tanh},
           {Op::kSoftmax, softmax},
-          {Op::kMaxPool2d, max_pool2d},
-          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kMaxPool1d, max_pool},
+          {Op::kMaxPool2d, max_pool},
+          {Op::kMaxPool3d, max_pool},
+          {Op::kAvgPool1d, avg_pool},
+          {Op::kAvgPool2d, avg_pool},
+          {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
@@ -313,6 +324,9 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return table;

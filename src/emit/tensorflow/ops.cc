@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "emit/tensorflow/network_ops.h"
+#include "emit/windows.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::tensorflow {
 namespace {
@@ -15,20 +17,26 @@ using Ints = std::vector<int64_t>;
 
 std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
 
-bool zero(const Ints& numbers) {
-  return std::all_of(numbers.begin(), numbers.end(), [](int64_t n) { return n == 0; });
+// Pads of an array with channels last.
+std::string pad_list(const Ints& pads) {
+  std::string text = "[[0, 0], ";
+  for (size_t i = 0; i < pads.size(); i += 2) text += fmt::format("[{}, {}], ", pads[i], pads[i + 1]);
+  return text + "[0, 0]]";
 }
 
 // Explicit padding of N,H,W,C; "VALID" where there is none.
-std::string padding(const Ints& pads) {
-  if (zero(pads)) return "\"VALID\"";
-  return fmt::format("[[0, 0], [{}, {}], [{}, {}], [0, 0]]", pads[0], pads[1], pads[2], pads[3]);
+std::string padding(const Ints& pads) { return all_are(pads, 0) ? "\"VALID\"" : pad_list(pads); }
+
+// The input with zeros around its places.
+std::string padded_input(const ForwardPrinter& p, const Node& node) {
+  const Ints& pads = node.integers("pad");
+  return all_are(pads, 0) ? p.input() : fmt::format("tf.pad({}, {})", p.input(), pad_list(pads));
 }
 
 // Convolutions whose gradient TensorFlow's CPU kernels lack.
 bool needs_xla(const Node& conv) {
-  if (conv.integers("dilation") != Ints{1, 1}) return true;
-  return conv.integer("groups") != 1 && !native_depthwise(conv);
+  if (!all_are(conv.integers("dilation"), 1)) return true;
+  return conv.integer("groups") != 1 && (conv.op != Op::kConv2d || !native_depthwise(conv));
 }
 
 void conv2d(ForwardPrinter& p, const Node& node) {
@@ -40,6 +48,36 @@ void conv2d(ForwardPrinter& p, const Node& node) {
   arguments.push_back(option("padding", padding(node.integers("pad"))));
   if (xla) arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
   p.assign(xla ? "conv2d_xla" : depthwise ? "tf.nn.depthwise_conv2d" : "tf.nn.conv2d", arguments);
+  if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
+}
+
+// tf.nn.conv1d and conv3d take no explicit padding.
+void conv1d(ForwardPrinter& p, const Node& node) {
+  const int64_t stride = node.integers("stride")[0];
+  std::vector<std::string> arguments = {padded_input(p, node), p.param("weight"),
+                                        option("stride", std::to_string(stride)),
+                                        option("padding", "\"VALID\"")};
+  if (needs_xla(node)) arguments.push_back(option("dilations", std::to_string(node.integers("dilation")[0])));
+  p.assign(needs_xla(node) ? "conv1d_xla" : "tf.nn.conv1d", arguments);
+  if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
+}
+
+// tf.nn.conv3d itself has neither dilation nor groups on a CPU.
+bool plain_conv3d(const Node& node) {
+  return all_are(node.integers("dilation"), 1) && node.integer("groups") == 1;
+}
+
+void conv3d(ForwardPrinter& p, const Node& node) {
+  const Ints& stride = node.integers("stride");
+  std::vector<std::string> arguments = {
+      padded_input(p, node), p.param("weight"),
+      option("strides", python_tuple({1, stride[0], stride[1], stride[2], 1})),
+      option("padding", "\"VALID\"")};
+  if (!plain_conv3d(node)) {
+    arguments.push_back(option("dilations", python_tuple(node.integers("dilation"))));
+    arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  }
+  p.assign(plain_conv3d(node) ? "tf.nn.conv3d" : "conv3d", arguments);
   if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
 }
 
@@ -73,6 +111,12 @@ void layer_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("layer_norm", arguments);
 }
 
+void group_norm(ForwardPrinter& p, const Node& node) {
+  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
+                               option("groups", std::to_string(node.integer("groups"))),
+                               option("eps", python_real(node.real("eps")))});
+}
+
 void embedding(ForwardPrinter& p, const Node&) {
   const std::string table = p.full_param("weight"), ids = p.input();
   if (!p.mixed()) return p.assign("tf.nn.embedding_lookup", {table, ids});
@@ -94,7 +138,7 @@ void gelu(ForwardPrinter& p, const Node& node) {
 }
 
 void softmax(ForwardPrinter& p, const Node& node) {
-  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  const int64_t axis = p.axes().at(node.integer("axis"));
   p.assign_full("tf.nn.softmax", {p.input(), option("axis", std::to_string(axis))});
 }
 
@@ -109,15 +153,43 @@ void max_pool2d(ForwardPrinter& p, const Node& node) {
 
 // XLA has no max pooling with explicit padding.
 void max_pool2d_xla(ForwardPrinter& p, const Node& node) {
-  const bool padded = !zero(node.integers("pad"));
+  const bool padded = !all_are(node.integers("pad"), 0);
   p.assign(padded ? "max_pool2d" : "tf.nn.max_pool2d", window(p, node, padding(node.integers("pad"))));
 }
 
-void avg_pool2d(ForwardPrinter& p, const Node& node) {
-  const bool padded = !zero(node.integers("pad"));
+// tf.nn takes no explicit padding of one axis or three.
+void max_pool1d(ForwardPrinter& p, const Node& node) {
+  const Ints& pads = node.integers("pad");
+  p.assign(all_are(pads, 0) ? "tf.nn.max_pool1d" : "max_pool1d", window(p, node, padding(pads)));
+}
+
+// tf.nn's pools along three axes have no float64.
+void pool3d(ForwardPrinter& p, const Node& node, const std::string& function, const std::string& filler) {
+  const Ints& pads = node.integers("pad");
+  std::string x = p.input();
+  if (!all_are(pads, 0)) x = fmt::format("tf.pad({}, {}{})", x, pad_list(pads), filler);
+  p.assign_full("pool3d", {function, x, option("ksize", python_tuple(node.integers("kernel"))),
+                           option("strides", python_tuple(node.integers("stride")))});
+}
+
+void max_pool3d(ForwardPrinter& p, const Node& node) {
+  pool3d(p, node, "tf.nn.max_pool2d", ", constant_values=float(\"-inf\")");
+}
+
+bool counts_real_places(const Node& node) {
+  return !all_are(node.integers("pad"), 0) && !node.flag("count_include_pad");
+}
+
+void avg_pool3d(ForwardPrinter& p, const Node& node) {
+  if (!counts_real_places(node)) return pool3d(p, node, "tf.nn.avg_pool2d", "");
+  p.assign_full("avg_pool3d", window(p, node, pad_list(node.integers("pad"))));
+}
+
+void avg_pool(ForwardPrinter& p, const Node& node) {
+  const bool padded = !all_are(node.integers("pad"), 0);
   std::vector<std::string> arguments = window(p, node, padding(node.integers("pad")));
   if (padded) arguments.push_back(option("count_include_pad", python_bool(node.flag("count_include_pad"))));
-  p.assign_full(padded ? "avg_pool2d" : "tf.nn.avg_pool2d", arguments);
+  p.assign_full((padded ? "" : "tf.nn.") + ir::info(node.op).name, arguments);
 }
 
 void global_avg_pool2d(ForwardPrinter& p, const Node&) {
@@ -140,7 +212,7 @@ void pad(ForwardPrinter& p, const Node& node) {
   const Ints& pads = node.integers("pad");
   std::vector<std::string> widths(p.input_shape().size(), "[0, 0]");
   for (size_t axis = 1; axis < widths.size(); ++axis) {
-    const auto at = static_cast<size_t>(physical_axis(p.reads(), static_cast<int64_t>(axis)));
+    const auto at = static_cast<size_t>(p.axes().at(static_cast<int64_t>(axis)));
     widths[at] = fmt::format("[{}, {}]", pads[2 * axis - 2], pads[2 * axis - 1]);
   }
   p.assign("tf.pad", {p.input(), fmt::format("[{}]", fmt::join(widths, ", ")),
@@ -150,7 +222,7 @@ void pad(ForwardPrinter& p, const Node& node) {
 void concat(ForwardPrinter& p, const Node& node) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < node.inputs.size(); ++i) parts.push_back(p.input(i));
-  const int64_t axis = physical_axis(p.reads(), node.integer("axis"));
+  const int64_t axis = p.axes().at(node.integer("axis"));
   p.assign_sequence("tf.concat", parts, option("axis", std::to_string(axis)));
 }
 
@@ -181,6 +253,23 @@ def conv2d_xla(x, kernel, *, strides, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
     return tf.nn.conv2d(x, kernel, strides, padding, dilations=dilations)
 )";
+constexpr const char* kConv1dXla = R"(@tf.function(jit_compile=True)
+def conv1d_xla(x, kernel, *, stride, padding, dilations):
+    """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
+    return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
+)";
+constexpr const char* kConv3d = R"(def conv3d(x, kernel, *, strides, padding, dilations, groups):
+    """tf.nn.conv3d itself has neither dilation nor groups on a CPU."""
+    for axis, step in enumerate(dilations):
+        before, n, after = kernel.shape[:axis], kernel.shape[axis], kernel.shape[axis + 1 :]
+        places = [[0, 0]] * 6
+        places[axis + 1] = [0, step - 1]
+        kernel = tf.pad(tf.expand_dims(kernel, axis + 1), places)
+        kernel = tf.reshape(kernel, (*before, n * step, *after))
+        kernel = tf.gather(kernel, range(n * step - step + 1), axis=axis)
+    parts = zip(tf.split(x, groups, -1), tf.split(kernel, groups, -1))
+    return tf.concat([tf.nn.conv3d(a, k, strides, padding) for a, k in parts], -1)
+)";
 constexpr const char* kBatchNorm =
     R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
     """Normalises with the statistics of the batch and updates the running ones."""
@@ -198,6 +287,14 @@ constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, e
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
+constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+    *places, c = x.shape[1:]
+    y = tf.reshape(x, (-1, *places, groups, c // groups))
+    axes = (*range(1, x.shape.rank - 1), x.shape.rank)
+    mean, var = tf.nn.moments(y, axes=axes, keepdims=True)
+    y = (y - mean) * tf.math.rsqrt(var + eps)
+    return tf.reshape(y, (-1, *places, c)) * scale + shift
+)";
 constexpr const char* kGelu = R"(def gelu(x):
     """Exact also in float64, where tf.nn.gelu has its constants rounded to float32."""
     return 0.5 * x * (1 + tf.math.erf(x / math.sqrt(2)))
@@ -207,18 +304,36 @@ constexpr const char* kGeluTanh = R"(def gelu_tanh(x):
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1 + tf.tanh(inner))
 )";
-constexpr const char* kMaxPool = R"(def max_pool2d(x, *, ksize, strides, padding):
-    """XLA has no pooling with explicit padding."""
+constexpr const char* kMaxPool = R"(def $name$(x, *, ksize, strides, padding):
+    """$why$"""
     x = tf.pad(x, padding, constant_values=x.dtype.min)
-    return tf.nn.max_pool2d(x, ksize, strides, "VALID")
+    return tf.nn.$name$(x, ksize, strides, "VALID")
 )";
-constexpr const char* kAvgPool = R"(def avg_pool2d(x, *, ksize, strides, padding, count_include_pad):
-    """tf.nn.avg_pool2d takes no explicit padding."""
-    y = tf.nn.avg_pool2d(tf.pad(x, padding), ksize, strides, "VALID")
+constexpr const char* kPool3d = R"(def pool3d(pool, x, *, ksize, strides):
+    """Over H and W, then over D: TensorFlow's own pools along three axes have no float64."""
+    d, h, w, c = x.shape[1:]
+    x = pool(tf.reshape(x, (-1, h, w, c)), ksize[1:], strides[1:], "VALID")
+    h, w = x.shape[1:3]
+    x = tf.reshape(x, (-1, d, h * w, c))
+    x = pool(x, (ksize[0], 1), (strides[0], 1), "VALID")
+    return tf.reshape(x, (-1, x.shape[1], h, w, c))
+)";
+constexpr const char* kAvgPool3d = R"(def avg_pool3d(x, *, ksize, strides, padding):
+    """The mean over the part of each window that lies inside."""
+
+    def mean(values):
+        values = tf.pad(values, padding)
+        return pool3d(tf.nn.avg_pool2d, values, ksize=ksize, strides=strides)
+
+    return mean(x) / mean(tf.ones((1, *x.shape[1:4], 1), x.dtype))
+)";
+constexpr const char* kAvgPool = R"(def $name$(x, *, ksize, strides, padding, count_include_pad):
+    """tf.nn.$name$ takes no explicit padding."""
+    y = tf.nn.$name$(tf.pad(x, padding), ksize, strides, "VALID")
     if count_include_pad:
         return y
-    inside = tf.pad(tf.ones((1, *x.shape[1:3], 1), x.dtype), padding)
-    return y / tf.nn.avg_pool2d(inside, ksize, strides, "VALID")
+    inside = tf.pad(tf.ones((1, *x.shape[1:$end$], 1), x.dtype), padding)
+    return y / tf.nn.$name$(inside, ksize, strides, "VALID")
 )";
 
 bool any_node(const Graph& graph, bool (*holds)(const Node&)) {
@@ -244,7 +359,9 @@ bool native_depthwise(const Node& conv) {
 OpFunctions<ForwardPrinter> op_functions(bool xla) {
   return with_spelled<ForwardPrinter>(
       {
+          {Op::kConv1d, conv1d},
           {Op::kConv2d, conv2d},
+          {Op::kConv3d, conv3d},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -255,8 +372,12 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kSigmoid, sigmoid},
           {Op::kTanh, tanh},
           {Op::kSoftmax, softmax},
+          {Op::kMaxPool1d, max_pool1d},
           {Op::kMaxPool2d, xla ? max_pool2d_xla : max_pool2d},
-          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kMaxPool3d, max_pool3d},
+          {Op::kAvgPool1d, avg_pool},
+          {Op::kAvgPool2d, avg_pool},
+          {Op::kAvgPool3d, avg_pool3d},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
@@ -274,6 +395,9 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, nothing},
           {Op::kMse, nothing},
+          {Op::kL1, nothing},
+          {Op::kBceWithLogits, nothing},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
 }
@@ -285,30 +409,37 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
               {{"eps", style.explicit_norms ? "" : eps}, {"momentum", style.explicit_norms ? "" : momentum}});
     out.blank(2);
   };
-  const bool padded_max =
-      any_node(graph, [](const Node& n) { return n.op == Op::kMaxPool2d && !zero(n.integers("pad")); });
-  const bool padded_avg =
-      any_node(graph, [](const Node& n) { return n.op == Op::kAvgPool2d && !zero(n.integers("pad")); });
+  const auto padded = [&](Op op) {
+    return any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
+  };
   helper(any_conv_xla(graph), kConvXla);
+  helper(any_live(graph, Op::kConv1d, needs_xla), kConv1dXla);
+  helper(any_live(graph, Op::kConv3d, [](const Node& n) { return !plain_conv3d(n); }), kConv3d);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
          kGeluTanh);
-  helper(padded_max && style.xla, kMaxPool);
-  helper(padded_avg, kAvgPool);
+  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  const auto pool = [&](Op op, const char* text, const char* why, const char* end) {
+    if (!padded(op)) return;
+    out.print(text, {{"name", ir::info(op).name}, {"why", why}, {"end", end}});
+    out.blank(2);
+  };
+  pool(Op::kMaxPool1d, kMaxPool, "tf.nn.max_pool1d takes no explicit padding.", "");
+  if (style.xla) pool(Op::kMaxPool2d, kMaxPool, "XLA has no pooling with explicit padding.", "");
+  pool(Op::kAvgPool1d, kAvgPool, "", "2");
+  pool(Op::kAvgPool2d, kAvgPool, "", "3");
+  helper(graph.has(Op::kMaxPool3d) || graph.has(Op::kAvgPool3d), kPool3d);
+  helper(any_live(graph, Op::kAvgPool3d, counts_real_places), kAvgPool3d);
   for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow))
     helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  if (loss.op == Op::kMse) {
-    out.call("losses = tf.math.squared_difference", {prediction, target});
-  } else {
-    out.call("losses = tf.nn.sparse_softmax_cross_entropy_with_logits",
-             {option("labels", target), option("logits", prediction)});
-  }
+  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).tensorflow}, {}, {prediction, target});
+  out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
 }
 
@@ -317,8 +448,8 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm max_pool2d avg_pool2d local_response_norm "
-      "attention lstm half in_float32 conv2d_xla gelu gelu_tanh glorot_uniform math predict_step "
+      "make_model make_optimizer batch_norm layer_norm group_norm max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
+      "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;
 }

@@ -145,7 +145,7 @@ bool ForwardPrinter::may_fold(const ir::Node& consumer) const {
   const bool around = op == Op::kRelu || op == Op::kGelu || op == Op::kSigmoid || op == Op::kTanh ||
                       op == Op::kBatchNorm || op == Op::kAdd || ir::elementwise_of_one(op);
   const Op inner = workload_.producer(value).op;
-  const bool layer = inner == Op::kConv2d || inner == Op::kLinear || inner == Op::kBatchNorm ||
+  const bool layer = ir::is_conv(inner) || inner == Op::kLinear || inner == Op::kBatchNorm ||
                      inner == Op::kAdd || inner == Op::kLayerNorm;
   // Room for "x = F.gelu(self.layer(...), approximate="tanh")" and the like.
   const std::string& module = modules_.module_of(consumer);

@@ -9,6 +9,7 @@
 
 #include "emit/namer.h"
 #include "emit/torch_rules.h"
+#include "emit/windows.h"
 #include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
@@ -49,21 +50,19 @@ std::vector<std::string> split(std::string_view path) {
   return parts;
 }
 
-// 3 for {3, 3}, else (3, 5).
-std::string pair(int64_t a, int64_t b) { return a == b ? std::to_string(a) : fmt::format("({}, {})", a, b); }
-
 Call conv_layer(const ir::Node& node, const ir::Shape& w) {
-  const auto& stride = node.integers("stride");
-  const auto& pad = node.integers("pad");
+  const auto &stride = node.integers("stride"), &pad = node.integers("pad");
   const auto& dilation = node.integers("dilation");
   const int64_t groups = node.integer("groups");
-  Call call{"nn.Conv2d",
-            {std::to_string(w[1] * groups), std::to_string(w[0]), "kernel_size=" + pair(w[2], w[3])}};
+  const ir::Shape kernel(w.begin() + 2, w.end());
+  Call call{fmt::format("nn.Conv{}d", kernel.size()),
+            {std::to_string(w[1] * groups), std::to_string(w[0]), "kernel_size=" + per_axis(kernel)}};
   auto& arguments = call.arguments;
-  if (stride[0] != 1 || stride[1] != 1) arguments.push_back("stride=" + pair(stride[0], stride[1]));
-  const bool symmetric = pad[0] == pad[1] && pad[2] == pad[3];  // otherwise forward() pads
-  if (symmetric && (pad[0] > 0 || pad[2] > 0)) arguments.push_back("padding=" + pair(pad[0], pad[2]));
-  if (dilation[0] != 1 || dilation[1] != 1) arguments.push_back("dilation=" + pair(dilation[0], dilation[1]));
+  if (!all_are(stride, 1)) arguments.push_back("stride=" + per_axis(stride));
+  // Other pads are added by forward().
+  if (symmetric(pad) && !all_are(pad, 0))
+    arguments.push_back("padding=" + per_axis(pads_of_side(pad, false)));
+  if (!all_are(dilation, 1)) arguments.push_back("dilation=" + per_axis(dilation));
   if (groups != 1) arguments.push_back(fmt::format("groups={}", groups));
   if (!node.has("bias")) arguments.push_back("bias=False");
   return call;
@@ -77,7 +76,9 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
   const ir::Shape w = shape_of(node.op == Op::kLstm ? "weight_ih" : "weight");
   const auto eps = [&] { return "eps=" + python_real(node.real("eps")); };
   switch (node.op) {
+    case Op::kConv1d:
     case Op::kConv2d:
+    case Op::kConv3d:
       return conv_layer(node, w);
     case Op::kLinear: {
       Call call{"nn.Linear", {std::to_string(w[1]), std::to_string(w[0])}};
@@ -86,7 +87,7 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     }
     case Op::kBatchNorm: {
       const size_t rank = types[static_cast<size_t>(node.inputs[0])].shape.size();
-      Call call{rank == 2 ? "nn.BatchNorm1d" : "nn.BatchNorm2d", {std::to_string(w[0])}};
+      Call call{fmt::format("nn.BatchNorm{}d", std::max<size_t>(rank, 3) - 2), {std::to_string(w[0])}};
       if (explicit_values) {
         call.arguments.push_back(eps());
         call.arguments.push_back("momentum=" + python_real(node.real("momentum")));
@@ -95,6 +96,11 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     }
     case Op::kLayerNorm: {
       Call call{"nn.LayerNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w)}};
+      if (explicit_values) call.arguments.push_back(eps());
+      return call;
+    }
+    case Op::kGroupNorm: {
+      Call call{"nn.GroupNorm", {std::to_string(node.integer("groups")), std::to_string(w[0])}};
       if (explicit_values) call.arguments.push_back(eps());
       return call;
     }
@@ -113,6 +119,10 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
 }
 
 }  // namespace
+
+std::string per_axis(const std::vector<int64_t>& v) {
+  return all_are(v, v[0]) ? std::to_string(v[0]) : python_tuple(v);
+}
 
 Result<Modules> Modules::plan(const Request& request, const std::vector<ir::Type>& types) {
   Modules modules(request);

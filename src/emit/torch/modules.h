@@ -17,6 +17,9 @@
 
 namespace bakeoff::emit::torch {
 
+// "3" for {3, 3}, else "(3, 5)".
+std::string per_axis(const std::vector<int64_t>& values);
+
 // A Python call: head(arguments...)tail.
 struct Call {
   std::string head;

@@ -32,20 +32,14 @@ constexpr const char* kLstm =
 )";
 
 constexpr const char* kAvgPoolUneven =
-    R"(def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
+    R"(def $pool$_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
     """Mean over the part of each window that lies inside the picture.
 
-    `pad` is left, right, top, bottom; F.avg_pool2d itself pads evenly only.
+    `pad` is before, after of each axis from the last; F.$pool$ pads evenly only.
     """
-    inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
-    return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside
+    inside = F.$pool$(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
+    return F.$pool$(F.pad(x, pad), kernel, stride) / inside
 )";
-
-bool uneven(const ir::Node& node) {
-  if (node.op != Op::kAvgPool2d || node.flag("count_include_pad")) return false;
-  const auto& pad = node.integers("pad");
-  return pad[0] != pad[1] || pad[2] != pad[3];
-}
 
 }  // namespace
 
@@ -89,18 +83,21 @@ void lstm(ForwardPrinter& p, const ir::Node& node) {
 }
 
 void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules& modules) {
-  bool padding = false, both = false, function = false, pool = false;
+  bool padding = false, both = false, function = false;
+  std::set<std::string> pools;
   for (const ir::Node& node : workload.nodes) {
     const bool padded = node.op == Op::kAttention && node.inputs.size() == 4;
     padding = padding || (padded && !node.flag("causal"));
     both = both || (padded && node.flag("causal"));
-    pool = pool || uneven(node);
+    if (uneven_mean(node)) pools.insert(ir::info(node.op).name);
     function = function || (node.op == Op::kLstm && modules.module_of(node).empty());
   }
-  for (const auto& [needed, text] : {std::pair{pool, kAvgPoolUneven},
-                                     {padding, kPaddingMask},
-                                     {both, kCausalPaddingMask},
-                                     {function, kLstm}}) {
+  for (const std::string& pool : pools) {
+    out.print(kAvgPoolUneven, {{"pool", pool}});
+    out.blank(2);
+  }
+  for (const auto& [needed, text] :
+       {std::pair{padding, kPaddingMask}, {both, kCausalPaddingMask}, {function, kLstm}}) {
     if (!needed) continue;
     out.print(text);
     out.blank(2);

@@ -2,45 +2,33 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "emit/spelling.h"
 #include "emit/torch/network_ops.h"
+#include "emit/windows.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::torch {
 namespace {
 
 using ir::Op;
 
-bool symmetric(const std::vector<int64_t>& pad) { return pad[0] == pad[1] && pad[2] == pad[3]; }
-bool any(const std::vector<int64_t>& pad) {
-  return std::any_of(pad.begin(), pad.end(), [](int64_t n) { return n != 0; });
-}
-// torch.nn.functional.pad wants left, right, top, bottom.
-std::string picture_pad(const std::vector<int64_t>& pad) {
-  return python_tuple({pad[2], pad[3], pad[0], pad[1]});
-}
-
-std::string pair(const std::vector<int64_t>& v) {
-  return v[0] == v[1] ? std::to_string(v[0]) : fmt::format("({}, {})", v[0], v[1]);
-}
-
 std::string padded(const std::string& x, const std::vector<int64_t>& pad, const std::string& value = "") {
-  return fmt::format("F.pad({}, {}{})", x, picture_pad(pad), value.empty() ? "" : ", value=" + value);
+  return fmt::format("F.pad({}, {}{})", x, python_tuple(pads_from_last(pad)),
+                     value.empty() ? "" : ", value=" + value);
 }
 
-void conv2d(ForwardPrinter& p, const ir::Node& node) {
+void conv(ForwardPrinter& p, const ir::Node& node) {
   const auto& pad = node.integers("pad");
   std::string x = p.use(node.inputs[0]);
-  std::vector<std::string> options = {"stride=" + pair(node.integers("stride"))};
+  std::vector<std::string> options = {"stride=" + per_axis(node.integers("stride"))};
   if (!symmetric(pad)) {
     x = padded(x, pad);
-  } else if (any(pad)) {
-    options.push_back("padding=" + pair({pad[0], pad[2]}));
+  } else if (!all_are(pad, 0)) {
+    options.push_back("padding=" + per_axis(pads_of_side(pad, false)));
   }
-  options.push_back("dilation=" + pair(node.integers("dilation")));
+  options.push_back("dilation=" + per_axis(node.integers("dilation")));
   options.push_back(fmt::format("groups={}", node.integer("groups")));
-  p.layer(node, x, "F.conv2d", {"weight", "bias"}, options);
+  p.layer(node, x, "F." + ir::info(node.op).name, {"weight", "bias"}, options);
 }
 
 void linear(ForwardPrinter& p, const ir::Node& node) {
@@ -59,6 +47,13 @@ void layer_norm(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape tail(x.end() - node.integer("dims"), x.end());
   p.layer(node, input, "F.layer_norm", {"weight", "bias"},
           {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
+}
+
+void group_norm(ForwardPrinter& p, const ir::Node& node) {
+  const std::string x = p.use(node.inputs[0]);
+  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
+  p.call("F.group_norm", {x, std::to_string(node.integer("groups")), "weight=" + p.parameter(node, "weight"),
+                          "bias=" + p.parameter(node, "bias"), "eps=" + python_real(node.real("eps"))});
 }
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {
@@ -80,36 +75,31 @@ void softmax(ForwardPrinter& p, const ir::Node& node) {
   p.call("F.softmax", {p.use(node.inputs[0]), fmt::format("dim={}", node.integer("axis"))});
 }
 
-void max_pool2d(ForwardPrinter& p, const ir::Node& node) {
-  const auto& kernel = node.integers("kernel");
-  const auto& stride = node.integers("stride");
-  const auto& pad = node.integers("pad");
+// `tail`: options after the padding.
+void pool(ForwardPrinter& p, const ir::Node& node, const std::string& filler,
+          const std::vector<std::string>& tail) {
+  const auto &kernel = node.integers("kernel"), &stride = node.integers("stride"),
+             &pad = node.integers("pad");
   std::string x = p.use(node.inputs[0]);
-  if (!symmetric(pad)) x = padded(x, pad, "float(\"-inf\")");
-  std::vector<std::string> arguments = {x, pair(kernel)};
-  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
-  if (symmetric(pad) && any(pad)) arguments.push_back("padding=" + pair({pad[0], pad[2]}));
-  p.call("F.max_pool2d", arguments);
+  if (!symmetric(pad)) x = padded(x, pad, filler);
+  std::vector<std::string> arguments = {x, per_axis(kernel)};
+  if (stride != kernel) arguments.push_back("stride=" + per_axis(stride));
+  if (symmetric(pad) && !all_are(pad, 0)) {
+    arguments.push_back("padding=" + per_axis(pads_of_side(pad, false)));
+    arguments.insert(arguments.end(), tail.begin(), tail.end());
+  }
+  p.call("F." + ir::info(node.op).name, arguments);
 }
 
-void avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
-  const auto& kernel = node.integers("kernel");
-  const auto& stride = node.integers("stride");
+void max_pool(ForwardPrinter& p, const ir::Node& node) { pool(p, node, "float(\"-inf\")", {}); }
+
+void avg_pool(ForwardPrinter& p, const ir::Node& node) {
   const auto& pad = node.integers("pad");
   const bool count = node.flag("count_include_pad");
-  std::string x = p.use(node.inputs[0]);
-  if (!symmetric(pad) && !count) {
-    p.call("avg_pool2d_uneven", {x, pair(kernel), pair(stride), picture_pad(pad)});
-    return;
-  }
-  if (!symmetric(pad)) x = padded(x, pad);
-  std::vector<std::string> arguments = {x, pair(kernel)};
-  if (stride != kernel) arguments.push_back("stride=" + pair(stride));
-  if (symmetric(pad) && any(pad)) {
-    arguments.push_back("padding=" + pair({pad[0], pad[2]}));
-    arguments.push_back("count_include_pad=" + python_bool(count));
-  }
-  p.call("F.avg_pool2d", arguments);
+  if (symmetric(pad) || count) return pool(p, node, "", {"count_include_pad=" + python_bool(count)});
+  p.call(ir::info(node.op).name + "_uneven",
+         {p.use(node.inputs[0]), per_axis(node.integers("kernel")), per_axis(node.integers("stride")),
+          python_tuple(pads_from_last(pad))});
 }
 
 void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
@@ -135,11 +125,7 @@ void transpose(ForwardPrinter& p, const ir::Node& node) {
 
 void pad(ForwardPrinter& p, const ir::Node& node) {
   const auto& pads = node.integers("pad");
-  std::vector<int64_t> reversed;  // torch starts from the last axis
-  for (size_t axis = pads.size() / 2; axis-- > 0;) {
-    reversed.push_back(pads[2 * axis]);
-    reversed.push_back(pads[2 * axis + 1]);
-  }
+  std::vector<int64_t> reversed = pads_from_last(pads);
   while (reversed.size() > 2 && reversed.back() == 0 && reversed[reversed.size() - 2] == 0) {
     reversed.resize(reversed.size() - 2);
   }
@@ -175,7 +161,9 @@ void loss(ForwardPrinter&, const ir::Node&) {}
 const OpFunctions<ForwardPrinter>& forward_functions() {
   static const OpFunctions<ForwardPrinter> functions = with_spelled<ForwardPrinter>(
       {
-          {Op::kConv2d, conv2d},
+          {Op::kConv1d, conv},
+          {Op::kConv2d, conv},
+          {Op::kConv3d, conv},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -186,8 +174,12 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kSigmoid, sigmoid},
           {Op::kTanh, tanh},
           {Op::kSoftmax, softmax},
-          {Op::kMaxPool2d, max_pool2d},
-          {Op::kAvgPool2d, avg_pool2d},
+          {Op::kMaxPool1d, max_pool},
+          {Op::kMaxPool2d, max_pool},
+          {Op::kMaxPool3d, max_pool},
+          {Op::kAvgPool1d, avg_pool},
+          {Op::kAvgPool2d, avg_pool},
+          {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
@@ -205,6 +197,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kWhere, where},
           {Op::kSoftmaxCrossEntropy, loss},
           {Op::kMse, loss},
+          {Op::kL1, loss},
+          {Op::kBceWithLogits, loss},
+          {Op::kGroupNorm, group_norm},
       },
       spelled);
   return functions;

@@ -280,7 +280,7 @@ void Script::train_step() {
   }
   std::vector<std::string> terms = {prediction, target};
   if (loss.word("reduction") == "sum") terms.push_back("reduction=\"sum\"");
-  out_.call(cross_entropy ? "loss = F.cross_entropy" : "loss = F.mse_loss", terms);
+  out_.call("loss = " + ir::loss_spelling(loss.op).torch, terms);
   rounded.reset();
   out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
                               : "loss.backward()\noptimizer.step()\n");

@@ -47,9 +47,9 @@ class DenseTiedToEmbedding(layers.Layer):
 
 
 def average_pool(x, pool_size, strides, padding):
-    """Averages over windows of N, H, W, C; Keras has no padding that does not count."""
+    """Averages over windows; Keras has no padding that does not count."""
     padding = ((0, 0), *padding, (0, 0))
-    ones = ops.pad(ops.ones((1, *x.shape[1:3], 1)), padding)
+    ones = ops.pad(ops.ones((1, *x.shape[1:-1], 1)), padding)
     share = ops.average_pool(ones, pool_size, strides, padding="valid")
     x = ops.pad(x, padding)
     return ops.average_pool(x, pool_size, strides, padding="valid") / share

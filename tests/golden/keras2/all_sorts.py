@@ -45,12 +45,12 @@ class DenseTiedToEmbedding(layers.Layer):
 
 
 def average_pool(x, pool_size, strides, padding):
-    """Averages over windows of N, H, W, C; Keras has no padding that does not count."""
+    """Averages over windows; Keras has no padding that does not count."""
     padding = ((0, 0), *padding, (0, 0))
-    ones = tf.pad(tf.ones((1, *x.shape[1:3], 1), x.dtype), padding)
-    share = tf.nn.avg_pool2d(ones, pool_size, strides, padding="VALID")
+    ones = tf.pad(tf.ones((1, *x.shape[1:-1], 1), x.dtype), padding)
+    share = tf.nn.avg_pool(ones, pool_size, strides, padding="VALID")
     x = tf.pad(x, padding)
-    return tf.nn.avg_pool2d(x, pool_size, strides, padding="VALID") / share
+    return tf.nn.avg_pool(x, pool_size, strides, padding="VALID") / share
 
 
 def build_model():

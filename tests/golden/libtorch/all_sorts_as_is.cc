@@ -26,8 +26,8 @@ constexpr double kLearningRate = 1e-4;
 
 const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch::kCPU;
 
-// The mean over the part of each window that lies inside the picture. `pad` is left, right, top,
-// bottom; torch::avg_pool2d itself pads evenly only.
+// The mean over the part of each window that lies inside the picture. `pad` is before, after of
+// each axis from the last; torch::avg_pool2d pads evenly only.
 Tensor avg_pool2d_uneven(const Tensor& x, torch::IntArrayRef kernel, torch::IntArrayRef stride,
                          torch::IntArrayRef pad) {
   const Tensor ones = torch::ones_like(x.slice(0, 0, 1).slice(1, 0, 1));

@@ -19,7 +19,7 @@ torch.backends.fp32_precision = "ieee"  # no TF32 on GPUs
 def avg_pool2d_uneven(x: Tensor, kernel, stride, pad: tuple[int, ...]) -> Tensor:
     """Mean over the part of each window that lies inside the picture.
 
-    `pad` is left, right, top, bottom; F.avg_pool2d itself pads evenly only.
+    `pad` is before, after of each axis from the last; F.avg_pool2d pads evenly only.
     """
     inside = F.avg_pool2d(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
     return F.avg_pool2d(F.pad(x, pad), kernel, stride) / inside

@@ -1,0 +1,42 @@
+#pragma once
+
+// Numbers of the windows of convolutions and pools: one for each axis of places, or two (before, after).
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "ir/workload.h"
+
+namespace bakeoff::emit {
+
+inline bool all_are(const std::vector<int64_t>& numbers, int64_t n) {
+  return std::all_of(numbers.begin(), numbers.end(), [n](int64_t k) { return k == n; });
+}
+
+// The pads before each axis, or after it.
+inline std::vector<int64_t> pads_of_side(const std::vector<int64_t>& pad, bool after) {
+  std::vector<int64_t> side;
+  for (size_t i = after ? 1 : 0; i < pad.size(); i += 2) side.push_back(pad[i]);
+  return side;
+}
+
+inline bool symmetric(const std::vector<int64_t>& pad) {
+  return pads_of_side(pad, false) == pads_of_side(pad, true);
+}
+
+// Before and after of the last axis, of the one before it, ...: the order in which torch pads.
+inline std::vector<int64_t> pads_from_last(const std::vector<int64_t>& pad) {
+  std::vector<int64_t> reversed;
+  for (size_t axis = pad.size() / 2; axis-- > 0;)
+    reversed.insert(reversed.end(), {pad[2 * axis], pad[2 * axis + 1]});
+  return reversed;
+}
+
+// An average pool whose pads differ and do not count: frameworks with even pads only need a helper.
+inline bool uneven_mean(const ir::Node& node) {
+  return node.has_attribute("count_include_pad") && !node.flag("count_include_pad") &&
+         !symmetric(node.integers("pad"));
+}
+
+}  // namespace bakeoff::emit
