@@ -283,12 +283,10 @@ class Importer:
             self.keras, self.folder, self.model, training, dropout, modes, self.ops
         )
         held = []
-        for name, spec, first in zip(self.names, self.specs, self.first):
-            sizes = spec.shape[1:]
-            if first and len(sizes) == 3 and spec.dtype == "f32":
-                sizes, form = (sizes[2], *sizes[:2]), FIRST
-            else:
-                form = PLAIN
+        for i, (name, spec) in enumerate(zip(self.names, self.specs)):
+            sizes, form = spec.shape[1:], PLAIN
+            if self.moved(i):
+                sizes, form = (sizes[-1], *sizes[:-1]), FIRST
             walk.graph.input_shapes[name] = (N, *sizes)
             walk.graph.names.unique(name)
             held.append(Held(Value(name, Layout((1, *sizes), 0), spec.dtype), form))
@@ -382,12 +380,17 @@ class Importer:
         self.exported = Exported(walk, nodes, output, inputs, self.loss, notes)
         return self.exported
 
+    def moved(self, i: int) -> bool:
+        """Whether an input has its channels behind N in the workload."""
+        spec = self.specs[i]
+        return self.first[i] and spec.dtype == "f32" and len(spec.shape) > 2
+
     def _plain_inputs(self, walk: Walk, output: Held) -> bool:
         """Pictures that are read in Keras's order alone come in that order."""
         changed = False
         live = walk.graph.live([output.value.name])
         for i, name in enumerate(self.names):
-            if len(walk.graph.input_shapes[name]) != 4 or not self.first[i]:
+            if not self.moved(i):
                 continue
             readers = [n for n in live if name in n.inputs]
             turned = all(n.op in ("transpose", "reshape", "flatten") for n in readers)

@@ -216,7 +216,7 @@ def spatial(m: Walk, arg: Any, op: Any, count: int) -> tuple[Held, str]:
     ahead = op.data_format == "channels_first"
     if ahead:
         v = m.rows_apart(x, count + 2)
-        if count == 1:
+        if count == 1 and m.tall:
             v = m.reshaped(v, Layout((1, v.shape[1], 1, v.shape[2]), 0))
         return Held(v), PLAIN
     x = m.row(x) if count == 1 else m.first(x)
@@ -225,7 +225,7 @@ def spatial(m: Walk, arg: Any, op: Any, count: int) -> tuple[Held, str]:
 
 
 def spatial_result(m: Walk, v: Value, form: str, count: int) -> Held:
-    if form == PLAIN and count == 1:
+    if form == PLAIN and count == 1 and m.tall:
         return Held(m.reshaped(v, Layout((1, v.shape[1], v.shape[3]), 0)))
     return Held(v, form)
 
@@ -267,7 +267,7 @@ def convolved(
     if padding == "same":
         pads = same_pads(sizes, spans, strides)
     elif padding == "causal":
-        pads = [0, 0, spans[-1] - 1, 0]
+        pads = [0] * (2 * count - 2) + [spans[-1] - 1, 0]
     else:
         pads = [0] * (2 * count)
     out = [
@@ -290,16 +290,18 @@ def convolved(
     )
 
 
-def _tall(values: Sequence[int], one: int = 1) -> list[int]:
-    """Numbers for each axis of a layer over one axis, as those of a picture."""
-    return [one, *values] if len(values) == 1 else list(values)
+def _tall(m: Walk, values: Sequence[int]) -> list[int]:
+    """Numbers for each axis; of a layer over one axis, as those of a picture, where the
+    IR has no such layer."""
+    values = [int(v) for v in values]
+    return [1, *values] if len(values) == 1 and m.tall else values
 
 
 def _conv_kernel(m: Walk, kernel: Any, count: int) -> str:
     """H,W,I,O to O,I,H,W."""
     perm = (count + 1, count, *range(count))
     steps: list[Any] = [("transpose", perm)]
-    if count == 1:
+    if count == 1 and m.tall:
         k, inside, outside = (int(s) for s in kernel.shape)
         steps.append(("reshape", (outside, inside, 1, k)))
     return m.slot(kernel, *steps)
@@ -315,10 +317,10 @@ def conv(m: Walk, op: Any, a: Call) -> Held:
         x.value,
         _conv_kernel(m, kernel_of(op), count),
         m.slot(op.bias) if op.use_bias else None,
-        _tall(op.kernel_size),
+        _tall(m, op.kernel_size),
         int(op.filters),
-        _tall(op.strides),
-        _tall(op.dilation_rate),
+        _tall(m, op.strides),
+        _tall(m, op.dilation_rate),
         op.padding,
         int(op.groups),
     )
@@ -333,17 +335,17 @@ def _depthwise(
     *size, channels, times = (int(s) for s in kernel.shape)
     steps = [
         ("transpose", (count, count + 1, *range(count))),
-        ("reshape", (channels * times, 1, *_tall(size))),
+        ("reshape", (channels * times, 1, *_tall(m, size))),
     ]
     return convolved(
         m,
         x,
         m.slot(kernel, *steps),
         bias,
-        _tall(size),
+        _tall(m, size),
         channels * times,
-        _tall(pairs(strides, count)),
-        _tall(pairs(op.dilation_rate, count)),
+        _tall(m, pairs(strides, count)),
+        _tall(m, pairs(op.dilation_rate, count)),
         op.padding,
         channels,
     )
@@ -366,7 +368,7 @@ def separable_conv(m: Walk, op: Any, a: Call) -> Held:
     x, form = spatial(m, a.first, op, count)
     v = _depthwise(m, op, x.value, op.depthwise_kernel, None, op.strides)
     kernel = op.pointwise_kernel
-    ones = [1] * max(count, 2)
+    ones = _tall(m, [1] * count)
     v = convolved(
         m,
         v,
@@ -396,8 +398,18 @@ def conv_transpose(m: Walk, op: Any, a: Call) -> Held:
         )
     if any(int(d) != 1 for d in op.dilation_rate):
         raise Unsupported("dilates its kernel", "dilation_rate=1")
+    if count == 1:
+        m.tall, before = True, m.tall  # what is spelled for pictures
+        try:
+            return _conv_transposed(m, op, a, count)
+        finally:
+            m.tall = before
+    return _conv_transposed(m, op, a, count)
+
+
+def _conv_transposed(m: Walk, op: Any, a: Call, count: int) -> Held:
     x, form = spatial(m, a.first, op, count)
-    strides, kernel = _tall(op.strides), _tall(op.kernel_size)
+    strides, kernel = _tall(m, op.strides), _tall(m, op.kernel_size)
     sizes, pads, more = [], [], []
     for size, k, s in zip(x.value.shape[2:], kernel, strides):
         full = (size - 1) * s + k
@@ -442,8 +454,8 @@ def conv_transpose(m: Walk, op: Any, a: Call) -> Held:
 def pooled(
     m: Walk, x: Value, name: str, size: Any, strides: Any, padding: str, count: int
 ) -> Value:
-    kernel = _tall(pairs(size, count))
-    stride = _tall(pairs(strides if strides is not None else size, count))
+    kernel = _tall(m, pairs(size, count))
+    stride = _tall(m, pairs(strides if strides is not None else size, count))
     sizes = x.shape[2:]
     if padding == "same":
         pads = same_pads(sizes, kernel, stride)
@@ -546,6 +558,13 @@ def _affine(
     return slots
 
 
+def _new_weight(momentum: float) -> float:
+    """Keras's momentum is the weight of the old statistics."""
+    exact = 1 - momentum
+    rounded = float(f"{exact:.12g}")
+    return rounded if abs(rounded - exact) < 1e-15 else exact
+
+
 @layer("BatchNormalization")
 def batch_norm(m: Walk, op: Any, a: Call) -> Held:
     """`batch_norm`, with Keras's momentum and variance; frozen: `sub`, `mul`, `add`"""
@@ -569,7 +588,7 @@ def batch_norm(m: Walk, op: Any, a: Call) -> Held:
         raise Unsupported(f"normalises axis {axis}", "axis=-1")
     v = m.batch_first(held.value)
     whole = v.layout
-    if v.layout.rank not in (2, 4):
+    if m.tall and v.layout.rank not in (2, 4):
         v = m.reshaped(v, Layout((1, v.shape[1], math.prod(v.shape[2:]), 1), 0))
     channels = (v.shape[1],)
     base = m.key(op.moving_mean).rpartition("/")[0].replace("/", ".")
@@ -590,7 +609,7 @@ def batch_norm(m: Walk, op: Any, a: Call) -> Held:
         v.layout,
         params=slots,
         eps=float(op.epsilon),
-        momentum=1.0 - float(op.momentum),
+        momentum=_new_weight(float(op.momentum)),
     )
     return Held(m.reshaped(out, whole), held.form)
 
@@ -658,6 +677,9 @@ def group_norm(m: Walk, op: Any, a: Call) -> Held:
     elif axis != 1:
         raise Unsupported(f"normalises axis {axis}", "axis=-1")
     v = m.batch_first(held.value)
+    whole = v.layout
+    if v.layout.rank != 4:
+        v = m.reshaped(v, Layout((1, v.shape[1], math.prod(v.shape[2:]), 1), 0))
     groups = v.shape[1] if int(op.groups) == -1 else int(op.groups)
     gamma, beta = (op.gamma if op.scale else None), (op.beta if op.center else None)
     slots = []
@@ -666,7 +688,7 @@ def group_norm(m: Walk, op: Any, a: Call) -> Held:
         slots = [(slot, m.slot(w)) for slot, w in pairs_ if w is not None]
     scale, shift = (None if w is None else m.variable(w) for w in (gamma, beta))
     made = grouped_norm(m, v, groups, float(op.epsilon), scale, shift, slots)
-    return Held(made, held.form)
+    return Held(m.reshaped(made, whole), held.form)
 
 
 @layer("RMSNormalization")

@@ -55,10 +55,9 @@ def _to_ir(array: Any, held: Held) -> Any:
 def _from_ir(importer: Importer, inputs: Mapping[str, Any]) -> Any:
     """The inputs as the model's call takes them."""
     tensors = []
-    shapes = importer.exported.graph.input_shapes  # type: ignore[union-attr]
-    for name, spec in zip(importer.names, importer.specs):
+    for i, (name, spec) in enumerate(zip(importer.names, importer.specs)):
         array = inputs[name]
-        if shapes[name][1:] != spec.shape[1:] and len(shapes[name]) == 4:
+        if importer.moved(i):
             array = np.moveaxis(array, 1, -1)
         kind = "int32" if spec.dtype == "i32" else "float64"
         array = np.ascontiguousarray(array).reshape(-1, *spec.shape[1:])

@@ -123,6 +123,7 @@ class Walk(Builder):
         super().__init__(ops)
         self.keras = keras
         self.folder = folder
+        self.tall = not self.known("conv1d")  # one axis is that of pictures of height 1
         self.training = training
         self.dropout = dropout
         self.norm_modes: list[bool] = []
@@ -515,7 +516,9 @@ class Walk(Builder):
         return Held(self._first(v), FIRST)
 
     def row(self, held: Held) -> Held:
-        """N,C,1,T where Keras has N,T,C."""
+        """N,C,1,T where Keras has N,T,C; N,C,T where the IR has ops along one axis."""
+        if not self.tall:
+            return self.first(held)
         if held.form == ROW:
             return held
         v = self.plain(held)
@@ -528,7 +531,13 @@ class Walk(Builder):
     def formed(self, held: Held, form: str) -> Held:
         if form == FIRST:
             return self.first(held)
-        return self.row(held) if form == ROW else Held(self.plain(held))
+        if form == ROW:
+            before, self.tall = self.tall, True
+            try:
+                return self.row(held)
+            finally:
+                self.tall = before
+        return Held(self.plain(held))
 
     # -- steps for the rows
 

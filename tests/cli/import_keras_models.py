@@ -9,6 +9,22 @@ import numpy as np
 from keras import layers, ops
 
 
+def cube():
+    """As many channels as rows: axes that are exchanged would fit."""
+    x = keras.Input((8, 8, 8))
+    h = layers.Conv2D(8, 3, padding="same")(x)
+    return keras.Model(x, layers.Dense(2)(layers.Flatten()(h)))
+
+
+def text_cnn():
+    x = keras.Input((9, 9))
+    h = layers.Conv1D(6, 3, strides=2, padding="same", activation="relu")(x)
+    h = layers.BatchNormalization()(h)
+    h = layers.SeparableConv1D(4, 2)(h)
+    h = layers.AveragePooling1D(2)(h)
+    return keras.Model(x, layers.Flatten()(h))
+
+
 def small_cnn():
     return keras.Sequential(
         [
