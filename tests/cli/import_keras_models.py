@@ -17,7 +17,7 @@ def cube():
 
 
 def text_cnn():
-    x = keras.Input((9, 9))
+    x = keras.Input((11, 9))
     h = layers.Conv1D(6, 3, strides=2, padding="same", activation="relu")(x)
     h = layers.BatchNormalization()(h)
     h = layers.SeparableConv1D(4, 2)(h)
