@@ -8,8 +8,9 @@ object a line.
 
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
 something, and "refused" with all unsupported ops. With ``--onnx`` the origin is an
-ONNX file, which the program reads itself (``onnx_service``). With ``--relay SOCKET``
-another process has the model, and serves (``relay``).
+ONNX file, which the program reads itself (``onnx_service``); with ``--keras`` the file
+makes a Keras model. With ``--relay SOCKET`` another process has the model, and serves
+(``relay``).
 """
 
 from __future__ import annotations
@@ -20,15 +21,21 @@ from bakeoff_import.relay import serve
 from bakeoff_runner.channel import Channel
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--table"]:
-        from bakeoff_import.documentation import table
+    if sys.argv[1:2] == ["--table"]:
+        from bakeoff_import import documentation
 
-        print(table(), end="")
+        keras = sys.argv[2:] == ["keras"]
+        made = documentation.keras_table() if keras else documentation.torch_table()
+        print(made, end="")
         sys.exit(0)
     if sys.argv[1:] == ["--onnx"]:
         from bakeoff_import.onnx_service import OnnxService
 
         sys.exit(serve(OnnxService(), Channel(3, 4)))
+    if sys.argv[1:] == ["--keras"]:
+        from bakeoff_import.keras_service import KerasService
+
+        sys.exit(serve(KerasService(), Channel(3, 4)))
     if sys.argv[1:2] == ["--relay"]:
         from bakeoff_import.relay import relay
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -14,8 +16,26 @@ namespace bakeoff::cli {
 
 namespace {
 
-Result<fs::path> interpreter_of(const std::string& environment, const fs::path& config) {
+constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
+
+// The environment whose framework the file imports itself; else the first that is ready.
+std::string keras_environment(const fs::path& file, const Interpreters& interpreters) {
+  const auto text = read_file(file);
+  for (const char* name : kKerasEnvironments) {
+    if (text && std::regex_search(*text, std::regex(fmt::format("(^|\\n)\\s*(import|from)\\s+{}\\b", name))))
+      return name;
+  }
+  for (const char* name : kKerasEnvironments) {
+    if (interpreters.at(name).why_not.empty()) return name;
+  }
+  return kKerasEnvironments[0];
+}
+
+Result<fs::path> interpreter_of(const ImportRequest& request, bool keras, const fs::path& config) {
   TRY(const auto interpreters, find_interpreters(config));
+  const std::string environment = request.is_onnx() ? "onnxruntime"
+                                  : keras           ? keras_environment(request.file, interpreters)
+                                                    : "torch";
   const Interpreter& interpreter = interpreters.at(environment);
   if (interpreter.why_not.empty()) return interpreter.python;
   return Error{.message =
@@ -26,8 +46,9 @@ Result<fs::path> interpreter_of(const std::string& environment, const fs::path& 
 
 Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx", live = !options.socket.empty();
+  const bool keras = !onnx && options.framework == "keras";
   const size_t colon = onnx || live ? options.model.size() : options.model.rfind(':');
-  if (!onnx && options.inputs.empty())
+  if (!onnx && !keras && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
   if (!onnx && !live && (colon == std::string::npos || colon + 1 == options.model.size())) {
     return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
@@ -39,6 +60,10 @@ Result<ImportRequest> import_request(const ImportOptions& options, const fs::pat
                         .output = options.output,
                         .out = options.out,
                         .force = options.force,
+                        .child = onnx    ? "--onnx"
+                                 : keras ? "--keras"
+                                         : "",
+                        .knows_inputs = keras,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {
     TRY(ImportInput input, parse_import_input(text));
@@ -47,7 +72,7 @@ Result<ImportRequest> import_request(const ImportOptions& options, const fs::pat
   request.socket = options.socket;
   request.python = options.python;
   if (request.python.empty()) {
-    TRY(request.python, interpreter_of(onnx ? "onnxruntime" : options.framework, config));
+    TRY(request.python, interpreter_of(request, keras, config));
   }
   TRY(request.runner, unpack_runner(bakeoff_home()));
   return request;
@@ -57,6 +82,8 @@ int import(const ImportOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
   const auto request = import_request(options, config);
   if (!request) return fail(request.error());
+  if (request->loss.empty() && !request->knows_inputs)
+    return fail(Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"});
   const auto report = [&] {
     ConsoleProgress progress;
     return import_model(*request, progress.lines());

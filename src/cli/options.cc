@@ -201,18 +201,18 @@ void add_source_commands(CLI::App& app, Targets& t) {
 }
 
 // What says which model, and how it is imported.
-CLI::Option* add_model_options(CLI::App* sub, ImportOptions& options, const std::string& model) {
+void add_model_options(CLI::App* sub, ImportOptions& options, const std::string& model) {
   sub->add_option("model", options.model, model)->required();
   sub->add_option("--input", options.inputs,
                   "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
-                  "forward function: 'ids=i32[16,128]'; once for each input")
+                  "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
       ->allow_extra_args(false);
   sub->add_option("--output", options.output,
                   "name or number of the output that the loss compares, where the model has several");
   options.framework = "torch";
-  sub->add_option("--framework", options.framework, "framework that the model is of")
-      ->check(CLI::IsMember({"torch"}))
-      ->capture_default_str();
+  sub->add_option("--framework", options.framework,
+                  "framework that the model is of; torch where it is not named")
+      ->check(CLI::IsMember({"torch", "keras"}));
   sub->add_option(
       "--python", options.python,
       "interpreter that has the framework and what the model's file imports; default: that of the "
@@ -222,19 +222,21 @@ CLI::Option* add_model_options(CLI::App* sub, ImportOptions& options, const std:
       ->check(CLI::Range(1.0, 1e6))
       ->capture_default_str();
   sub->add_flag("--force", options.force, "replace what exists");
-  return sub->add_option("--loss", options.loss,
-                         "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse");
+  sub->add_option(
+      "--loss", options.loss,
+      "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse; a Keras "
+      "model may be compiled with its own");
 }
 
 constexpr const char* kModule =
-    "FILE.py:NAME: a function without arguments that makes the module, its class, or the module";
+    "FILE.py:NAME: a function without arguments that makes the model, its class, or the model";
 
 void add_import_command(CLI::App& app, Targets& t) {
   CLI::App* sub = command(
       app, "import",
       "Import a model of your own: proven against its origin, written as IR, weights and a recipe",
       "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir");
-  add_model_options(sub, t.import, std::string(kModule) + "; or an ONNX file")->required();
+  add_model_options(sub, t.import, std::string(kModule) + "; or an ONNX file");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
 }
 

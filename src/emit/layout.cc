@@ -34,6 +34,9 @@ bool passes_positions(Op op) {
          ir::elementwise_of_one(op);
 }
 
+// Whether the elements of a picture lie in the same row-major sequence in both orders.
+bool one_order(const Shape& x) { return is_picture(x) && (x[1] == 1 || ir::product(x, 2, x.size()) == 1); }
+
 // One attempt: orders of all values, given which inputs are loaded in N,H,W,C and which flattens may not keep
 // it.
 class Pass {
@@ -114,6 +117,8 @@ class Pass {
       read = held(in) == Order::kFlatLast ? Order::kFlatLast : Order::kCanonical;
     } else if (picture && types_[out].shape.size() == 2 && held(in) == Order::kChannelsLast) {
       std::tie(read, give) = plan_flatten(n);
+    } else if (node.op == Op::kReshape && !picture && wanted_[out] && one_order(types_[out].shape)) {
+      give = Order::kChannelsLast;
     }
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
@@ -140,7 +145,7 @@ class Pass {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
     if (node.op != Op::kFlatten && node.op != Op::kReshape) return {Order::kCanonical, Order::kCanonical};
     const Shape& x = shape(node.inputs[0]);
-    if (x[1] == 1 || ir::product(x, 2, x.size()) == 1) return {Order::kChannelsLast, Order::kCanonical};
+    if (one_order(x)) return {Order::kChannelsLast, Order::kCanonical};
     if (blocked_.contains(n) || !feeds_linear_only(workload_.output_of(n))) {
       return {Order::kCanonical, Order::kCanonical};
     }
@@ -157,6 +162,12 @@ class Pass {
   std::vector<std::vector<Order>> reads_;
 };
 
+// A transposition that costs nothing where its input is held in N,H,W,C.
+bool moves_channels_last(const ir::Node& node) {
+  return node.op == Op::kTranspose && node.integers("perm").size() > 3 &&
+         node.integers("perm") == to_last(node.integers("perm").size());
+}
+
 // By value: of three to five axes and read by a spatial op, directly or through ops that follow their inputs.
 std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std::vector<ir::Type>& types) {
   std::vector<bool> wants(types.size(), false);
@@ -164,7 +175,7 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     const ir::Node& node = workload.nodes[n];
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
-    const bool wanted = rule == ir::AxisRule::kSpatial ||
+    const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
                         (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
     for (const ir::ValueId id : node.inputs) {
       if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;

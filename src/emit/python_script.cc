@@ -64,7 +64,8 @@ void print_load_data(CodeWriter& out, const Request& request, const Graph& graph
     out.call(load, {type}, scaled && fits ? scale : "");
     if (scaled && !fits) out.line(name + " = " + name + scale);
     if (graph.plan.values[i] == Order::kChannelsLast) {
-      out.line(fmt::format("{0} = {0}.transpose(0, 2, 3, 1)", name));
+      const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, input.type.shape.size());
+      out.line(fmt::format("{0} = {0}.transpose({1})", name, fmt::join(perm, ", ")));
     }
   }
   if (names.size() == 1) return out.line(fmt::format("return ({},)", names[0]));

@@ -40,7 +40,8 @@ Status check_request(const ImportRequest& request) {
     return Error{.message = fmt::format("--out '{}' does not end in .ir", request.out.string()),
                  .remedy = "name the IR file; weights and recipe are written next to it"};
   const ir::OpInfo* loss = ir::find_op(request.loss);
-  if (loss == nullptr || !loss->loss) {
+  const bool own = request.knows_inputs && request.loss.empty();
+  if (!own && (loss == nullptr || !loss->loss)) {
     std::vector<std::string> names;
     for (const ir::OpInfo& row : ir::op_table()) {
       if (row.loss) names.push_back(row.name);
@@ -65,8 +66,9 @@ fs::path beside(const fs::path& ir, const char* extension) {
 
 }  // namespace
 
-Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress) {
-  CHECK_OK(check_request(request));
+Result<ImportReport> import_model(const ImportRequest& asked, const Progress& progress) {
+  CHECK_OK(check_request(asked));
+  ImportRequest request = asked;
   ImportReport report{.ir = request.out,
                       .weights = beside(request.out, ".safetensors"),
                       .recipe = beside(request.out, ".toml")};
@@ -89,6 +91,7 @@ Result<ImportReport> import_model(const ImportRequest& request, const Progress& 
   if (!model.unused.empty())
     report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
                                        fmt::join(model.unused, ", ")));
+  if (request.inputs.empty()) request.inputs = {{.type = {ir::DType::kF32, {model.batch}}}};
   CHECK_OK(write_import(request, model, report, weights));
   return report;
 }

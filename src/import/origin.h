@@ -36,6 +36,8 @@ struct ImportRequest {
   // is then but a name.
   std::filesystem::path socket = {};
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
+  std::string child = {};             // option of the child, by which it knows the model's framework
+  bool knows_inputs = false;          // the model may say its inputs and loss itself
   double seconds = 600;               // time limit of each step of the child
 
   bool is_onnx() const { return file.extension() == ".onnx"; }
@@ -60,6 +62,8 @@ struct OriginModel {
   std::vector<std::string> notes = {};
   std::vector<std::string> unused = {};  // tensors of the origin that the output does not depend on
   std::string version = {};
+  int64_t batch = 0;             // of the recipe; 0: that of the inputs which the user gave
+  bool biased_variance = false;  // enters the running variance (divisor n, not n - 1)
 };
 
 class Origin {

@@ -141,7 +141,7 @@ void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p
 
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
-  const ir::Shape& shape = p.output_shape();
+  const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
   std::vector<std::string> arguments = {x.ends_with(")") ? "-1" : x + ".shape[0]"};
   for (size_t axis = 1; axis < shape.size(); ++axis) arguments.push_back(std::to_string(shape[axis]));
   p.assign(x + ".reshape", arguments);

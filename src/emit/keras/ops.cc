@@ -36,16 +36,32 @@ std::string zero_padded(Printer& p, const Node& node) {
   return padded;
 }
 
+// Whether the pads of a convolution are those of padding="same": as many windows as strides begin in the input,
+// and of an odd number of zeros one more behind than before.
+bool pads_as_same(const Node& node, const ir::Shape& in, const ir::Shape& kernel) {
+  const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation"),
+             &pad = node.integers("pad");
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const int64_t windows = (in[i + 2] + stride[i] - 1) / stride[i];
+    const int64_t span = dilation[i] * (kernel[i] - 1) + 1;
+    const int64_t zeros = std::max<int64_t>((windows - 1) * stride[i] + span - in[i + 2], 0);
+    if (pad[2 * i] != zeros / 2 || pad[2 * i + 1] != zeros - zeros / 2) return false;
+  }
+  return !all_are(pad, 0);
+}
+
 void conv(Printer& p, const Node& node) {
-  const std::string x = zero_padded(p, node);
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation");
   // Keras has no convolution with both; every s-th row and column of the one without stride is the same.
   const bool both = !all_are(stride, 1) && !all_are(dilation, 1);
   const ir::Shape kernel(w.begin() + 2, w.end());
+  const bool same = !both && !p.shared(node) && pads_as_same(node, p.shape(node.inputs[0]), kernel);
+  const std::string x = same ? p.input(node, 0) : zero_padded(p, node);
   Strings args = {std::to_string(w[0]),
                   kernel.size() == 1 ? std::to_string(kernel[0]) : python_tuple(kernel)};
   if (!both && !all_are(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+  if (same) args.push_back("padding=\"same\"");
   if (!all_are(dilation, 1)) args.push_back("dilation_rate=" + python_tuple(dilation));
   if (node.integer("groups") != 1) args.push_back(fmt::format("groups={}", node.integer("groups")));
   if (!node.has("bias")) args.push_back("use_bias=False");
@@ -347,7 +363,7 @@ void global_avg_pool2d(Printer& p, const Node& node) {
 void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
 
 void reshape(Printer& p, const Node& node) {
-  Ints shape = node.integers("shape");
+  Ints shape = physical_shape(p.plan.output(p.workload, p.node), node.integers("shape"));
   shape[0] = -1;
   p.assign(p.op("reshape"), {p.input(node, 0), python_tuple(shape)});
 }
@@ -355,6 +371,7 @@ void reshape(Printer& p, const Node& node) {
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
+  if (is_identity(perm)) return p.fixed(x);
   p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 

@@ -208,6 +208,8 @@ std::string Printer::once(const std::string& wish, const std::string& head,
   return once_[key] = variable;
 }
 
+bool Printer::shared(const ir::Node& here) const { return layers_.at(param_ids(here)).uses > 1; }
+
 std::string Printer::tied_owner() const {
   const auto found = tied_.find(node);
   if (found == tied_.end()) return {};

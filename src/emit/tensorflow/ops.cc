@@ -216,7 +216,7 @@ void global_avg_pool2d(ForwardPrinter& p, const Node&) {
 }
 
 void reshape(ForwardPrinter& p, const Node&) {
-  Ints shape = p.output_shape();
+  Ints shape = physical_shape(p.gives(), p.output_shape());
   shape[0] = -1;
   p.assign("tf.reshape", {p.input(), python_tuple(shape)});
 }
