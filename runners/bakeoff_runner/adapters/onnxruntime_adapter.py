@@ -312,10 +312,11 @@ def _correct_pools() -> list[Any]:
         pads = pads or [0] * (2 * axes)
         around = [(0, 0), (0, 0), *zip(pads[:axes], pads[axes:])]
         padded = np.pad(x, around, constant_values=filler)
-        places = tuple(range(2, axes + 2))
-        view = np.lib.stride_tricks.sliding_window_view(padded, kernel, places)
-        steps = tuple(slice(None, None, step) for step in strides or [1] * axes)
-        return view[(slice(None), slice(None), *steps)]
+        window = np.lib.stride_tricks.sliding_window_view
+        view = window(padded, kernel, tuple(range(2, axes + 2)))
+        steps = [slice(None, None, step) for step in strides or [1] * axes]
+        places = (slice(None), slice(None), *steps)
+        return view[places]
 
     class MaxPool(OpRun):  # type: ignore[misc]
         def _run(
