@@ -17,12 +17,23 @@ namespace {
 
 constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
 
+// Whether a Python file imports one of these modules, "keras|tensorflow".
+bool imports(const fs::path& file, const std::string& modules) {
+  const auto text = read_file(file);
+  return text &&
+         std::regex_search(*text, std::regex(fmt::format("(^|\\n)\\s*(import|from)\\s+({})\\b", modules)));
+}
+
+// The framework that the user names; else that of the file's imports.
+bool is_keras(const std::string& named, const fs::path& file) {
+  if (!named.empty()) return named == "keras";
+  return imports(file, "keras|tensorflow") && !imports(file, "torch");
+}
+
 // The environment whose framework the file imports itself; else the first that is ready.
 std::string keras_environment(const fs::path& file, const Interpreters& interpreters) {
-  const auto text = read_file(file);
   for (const char* name : kKerasEnvironments) {
-    if (text && std::regex_search(*text, std::regex(fmt::format("(^|\\n)\\s*(import|from)\\s+{}\\b", name))))
-      return name;
+    if (imports(file, name)) return name;
   }
   for (const char* name : kKerasEnvironments) {
     if (interpreters.at(name).why_not.empty()) return name;
@@ -32,8 +43,8 @@ std::string keras_environment(const fs::path& file, const Interpreters& interpre
 
 Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx";
-  const bool keras = !onnx && options.framework == "keras";
   const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
+  const bool keras = !onnx && is_keras(options.framework, options.model.substr(0, colon));
   if (!keras && options.loss.empty())
     return Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"};
   if (!onnx && !keras && options.inputs.empty())

@@ -219,9 +219,8 @@ void add_import_command(CLI::App& app, Targets& t) {
   sub->add_option("--output", t.import.output,
                   "name or number of the output that the loss compares, where the model has several");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
-  t.import.framework = "torch";
   sub->add_option("--framework", t.import.framework,
-                  "framework that the model is of; torch where it is not named")
+                  "framework that the model is of; where it is not named that which the file imports")
       ->check(CLI::IsMember({"torch", "keras"}));
   sub->add_option("--seconds", t.import.seconds, "time limit of each step of the framework's process")
       ->check(CLI::Range(1.0, 1e6))

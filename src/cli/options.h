@@ -80,7 +80,7 @@ struct ImportOptions {
   std::vector<std::string> inputs = {};
   std::string loss = {};
   std::string output = {};
-  std::string framework = {};
+  std::string framework = {};  // empty: what the file imports
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
