@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <regex>
+#include <cctype>
+#include <sstream>
 
 #include "base/files.h"
 #include "cli/console.h"
@@ -18,12 +19,31 @@ namespace {
 
 constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
 
+// Whether a line of a Python file begins with an import of this module.
+bool imports(const fs::path& file, std::string_view module) {
+  const auto text = read_file(file);
+  if (!text) return false;
+  std::istringstream lines(*text);
+  for (std::string keyword, rest; lines >> keyword; std::getline(lines, rest)) {
+    if (keyword != "import" && keyword != "from") continue;
+    lines >> std::ws;
+    std::string name;
+    while (std::isalnum(lines.peek()) != 0 || lines.peek() == '_') name += static_cast<char>(lines.get());
+    if (name == module) return true;
+  }
+  return false;
+}
+
+// The framework that the user names; else that of the file's imports.
+bool is_keras(const std::string& named, const fs::path& file) {
+  if (!named.empty()) return named == "keras";
+  return (imports(file, "keras") || imports(file, "tensorflow")) && !imports(file, "torch");
+}
+
 // The environment whose framework the file imports itself; else the first that is ready.
 std::string keras_environment(const fs::path& file, const Interpreters& interpreters) {
-  const auto text = read_file(file);
   for (const char* name : kKerasEnvironments) {
-    if (text && std::regex_search(*text, std::regex(fmt::format("(^|\\n)\\s*(import|from)\\s+{}\\b", name))))
-      return name;
+    if (imports(file, name)) return name;
   }
   for (const char* name : kKerasEnvironments) {
     if (interpreters.at(name).why_not.empty()) return name;
@@ -46,8 +66,8 @@ Result<fs::path> interpreter_of(const ImportRequest& request, bool keras, const 
 
 Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
   const bool onnx = fs::path(options.model).extension() == ".onnx", live = !options.socket.empty();
-  const bool keras = !onnx && options.framework == "keras";
   const size_t colon = onnx || live ? options.model.size() : options.model.rfind(':');
+  const bool keras = !onnx && !live && is_keras(options.framework, options.model.substr(0, colon));
   if (!onnx && !keras && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
   if (!onnx && !live && (colon == std::string::npos || colon + 1 == options.model.size())) {

@@ -209,9 +209,8 @@ void add_model_options(CLI::App* sub, ImportOptions& options, const std::string&
       ->allow_extra_args(false);
   sub->add_option("--output", options.output,
                   "name or number of the output that the loss compares, where the model has several");
-  options.framework = "torch";
   sub->add_option("--framework", options.framework,
-                  "framework that the model is of; torch where it is not named")
+                  "framework that the model is of; where it is not named that which the file imports")
       ->check(CLI::IsMember({"torch", "keras"}));
   sub->add_option(
       "--python", options.python,

@@ -80,7 +80,7 @@ struct ImportOptions {
   std::vector<std::string> inputs = {};
   std::string loss = {};
   std::string output = {};
-  std::string framework = {};
+  std::string framework = {};         // empty: what the file imports
   std::filesystem::path python = {};  // empty: that of the framework's environment
   std::filesystem::path socket = {};  // of a process that has the model; `model` is then but its name
   std::filesystem::path out = {};

@@ -171,6 +171,41 @@ class Proven(Importing):
                     self.assertIn(f"on {backend}.", made)
 
 
+class Newcomer(Importing):
+    def test_a_file_and_nothing_else(self) -> None:
+        self.place.write(
+            "model.py",
+            "from tensorflow import keras\n"
+            "model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])\n"
+            "model.compile(loss='mse')\n",
+        )
+        done = self.place.run("import", "model.py:model", "--out", "my.ir", timeout=180)
+        self.assertEqual(done.code, 0, done.err)
+        self.assertIn("proven against the model in float64", done.out)
+
+    def test_what_is_missing(self) -> None:
+        for given, said in (
+            (["none.py:make"], "there is no file 'none.py'"),
+            ([MODELS.name], "does not name what makes the model"),
+            ([f"{MODELS.name}:nothing"], "has no 'nothing'"),
+            ([f"{MODELS.name}:shared", "--loss", "huber"], "--loss 'huber' is no loss"),
+            (
+                [f"{MODELS.name}:shared", "--input", "f32[4,6]"],
+                "the model has 2 inputs",
+            ),
+            ([f"{MODELS.name}:one_model", "--input", "f32[4,5]"], "does not fit"),
+        ):
+            with self.subTest(said):
+                loss = [] if "--loss" in given else ["--loss", "mse"]
+                done = self.place.run(
+                    "import", *given, *loss, "--framework", "keras", "--out", "my.ir",
+                    timeout=180,
+                )  # fmt: skip
+                self.assertEqual(done.code, 2, done.out + done.err)
+                self.assertIn(said, done.err)
+                self.assertEqual(self.files(), [])
+
+
 class Exports(unittest.TestCase):
     """What is refused, and other answers of the child, all from one process."""
 
