@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
@@ -448,8 +449,20 @@ void where(Printer& p, const Node& node) {
   p.assign(p.op("where"), {condition, a, b});
 }
 
+// Whether the only axis that is not 1 is another than the last.
+bool looks_like_bias(const ir::Shape& shape) {
+  const auto ones = std::count(shape.begin(), shape.end(), 1);
+  return ones + 1 == static_cast<std::ptrdiff_t>(shape.size()) && shape.back() == 1;
+}
+
+// Keras on TensorFlow takes a second operand with one axis that is not 1 for a bias of the channels wherever that
+// axis is, if it is as long as they are (keras 3.15, backend/tensorflow/numpy.py): it comes first.
 void add(Printer& p, const Node& node) {
-  const std::string a = p.input(node, 0), b = p.input(node, 1);
+  std::string a = p.input(node, 0), b = p.input(node, 1);
+  const ir::Shape& second = p.shape(node.inputs[1]);
+  if (!p.dialect.second && second != p.shape(node.inputs[0]) &&
+      looks_like_bias(physical_shape(p.reads(1), second)))
+    std::swap(a, b);
   p.assign(p.op("add"), {a, b});
 }
 
