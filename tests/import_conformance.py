@@ -1,9 +1,11 @@
-"""Architectures of torchvision and timm, imported and proven, or refused by op name.
+"""Architectures of torchvision, timm and Keras, imported and proven, or refused by op name.
 
     pip install --target PACKAGES --no-deps torchvision timm huggingface_hub pyyaml pillow tqdm
     python3 -m tests.import_conformance build/dev/bakeoff PACKAGES [NAME ...]
+    python3 -m tests.import_conformance build/dev/bakeoff keras
 
-The packages are no part of the environments, so this is no test of the tiers. Prints one
+torchvision and timm are no part of the environments, so they are no test of the tiers;
+those of Keras are (tests/cli/import_keras_test.py). Prints one
 line for each architecture, and the section of docs/import.md at the end. A name may state
 the size of its pictures: timm.dla34@64. Small pictures prove as much, in less time.
 """
@@ -17,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +47,22 @@ tnt_s_patch16_224 tresnet_m@64 twins_svt_small vit_tiny_patch16_224 volo_d1_224
 xcit_nano_12_p16_224 eva02_tiny_patch14_224 visformer_tiny botnet26t_256@256
 halonet26t@256 lambda_resnet26t@256 eca_resnet33ts@64 gcresnet33ts@64 cs3darknet_s@64
 hiera_tiny_224 mambaout_femto@64 swiftformer_xs@64"""
+# Of keras.applications. Keras itself has NASNet on JAX and TensorFlow alone.
+KERAS = """MobileNet@64 MobileNetV2@64 MobileNetV3Small@64 EfficientNetB0@64 ResNet50@64
+ResNet50V2@64 DenseNet121@64 VGG16@32 InceptionV3@96 Xception@96 NASNetMobile@64
+ConvNeXtTiny@64"""
+ON_JAX = ("keras.NASNetMobile",)
+KERAS_MODELS = """
+import keras
+
+def __getattr__(name):
+    kind, _, size = name.partition("__")
+    if not size:
+        raise AttributeError(name)
+    shape = (int(size), int(size), 3)
+    made = getattr(keras.applications, kind)
+    return lambda: made(weights=None, input_shape=shape, classes=10)
+"""
 # The user's file: any architecture by its name. torchvision's own kernels are left out:
 # they may be built for another torch.
 MODELS = """
@@ -87,17 +106,35 @@ class Outcome:
         return f"{self.kind:8} {self.model:44} {self.seconds:5.1f} s  {what}"
 
 
-def imported(bakeoff: Path, folder: Path, name: str) -> Outcome:
+def write_models(folder: Path, packages: Path) -> None:
+    text = MODELS.format(packages=str(packages.resolve()))
+    (folder / "models.py").write_text(text, encoding="utf-8")
+    (folder / "keras_models.py").write_text(KERAS_MODELS, encoding="utf-8")
+    on_jax = "import jax\n" + KERAS_MODELS
+    (folder / "keras_models_jax.py").write_text(on_jax, encoding="utf-8")
+
+
+def request(model: str, picture: str) -> list[str]:
+    """What names the model and its input."""
+    package, _, kind = model.partition(".")
+    if package == "keras":
+        file = "keras_models_jax.py" if model in ON_JAX else "keras_models.py"
+        return [f"{file}:{kind}__{picture}", "--framework", "keras"]
+    made = f"models.py:{model.replace('.', '__')}"
+    return [made, "--input", f"f32[4,3,{picture},{picture}]"]
+
+
+def imported(
+    bakeoff: Path, folder: Path, name: str, variables: Mapping[str, str] | None = None
+) -> Outcome:
     model, _, size = name.partition("@")
-    picture = size or "224"
     begin = time.monotonic()
     done = subprocess.run(
         [
-            str(bakeoff), "import", f"models.py:{model.replace('.', '__')}",
-            "--input", f"f32[4,3,{picture},{picture}]",
+            str(bakeoff), "import", *request(model, size or "224"),
             "--loss", "softmax_cross_entropy", "--out", "my.ir", "--force",
         ],
-        cwd=folder, capture_output=True, text=True, check=False,
+        cwd=folder, capture_output=True, text=True, check=False, env=variables,
     )  # fmt: skip
     lines = [
         t.strip() for t in done.stderr.splitlines() if "is proven against" not in t
@@ -111,7 +148,9 @@ def section(outcomes: list[Outcome]) -> str:
     text = (
         "| from | tried | proven | refused by name | wrong |\n|---|---|---|---|---|\n"
     )
-    for package in ("torchvision", "timm"):
+    for package in ("torchvision", "timm", "keras"):
+        if not any(o.model.startswith(package) for o in outcomes):
+            continue
         own = [o for o in outcomes if o.model.startswith(package)]
         count = Counter(o.kind for o in own)
         text += (
@@ -123,7 +162,7 @@ def section(outcomes: list[Outcome]) -> str:
         text += "\n| not imported | because of |\n|---|---|\n"
     for outcome in refused:
         ops = re.findall(r"needs the op '(\w+)'", outcome.said)
-        ops += re.findall(r"aten\.\w+(?=: )", outcome.said)
+        ops += re.findall(r"aten\.\w+(?=: )|keras\.ops \w+(?=: )", outcome.said)
         why = ", ".join(f"`{op}`" for op in dict.fromkeys(ops)) or outcome.said[:160]
         text += f"| `{outcome.model}` | {why} |\n"
     return text
@@ -139,10 +178,11 @@ def main() -> None:
         *(f"torchvision.{name}" for name in TORCHVISION.split()),
         *(f"timm.{name}" for name in TIMM.split()),
     ]
+    if str(given.packages) == "keras":
+        names = [f"keras.{name}" for name in KERAS.split()]
     outcomes = []
     with tempfile.TemporaryDirectory() as folder:
-        text = MODELS.format(packages=str(given.packages.resolve()))
-        (Path(folder) / "models.py").write_text(text, encoding="utf-8")
+        write_models(Path(folder), given.packages)
         for name in names:
             outcome = imported(given.bakeoff.resolve(), Path(folder), name)
             outcomes.append(outcome)

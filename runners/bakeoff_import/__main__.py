@@ -8,37 +8,38 @@ object a line.
 
 Tensors travel as safetensors files. An answer has "problem" where the user has to do
 something, and "refused" with all unsupported ops. With ``--onnx`` the origin is an
-ONNX file, which the program reads itself (``onnx_service``).
+ONNX file, which the program reads itself (``onnx_service``); with ``--keras`` the file
+makes a Keras model. With ``--relay SOCKET`` another process has the model, and serves
+(``relay``).
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
 
+from bakeoff_import.relay import serve
 from bakeoff_runner.channel import Channel
 
-
-def serve(service: Any) -> int:
-    channel = Channel(3, 4)
-    while (request := channel.receive()) is not None:
-        try:
-            channel.answer(request.id, service.answer(request.op, request.fields))
-        except Exception as error:
-            channel.fail(request.id, request.op, error)
-    return 0
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--table"]:
-        from bakeoff_import.documentation import table
+    if sys.argv[1:2] == ["--table"]:
+        from bakeoff_import import documentation
 
-        print(table(), end="")
+        keras = sys.argv[2:] == ["keras"]
+        made = documentation.keras_table() if keras else documentation.torch_table()
+        print(made, end="")
         sys.exit(0)
     if sys.argv[1:] == ["--onnx"]:
         from bakeoff_import.onnx_service import OnnxService
 
-        sys.exit(serve(OnnxService()))
+        sys.exit(serve(OnnxService(), Channel(3, 4)))
+    if sys.argv[1:] == ["--keras"]:
+        from bakeoff_import.keras_service import KerasService
+
+        sys.exit(serve(KerasService(), Channel(3, 4)))
+    if sys.argv[1:2] == ["--relay"]:
+        from bakeoff_import.relay import relay
+
+        sys.exit(relay(sys.argv[2]))
     from bakeoff_import.service import Service
 
-    sys.exit(serve(Service()))
+    sys.exit(serve(Service(), Channel(3, 4)))

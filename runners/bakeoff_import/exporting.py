@@ -8,19 +8,26 @@ import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import torch
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
 from bakeoff_import.float64 import in_float64, masks_as_given, seen_functions
-from bakeoff_import.graph import Graph, Names, Node, ir_word, shape_text
+from bakeoff_import.graph import Graph, Names, Node, ir_word
 from bakeoff_import.mapping import InPlaceOnView, Mapper, Origin
+from bakeoff_import.modes import same_in_both_modes
 from bakeoff_import.origin import user_place
-from bakeoff_import.problems import ImportProblem, Refusal, Unsupported, is_users
+from bakeoff_import.problems import (
+    ImportProblem,
+    Refused,
+    Unsupported,
+    is_users,
+)
 from bakeoff_import.rows import ROWS
 from bakeoff_import.values import N, Shape, Value
+from bakeoff_import.writing import InputSpec
 
 _INPUTS = "give each --input the type and sizes that forward takes, the batch first"
 _FIXED = "use x.shape[0] (or -1) where the batch size is written as a number"
@@ -30,20 +37,13 @@ _TWO_BIASES = (
 )
 
 
-@dataclass(frozen=True)
-class InputSpec:
-    """An input as the user wrote it: its name, if he gave one, and type."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]  # with a batch size of an example at axis 0
-
-    def drawn(self, rows: int) -> Any:
-        sizes = (rows, *self.shape[1:])
-        if self.dtype == "i32":
-            return torch.zeros(sizes, dtype=torch.int64)
-        generator = torch.Generator().manual_seed(1)
-        return torch.randn(sizes, generator=generator, dtype=torch.float64)
+def drawn(spec: InputSpec, rows: int) -> Any:
+    """An input of this type."""
+    sizes = (rows, *spec.shape[1:])
+    if spec.dtype == "i32":
+        return torch.zeros(sizes, dtype=torch.int64)
+    generator = torch.Generator().manual_seed(1)
+    return torch.randn(sizes, generator=generator, dtype=torch.float64)
 
 
 @dataclass
@@ -80,7 +80,7 @@ def _initialised(
 ) -> torch.nn.Module:
     """Lazy layers get their sizes from one batch."""
     if any(torch.nn.parameter.is_lazy(p) for p in module.parameters()):
-        tensors = [spec.drawn(2) for spec in specs]
+        tensors = [drawn(spec, 2) for spec in specs]
         tensors = [t.float() if t.is_floating_point() else t for t in tensors]
         args, kwargs = arguments(module, specs, tensors)
         with torch.no_grad():
@@ -183,7 +183,7 @@ class Importer:
         self.module.train(train)
         # Batch sizes of 0 and 1 are special to torch; any other stands for all.
         rows = max(3, min(self.specs[0].shape[0], 8))
-        tensors = [spec.drawn(rows) for spec in self.specs]
+        tensors = [drawn(spec, rows) for spec in self.specs]
         args, kwargs = arguments(self.module, self.specs, tensors)
         batch = torch.export.Dim("N", min=2, max=1 << 20)
         shapes = (
@@ -295,7 +295,14 @@ class Importer:
         """Exports in both modes. Raises ImportProblem, or Refused with the list."""
         program, (mapper, plain), (value, result) = self._mapped(True)
         _, (inference,), (other,) = self._mapped(False, mapper.norm_modes)
-        _same_in_both_modes(plain.graph, result.name, inference.graph, other.name)
+        same_in_both_modes(
+            plain.graph,
+            result.name,
+            inference.graph,
+            other.name,
+            "only dropout and batch norm may differ by the mode: remove the branch on "
+            "self.training",
+        )
         mapper.graph.declare_as_read([value.name])
         if not mapper.known("reshape without N"):
             mapper.graph.repeat_for_rows([value.name])
@@ -335,14 +342,6 @@ class Importer:
                 + next(iter(tensors), "0"),
             )
         return outputs[next(iter(tensors.values()))]
-
-
-class Refused(Exception):
-    """Ops without a counterpart."""
-
-    def __init__(self, refusals: Sequence[Refusal]) -> None:
-        super().__init__(f"{len(refusals)} ops")
-        self.refusals = list(refusals)
 
 
 def _as_output(mapper: Mapper, chosen: Any) -> Value:
@@ -386,29 +385,6 @@ def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     return found
 
 
-def _same_in_both_modes(
-    train: Graph, output: str, inference: Graph, other: str
-) -> None:
-    ours, theirs = train.signature([output]), inference.signature([other])
-    # Both end in their output, so that a longer one differs there at the latest.
-    differ = (pair for pair in zip(ours, theirs) if pair[0][:4] != pair[1][:4])
-    found = next(differ, None)
-    if found is None:
-        return
-    one, two = found
-
-    def said(rowed: tuple[Any, ...]) -> str:
-        return f"{rowed[0]} ({rowed[4]})" if rowed[4] else str(rowed[0])
-
-    raise ImportProblem(
-        "the model computes something else in training than in inference: "
-        f"{said(one)} against {said(two)}",
-        "only dropout and batch norm may differ by the mode: remove the branch on "
-        "self.training",
-        one[4] or two[4],
-    )
-
-
 _DATA_DEPENDENT = re.compile(
     r"data-dependent|DataDependent|GuardOnDataDependent|Unbacked|unbacked|_local_scalar_dense"
     r"|item\(\)|nonzero"
@@ -449,22 +425,3 @@ def _explained(error: Exception, folder: str, train: bool) -> ImportProblem:
         "the module must run with these inputs, and be traceable by torch.export",
         place,
     )
-
-
-def type_text(dtype: str, shape: Shape) -> str:
-    return dtype + shape_text(shape)
-
-
-def loss_line(loss: str, output: Value, target: str, name: str) -> tuple[str, str]:
-    """The target's type and the line of the loss."""
-    shape = output.ir
-    if loss == "softmax_cross_entropy":
-        kind = type_text("i32", shape[:-1])
-    else:
-        kind = type_text("f32", shape)
-    return kind, f"{name} = {loss}({output.name}, {target}) reduction=mean"
-
-
-def parameters_text(graph: Graph, nodes: Sequence[Node]) -> Mapping[str, Any]:
-    used = {name for node in nodes for _, name in node.params}
-    return {name: graph.parameters[name] for name in graph.parameters if name in used}

@@ -10,7 +10,20 @@ import torch
 
 from bakeoff_import.mapping import Args, Mapper, Row
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, _global_pool, _select, repeat_interleave, row
+from bakeoff_import.rows import _axes, repeat_interleave, row
+from bakeoff_import.steps import (
+    along,
+    averaging,
+    channels_scaled,
+    global_pool,
+    grouped_norm,
+    pool_made,
+    product,
+    selected,
+    split_evenly,
+    transposed_by_product,
+)
+from bakeoff_import.steps import einsum as einsum_of
 from bakeoff_import.values import Const, Layout, N, Param, Shape, Stacked, Value
 
 # ---- products
@@ -28,7 +41,7 @@ def linear(m: Mapper, a: Args) -> Value:
         raise Unsupported("works along the batch axis", "keep the rows apart")
     if not isinstance(a.weight, (Param, Const)):
         weight = m.value(a.weight)
-        out = _product(m, x, m.permuted(weight, [1, 0]))
+        out = product(m, x, m.permuted(weight, [1, 0]))
         return out if a.bias is None else _biased(m, out, a.bias)
     layout = x.layout.sized(x.layout.rank - 1, a.weight.tensor.shape[0])
     computed = isinstance(a.bias, Value)
@@ -44,77 +57,19 @@ def _biased(m: Mapper, x: Value, bias: Any) -> Value:
     return m.made("add", [x, b], x.layout)
 
 
-def _product(m: Mapper, a: Value, b: Value) -> Value:
-    """torch.matmul: the last two axes, those before broadcast."""
-    squeeze_a, squeeze_b = a.layout.rank == 1, b.layout.rank == 1
-    if squeeze_a:
-        a = m.reshaped(
-            a, a.layout.reshaped((1, *a.shape), None if a.layout.n is None else 1)
-        )
-    if squeeze_b:
-        b = m.reshaped(b, b.layout.reshaped((*b.shape, 1), b.layout.n))
-    rank = max(a.layout.rank, b.layout.rank)
-    lead_b = b.shape[:-2]
-    if b.layout.n is None and all(size == 1 for size in lead_b):
-        # All axes of a but the last one are rows of one matrix.
-        if a.layout.n == a.layout.rank - 1:
-            raise Unsupported("works along the batch axis", "keep the rows apart")
-        out = _times_matrix(m, a, b)
-    else:
-        for v in (a, b):
-            if v.layout.n is not None and v.layout.n >= v.layout.rank - 2:
-                raise Unsupported("multiplies rows of a batch with each other")
-        lead = torch.broadcast_shapes(a.shape[:-2], lead_b)
-        held = [v for v in (a, b) if v.layout.n is not None and not v.spread]
-        held = held or [v for v in (a, b) if v.layout.n is not None]
-        first = held[0].layout if held else a.layout
-        n = None if first.n is None else first.n + rank - first.rank
-
-        def target(v: Value) -> Layout:
-            return Layout((*lead, *v.shape[-2:]), n, first.before, first.after)
-
-        pair = [m._fitted(v, target(v)) for v in (a, b)]
-        for v, old in zip(pair, (a, b)):
-            own = v.layout
-            if (
-                old.layout.n is not None
-                and not v.spread
-                and ((own.n, own.before, own.after) != (n, first.before, first.after))
-            ):
-                raise Unsupported("mixes rows of a batch with each other")
-        layout = Layout((*lead, a.shape[-2], b.shape[-1]), n, first.before, first.after)
-        out = m.made("matmul", pair, layout)
-    drop = ([out.layout.rank - 2] if squeeze_a else []) + (
-        [out.layout.rank - 1] if squeeze_b else []
-    )
-    return m.reshaped(out, out.layout.dropped(drop, False)) if drop else out
-
-
-def _times_matrix(m: Mapper, a: Value, b: Value) -> Value:
-    """All axes of a but the last one are rows; b is one matrix without N."""
-    layout = a.layout.sized(a.layout.rank - 1, b.shape[-1])
-    shape = a.ir if len(a.ir) > 2 else (a.ir[0], 1, a.ir[-1])
-    left = m.graph.reshape(a.name, a.ir, shape)
-    right = m.graph.reshape(b.name, b.ir, (1,) * (len(shape) - 2) + b.shape[-2:])
-    made = (*shape[:-1], b.shape[-1])
-    name = m.graph.node("matmul", [left, right], made)
-    name = m.graph.reshape(name, made, layout.ir(a.spread))
-    return Value(name, layout, "f32", a.spread)
-
-
 @row("matmul", "bmm", "mm", "mv", "dot", "__matmul__")
 def matmul(m: Mapper, a: Args) -> Value:
     """`matmul`; with a trained matrix transposed on the right it is still `matmul`"""
     left = a.input
     right = a.get("other", a.get("mat2", a.get("vec", a.get("tensor"))))
-    return _product(m, m.value(left), m.value(right))
+    return product(m, m.value(left), m.value(right))
 
 
 @row("addmm", "baddbmm")
 def addmm(m: Mapper, a: Args) -> Value:
     """`matmul`, `add`"""
     first, second = a.get("mat1", a.get("batch1")), a.get("mat2", a.get("batch2"))
-    out = _product(m, m.value(first), m.value(second))
+    out = product(m, m.value(first), m.value(second))
     if a.get("alpha", 1) != 1:
         out = m.binary("mul", out, a.alpha)
     beta = a.get("beta", 1)
@@ -127,57 +82,7 @@ def addmm(m: Mapper, a: Args) -> Value:
 @row("einsum")
 def einsum(m: Mapper, a: Args) -> Value:
     """`transpose`, `reshape`, `matmul`; `sum` of one operand"""
-    equation = a.equation.replace(" ", "")
-    if "..." in equation or "->" not in equation or len(a.tensors) > 2:
-        raise Unsupported("einsum with '...' or more than two operands", "torch.matmul")
-    terms, out = equation.split("->")
-    letters = terms.split(",")
-    values = [m.value(t) for t in a.tensors]
-    if any(len(set(word)) != len(word) for word in [*letters, out]):
-        raise Unsupported(
-            "einsum with a repeated letter", "torch.diagonal, torch.matmul"
-        )
-    if len(values) == 1:
-        gone = [i for i, c in enumerate(letters[0]) if c not in out]
-        v = m.reduced("sum", values[0], gone, False) if gone else values[0]
-        left = [c for c in letters[0] if c in out]
-        return m.permuted(v, [left.index(c) for c in out])
-    for i in (0, 1):  # letters of one operand alone that the result lacks
-        other = letters[1 - i]
-        gone = [k for k, c in enumerate(letters[i]) if c not in other and c not in out]
-        if gone:
-            values[i] = m.reduced("sum", values[i], gone, False)
-            letters[i] = "".join(c for c in letters[i] if c in other or c in out)
-    one, two = letters
-    # N leads, as matmul's leading axes broadcast; so do letters of both and the result.
-    held = {w[v.layout.n] for v, w in zip(values, letters) if v.layout.n is not None}
-    if len(held) > 1 or not held <= set(out):
-        raise Unsupported("mixes rows of a batch with each other")
-    lead = [*held, *(c for c in out if c in one and c in two and c not in held)]
-    summed = [c for c in one if c in two and c not in lead]
-    rows_ = [c for c in out if c in one and c not in lead]
-    columns = [c for c in out if c in two and c not in lead]
-    sizes = {**dict(zip(two, values[1].shape)), **dict(zip(one, values[0].shape))}
-
-    def matrix(v: Value, word: str, first: list[str], second: list[str]) -> Value:
-        """Axes: those that lead (size 1 where v lacks them), then a matrix."""
-        own = [c for c in lead if c in word]
-        v = m.permuted(v, [word.index(c) for c in (*own, *first, *second)])
-        shape = (
-            *(sizes[c] if c in word else 1 for c in lead),
-            math.prod(sizes[c] for c in first),
-            math.prod(sizes[c] for c in second),
-        )
-        return m.reshaped(
-            v, v.layout.reshaped(shape, None if v.layout.n is None else 0)
-        )
-
-    first = matrix(values[0], one, rows_, summed)
-    made = _product(m, first, matrix(values[1], two, summed, columns))
-    target = [*lead, *rows_, *columns]
-    shape = tuple(sizes[c] for c in target)
-    v = m.reshaped(made, made.layout.reshaped(shape, made.layout.n))
-    return m.permuted(v, [target.index(c) for c in out])
+    return einsum_of(m, a.equation, [m.value(t) for t in a.tensors])
 
 
 @row("embedding")
@@ -295,7 +200,7 @@ def _conv_by_product(
     made = (N, groups, outside // groups, places)
     name = m.graph.node("matmul", [left.name, right.name], made)
     out = Value(name, Layout((1, *made[1:]), 0))
-    return _channels_scaled(m, m.reshaped(out, Layout(shape, 0)), None, a.bias)
+    return channels_scaled(m, m.reshaped(out, Layout(shape, 0)), None, a.bias)
 
 
 def _windows(
@@ -367,8 +272,10 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
     dilation = _pairs(a.dilation, count)
     simple = count == 2 and int(a.groups) == 1 and set(dilation) == {1}
     if simple and not m.known(name) and isinstance(a.weight, (Param, Const)):
-        out = _transposed_by_product(m, x, a, layout)
-        return _channels_scaled(m, out, None, a.bias)
+        stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
+        weight = m.value(a.weight)
+        out = transposed_by_product(m, x, weight, stride, pad, layout)
+        return channels_scaled(m, out, None, a.bias)
     return m.made(
         name,
         [x],
@@ -380,50 +287,6 @@ def conv_transpose(m: Mapper, a: Args) -> Value:
         groups=int(a.groups),
         output_pad=_pairs(a.output_padding, count),
     )
-
-
-def _transposed_by_product(m: Mapper, x: Value, a: Args, layout: Layout) -> Value:
-    """Every place times the kernel, by one product; the kernel's tiles of the size of a
-    stride lie side by side without overlap, and tiles are added where they meet."""
-    stride, pad = _pairs(a.stride, 2), _pairs(a.padding, 2)
-    weight = m.value(a.weight)
-    inside, outside, *kernel = weight.shape
-    _, _, *sizes = x.shape
-    tiles = [-(-k // s) for k, s in zip(kernel, stride)]
-    flat = m.reshaped(weight, Layout((inside, outside * math.prod(kernel))))
-    made = _times_matrix(m, m.permuted(x, [0, 2, 3, 1]), flat)
-    made = m.reshaped(made, Layout((1, *sizes, outside, *kernel), 0))
-    wide = [t * s for t, s in zip(tiles, stride)]
-    more = [w - k for w, k in zip(wide, kernel)]
-    whole = Layout((1, *sizes, outside, *wide), 0)
-    if any(more):
-        pads = [0, 0, 0, 0, 0, 0, 0, more[0], 0, more[1]]
-        made = m.made("pad", [made], whole, pad=pads, value=0.0)
-    total: Optional[Value] = None
-    grown = [(size + t - 1) * s for size, t, s in zip(sizes, tiles, stride)]
-    for i in range(tiles[0]):
-        for j in range(tiles[1]):
-            tile = m.sliced(made, 4, i * stride[0], (i + 1) * stride[0])
-            tile = m.sliced(tile, 5, j * stride[1], (j + 1) * stride[1])
-            tile = m.permuted(tile, [0, 3, 1, 4, 2, 5])
-            own = [size * s for size, s in zip(sizes, stride)]
-            tile = m.reshaped(tile, Layout((1, outside, *own), 0))
-            top, left = i * stride[0], j * stride[1]
-            pads = [0, 0, top, grown[0] - own[0] - top, left, grown[1] - own[1] - left]
-            placed = Layout((1, outside, *grown), 0)
-            if any(pads):
-                tile = m.made("pad", [tile], placed, pad=pads, value=0.0)
-            total = tile if total is None else m.made("add", [total, tile], placed)
-    assert total is not None
-    for axis, (p, size) in enumerate(zip(pad, layout.shape[2:]), 2):
-        missing = p + size - total.shape[axis]
-        if missing > 0:  # output_padding beyond the last tile
-            shape = total.layout.sized(axis, total.shape[axis] + missing)
-            pads = [0] * 6
-            pads[2 * axis - 1] = missing
-            total = m.made("pad", [total], shape, pad=pads, value=0.0)
-        total = m.sliced(total, axis, p, p + size)
-    return total
 
 
 # ---- pools
@@ -467,20 +330,6 @@ def _pooled(m: Mapper, x: Value, sizes: Sequence[int]) -> Layout:
     return Layout((*x.shape[:2], *sizes), 0)
 
 
-def _pool_made(
-    m: Mapper, name: str, x: Value, out: Layout, attrs: dict[str, Any]
-) -> Value:
-    """A pool; one of rows as one of pictures of height 1, where the IR has no other."""
-    if m.known(name) or not name.endswith("1d"):
-        return m.made(name, [x], out, **attrs)
-    for key, ahead in (("kernel", [1]), ("stride", [1]), ("pad", [0, 0])):
-        attrs[key] = [*ahead, *attrs[key]]
-    wide = m.reshaped(x, Layout((*x.shape[:2], 1, x.shape[2]), 0))
-    shape = (*out.shape[:2], 1, out.shape[2])
-    made = m.made(name.replace("1d", "2d"), [wide], Layout(shape, 0), **attrs)
-    return m.reshaped(made, out)
-
-
 def _reaches_far(attrs: dict[str, Any]) -> bool:
     return any(2 * p > attrs["kernel"][i // 2] for i, p in enumerate(attrs["pad"]))
 
@@ -503,7 +352,7 @@ def max_pool(m: Mapper, a: Args) -> Value:
     x, attrs, extra = _pool(m, a, count)
     if _reaches_far(attrs):
         _as_ceil(attrs, extra)
-    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
+    out = pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     return _stacked_again(m, out, a.input)
 
 
@@ -521,7 +370,7 @@ def avg_pool(m: Mapper, a: Args) -> Value:
     if not attrs.get("ceil") and _reaches_far(attrs):
         _as_ceil(attrs, extra)
     attrs["count_include_pad"] = include
-    out = _pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
+    out = pool_made(m, name, x, _pooled(m, x, m.out()[0][2:]), attrs)
     if a.get("divisor_override"):
         if include is False and any(attrs["pad"]):
             raise Unsupported("divisor_override together with padding")
@@ -559,16 +408,16 @@ def _averaged(
         return x
     if all(o == 1 for o in out):
         if len(out) == 2:
-            return _global_pool(m, x, True)
+            return global_pool(m, x, True)
         return m.reduced("mean", x, list(range(2, 2 + len(out))), True)
     if windows:
         pool = name.removeprefix("adaptive_")
-        return _pool_made(m, pool, x, layout, {**windows, "count_include_pad": False})
+        return pool_made(m, pool, x, layout, {**windows, "count_include_pad": False})
     if len(out) == 2 and m.known("adaptive_avg_pool2d"):
         return m.made("adaptive_avg_pool2d", [x], layout, size=out)
     for axis, size in enumerate(out, 2):
         if x.shape[axis] != size:
-            x = _along(m, x, axis, _averaging(x.shape[axis], size))
+            x = along(m, x, axis, averaging(x.shape[axis], size))
     return x
 
 
@@ -636,25 +485,6 @@ def upsample_bilinear(m: Mapper, a: Args) -> Value:
     return _resized(m, a, "bilinear", coordinates)
 
 
-def _along(m: Mapper, x: Value, axis: int, matrix: Any) -> Value:
-    """An axis times a constant matrix, of new by old size."""
-    right = m.value(Const(matrix.T.contiguous()))
-    if axis == x.layout.rank - 1:
-        return _product(m, x, right)
-    perm = list(range(x.layout.rank))
-    perm[axis], perm[-1] = perm[-1], perm[axis]
-    return m.permuted(_product(m, m.permuted(x, perm), right), perm)
-
-
-def _averaging(size: int, out: int) -> Any:
-    """The matrix of an adaptive average pool along one axis."""
-    matrix = torch.zeros(out, size, dtype=torch.float64)
-    for i in range(out):
-        begin, end = i * size // out, -(-(i + 1) * size // out)
-        matrix[i, begin:end] = 1 / (end - begin)
-    return matrix
-
-
 @row("upsample_bicubic2d", "_upsample_bicubic2d_aa", "_upsample_bilinear2d_aa",
      "upsample_linear1d", "upsample_nearest1d")  # fmt: skip
 def resized_by_matrices(m: Mapper, a: Args) -> Value:
@@ -668,7 +498,7 @@ def resized_by_matrices(m: Mapper, a: Args) -> Value:
     for axis in range(2, x.layout.rank):
         if x.shape[axis] != shape[axis]:
             matrix = _resizing(m, axis, x.shape[axis], shape[axis])
-            x = _along(m, x, axis, matrix)
+            x = along(m, x, axis, matrix.numpy())
     return x
 
 
@@ -874,7 +704,7 @@ def _standardised(m: Mapper, a: Args, x: Value) -> Value:
     var = m.reduced("mean", m.unary("square", apart), axes, True)
     scale = m.unary("rsqrt", m.binary("add", var, float(a.eps)))
     out = m.made("mul", [apart, scale], x.layout)
-    return _channels_scaled(m, out, a.weight, a.bias)
+    return channels_scaled(m, out, a.weight, a.bias)
 
 
 def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
@@ -888,7 +718,7 @@ def _frozen_norm(m: Mapper, a: Args, x: Value, mean: Any, var: Any) -> Value:
 
     out = m.made("sub", [x, fitted(mean.tensor)], x.layout)
     out = m.made("mul", [out, fitted(torch.rsqrt(var.tensor + a.eps))], x.layout)
-    return _channels_scaled(m, out, a.weight, a.bias)
+    return channels_scaled(m, out, a.weight, a.bias)
 
 
 @row("layer_norm")
@@ -905,30 +735,9 @@ def layer_norm(m: Mapper, a: Args) -> Value:
 
 
 def _grouped_norm(m: Mapper, a: Args, groups: int) -> Value:
+    slots = _weights(m, weight=a.weight, bias=a.bias) if m.known("group_norm") else []
     x = m.batch_first(a.input)
-    eps = float(a.eps)
-    if m.known("group_norm"):
-        slots = _weights(m, weight=a.weight, bias=a.bias)
-        return m.made("group_norm", [x], x.layout, params=slots, groups=groups, eps=eps)
-    rest = math.prod(x.shape[1:]) // groups
-    flat = m.reshaped(x, Layout((1, groups, rest), 0))
-    flat = m.made("sub", [flat, m.reduced("mean", flat, [2], True)], flat.layout)
-    var = m.reduced("mean", m.unary("square", flat), [2], True)
-    scale = m.unary("rsqrt", m.binary("add", var, eps))
-    out = m.reshaped(m.made("mul", [flat, scale], flat.layout), x.layout)
-    return _channels_scaled(m, out, a.weight, a.bias)
-
-
-def _channels_scaled(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
-    """x * weight + bias of axis 1."""
-    shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))
-    for op, arg in (("mul", weight), ("add", bias)):
-        if arg is not None:
-            value = m.value(arg)
-            if value.layout.rank == 1:
-                value = m.reshaped(value, Layout(shape))
-            x = m.made(op, [x, m._fitted(value, x.layout)], x.layout)
-    return x
+    return grouped_norm(m, x, groups, float(a.eps), a.weight, a.bias, slots)
 
 
 @row("group_norm")
@@ -1017,7 +826,7 @@ def attention(m: Mapper, a: Args) -> Value:
     q = m.binary("mul", q, factor / math.sqrt(width))
     rank = k.layout.rank
     turned = m.permuted(k, [*range(rank - 2), rank - 1, rank - 2])
-    scores = _product(m, q, turned)
+    scores = product(m, q, turned)
     mask = a.attn_mask
     if causal:
         side = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
@@ -1029,7 +838,7 @@ def attention(m: Mapper, a: Args) -> Value:
     )
     if rate > 0:
         weights = m.unary("dropout", weights, rate=rate)
-    return _product(m, weights, v)
+    return product(m, weights, v)
 
 
 def _repeat_heads(m: Mapper, t: Value, times: int) -> Value:
@@ -1124,12 +933,6 @@ def _gates(m: Mapper, x: Value, weight: Any, bias: Any) -> Value:
     return m.made("linear", [x], layout, params=_weights(m, weight=weight, bias=bias))
 
 
-def _parts(m: Mapper, x: Value, count: int) -> list[Value]:
-    axis = x.layout.rank - 1
-    size = x.shape[axis] // count
-    return [m.sliced(x, axis, i * size, (i + 1) * size) for i in range(count)]
-
-
 def _lstm_step(
     m: Mapper, from_x: Value, state: list[Value], w: Recurrent
 ) -> list[Value]:
@@ -1137,7 +940,7 @@ def _lstm_step(
     h = sigm(o) tanh(c); gives h and c."""
     h, c = state
     from_h = _gates(m, h, w.weight_hh, w.bias_hh)
-    i, f, g, o = _parts(m, m.made("add", [from_x, from_h], from_x.layout), 4)
+    i, f, g, o = split_evenly(m, m.made("add", [from_x, from_h], from_x.layout), 4)
     lay = g.layout
 
     def times(gate: Value, other: Value) -> Value:
@@ -1152,8 +955,8 @@ def _gru_step(
 ) -> list[Value]:
     """r, z = sigm(x + h), n = tanh(x_n + r h_n), h = n + z (h - n)."""
     (h,) = state
-    xr, xz, xn = _parts(m, from_x, 3)
-    hr, hz, hn = _parts(m, _gates(m, h, w.weight_hh, w.bias_hh), 3)
+    xr, xz, xn = split_evenly(m, from_x, 3)
+    hr, hz, hn = split_evenly(m, _gates(m, h, w.weight_hh, w.bias_hh), 3)
     lay = xn.layout
     r = m.unary("sigmoid", m.made("add", [xr, hr], lay))
     z = m.unary("sigmoid", m.made("add", [xz, hz], lay))
@@ -1197,7 +1000,7 @@ def _unrolled(
             order = range(steps - 1, -1, -1) if direction else range(steps)
             made: dict[int, Value] = {}
             for t in order:
-                state = step(m, _select(m, from_x, time, t), state, w)
+                state = step(m, selected(m, from_x, time, t), state, w)
                 made[t] = state[0]
             outs.append(m.stack([made[t] for t in range(steps)], time))
             for kept, value in zip(lasts, state):
@@ -1217,7 +1020,7 @@ def _state(m: Mapper, state: Any, place: int, x: Value, time: int, units: int) -
         row_ = m.one_row(state, 1)[place]
         layout = Layout(shape, 0, x.layout.before, x.layout.after)
         return m._fitted(Const(row_.reshape(row_.shape[-1])), layout)
-    return _select(m, m.value(state), 0, place)
+    return selected(m, m.value(state), 0, place)
 
 
 @row("lstm_cell")

@@ -6,7 +6,6 @@ kRows rows where the batch enters: masks, position ids, relative position tables
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import Any, Callable, Mapping, Optional, Sequence
 
 import torch
 
-from bakeoff_import.graph import Graph, ir_word, value_of
+from bakeoff_import.builder import Builder
+from bakeoff_import.graph import ir_word, value_of
 from bakeoff_import.problems import Refusal, Unsupported, is_users
 from bakeoff_import.values import (
     Const,
@@ -27,7 +27,6 @@ from bakeoff_import.values import (
     Value,
 )
 
-_LARGEST = float(torch.finfo(torch.float32).max)
 ROWS_FOLDED = 7  # the batch size that constants are computed with
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
@@ -110,7 +109,7 @@ class Origin:
     folder: str  # of the user's files
 
 
-class Mapper:
+class Mapper(Builder):
     def __init__(
         self,
         module: Any,
@@ -121,15 +120,12 @@ class Mapper:
         ops: Sequence[str] = (),
     ) -> None:
         """dropout: False leaves it out."""
+        super().__init__(ops)
         self.dropout = dropout
-        self._ops = set(ops)  # that the IR has; empty: not known
-        self.graph = Graph()
-        self.refusals: list[Refusal] = []
         # Of every batch norm, in order: whether it takes the batch's statistics in
         # training mode. Known already where the graph is that of inference.
         self.norm_modes: list[bool] = []
         self.known_modes = norm_modes
-        self.running: dict[str, str] = {}
         self.merged_biases = False  # of LSTMs
         self.padding: dict[str, int] = {}  # tables -> the row that is 0 and stays so
         self.named: dict[str, Value] = {}  # values by their names in the exported graph
@@ -144,8 +140,6 @@ class Mapper:
         self._order: dict[Any, float] = {
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
-        self._cached: dict[Any, Value] = {}
-        self.expanded: dict[str, Value] = {}  # expanded values -> before it
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
         self._blocked: set[Any] = set()
@@ -417,19 +411,10 @@ class Mapper:
         if self.known_modes is not None and rate > 0:
             raise Unsupported("drops in inference mode too", "training=self.training")
 
-    def known(self, op: str) -> bool:
-        """Whether the IR has this op."""
-        return not self._ops or op in self._ops
-
     def out(self) -> tuple[Shape, Optional[int]]:
         return layout_of(self.node.meta["val"])
 
     def value(self, arg: Any) -> Value:
-        """A value of the IR for a tensor of any kind; for a number a constant."""
-        if isinstance(arg, Value):
-            return arg
-        if isinstance(arg, (bool, int, float)):
-            return self.number(float(arg))
         if isinstance(arg, Noise):
             raise Unsupported(
                 "draws random numbers",
@@ -441,26 +426,7 @@ class Mapper:
             return self._once(("p", arg.key), lambda: self._parameter_value(arg))
         if isinstance(arg, Const):
             return self._constant_value(arg)
-        raise Unsupported(f"takes {type(arg).__name__} where a tensor is expected")
-
-    def _once(self, key: Any, make: Callable[[], Value]) -> Value:
-        if key not in self._cached:
-            self._cached[key] = make()
-        return self._cached[key]
-
-    def number(self, number: float) -> Value:
-        """A scalar; printed as a literal. What exceeds float32 (the least number, for
-        masks) is its largest."""
-        if math.isfinite(number):
-            number = max(-_LARGEST, min(_LARGEST, number))
-
-        def make() -> Value:
-            with self.graph.called("c"):
-                attrs = {"value": float(number)}
-                name = self.graph.node("constant", [], (), attrs=attrs)
-            return Value(name, Layout(()))
-
-        return self._once(("n", float(number)), make)
+        return super().value(arg)
 
     def _parameter_value(self, arg: Param) -> Value:
         slot = self.slot(arg)
@@ -523,13 +489,6 @@ class Mapper:
         name = self.graph.node("matmul", inputs, layout.ir(turned.spread))
         made = Value(name, layout, x.dtype, turned.spread)
         return self.permuted(made, perm)
-
-    def expand(self, v: Value, layout: Layout, spread: bool = False) -> Value:
-        """Repeated where its size is 1; the rows are those of an input."""
-        shape = layout.ir(spread)
-        inputs = [v.name, next(iter(self.graph.input_shapes))]
-        name = self.graph.node("expand", inputs, shape, v.dtype, attrs={"shape": shape})
-        return Value(name, layout, v.dtype, spread)
 
     def one_row(self, arg: Const, c: int, before: int = 1) -> Any:
         """The constant with N = 1, at its axis `n` of c N elements."""
@@ -613,96 +572,12 @@ class Mapper:
         tensor = torch.full(shape, number, dtype=torch.float64)
         return self.graph.parameter(wanted, tensor, True)
 
-    def spread_out(self, v: Value) -> Value:
-        """With all its rows in the IR."""
-        if not v.spread:
-            return v
-        return self.expand(v, v.layout)
-
-    def batch_first(self, arg: Any, rank: Optional[int] = None) -> Value:
-        """A value whose IR shape is torch's, N first and alone."""
-        v = self.spread_out(self.value(arg))
-        if rank is not None and v.layout.rank != rank:
-            raise Unsupported(
-                f"has an input of {v.layout.rank} axes, not {rank}",
-                "keep the batch axis",
-            )
-        if v.layout.n != 0 or not v.layout.alone:
-            raise Unsupported(
-                "the batch must be axis 0 here, and not merged with another axis",
-                "bring the batch first before this op",
-            )
-        return v
-
-    def apart(self, v: Value) -> Value:
-        """The same value with N alone at axis 0, and what was merged with it behind."""
-        lay = v.layout
-        if lay.n is None:
-            raise Unsupported("has no batch axis")
-        return Value(v.name, Layout((1, *lay.ir()[1:]), 0), v.dtype, v.spread)
-
-    def made(
-        self,
-        op: str,
-        inputs: Sequence[Value],
-        layout: Layout,
-        dtype: str = "f32",
-        **more: Any,
-    ) -> Value:
-        """One op whose result lies as `layout` says; spread if every input is."""
-        spread = layout.n is not None and not any(
-            v.layout.n is not None and not v.spread for v in inputs
-        )
-        shape = layout.ir(spread)
-        params = more.pop("params", ())
-        names = [v.name for v in inputs]
-        name = self.graph.node(op, names, shape, dtype, params, more)
-        return Value(name, layout, dtype, spread)
-
-    def reshaped(self, v: Value, layout: Layout) -> Value:
-        if v.layout.n is not None and layout.n is None:
-            raise Unsupported("reshapes the batch away")
-        name = self.graph.reshape(v.name, v.ir, layout.ir(v.spread), v.dtype)
-        return Value(name, layout, v.dtype, v.spread)
-
-    def permuted(self, v: Value, perm: Sequence[int]) -> Value:
-        """Torch's permutation: an op of the IR only where the axes besides N move."""
-        old = v.layout
-        n = None if old.n is None else list(perm).index(old.n)
-        shape = tuple(old.shape[axis] for axis in perm)
-        layout = Layout(shape, n, old.before, old.after)
-        starts, at = [], 1
-        for group in old.groups():
-            starts.append(range(at, at + len(group)))
-            at += len(group)
-        order = [0, *(i for axis in perm for i in starts[axis])]
-        name = self.graph.transpose(v.name, v.ir, order, v.dtype)
-        return Value(name, layout, v.dtype, v.spread)
-
     def aligned(self, args: Sequence[Any]) -> tuple[list[Value], Layout]:
         """Operands of an element-by-element op with equal ranks in the IR, and the
         layout of the result."""
         values = [self._operand(arg) for arg in args]
         shape, n = self.out()
-        rank = len(shape)
-        shapes = []
-        for v in values:
-            lay = v.layout if isinstance(v, Value) else None
-            shapes.append((lay.rank, lay.n, lay.before, lay.after) if lay else None)
-        held = {
-            (n_ + rank - r, b, a)
-            for v, s in zip(values, shapes)
-            if s is not None
-            for r, n_, b, a in [s]
-            if n_ is not None and not (isinstance(v, Value) and v.spread)
-        }
-        if len(held) > 1:
-            raise Unsupported("mixes rows of a batch with each other")
-        if held:
-            at, before, after = next(iter(held))
-            layout = Layout(shape, at, before, after)
-        else:
-            layout = Layout(shape, n, 1, shape[n] if n is not None else 1)
+        layout = self.broadcast(values, shape, n)
         return [self._fitted(v, layout) for v in self._unexpanded(values)], layout
 
     def _unexpanded(self, values: Sequence[Any]) -> list[Any]:
@@ -725,36 +600,15 @@ class Mapper:
         return self.value(arg)
 
     def _fitted(self, v: Any, layout: Layout) -> Value:
-        """An operand with size 1 where it is broadcast, and N where the result's is."""
-        n = layout.n
-        laid = None
-        if isinstance(v, Const):
-            if v.n is not None or n is None or v.tensor.ndim == 0:
-                v = self._constant_fitted(v, layout)
-            else:
-                laid = v
-                v = Value("", Layout(tuple(v.tensor.shape)))
-        if v.layout.rank == 0:
-            return v  # type: ignore[no-any-return]
-        lead = layout.rank - v.layout.rank
-        shape = (1,) * lead + v.shape
-        if n is None or (v.layout.n is not None and not v.spread):
-            own = None if v.layout.n is None else v.layout.n + lead
-            target = Layout(shape, own, v.layout.before, v.layout.after)
-            return self.reshaped(v, target) if lead else v
-        # Without rows of its own: size 1 at N, and at what is merged with it.
-        size = shape[n]
-        if size not in (1, layout.shape[n]):
-            raise Unsupported("mixes rows of a batch with each other")
-        before, after = (layout.before, layout.after) if size > 1 else (1, 1)
-        rest = Layout(shape, n, before, after).ir(spread=True)
-        if size == 1 and not layout.alone:
-            rest = (1, *_ones_at(layout, shape))
-        target = Layout(shape, n, before, after)
-        if laid is not None:  # in this shape at once
-            return self._stored(laid.tensor, target, laid, rest)
-        name = self.graph.reshape(v.name, v.ir, rest, v.dtype)
-        return Value(name, target, v.dtype, spread=True)
+        if not isinstance(v, Const):
+            return super()._fitted(v, layout)
+        if v.n is not None or layout.n is None or v.tensor.ndim == 0:
+            return super()._fitted(self._constant_fitted(v, layout), layout)
+        target, shape = self.without_rows(tuple(v.tensor.shape), layout)
+        return self._stored(v.tensor, target, v, shape)  # in this shape at once
+
+    def constant(self, array: Any) -> Value:
+        return self.value(Const(torch.from_numpy(array)))
 
     def _constant_fitted(self, arg: Const, layout: Layout) -> Value:
         if arg.n is None:
@@ -779,71 +633,6 @@ class Mapper:
         out = self.made(op, values, layout, dtype, **attrs)
         whole = dtype == "f32" and dtype_of(self.node.meta["val"].dtype) == "i32"
         return self.unary("cast", out, "i32", to="i32") if whole else out
-
-    def real(self, v: Value) -> Value:
-        """Integers as floats."""
-        return self.unary("cast", v, "f32", to="f32") if v.dtype == "i32" else v
-
-    def unary(
-        self, op: str, v: Value, dtype: Optional[str] = None, **attrs: Any
-    ) -> Value:
-        return self.made(op, [v], v.layout, dtype or v.dtype, **attrs)
-
-    def binary(self, op: str, a: Value, b: Any, dtype: str = "f32") -> Value:
-        """Of a value and a number, or of values with the same layout."""
-        other = b if isinstance(b, Value) else self.number(float(b))
-        return self.made(op, [a, other], a.layout, dtype)
-
-    def sliced(self, v: Value, axis: int, begin: int, end: int, step: int = 1) -> Value:
-        size = v.shape[axis]
-        if (begin, end, step) == (0, size, 1):
-            return v
-        layout = v.layout.sized(axis, max(0, -(-(end - begin) // step)))
-        return self.made(
-            "slice",
-            [v],
-            layout,
-            v.dtype,
-            axis=v.layout.ir_axis(axis),
-            begin=begin,
-            end=end,
-            step=step,
-        )
-
-    def concat(self, values: Sequence[Value], axis: int) -> Value:
-        if len(values) == 1:
-            return values[0]
-        lead = next((v for v in values if v.layout.n is not None), values[0])
-        fitted = []
-        for v in values:
-            if lead.layout.n is not None:
-                v = self._fitted(v, lead.layout.sized(axis, v.shape[axis]))
-                v = self.spread_out(v)
-                if (v.layout.n, v.layout.before, v.layout.after) != (
-                    lead.layout.n,
-                    lead.layout.before,
-                    lead.layout.after,
-                ):
-                    raise Unsupported("mixes rows of a batch with each other")
-            fitted.append(v)
-        layout = lead.layout.sized(axis, sum(v.shape[axis] for v in fitted))
-        return self.made(
-            "concat", fitted, layout, lead.dtype, axis=lead.layout.ir_axis(axis)
-        )
-
-    def stack(self, values: Sequence[Value], axis: int) -> Value:
-        parts = []
-        for v in values:
-            lay = v.layout
-            shape = (*lay.shape[:axis], 1, *lay.shape[axis:])
-            n = lay.n if lay.n is None or lay.n < axis else lay.n + 1
-            parts.append(self.reshaped(v, Layout(shape, n, lay.before, lay.after)))
-        return self.concat(parts, axis)
-
-    def reduced(self, op: str, v: Value, axes: Sequence[int], keep: bool) -> Value:
-        layout = v.layout.dropped(axes, keep)
-        ir_axes = sorted(v.layout.ir_axis(axis) for axis in axes)
-        return self.made(op, [v], layout, axes=ir_axes, keepdims=keep)
 
 
 _CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
@@ -875,14 +664,6 @@ def _at(size: Any, rows: int) -> Any:
     expression = size.node.expr
     value = expression.subs(dict.fromkeys(expression.free_symbols, rows))
     return float(value) if isinstance(size, torch.SymFloat) else int(value)
-
-
-def _ones_at(layout: Layout, shape: Shape) -> list[int]:
-    """IR sizes besides N of an operand with size 1 where `layout` merges N."""
-    sizes = []
-    for i, group in enumerate(layout.groups()):
-        sizes += [1] * len(group) if i == layout.n else [shape[i]]
-    return sizes
 
 
 def nearest(op: str) -> tuple[str, str]:

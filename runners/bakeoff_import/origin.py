@@ -1,4 +1,4 @@
-"""The user's file: loads it and gives the module that it makes."""
+"""The user's file: loads it and gives the model that it makes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import inspect
 import os
 import sys
 import traceback
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import Any, Callable
 
 from bakeoff_import.problems import ImportProblem, is_users
 
@@ -24,8 +23,18 @@ def user_place(error: BaseException, folder: str) -> str:
     return place
 
 
-def load(file: str, name: str) -> torch.nn.Module:
-    """The module that `name` of a file is, or makes when it is called."""
+@dataclass(frozen=True)
+class Kind:
+    """What a framework's models are."""
+
+    type: Any
+    noun: str  # "torch.nn.Module"
+    environment: str
+    seed: Callable[[int], Any]
+
+
+def load(file: str, name: str, kind: Kind) -> Any:
+    """The model that `name` of a file is, or makes when it is called."""
     path = Path(file).resolve()
     folder = str(path.parent)
     sys.path[:0] = [folder]
@@ -39,19 +48,20 @@ def load(file: str, name: str) -> torch.nn.Module:
         spec.loader.exec_module(source)
     except BaseException as error:
         raise ImportProblem(
-            f"the file cannot be run: {_said(error)}",
-            "it must run by itself in the torch environment: python " + path.name,
+            f"the file cannot be run: {said(error)}",
+            f"it must run by itself in the {kind.environment} environment: python "
+            + path.name,
             _place(error, folder, path),
         ) from error
     if not hasattr(source, name):
-        known = [k for k, v in vars(source).items() if _makes_module(v, path.stem)]
+        known = [k for k, v in vars(source).items() if _makes_model(v, path.stem, kind)]
         raise ImportProblem(
             f"{path.name} has no '{name}'",
             f"it has {', '.join(known)}"
             if known
-            else "name a function that returns a module",
+            else f"name a function that returns a {kind.noun}",
         )
-    return _module(getattr(source, name), name, path)
+    return _made(getattr(source, name), name, path, kind)
 
 
 def _place(error: BaseException, folder: str, path: Path) -> str:
@@ -60,24 +70,22 @@ def _place(error: BaseException, folder: str, path: Path) -> str:
     return user_place(error, folder)
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _makes_module(value: Any, file: str) -> bool:
-    if getattr(value, "__module__", "") != file and not isinstance(
-        value, torch.nn.Module
-    ):
+def _makes_model(value: Any, file: str, kind: Kind) -> bool:
+    if getattr(value, "__module__", "") != file and not isinstance(value, kind.type):
         return False
-    return isinstance(value, torch.nn.Module) or callable(value)
+    return isinstance(value, kind.type) or callable(value)
 
 
-def _module(found: Any, name: str, path: Path) -> torch.nn.Module:
-    if isinstance(found, torch.nn.Module):
+def _made(found: Any, name: str, path: Path, kind: Kind) -> Any:
+    if isinstance(found, kind.type):
         return found
     if not callable(found):
         raise ImportProblem(
-            f"'{name}' is neither a module nor a function",
+            f"'{name}' is neither a {kind.noun} nor a function",
             "name a function that returns one",
         )
     missing = [
@@ -90,16 +98,18 @@ def _module(found: Any, name: str, path: Path) -> torch.nn.Module:
             f"'{name}' needs arguments: {', '.join(missing)}",
             f"add a function without arguments that calls {name}(...) and name that",
         )
-    torch.manual_seed(0)
+    kind.seed(0)
     try:
         made = found()
+    except ImportProblem:
+        raise
     except BaseException as error:
         raise ImportProblem(
-            f"{name}() failed: {_said(error)}", "", user_place(error, str(path.parent))
+            f"{name}() failed: {said(error)}", "", user_place(error, str(path.parent))
         ) from error
-    if not isinstance(made, torch.nn.Module):
+    if not isinstance(made, kind.type):
         raise ImportProblem(
-            f"{name}() gives {type(made).__name__}, not a torch.nn.Module",
-            "return the module",
+            f"{name}() gives {type(made).__name__}, not a {kind.noun}",
+            "return the model",
         )
     return made

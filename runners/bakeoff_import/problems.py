@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Sequence
 
 _OURS = str(Path(__file__).resolve().parent)
 
@@ -48,3 +48,11 @@ class Refusal:
             "why": self.why,
             "remedy": self.remedy,
         }
+
+
+class Refused(Exception):
+    """Ops without a counterpart."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__(f"{len(refusals)} ops")
+        self.refusals = list(refusals)

@@ -13,6 +13,7 @@ import torch
 
 from bakeoff_import.mapping import Args, Mapper, Row, coefficient, dtype_of
 from bakeoff_import.problems import Unsupported
+from bakeoff_import.steps import global_pool, selected
 from bakeoff_import.values import Const, Layout, Noise, Param, Stacked, Value
 
 ROWS: dict[str, Row] = {}
@@ -645,21 +646,13 @@ def narrow(m: Mapper, a: Args) -> Value:
     return m.sliced(x, axis, begin, begin + int(a.length))
 
 
-def _select(m: Mapper, x: Value, axis: int, index: int) -> Value:
-    if axis == x.layout.n:
-        raise Unsupported("takes one row of the batch", "keep all rows")
-    index %= x.shape[axis]
-    one = m.sliced(x, axis, index, index + 1)
-    return m.reshaped(one, one.layout.dropped([axis], False))
-
-
 @row("select")
 def select(m: Mapper, a: Args) -> Any:
     """`slice`, `reshape`"""
     if isinstance(a.input, Stacked) and a.dim == 0:
         return a.input.items[a.index]
     x = m.value(a.input)
-    return _select(m, x, x.layout.axis(a.dim), int(a.index))
+    return selected(m, x, x.layout.axis(a.dim), int(a.index))
 
 
 @row("unbind")
@@ -671,7 +664,7 @@ def unbind(m: Mapper, a: Args) -> Any:
     axis = x.layout.axis(a.dim)
     if axis == x.layout.n:
         raise Unsupported("takes the rows of the batch apart", "keep all rows")
-    return [_select(m, x, axis, i) for i in range(x.shape[axis])]
+    return [selected(m, x, axis, i) for i in range(x.shape[axis])]
 
 
 @row(
@@ -929,13 +922,8 @@ def mean(m: Mapper, a: Args) -> Value:
         and axes == [2, 3]
         and not x.spread
     ):
-        return _global_pool(m, x, keep)
+        return global_pool(m, x, keep)
     return m.reduced("mean", x, axes, keep)
-
-
-def _global_pool(m: Mapper, x: Value, keep: bool) -> Value:
-    out = m.made("global_avg_pool2d", [x], Layout(x.shape[:2], 0))
-    return m.reshaped(out, Layout((*x.shape[:2], 1, 1), 0)) if keep else out
 
 
 def _reduction(op: str) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 from pathlib import Path
 from typing import Any, Mapping
 
@@ -9,74 +11,83 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bakeoff_import import proof
-from bakeoff_import.exporting import (
-    Importer,
-    InputSpec,
-    Refused,
-    loss_line,
-    parameters_text,
-    type_text,
-)
-from bakeoff_import.graph import ir_word, text_of
-from bakeoff_import.origin import load
+from bakeoff_import.exporting import Importer
+from bakeoff_import.origin import Kind, load, said
 from bakeoff_import.problems import ImportProblem
+from bakeoff_import.writing import (
+    Answering,
+    input_specs,
+    parameters_text,
+    workload_answer,
+)
+
+KIND = Kind(torch.nn.Module, "torch.nn.Module", "torch", torch.manual_seed)
 
 
 def _contiguous(tensors: Mapping[str, Any]) -> dict[str, Any]:
     return {key: t.detach().clone().contiguous() for key, t in tensors.items()}
 
 
-class Service:
-    def __init__(self) -> None:
-        self.importer: Any = None
-        torch.backends.mha.set_fastpath_enabled(False)
+def copied(module: torch.nn.Module) -> torch.nn.Module:
+    """A module that lives in this process stays as it is."""
+    if isinstance(module, torch.jit.ScriptModule):
+        raise ImportProblem(
+            "a ScriptModule has no Python code that can be exported",
+            "give the module that it was made from",
+        )
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:
+        raise ImportProblem(
+            f"the module cannot be copied: {said(error)}",
+            "keep in it only what copy.deepcopy can copy",
+        ) from error
 
-    def answer(self, op: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            return getattr(self, f"_{op}")(fields)  # type: ignore[no-any-return]
-        except ImportProblem as problem:
-            return {
-                "problem": str(problem),
-                "remedy": problem.remedy,
-                "where": problem.where,
-            }
-        except Refused as refused:
-            return {"refused": [r.plain() for r in refused.refusals]}
+
+def source_folder(module: torch.nn.Module) -> str:
+    """Where the user's own sources lie: a notebook's cells have names of their own."""
+    inner = getattr(module, "_orig_mod", module)  # of torch.compile
+    code = getattr(getattr(type(inner), "forward", None), "__code__", None)
+    if code is None:
+        return type(inner).__name__  # no file begins with it
+    file: str = code.co_filename
+    return os.path.dirname(file) or file
+
+
+class Service(Answering):
+    def __init__(self, module: Any = None) -> None:
+        """`module`: the one that is imported; None: the request names its file."""
+        self.importer: Any = None
+        self.module = module
+        torch.backends.mha.set_fastpath_enabled(False)
 
     def _export(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         torch.set_num_threads(int(fields.get("threads", 2)))
-        found = load(fields["file"], fields["function"])
-        specs = [
-            InputSpec(one["name"], one["dtype"], tuple(one["shape"]))
-            for one in fields["inputs"]
-        ]
-        folder = str(Path(fields["file"]).resolve().parent)
+        if self.module is None:
+            found = load(fields["file"], fields["function"], KIND)
+            folder = str(Path(fields["file"]).resolve().parent)
+        else:
+            found, folder = copied(self.module), source_folder(self.module)
+        specs = input_specs(fields)
         self.importer = Importer(
             found, specs, folder, fields.get("output", ""), fields.get("ops", [])
         )
         made = self.importer.run()
         parameters = parameters_text(made.graph, made.nodes)
-        taken = [*made.inputs, *(n.output for n in made.nodes)]
-        target, name = _free("y", taken), _free("loss", taken)
-        kind, last = loss_line(fields["loss"], made.output, target, name)
-        inputs = {name: type_text(*spec) for name, spec in made.inputs.items()}
-        text = text_of(
-            ir_word(fields["name"]),
-            {**inputs, target: kind},
-            [*(made.graph.line(node) for node in made.nodes), last],
+        answer = workload_answer(
+            fields["name"],
+            made.graph,
+            made.nodes,
+            made.inputs,
+            made.output,
+            fields["loss"],
         )
         # As the origin has them: a bias of both LSTM biases is their sum.
         tensors = {name: p.tensor.double() for name, p in parameters.items()}
         save_file(_contiguous(tensors), fields["weights"])
         return {
-            "text": text,
-            "target": target,
-            "output": made.output.name,
+            **answer,
             "names": {name: list(p.targets) for name, p in parameters.items()},
-            "lines": [
-                {"value": n.output, "op": n.op, "where": n.where, "source": n.source}
-                for n in made.nodes
-            ],
             "notes": made.notes,
             "version": f"torch {torch.__version__}",
             "unused": sorted(
@@ -112,10 +123,3 @@ class Service:
 def _counts(key: str) -> bool:
     """A batch norm's counter, which computes nothing."""
     return key.endswith("num_batches_tracked")
-
-
-def _free(wanted: str, taken: list[str]) -> str:
-    name, count = wanted, 2
-    while name in taken:
-        name, count = f"{wanted}{count}", count + 1
-    return name

@@ -38,6 +38,11 @@ class Channel:
         self._in = os.fdopen(read_fd, "rb")
         self._out_fd = write_fd
 
+    def close(self) -> None:
+        """Closes both descriptors, where the process lives on."""
+        self._in.close()
+        os.close(self._out_fd)
+
     def receive(self) -> Optional[Request]:
         """The next request; None at the end of the stream.
 

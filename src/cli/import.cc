@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+#include <sstream>
+
 #include "base/files.h"
 #include "cli/console.h"
 #include "cli/options.h"
@@ -11,46 +14,96 @@
 #include "proc/launcher.h"
 
 namespace bakeoff::cli {
+
 namespace {
 
-Result<ImportRequest> request_of(const ImportOptions& options, const fs::path& config) {
-  const bool onnx = fs::path(options.model).extension() == ".onnx";
-  const size_t colon = onnx ? options.model.size() : options.model.rfind(':');
-  if (!onnx && options.inputs.empty())
+constexpr const char* kKerasEnvironments[] = {"torch", "jax", "tensorflow"};  // each has Keras 3
+
+// Whether a line of a Python file begins with an import of this module.
+bool imports(const fs::path& file, std::string_view module) {
+  const auto text = read_file(file);
+  if (!text) return false;
+  std::istringstream lines(*text);
+  for (std::string keyword, rest; lines >> keyword; std::getline(lines, rest)) {
+    if (keyword != "import" && keyword != "from") continue;
+    lines >> std::ws;
+    std::string name;
+    while (std::isalnum(lines.peek()) != 0 || lines.peek() == '_') name += static_cast<char>(lines.get());
+    if (name == module) return true;
+  }
+  return false;
+}
+
+// The framework that the user names; else that of the file's imports.
+bool is_keras(const std::string& named, const fs::path& file) {
+  if (!named.empty()) return named == "keras";
+  return (imports(file, "keras") || imports(file, "tensorflow")) && !imports(file, "torch");
+}
+
+// The environment whose framework the file imports itself; else the first that is ready.
+std::string keras_environment(const fs::path& file, const Interpreters& interpreters) {
+  for (const char* name : kKerasEnvironments) {
+    if (imports(file, name)) return name;
+  }
+  for (const char* name : kKerasEnvironments) {
+    if (interpreters.at(name).why_not.empty()) return name;
+  }
+  return kKerasEnvironments[0];
+}
+
+Result<fs::path> interpreter_of(const ImportRequest& request, bool keras, const fs::path& config) {
+  TRY(const auto interpreters, find_interpreters(config));
+  const std::string environment = request.is_onnx() ? "onnxruntime"
+                                  : keras           ? keras_environment(request.file, interpreters)
+                                                    : "torch";
+  const Interpreter& interpreter = interpreters.at(environment);
+  if (interpreter.why_not.empty()) return interpreter.python;
+  return Error{.message =
+                   fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
+}
+
+}  // namespace
+
+Result<ImportRequest> import_request(const ImportOptions& options, const fs::path& config) {
+  const bool onnx = fs::path(options.model).extension() == ".onnx", live = !options.socket.empty();
+  const size_t colon = onnx || live ? options.model.size() : options.model.rfind(':');
+  const bool keras = !onnx && !live && is_keras(options.framework, options.model.substr(0, colon));
+  if (!onnx && !keras && options.inputs.empty())
     return Error{.message = "--input is missing", .remedy = "give the type of each input: 'f32[8,3,32,32]'"};
-  if (!onnx && (colon == std::string::npos || colon + 1 == options.model.size())) {
+  if (!onnx && !live && (colon == std::string::npos || colon + 1 == options.model.size())) {
     return Error{.message = fmt::format("'{}' does not name what makes the model", options.model),
                  .remedy = "write FILE.py:NAME, for example model.py:make, or name an ONNX file"};
   }
   ImportRequest request{.file = options.model.substr(0, colon),
-                        .function = onnx ? "" : options.model.substr(colon + 1),
+                        .function = onnx || live ? "" : options.model.substr(colon + 1),
                         .loss = options.loss,
                         .output = options.output,
                         .out = options.out,
                         .force = options.force,
+                        .child = onnx    ? "--onnx"
+                                 : keras ? "--keras"
+                                         : "",
+                        .knows_inputs = keras,
                         .seconds = options.seconds};
   for (const std::string& text : options.inputs) {
     TRY(ImportInput input, parse_import_input(text));
     request.inputs.push_back(std::move(input));
   }
-  TRY(const auto interpreters, find_interpreters(config));
-  const std::string environment = onnx ? "onnxruntime" : options.framework;
-  const Interpreter& interpreter = interpreters.at(environment);
-  if (!interpreter.why_not.empty()) {
-    return Error{.message =
-                     fmt::format("the environment '{}' is not ready: {}", environment, interpreter.why_not)};
+  request.socket = options.socket;
+  request.python = options.python;
+  if (request.python.empty()) {
+    TRY(request.python, interpreter_of(request, keras, config));
   }
-  request.python = interpreter.python;
   TRY(request.runner, unpack_runner(bakeoff_home()));
   return request;
 }
 
-}  // namespace
-
 int import(const ImportOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto request = request_of(options, config);
+  const auto request = import_request(options, config);
   if (!request) return fail(request.error());
+  if (request->loss.empty() && !request->knows_inputs)
+    return fail(Error{.message = "--loss is missing", .remedy = "for example softmax_cross_entropy or mse"});
   const auto report = [&] {
     ConsoleProgress progress;
     return import_model(*request, progress.lines());

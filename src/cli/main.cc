@@ -51,6 +51,9 @@ struct Runner {
   int operator()(const ImportOptions& o) const {
     return at_home([&] { return import(o, config); });
   }
+  int operator()(const TranslateOptions& o) const {
+    return at_home([&] { return translate(o, config); });
+  }
   int operator()(const MachineOptions& o) const {
     return at_home([&] { return machine(o, config); });
   }

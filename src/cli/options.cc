@@ -34,6 +34,7 @@ struct Targets {
   EnvOptions env;
   DataOptions data;
   ImportOptions import;
+  TranslateOptions translate;
   MachineOptions machine;
   ReportOptions report;
   std::filesystem::path config;
@@ -199,33 +200,67 @@ void add_source_commands(CLI::App& app, Targets& t) {
   recipe->add_flag("--markdown", t.recipe.markdown, "docs/recipe.md");
 }
 
+// What says which model, and how it is imported.
+void add_model_options(CLI::App* sub, ImportOptions& options, const std::string& model) {
+  sub->add_option("model", options.model, model)->required();
+  sub->add_option("--input", options.inputs,
+                  "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
+                  "forward function: 'ids=i32[16,128]'; once for each input. A Keras model may know its own")
+      ->allow_extra_args(false);
+  sub->add_option("--output", options.output,
+                  "name or number of the output that the loss compares, where the model has several");
+  sub->add_option("--framework", options.framework,
+                  "framework that the model is of; where it is not named that which the file imports")
+      ->check(CLI::IsMember({"torch", "keras"}));
+  sub->add_option(
+      "--python", options.python,
+      "interpreter that has the framework and what the model's file imports; default: that of the "
+      "framework's environment");
+  sub->add_option("--socket", options.socket)->group("");  // python/bakeoff
+  sub->add_option("--seconds", options.seconds, "time limit of each step of the framework's process")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  sub->add_flag("--force", options.force, "replace what exists");
+  sub->add_option(
+      "--loss", options.loss,
+      "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse; a Keras "
+      "model may be compiled with its own");
+}
+
+constexpr const char* kModule =
+    "FILE.py:NAME: a function without arguments that makes the model, its class, or the model";
+
 void add_import_command(CLI::App& app, Targets& t) {
   CLI::App* sub = command(
       app, "import",
       "Import a model of your own: proven against its origin, written as IR, weights and a recipe",
       "bakeoff import model.py:make --input 'f32[8,3,32,32]' --loss softmax_cross_entropy --out my.ir");
-  sub->add_option(
-         "model", t.import.model,
-         "FILE.py:NAME: a function without arguments that makes the module, its class, or the module")
-      ->required();
-  sub->add_option("--input", t.import.inputs,
-                  "type of an input, the batch first: 'f32[8,3,32,32]'; by the name of a parameter of the "
-                  "forward function: 'ids=i32[16,128]'; once for each input")
-      ->allow_extra_args(false);
-  sub->add_option("--loss", t.import.loss,
-                  "loss of the training, an op of `bakeoff ops` such as softmax_cross_entropy or mse")
-      ->required();
-  sub->add_option("--output", t.import.output,
-                  "name or number of the output that the loss compares, where the model has several");
+  add_model_options(sub, t.import, std::string(kModule) + "; or an ONNX file");
   sub->add_option("--out", t.import.out, "IR file; weights and recipe are written next to it")->required();
-  t.import.framework = "torch";
-  sub->add_option("--framework", t.import.framework, "framework that the model is of")
-      ->check(CLI::IsMember({"torch"}))
+}
+
+void add_translate_command(CLI::App& app, Targets& t) {
+  std::vector<std::string> names;
+  for (const emit::Framework* framework : emit::frameworks()) names.push_back(framework->name);
+  CLI::App* sub =
+      command(app, "translate",
+              "Write a model of your own in other frameworks, with its weights: proven equal, one "
+              "folder for each, which runs alone",
+              "bakeoff translate model.py:make --input 'f32[8,3,32,32]' --loss "
+              "softmax_cross_entropy --to " +
+                  names.back());
+  add_model_options(
+      sub, t.translate.model,
+      std::string(kModule) + "; an ONNX file; a workload (.ir) with weights; or a recipe (.toml)");
+  sub->add_option("--to", t.translate.to,
+                  fmt::format("names, with commas between them: {}", fmt::join(names, ", ")))
+      ->required();
+  sub->add_option("--weights", t.translate.weights,
+                  "weights of a workload; default: the .safetensors file of its name next to it");
+  sub->add_option("--out", t.translate.out, "folder; default MODEL_translated");
+  sub->add_option("--format", t.translate.format, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  sub->add_option("--seconds", t.import.seconds, "time limit of each step of the framework's process")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
-  sub->add_flag("--force", t.import.force, "replace files that exist");
 }
 
 void add_setup_commands(CLI::App& app, Targets& t) {
@@ -290,6 +325,7 @@ Command chosen(const CLI::App& app, const Targets& t) {
   if (name == "env") return t.env;
   if (name == "data") return t.data;
   if (name == "import") return t.import;
+  if (name == "translate") return t.translate;
   if (name == "machine") return t.machine;
   if (name == "report") return t.report;
   return EnvOptions{.action = EnvAction::kDoctor};
@@ -322,6 +358,7 @@ std::variant<CommandLine, int> parse_command_line(int argc, char** argv) {
   add_calibrate(app, targets);
   add_source_commands(app, targets);
   add_import_command(app, targets);
+  add_translate_command(app, targets);
   add_setup_commands(app, targets);
   add_machine_command(app, targets);
   std::string shell;

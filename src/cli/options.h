@@ -80,10 +80,19 @@ struct ImportOptions {
   std::vector<std::string> inputs = {};
   std::string loss = {};
   std::string output = {};
-  std::string framework = {};
+  std::string framework = {};         // empty: what the file imports
+  std::filesystem::path python = {};  // empty: that of the framework's environment
+  std::filesystem::path socket = {};  // of a process that has the model; `model` is then but its name
   std::filesystem::path out = {};
   double seconds = 600;
   bool force = false;
+};
+struct TranslateOptions {
+  ImportOptions model = {};  // FILE.py:NAME, an ONNX file, a workload or a recipe; without `out`
+  std::string to = {};       // "keras,jax"
+  std::filesystem::path weights = {};
+  std::filesystem::path out = {};  // empty: <model>_translated
+  std::string format = "text";
 };
 struct MachineOptions {
   bool json = false;
@@ -98,7 +107,7 @@ struct ReportOptions {
 
 using Command = std::variant<RunOptions, CalibrateCommand, SelfTestCommand, ParityOptions, CheckOptions,
                              EmitOptions, ShowOptions, OpsOptions, RecipeOptions, EnvOptions, DataOptions,
-                             ImportOptions, MachineOptions, ReportOptions>;
+                             ImportOptions, TranslateOptions, MachineOptions, ReportOptions>;
 
 struct CommandLine {
   Command command = {};
@@ -122,6 +131,7 @@ int recipe(const RecipeOptions&);
 int env(const EnvOptions&, const std::filesystem::path& config);
 int data(const DataOptions&);
 int import(const ImportOptions&, const std::filesystem::path& config);
+int translate(const TranslateOptions&, const std::filesystem::path& config);
 int machine(const MachineOptions&, const std::filesystem::path& config);
 int report(const ReportOptions&);
 

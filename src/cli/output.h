@@ -6,6 +6,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "cli/options.h"
+#include "import/origin.h"
 #include "plan/lane.h"
 #include "plan/plan.h"
 #include "summary/summary.h"
@@ -13,6 +15,9 @@
 namespace bakeoff::cli {
 
 Result<Interpreters> find_interpreters(const std::filesystem::path& config);
+
+// What `bakeoff import` is asked for, with the interpreter of the model's framework.
+Result<ImportRequest> import_request(const ImportOptions& options, const std::filesystem::path& config);
 
 // Writes the HTML report and prints the summary in `format`; with "text" the last line is the report's
 // path. Returns the exit code: 0; 1 if no contender could be ranked; 3 if the verdict is refused (busy

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/temporary_folder.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -47,10 +48,9 @@ int parity(const ParityOptions& options, const fs::path& config) {
   if (!recipe) return fail(recipe.error());
   const auto interpreters = find_interpreters(config);
   if (!interpreters) return fail(interpreters.error());
-  std::string temporary = (fs::temp_directory_path() / "bakeoff_parity_XXXXXX").string();
-  if (options.out.empty() && mkdtemp(temporary.data()) == nullptr)
-    return fail({.message = "no temporary folder"});
-  const fs::path folder = options.out.empty() ? fs::path(temporary) : options.out;
+  const auto temporary = TemporaryFolder::make("bakeoff_parity_");
+  if (!temporary) return fail(temporary.error());
+  const fs::path folder = options.out.empty() ? temporary->path() : options.out;
   const auto proven = [&]() -> Result<std::vector<Parity>> {
     ConsoleProgress progress;
     TRY(Plan plan, make_plan(*recipe, folder, *interpreters, progress.lines()));
@@ -60,7 +60,6 @@ int parity(const ParityOptions& options, const fs::path& config) {
     }
     return all;
   }();
-  if (options.out.empty()) fs::remove_all(folder);
   if (!proven) return fail(proven.error());
   bool same = true;
   for (const Parity& one : *proven) {

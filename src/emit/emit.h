@@ -62,12 +62,23 @@ struct Request {
   std::string script_name;  // "train_torch.py"; the layout file is named after it
 };
 
+// A program that lies next to a script: it predicts with the script's functions and compares with
+// expected.safetensors, which holds "output" of the first batch.
+struct Example {
+  std::string file = {};  // "example.py"
+  std::string text = {};
+  std::string commands = {};  // of a shell, which run it in its folder
+};
+// Its bound: the norm of the difference, relative to the norm of what is expected.
+inline constexpr const char* kExampleTolerance = "5e-5";
+
 struct Emitted {
   std::string source;  // formatted as the ecosystem's formatter would
   // How canonical weights become the framework's (see docs/runner_protocol.md); empty: they are the same.
   std::string layout_json = {};
   // Further files of its folder, by name, the same for all scripts of the framework there: what builds them.
   std::map<std::string, std::string> beside = {};
+  Example example = {};  // of a script that can predict
 };
 
 // One line of the fairness diff: what a framework does where the user says nothing.

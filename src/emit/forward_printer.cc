@@ -228,6 +228,11 @@ void ForwardPrinter::spelled(const ir::Spelling& spelling) {
   assign_flat(made.flat, "", {made.flat});
 }
 
+bool ForwardPrinter::is_constant(ir::ValueId id) const {
+  const bool computed = static_cast<size_t>(id) >= graph_.workload.inputs.size();
+  return computed && graph_.workload.producer(id).op == ir::Op::kConstant;
+}
+
 void ForwardPrinter::fixed(const std::string& expression) {
   const ir::ValueId id = graph_.workload.output_of(node_);
   variables_[id] = expression;

@@ -84,6 +84,8 @@ class ForwardPrinter {
   bool explicit_norms() const { return explicit_norms_; }
   const ir::Shape& shape(ir::ValueId id) const { return graph_.types[static_cast<size_t>(id)].shape; }
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
+  // Whether a value is a number of the workload's own.
+  bool is_constant(ir::ValueId id) const;
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
   // The axes of the node's first input, as the node reads it.

@@ -34,6 +34,9 @@ bool passes_positions(Op op) {
          ir::elementwise_of_one(op);
 }
 
+// Whether the elements of a picture lie in the same row-major sequence in both orders.
+bool one_order(const Shape& x) { return is_picture(x) && (x[1] == 1 || ir::product(x, 2, x.size()) == 1); }
+
 // One attempt: orders of all values, given which inputs are loaded in N,H,W,C and which flattens may not keep
 // it.
 class Pass {
@@ -114,6 +117,8 @@ class Pass {
       read = held(in) == Order::kFlatLast ? Order::kFlatLast : Order::kCanonical;
     } else if (picture && types_[out].shape.size() == 2 && held(in) == Order::kChannelsLast) {
       std::tie(read, give) = plan_flatten(n);
+    } else if (node.op == Op::kReshape && !picture && wanted_[out] && one_order(types_[out].shape)) {
+      give = Order::kChannelsLast;
     }
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
@@ -140,7 +145,7 @@ class Pass {
     const ir::Node& node = workload_.nodes[static_cast<size_t>(n)];
     if (node.op != Op::kFlatten && node.op != Op::kReshape) return {Order::kCanonical, Order::kCanonical};
     const Shape& x = shape(node.inputs[0]);
-    if (x[1] == 1 || ir::product(x, 2, x.size()) == 1) return {Order::kChannelsLast, Order::kCanonical};
+    if (one_order(x)) return {Order::kChannelsLast, Order::kCanonical};
     if (blocked_.contains(n) || !feeds_linear_only(workload_.output_of(n))) {
       return {Order::kCanonical, Order::kCanonical};
     }
@@ -157,6 +162,12 @@ class Pass {
   std::vector<std::vector<Order>> reads_;
 };
 
+// A transposition that costs nothing where its input is held in N,H,W,C.
+bool moves_channels_last(const ir::Node& node) {
+  return node.op == Op::kTranspose && node.integers("perm").size() > 3 &&
+         node.integers("perm") == to_last(node.integers("perm").size());
+}
+
 // By value: of three to five axes and read by a spatial op, directly or through ops that follow their inputs.
 std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std::vector<ir::Type>& types) {
   std::vector<bool> wants(types.size(), false);
@@ -164,7 +175,7 @@ std::vector<bool> wanted_by_spatial_ops(const ir::Workload& workload, const std:
     const ir::Node& node = workload.nodes[n];
     const ir::AxisRule rule = ir::info(node.op).axes;
     const bool follows = rule == ir::AxisRule::kElementwise || rule == ir::AxisRule::kAxis;
-    const bool wanted = rule == ir::AxisRule::kSpatial ||
+    const bool wanted = rule == ir::AxisRule::kSpatial || moves_channels_last(node) ||
                         (follows && wants[static_cast<size_t>(workload.output_of(static_cast<int>(n)))]);
     for (const ir::ValueId id : node.inputs) {
       if (wanted && is_picture(types[static_cast<size_t>(id)].shape)) wants[static_cast<size_t>(id)] = true;
@@ -255,6 +266,16 @@ std::map<ir::ParamId, int64_t> depthwise_groups(const ir::Workload& workload, co
   return groups;
 }
 
+// I, O/groups and the kernel as the kernel, I/groups, O.
+ParamLayout stretched_layout(const Shape& weight, int64_t groups) {
+  Ints view = {groups, weight[0] / groups}, perm, stored(weight.begin() + 2, weight.end());
+  view.insert(view.end(), weight.begin() + 1, weight.end());
+  for (size_t axis = 3; axis < view.size(); ++axis) perm.push_back(static_cast<int64_t>(axis));
+  perm.insert(perm.end(), {1, 0, 2});
+  stored.insert(stored.end(), {weight[0] / groups, weight[1] * groups});
+  return {.view = view, .perm = perm, .reshape = stored};
+}
+
 void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOptions& options,
                  LayoutPlan& plan) {
   const auto groups = depthwise_groups(workload, options);
@@ -275,7 +296,7 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
       plan.params[static_cast<size_t>(value)] = {
           .perm = to_last(workload.parameters[static_cast<size_t>(value)].shape.size())};
     }
-    if (!ir::is_conv(node.op) && node.op != Op::kLinear) continue;
+    if (!ir::is_conv(node.op) && !ir::is_conv_transpose(node.op) && node.op != Op::kLinear) continue;
     const ir::ParamId id = node.param("weight");
     const Shape& shape = workload.parameters[static_cast<size_t>(id)].shape;
     ParamLayout& layout = plan.params[static_cast<size_t>(id)];
@@ -287,6 +308,8 @@ void plan_params(const ir::Workload& workload, const Pass& pass, const LayoutOpt
       layout = {.view = {count, multiplier, shape[2], shape[3]}, .perm = {2, 3, 0, 1}};
       if (multiplier == 1) layout = {.perm = {2, 3, 0, 1}};
       plan.depthwise[n] = true;
+    } else if (ir::is_conv_transpose(node.op) && options.stretched_conv_transpose) {
+      layout = stretched_layout(shape, node.integer("groups"));
     } else {
       layout.perm.clear();  // places, I, O
       for (size_t axis = 2; axis < shape.size(); ++axis) layout.perm.push_back(static_cast<int64_t>(axis));

@@ -10,6 +10,8 @@
 // sum knows no order; its target is then loaded in that order too. A script gives its prediction as the loss
 // reads it (reads.back()[0]); where that is N,H,W,C the layout file says so under "output".
 //
+// A reshape to N,C,1,1 gives either order too.
+//
 // A flatten (or a reshape to rank 2) of an N,H,W,C value costs nothing if H = W = 1 or C = 1, or if all that
 // reads it, directly or through relu, gelu, sigmoid, tanh and dropout, is linear: the features then stay in
 // the order H,W,C and the rows of the linear's weight are permuted instead. (Dropout draws its mask by
@@ -49,6 +51,9 @@ struct LayoutOptions {
   // convolutions with groups = input channels > 1. Null: never.
   bool (*depthwise_kernel)(const ir::Node& conv) = nullptr;
   bool transpose_linear = true;  // linear weights are stored I,O
+  // Weights of transposed convolutions, I,O/groups and the kernel, are stored as those of the convolution
+  // with a stretched input: kernel, I/groups, O. Else as the kernel, O/groups, I.
+  bool stretched_conv_transpose = false;
 };
 
 struct LayoutPlan {

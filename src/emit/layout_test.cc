@@ -190,6 +190,37 @@ TEST(Layout, FlattenOfOnePixelOrOneChannelCostsNothing) {
   EXPECT_EQ(net.held("f"), kNchw);
 }
 
+TEST(Layout, PooledChannelsComeBackAsAPictureOfOnePixel) {
+  const Planned net = plan(R"(workload w(x: f32[N,3,4,4], y: i32[N]) {
+    a = conv2d(x; weight=c.weight[4,3,1,1])
+    g = global_avg_pool2d(a)
+    r = reshape(g) shape=N,4,1,1
+    s = conv2d(r; weight=s.weight[4,4,1,1])
+    m = mul(a, s)
+    p = global_avg_pool2d(m)
+    loss = softmax_cross_entropy(p, y)
+  })");
+  EXPECT_THAT(net.conversions(), ElementsAre());
+  EXPECT_EQ(net.held("r"), Order::kChannelsLast);
+}
+
+TEST(Layout, ChannelsGoLastForNothingWhereTheyAreLast) {
+  const Planned net = plan(R"(workload w(x: f32[N,3,4,4], y: i32[N]) {
+    a = conv2d(x; weight=c.weight[4,3,1,1])
+    t = transpose(a) perm=0,2,3,1
+    n = layer_norm(t; weight=n.weight[4], bias=n.bias[4])
+    b = transpose(n) perm=0,3,1,2
+    s = add(a, b)
+    u = transpose(s) perm=0,2,3,1
+    m = layer_norm(u; weight=m.weight[4], bias=m.bias[4])
+    f = flatten(m)
+    loss = softmax_cross_entropy(f, y)
+  })");
+  EXPECT_THAT(net.conversions(), ElementsAre());
+  EXPECT_EQ(net.held("b"), Order::kChannelsLast);
+  EXPECT_EQ(net.held("n"), Order::kCanonical);
+}
+
 TEST(Layout, TiedLinearWeightIsPermutedOnlyWhereAllUsesAgree) {
   const std::string head = R"(workload w(x: f32[N,3,2,2], z: f32[N,16], y: i32[N]) {
     a = conv2d(x; weight=c.weight[4,3,1,1])

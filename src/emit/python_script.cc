@@ -64,7 +64,8 @@ void print_load_data(CodeWriter& out, const Request& request, const Graph& graph
     out.call(load, {type}, scaled && fits ? scale : "");
     if (scaled && !fits) out.line(name + " = " + name + scale);
     if (graph.plan.values[i] == Order::kChannelsLast) {
-      out.line(fmt::format("{0} = {0}.transpose(0, 2, 3, 1)", name));
+      const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, input.type.shape.size());
+      out.line(fmt::format("{0} = {0}.transpose({1})", name, fmt::join(perm, ", ")));
     }
   }
   if (names.size() == 1) return out.line(fmt::format("return ({},)", names[0]));
@@ -145,6 +146,58 @@ void print_predict_loop(CodeWriter& out, const std::string& head, const std::str
   out.line("if step % 10 == 0:");
   const auto tenth = out.indent();
   out.line(fmt::format("print(f\"batch {{step}}: mean output {{{}:.6f}}\")", mean));
+}
+
+Example python_example(const Request& request, const std::string& predict, const std::string& layout_json) {
+  if (!request.training.predicts() || !equalised(request)) return {};
+  const std::string module = request.script_name.substr(0, request.script_name.rfind('.'));
+  const bool last = layout_json.find("\"target\": \"output\"") != std::string::npos;
+  CodeWriter out;
+  out.print(
+      R"("""Checks $module$.py against what the original model predicts.
+
+The exit code is 0 where both agree up to rounding in float32.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file
+
+import $module$ as script
+
+TOLERANCE = $tolerance$  # norm of the difference, relative to that of the expected outputs
+
+
+def predict(weights, data):
+    """The outputs of the first batch of a data file."""
+)",
+      {{"module", module}, {"tolerance", kExampleTolerance}});
+  {
+    const auto body = out.indent();
+    out.print(predict);
+  }
+  out.print(R"(
+
+def main():
+    folder = Path(__file__).resolve().parent
+    expected = load_file(folder / "expected.safetensors")["output"]
+    output = predict(folder / "weights.safetensors", folder / "data.safetensors")
+)");
+  if (last) out.print("    output = output.transpose(0, 3, 1, 2)  # as the original has it: N, C, H, W\n");
+  out.print(R"(    if output.shape != expected.shape:
+        sys.exit(f"the outputs are {output.shape}, the original's {expected.shape}")
+    norm = max(np.linalg.norm(expected), np.finfo(np.float32).tiny)
+    distance = np.linalg.norm(output - expected) / norm
+    print(f"outputs of {len(output)} rows differ from the original's by {distance:.1e}")
+    return 0 if distance <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
+)");
+  return {.file = "example.py", .text = out.text(), .commands = "python example.py"};
 }
 
 }  // namespace bakeoff::emit

@@ -41,4 +41,10 @@ void print_predict_loop(CodeWriter& out, const std::string& head, const std::str
 
 bool equalised(const Request& request);
 
+// The example of a script that predicts. `predict`: the body of a function predict(weights, data) that gets
+// the paths of both files, calls the script's functions as those of the module `script`, and returns an array
+// of numpy's. Its pictures are N, H, W, C where the layout file says so.
+Example python_example(const Request& request, const std::string& predict,
+                       const std::string& layout_json = "");
+
 }  // namespace bakeoff::emit

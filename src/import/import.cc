@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <stdlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
 #include "base/nearest.h"
+#include "base/temporary_folder.h"
 #include "import/import_steps.h"
 #include "ir/op_table.h"
 #include "ir/text.h"
@@ -18,24 +19,17 @@
 namespace bakeoff {
 namespace {
 
-// A folder that vanishes with this object.
-struct Scratch {
-  fs::path path;
-  explicit Scratch(fs::path where) : path(std::move(where)) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-};
-
 // Why the origin's weights and the workload's parameters do not fit is a defect: both come from one export.
 Result<referee::Weights> read_weights(const ir::Workload& workload, const fs::path& file) {
   TRY(const auto stored, tensor::SafetensorsFile::open(file));
   referee::Weights weights;
   for (const ir::Parameter& p : workload.parameters) {
     TRY(tensor::Tensor one, stored.read(p.name));
+    const auto finite = [](double x) { return std::isfinite(x); };
+    if (ir::trainable(p) && !std::all_of(one.data.begin(), one.data.end(), finite))
+      return Error{
+          .message = fmt::format("the model's weight '{}' holds numbers that are not finite", p.name),
+          .remedy = "nothing was written; import the model before its training went wrong"};
     weights.push_back(std::move(one));
   }
   return weights;
@@ -46,7 +40,8 @@ Status check_request(const ImportRequest& request) {
     return Error{.message = fmt::format("--out '{}' does not end in .ir", request.out.string()),
                  .remedy = "name the IR file; weights and recipe are written next to it"};
   const ir::OpInfo* loss = ir::find_op(request.loss);
-  if (loss == nullptr || !loss->loss) {
+  const bool own = request.knows_inputs && request.loss.empty();
+  if (!own && (loss == nullptr || !loss->loss)) {
     std::vector<std::string> names;
     for (const ir::OpInfo& row : ir::op_table()) {
       if (row.loss) names.push_back(row.name);
@@ -54,7 +49,7 @@ Status check_request(const ImportRequest& request) {
     return Error{.message = fmt::format("--loss '{}' is no loss", request.loss),
                  .remedy = suggest(request.loss, names)};
   }
-  if (!fs::exists(request.file))
+  if (request.socket.empty() && !fs::exists(request.file))
     return Error{.message = fmt::format("there is no file '{}'", request.file.string()),
                  .remedy = "name a Python file and what makes the model, model.py:make, or an ONNX file"};
   for (const ImportInput& input : request.inputs) {
@@ -71,8 +66,9 @@ fs::path beside(const fs::path& ir, const char* extension) {
 
 }  // namespace
 
-Result<ImportReport> import_model(const ImportRequest& request, const Progress& progress) {
-  CHECK_OK(check_request(request));
+Result<ImportReport> import_model(const ImportRequest& asked, const Progress& progress) {
+  CHECK_OK(check_request(asked));
+  ImportRequest request = asked;
   ImportReport report{.ir = request.out,
                       .weights = beside(request.out, ".safetensors"),
                       .recipe = beside(request.out, ".toml")};
@@ -80,23 +76,22 @@ Result<ImportReport> import_model(const ImportRequest& request, const Progress& 
     if (fs::exists(file) && !request.force)
       return Error{.message = fmt::format("'{}' exists", file.string()), .remedy = "--force replaces it"};
   }
-  std::string made = (fs::temp_directory_path() / "bakeoff_import_XXXXXX").string();
-  if (mkdtemp(made.data()) == nullptr) return Error{.message = "no temporary folder: " + made};
-  const Scratch scratch(made);
+  TRY(const TemporaryFolder scratch, TemporaryFolder::make("bakeoff_import_"));
   if (request.is_onnx()) {
-    CHECK_OK(import_onnx(request, scratch.path, report, progress));
+    CHECK_OK(import_onnx(request, scratch.path(), report, progress));
     return report;
   }
-  TRY(Origin origin, Origin::start(request, scratch.path));
+  TRY(Origin origin, Origin::start(request, scratch.path()));
   progress(request.title() + " is loaded and exported");
   TRY(const OriginModel model, origin.export_model());
   TRY(report.workload, parse_import(request, model));
   TRY(const referee::Weights weights, read_weights(report.workload, origin.weights()));
-  TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path, progress));
+  TRY(report.proof, prove_import(origin, model, report.workload, weights, scratch.path(), progress));
   report.notes = model.notes;
   if (!model.unused.empty())
     report.notes.push_back(fmt::format("tensors that the output does not depend on are left out: {}",
                                        fmt::join(model.unused, ", ")));
+  if (request.inputs.empty()) request.inputs = {{.type = {ir::DType::kF32, {model.batch}}}};
   CHECK_OK(write_import(request, model, report, weights));
   return report;
 }

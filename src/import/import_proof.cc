@@ -196,7 +196,8 @@ class Proof {
       const ir::Parameter& p = workload_.parameters[id];
       if (p.role != ir::Role::kRunningMean && p.role != ir::Role::kRunningVar) continue;
       TRY(const Tensor wanted, answer.read("running:" + p.name));
-      const double apart = import_distance(mine.running.unbiased[id], wanted);
+      const auto& running = model_.biased_variance ? mine.running.biased : mine.running.unbiased;
+      const double apart = import_distance(running[id], wanted);
       proof_.running = std::max(proof_.running, apart);
       if (apart > kImportOutputs)
         return Error{.message = fmt::format("the running statistics '{}' differ by {:.1e} after a step",

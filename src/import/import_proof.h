@@ -28,7 +28,7 @@ inline constexpr double kImportOutputs = 1e-10;
 inline constexpr double kImportFloat32 = 1e-4;
 inline constexpr double kImportSlope = 1e-4;  // of an ONNX file: by differences
 inline constexpr double kImportGradients = 1e-8;
-inline constexpr double kGradientFloor = 1e-5;
+inline constexpr double kGradientFloor = 1e-3;
 // Rows of the batches in training and in inference mode: two sizes, as a model may have one built in. Batch
 // norm of few rows amplifies rounding: cheap models are trained with up to kMostProofRows, as far as a step
 // takes at most kProofFlops.

@@ -144,7 +144,8 @@ Result<Origin> Origin::start(const ImportRequest& request, const fs::path& folde
   auto impl = std::make_unique<Impl>(Impl{.request = request, .folder = folder});
   proc::ChildOptions options;
   options.argv = {request.python.string(), "-m", "bakeoff_import"};
-  if (request.is_onnx()) options.argv.push_back("--onnx");
+  if (!request.child.empty()) options.argv.push_back(request.child);
+  if (!request.socket.empty()) options.argv.insert(options.argv.end(), {"--relay", request.socket.string()});
   options.env["PYTHONPATH"] = request.runner.string();
   options.env["PYTHONUNBUFFERED"] = "1";
   options.env["PYTHONSAFEPATH"] = "1";  // a copy.py in the user's folder is not the library's
@@ -185,6 +186,8 @@ Result<OriginModel> Origin::export_model() {
   model.notes = texts_of(answer, "notes");
   model.unused = texts_of(answer, "unused");
   model.version = text_of(answer, "version");
+  model.batch = answer.value("batch", int64_t{0});
+  model.biased_variance = answer.value("biased", false);
   for (const Json& line : answer.at("lines")) {
     model.lines.push_back(
         {text_of(line, "value"), text_of(line, "op"), text_of(line, "where"), text_of(line, "source")});

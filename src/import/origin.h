@@ -32,7 +32,12 @@ struct ImportRequest {
   std::filesystem::path out = {};     // the IR file; weights and recipe lie next to it
   bool force = false;                 // replaces files that are there
   std::filesystem::path python = {};  // interpreter of the framework's environment
+  // Where a process listens that has the model already (a notebook): it computes in the child's place. `file`
+  // is then but a name.
+  std::filesystem::path socket = {};
   std::filesystem::path runner = {};  // folder of the packages (environments/runner_files.h)
+  std::string child = {};             // option of the child, by which it knows the model's framework
+  bool knows_inputs = false;          // the model may say its inputs and loss itself
   double seconds = 600;               // time limit of each step of the child
 
   bool is_onnx() const { return file.extension() == ".onnx"; }
@@ -57,6 +62,8 @@ struct OriginModel {
   std::vector<std::string> notes = {};
   std::vector<std::string> unused = {};  // tensors of the origin that the output does not depend on
   std::string version = {};
+  int64_t batch = 0;             // of the recipe; 0: that of the inputs which the user gave
+  bool biased_variance = false;  // enters the running variance (divisor n, not n - 1)
 };
 
 class Origin {

@@ -38,12 +38,10 @@ Builder::Value Builder::add(Node node) {
   return static_cast<Value>(types_.size()) - 1;
 }
 
-Builder::Value Builder::conv(Value x, const std::string& layer, const Conv& conv) {
-  constexpr Op kOps[] = {Op::kConv1d, Op::kConv2d, Op::kConv3d};
-  const size_t axes = conv.kernel.size();
-  Node node = node_with_defaults(kOps[axes - 1]);
+Builder::Value Builder::convolution(Op op, Value x, const std::string& layer, const Conv& conv,
+                                    Shape weight) {
+  Node node = node_with_defaults(op);
   node.inputs = {x};
-  Shape weight = {conv.channels, shape(x).size() == axes + 2 ? shape(x)[1] / conv.groups : 1};
   weight.insert(weight.end(), conv.kernel.begin(), conv.kernel.end());
   node.params = {parameter("weight", layer + ".weight", weight, Role::kWeight)};
   if (conv.bias) node.params.push_back(parameter("bias", layer + ".bias", {conv.channels}, Role::kBias));
@@ -51,7 +49,20 @@ Builder::Value Builder::conv(Value x, const std::string& layer, const Conv& conv
   if (!conv.pad.empty()) set_attribute(node, "pad", conv.pad);
   if (!conv.dilation.empty()) set_attribute(node, "dilation", conv.dilation);
   set_attribute(node, "groups", conv.groups);
+  if (!conv.output_pad.empty()) set_attribute(node, "output_pad", conv.output_pad);
   return add(std::move(node));
+}
+
+Builder::Value Builder::conv(Value x, const std::string& layer, const Conv& conv) {
+  constexpr Op kOps[] = {Op::kConv1d, Op::kConv2d, Op::kConv3d};
+  const int64_t channels = shape(x).size() == conv.kernel.size() + 2 ? shape(x)[1] : conv.groups;
+  return convolution(kOps[conv.kernel.size() - 1], x, layer, conv, {conv.channels, channels / conv.groups});
+}
+
+Builder::Value Builder::conv_transpose(Value x, const std::string& layer, const Conv& conv) {
+  constexpr Op kOps[] = {Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d};
+  return convolution(kOps[conv.kernel.size() - 1], x, layer, conv,
+                     {shape(x)[1], conv.channels / conv.groups});
 }
 
 Builder::Value Builder::linear(Value x, const std::string& layer, int64_t features, bool bias) {

@@ -26,11 +26,13 @@ class Builder {
     std::vector<int64_t> dilation = {};    // empty: 1 on every axis
     int64_t groups = 1;
     bool bias = true;
+    std::vector<int64_t> output_pad = {};  // of a transposed convolution; empty: none
   };
 
   explicit Builder(std::string name);
 
   Value input(std::string name, Type type);
+  Value conv_transpose(Value x, const std::string& layer, const Conv& conv);
   Value conv(Value x, const std::string& layer, const Conv& conv);
   Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
@@ -63,6 +65,8 @@ class Builder {
   Result<Workload> finish(Value loss);
 
  private:
+  // `weight`: the first two sizes of the weight.
+  Value convolution(Op op, Value x, const std::string& layer, const Conv& conv, Shape weight);
   Value add(Node node);
   Slot parameter(std::string slot, std::string name, Shape shape, Role role);
 

@@ -101,6 +101,34 @@ Result<Type> conv(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
+Result<Type> conv_transpose(const NodeView& view) {
+  const auto &stride = view.node.integers("stride"), &pad = view.node.integers("pad");
+  const auto &dilation = view.node.integers("dilation"), &extra = view.node.integers("output_pad");
+  const size_t axes = stride.size();
+  CHECK_OK(want_float(view));
+  CHECK_OK(want_rank(view, axes + 2, kPictures[axes - 1]));
+  const Shape& x = view.inputs[0].shape;
+  const Shape& w = view.param("weight");
+  const int64_t groups = view.node.integer("groups");
+  if (w.size() != axes + 2) return misfit("weight must be I,O and the kernel's sizes, is {}", to_text(w));
+  if (groups < 1 || x[1] % groups != 0) return misfit("groups={} does not divide {} channels", groups, x[1]);
+  if (w[0] != x[1])
+    return misfit("weight {} takes {} channels, input {} has {}", to_text(w), w[0], to_text(x), x[1]);
+  CHECK_OK(want_param(view, "bias", {w[1] * groups}));
+  CHECK_OK(want_positive(view.node, "stride", 1));
+  CHECK_OK(want_positive(view.node, "dilation", 1));
+  CHECK_OK(want_positive(view.node, "pad", 0));
+  CHECK_OK(want_positive(view.node, "output_pad", 0));
+  Shape out = {x[0], w[1] * groups};
+  for (size_t axis = 0; axis < axes; ++axis) {
+    if (extra[axis] >= stride[axis]) return misfit("output_pad must be less than the stride");
+    out.push_back((x[axis + 2] - 1) * stride[axis] + dilation[axis] * (w[axis + 2] - 1) + 1 + extra[axis] -
+                  pad[2 * axis] - pad[2 * axis + 1]);
+    if (out.back() < 1) return misfit("pad {} takes away more than there is", fmt::join(pad, ","));
+  }
+  return Type{DType::kF32, out};
+}
+
 Result<Type> linear(const NodeView& view) {
   CHECK_OK(want_float(view));
   Shape x = view.inputs[0].shape;
@@ -516,6 +544,11 @@ int64_t matmul_macs(const NodeView& view, const Type& output) {
 int64_t conv_macs(const NodeView& view, const Type& output) {
   const Shape& w = view.param("weight");
   return product(output.shape, 1, output.shape.size()) * product(w, 1, w.size());
+}
+
+int64_t conv_transpose_macs(const NodeView& view, const Type&) {
+  const Shape &x = view.inputs[0].shape, &w = view.param("weight");
+  return product(x, 2, x.size()) * product(w, 0, w.size());
 }
 
 int64_t linear_macs(const NodeView& view, const Type& output) {

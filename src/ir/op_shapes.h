@@ -8,6 +8,7 @@
 namespace bakeoff::ir::rules {
 
 Result<Type> conv(const NodeView&);
+Result<Type> conv_transpose(const NodeView&);
 Result<Type> linear(const NodeView&);
 Result<Type> batch_norm(const NodeView&);
 Result<Type> layer_norm(const NodeView&);
@@ -43,6 +44,7 @@ Result<Type> softmax_cross_entropy(const NodeView&);
 Result<Type> mse(const NodeView&);
 
 int64_t conv_macs(const NodeView&, const Type& output);
+int64_t conv_transpose_macs(const NodeView&, const Type& output);
 int64_t linear_macs(const NodeView&, const Type& output);
 int64_t matmul_macs(const NodeView&, const Type& output);
 int64_t attention_macs(const NodeView&, const Type& output);

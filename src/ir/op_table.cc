@@ -46,6 +46,20 @@ OpInfo conv(Op op, const char* name, size_t axes) {
           .macs = rules::conv_macs};
 }
 
+OpInfo conv_transpose(Op op, const char* name, size_t axes) {
+  const Places& p = places(axes);
+  OpInfo row = conv(op, name, axes);
+  row.doc = fmt::format(
+      "The transpose of the linear map of a {}-d convolution: kernels are I,O,{}, and an axis becomes "
+      "stride (size - 1) + dilation (kernel - 1) + 1 + output_pad - pads long.",
+      axes, p.kernel);
+  row.attributes[1].doc = "places cut off at " + p.sides;
+  row.attributes.push_back(ints("output_pad", Ints(axes, 0), p.axes + ": places added at the end"));
+  row.shape = rules::conv_transpose;
+  row.macs = rules::conv_transpose_macs;
+  return row;
+}
+
 OpInfo pool(Op op, const char* name, size_t axes, const char* doc) {
   const Places& p = places(axes);
   return {.op = op,
@@ -75,6 +89,9 @@ std::vector<OpInfo> parameterised_ops() {
       conv(Op::kConv1d, "conv1d", 1),
       conv(Op::kConv2d, "conv2d", 2),
       conv(Op::kConv3d, "conv3d", 3),
+      conv_transpose(Op::kConvTranspose1d, "conv_transpose1d", 1),
+      conv_transpose(Op::kConvTranspose2d, "conv_transpose2d", 2),
+      conv_transpose(Op::kConvTranspose3d, "conv_transpose3d", 3),
       {.op = Op::kLinear,
        .name = "linear",
        .doc = "x W^T + b on the last axis; W is O,I.",

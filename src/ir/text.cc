@@ -112,7 +112,11 @@ class Parser {
 
   bool eat_word(std::string_view wanted) {
     skip_blank();
-    if (!text_.substr(at_).starts_with(wanted)) return false;
+    const std::string_view rest = text_.substr(at_);
+    if (!rest.starts_with(wanted)) return false;
+    if (rest.size() > wanted.size() &&
+        (std::isalnum(static_cast<unsigned char>(rest[wanted.size()])) != 0 || rest[wanted.size()] == '_'))
+      return false;
     at_ += wanted.size();
     return true;
   }
@@ -165,11 +169,11 @@ class Parser {
 
   Result<ValueId> value() {
     TRY(const std::string name, word("a value's name"));
-    std::vector<std::string> known;
-    for (ValueId id = 0; id < workload_.value_count(); ++id) {
+    for (ValueId id = workload_.value_count(); id-- > 0;) {  // mostly one of the last
       if (workload_.value_name(id) == name) return id;
-      known.push_back(workload_.value_name(id));
     }
+    std::vector<std::string> known;
+    for (ValueId id = 0; id < workload_.value_count(); ++id) known.push_back(workload_.value_name(id));
     return error(fmt::format("'{}' is not defined before this line", name), suggest(name, known));
   }
 

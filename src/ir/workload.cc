@@ -7,6 +7,9 @@
 namespace bakeoff::ir {
 
 bool is_conv(Op op) { return op == Op::kConv1d || op == Op::kConv2d || op == Op::kConv3d; }
+bool is_conv_transpose(Op op) {
+  return op == Op::kConvTranspose1d || op == Op::kConvTranspose2d || op == Op::kConvTranspose3d;
+}
 namespace {
 
 const AttrValue& attribute(const Node& node, std::string_view name) {
@@ -50,7 +53,8 @@ bool Workload::has(Op op) const {
 }
 
 bool has_conv(const Workload& workload) {
-  return workload.has(Op::kConv1d) || workload.has(Op::kConv2d) || workload.has(Op::kConv3d);
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(),
+                     [](const Node& node) { return is_conv(node.op) || is_conv_transpose(node.op); });
 }
 
 const std::string& Workload::value_name(ValueId id) const {

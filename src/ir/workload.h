@@ -23,6 +23,9 @@ enum class Op {
   kConv1d,
   kConv2d,
   kConv3d,
+  kConvTranspose1d,
+  kConvTranspose2d,
+  kConvTranspose3d,
   kLinear,
   kBatchNorm,
   kLayerNorm,
@@ -118,6 +121,8 @@ enum class Op {
 
 // conv1d, conv2d or conv3d.
 bool is_conv(Op op);
+// conv_transpose1d, conv_transpose2d or conv_transpose3d.
+bool is_conv_transpose(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
 
@@ -202,6 +207,7 @@ struct Workload {
   int64_t parameter_count() const;
 };
 
+// Any convolution, transposed or not.
 bool has_conv(const Workload& workload);
 
 // Indices of the nodes that read `id`, in order.

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emit/all/frameworks.h"
+#include "emit/code_writer.h"
 #include "recipe/schema.h"
 
 namespace bakeoff::recipe {
@@ -48,6 +49,35 @@ std::string contender_id(const std::string& framework, const std::map<std::strin
       parts.push_back(setting.name + "=" + stated->second);
   }
   return parts.empty() ? framework : fmt::format("{}[{}]", framework, fmt::join(parts, ","));
+}
+
+namespace {
+
+std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
+                        const std::map<std::string, std::string>& settings,
+                        const std::map<std::string, std::string>& controls) {
+  std::string name = ir::name(scenario) + "_" + framework.name;
+  for (const emit::Setting& setting : framework.settings) {
+    const std::string& value = settings.at(setting.name);
+    if (value == setting.fallback && !setting.always_named) continue;
+    name += "_" + (setting.always_named ? value
+                   : value == "true"    ? setting.name
+                                        : setting.name + "_" + value);
+  }
+  for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
+  return emit::identifier(name) + framework.extension;
+}
+
+}  // namespace
+
+Contender emitted_contender(ir::Scenario scenario, const emit::Framework& framework,
+                            const std::map<std::string, std::string>& settings,
+                            const std::map<std::string, std::string>& controls) {
+  return {.framework = framework.name,
+          .settings = settings,
+          .controls = controls,
+          .id = contender_id(framework.name, settings, controls),
+          .file = script_file(scenario, framework, settings, controls)};
 }
 
 }  // namespace bakeoff::recipe

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
+#include "emit/emit.h"
+#include "ir/training.h"
 
 namespace bakeoff::recipe {
 
@@ -27,6 +29,11 @@ struct Contender {
 // default, and all controls that the contender states; a Keras backend is always shown.
 std::string contender_id(const std::string& framework, const std::map<std::string, std::string>& settings,
                          const std::map<std::string, std::string>& controls = {});
+
+// The contender of these settings whose script is emitted.
+Contender emitted_contender(ir::Scenario scenario, const emit::Framework& framework,
+                            const std::map<std::string, std::string>& settings,
+                            const std::map<std::string, std::string>& controls = {});
 
 // The CPUs of "0,2-3", ascending. Error: the text is no such list.
 Result<std::vector<int>> parse_cpus(std::string_view text);

@@ -111,21 +111,6 @@ Result<const emit::Framework*> read_framework(const Reader& reader, const toml::
                       suggest(name, names));
 }
 
-std::string script_file(ir::Scenario scenario, const emit::Framework& framework,
-                        const std::map<std::string, std::string>& settings,
-                        const std::map<std::string, std::string>& controls) {
-  std::string name = ir::name(scenario) + "_" + framework.name;
-  for (const emit::Setting& setting : framework.settings) {
-    const std::string& value = settings.at(setting.name);
-    if (value == setting.fallback && !setting.always_named) continue;
-    name += "_" + (setting.always_named ? value
-                   : value == "true"    ? setting.name
-                                        : setting.name + "_" + value);
-  }
-  for (const auto& [control, value] : controls) name += "_" + control + "_" + value;
-  return emit::identifier(name) + framework.extension;
-}
-
 using Combinations = std::vector<std::map<std::string, std::string>>;
 
 // Every combination so far with every value of one setting; `node` null: with the one that is left open.
@@ -160,12 +145,8 @@ void add_contender(ir::Scenario scenario, const emit::Framework& framework,
                    const std::map<std::string, std::string>& settings,
                    const std::map<std::string, std::string>& controls, const fs::path& script,
                    std::vector<Contender>& out) {
-  Contender c{.framework = framework.name,
-              .settings = settings,
-              .controls = controls,
-              .script = script,
-              .id = contender_id(framework.name, settings, controls),
-              .file = script_file(scenario, framework, settings, controls)};
+  Contender c = emitted_contender(scenario, framework, settings, controls);
+  c.script = script;
   if (!script.empty()) {
     c.id += ":" + script.filename().string();
     c.file = "own_" + std::to_string(out.size() + 1) + "_" + emit::identifier(script.stem().string()) +

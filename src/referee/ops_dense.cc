@@ -40,7 +40,8 @@ struct Conv {
   bool padded;
   Offsets taps, places, tap_rows, place_rows, ones_taps, ones_places;
 
-  explicit Conv(const NodeContext& c);
+  // `image`: of the larger picture, `out`: of the windows' places, which transposed convolutions read.
+  Conv(const NodeContext& c, const Shape& image, const Shape& out);
   int64_t group_channels() const { return channels / groups; }
   int64_t group_outputs() const { return outputs / groups; }
   int64_t image() const { return channels * size.product(); }
@@ -67,8 +68,7 @@ struct Conv {
   }
 };
 
-Conv::Conv(const NodeContext& c) {
-  const Shape& x = c.input(0).shape;
+Conv::Conv(const NodeContext& c, const Shape& x, const Shape& y) {
   const Shape& w = c.param("weight")->shape;
   const Three stride = three(c.node.integers("stride"), 1), dilation = three(c.node.integers("dilation"), 1);
   const auto& pad = c.node.integers("pad");
@@ -77,7 +77,7 @@ Conv::Conv(const NodeContext& c) {
     befores.push_back(pad[i]);
     afters.push_back(pad[i + 1]);
   }
-  const Three after = three(afters, 0), kernel = places_of(w), out = places_of(c.shape);
+  const Three after = three(afters, 0), kernel = places_of(w), out = places_of(y);
   batch = x[0];
   channels = x[1];
   size = places_of(x);
@@ -107,6 +107,10 @@ Conv::Conv(const NodeContext& c) {
   ones_places = strided(places_count, 1);
 }
 
+Conv forward_conv(const NodeContext& c) { return {c, c.input(0).shape, c.shape}; }
+// The convolution whose input's gradient a transposed one is.
+Conv backward_conv(const NodeContext& c) { return {c, c.shape, c.input(0).shape}; }
+
 // The image with zeros around it, in `buffer`; the image itself where there is no padding.
 const double* with_padding(const Conv& conv, const double* image, std::vector<double>& buffer) {
   if (!conv.padded) return image;
@@ -124,8 +128,19 @@ void add_without_padding(const Conv& conv, const std::vector<double>& buffer, do
   });
 }
 
+// out += W windows, one image.
+void conv_products(const Conv& conv, const double* w, const double* image, double* out) {
+  for (int64_t g = 0; g < conv.groups; ++g) {
+    const int64_t first = g * conv.group_outputs();
+    gemm(conv.group_outputs(), conv.places_count, conv.tap_count,
+         {w + first * conv.tap_count, conv.tap_rows.data(), conv.ones_taps.data()},
+         {image + g * conv.group_channels() * conv.padded_plane(), conv.taps.data(), conv.places.data()},
+         {out + first * conv.places_count, conv.place_rows.data(), conv.ones_places.data()});
+  }
+}
+
 AnyTensor convolution(const NodeContext& c) {
-  const Conv conv(c);
+  const Conv conv = forward_conv(c);
   const Tensor& x = c.input(0);
   const double* const w = c.param("weight")->data.data();
   const Tensor* const bias = c.param("bias");
@@ -139,13 +154,7 @@ AnyTensor convolution(const NodeContext& c) {
       for (int64_t o = 0; bias != nullptr && o < conv.outputs; ++o) {
         std::fill_n(out + o * conv.places_count, conv.places_count, bias->data[static_cast<size_t>(o)]);
       }
-      for (int64_t g = 0; g < conv.groups; ++g) {
-        const int64_t first = g * conv.group_outputs();
-        gemm(conv.group_outputs(), conv.places_count, conv.tap_count,
-             {w + first * conv.tap_count, conv.tap_rows.data(), conv.ones_taps.data()},
-             {image + g * conv.group_channels() * conv.padded_plane(), conv.taps.data(), conv.places.data()},
-             {out + first * conv.places_count, conv.place_rows.data(), conv.ones_places.data()});
-      }
+      conv_products(conv, w, image, out);
     }
   });
   return y;
@@ -173,8 +182,17 @@ void conv_input_gradient(const Conv& conv, const double* w, const double* grad, 
   }
 }
 
+// image += W^T grad, one image.
+void add_input_gradient(const Conv& conv, const double* w, const double* grad, std::vector<double>& buffer,
+                        double* image) {
+  if (!conv.padded) return conv_input_gradient(conv, w, grad, image);
+  buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
+  conv_input_gradient(conv, w, grad, buffer.data());
+  add_without_padding(conv, buffer, image);
+}
+
 void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
-  const Conv conv(c);
+  const Conv conv = forward_conv(c);
   const Tensor& x = c.input(0);
   const Tensor& w = *c.param("weight");
   Tensor* const dx = to.inputs[0];
@@ -196,20 +214,50 @@ void convolution_backward(const NodeContext& c, const Tensor&, const Tensor& gra
       for (int64_t i = 0; db != nullptr && i < conv.output_image(); ++i) {
         sums[static_cast<size_t>(weight_count + i / conv.places_count)] += g[i];
       }
-      if (dx == nullptr) continue;
-      double* const image = dx->data.data() + n * conv.image();
-      if (!conv.padded) {
-        conv_input_gradient(conv, w.data.data(), g, image);
-        continue;
-      }
-      buffer.assign(static_cast<size_t>(conv.padded_image()), 0.0);
-      conv_input_gradient(conv, w.data.data(), g, buffer.data());
-      add_without_padding(conv, buffer, image);
+      if (dx != nullptr)
+        add_input_gradient(conv, w.data.data(), g, buffer, dx->data.data() + n * conv.image());
     }
   });
   for (const std::vector<double>& sums : partial) {
     accumulate(dw.data.data(), sums.data(), weight_count);
     if (db != nullptr) accumulate(db->data.data(), sums.data() + weight_count, conv.outputs);
+  }
+}
+
+AnyTensor transposed_convolution(const NodeContext& c) {
+  const Conv conv = backward_conv(c);
+  const double* const w = c.param("weight")->data.data();
+  const Tensor* const bias = c.param("bias");
+  Tensor y = c.make();
+  const int threads = threads_for(conv.operations(), c.options.threads);
+  for_each_range(conv.batch, 4, threads, [&](int64_t begin, int64_t end) {
+    std::vector<double> buffer;
+    for (int64_t n = begin; n < end; ++n) {
+      double* const image = y.data.data() + n * conv.image();
+      for (int64_t i = 0; bias != nullptr && i < conv.image(); ++i)
+        image[i] = bias->data[static_cast<size_t>(i / conv.size.product())];
+      add_input_gradient(conv, w, c.input(0).data.data() + n * conv.output_image(), buffer, image);
+    }
+  });
+  return y;
+}
+
+// With the roles of the input and the output's gradient exchanged, those of a convolution.
+void transposed_convolution_backward(const NodeContext& c, const Tensor&, const Tensor& grad,
+                                     const Gradients& to) {
+  const Conv conv = backward_conv(c);
+  const double* const w = c.param("weight")->data.data();
+  Tensor* const db = to.param(c.node, "bias");
+  std::vector<double> buffer;
+  for (int64_t n = 0; n < conv.batch; ++n) {
+    const double* const g = grad.data.data() + n * conv.image();
+    for (int64_t i = 0; db != nullptr && i < conv.image(); ++i)
+      db->data[static_cast<size_t>(i / conv.size.product())] += g[i];
+    const double* const padded = with_padding(conv, g, buffer);
+    conv_weight_gradient(conv, padded, c.input(0).data.data() + n * conv.output_image(),
+                         to.param(c.node, "weight")->data.data());
+    if (to.inputs[0] != nullptr)
+      conv_products(conv, w, padded, to.inputs[0]->data.data() + n * conv.output_image());
   }
 }
 
@@ -289,6 +337,9 @@ std::vector<OpFunctions> dense_ops() {
   return {{ir::Op::kConv1d, convolution, convolution_backward},
           {ir::Op::kConv2d, convolution, convolution_backward},
           {ir::Op::kConv3d, convolution, convolution_backward},
+          {ir::Op::kConvTranspose1d, transposed_convolution, transposed_convolution_backward},
+          {ir::Op::kConvTranspose2d, transposed_convolution, transposed_convolution_backward},
+          {ir::Op::kConvTranspose3d, transposed_convolution, transposed_convolution_backward},
           {ir::Op::kLinear, linear, linear_backward},
           {ir::Op::kEmbedding, embedding, embedding_backward}};
 }

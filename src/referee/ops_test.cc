@@ -74,6 +74,26 @@ double conv(const View& v, const Index& i) {
   return sum;
 }
 
+// The sum over the places of the input from which a kernel reaches `i`.
+double conv_transpose(const View& v, const Index& i) {
+  const Tensor &x = v.inputs[0], &w = v.param("weight");
+  const auto &stride = v.node.integers("stride"), &pad = v.node.integers("pad");
+  const auto& dilation = v.node.integers("dilation");
+  const int64_t in = x.shape[1] / v.node.integer("groups");
+  double sum = v.node.has("bias") ? at(v.param("bias"), {i[1]}) : 0;
+  each_index(Shape(w.shape.begin() + 2, w.shape.end()), [&](const Index& k) {
+    Index from = {i[0], i[1] / w.shape[1] * in}, tap = {from[1], i[1] % w.shape[1]};
+    for (size_t axis = 0; axis < k.size(); ++axis) {
+      const int64_t place = i[axis + 2] + pad[2 * axis] - k[axis] * dilation[axis];
+      if (place < 0 || place % stride[axis] != 0 || place / stride[axis] >= x.shape[axis + 2]) return;
+      from.push_back(place / stride[axis]);
+    }
+    tap.insert(tap.end(), k.begin(), k.end());
+    for (int64_t c = 0; c < in; ++c, ++from[1], ++tap[0]) sum += at(x, from) * at(w, tap);
+  });
+  return sum;
+}
+
 double pool(const View& v, const Index& i, bool maximum) {
   double sum = 0, top = -std::numeric_limits<double>::infinity(), count = 0;
   each_index(v.node.integers("kernel"), [&](const Index& k) {
@@ -437,6 +457,10 @@ double defined(const View& v, const Index& i) {
     case ir::Op::kConv2d:
     case ir::Op::kConv3d:
       return conv(v, i);
+    case ir::Op::kConvTranspose1d:
+    case ir::Op::kConvTranspose2d:
+    case ir::Op::kConvTranspose3d:
+      return conv_transpose(v, i);
     case ir::Op::kLinear:
       return linear(v, i);
     case ir::Op::kBatchNorm:

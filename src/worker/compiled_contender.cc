@@ -145,6 +145,46 @@ Result<std::string> worker_key(const CompileJob& job, const std::string& runner)
   return hash.key();
 }
 
+// The first line that says "error", which is what ended it; else how it ended.
+std::string explain(const proc::CommandResult& result) {
+  const std::string& text = result.output_tail;
+  for (const char* word : {" error: ", "Error "}) {
+    const size_t at = text.find(word);
+    if (result.timed_out || at == std::string::npos) continue;
+    const size_t begin = text.rfind('\n', at) + 1;
+    return text.substr(begin, text.find('\n', at) - begin);
+  }
+  return result.text();
+}
+
+std::optional<Failure> run_tool(const std::vector<std::string>& argv, const std::string& what,
+                                double seconds) {
+  proc::CommandOptions options;
+  options.child.argv = argv;
+  options.timeout_ns = static_cast<int64_t>(seconds * static_cast<double>(kSecond));
+  const auto result = proc::run_command(options);
+  if (!result) return because(result.error());
+  if (result->ok()) return std::nullopt;
+  return Failure{Stage::kCompile, fmt::format("{}: {}", what, explain(*result)),
+                 last_lines(result->output_tail, 40)};
+}
+
+std::vector<std::string> configuration(const Tools& tools, const fs::path& source, const fs::path& build) {
+  return {tools.cmake.string(),
+          "-G",
+          tools.generator,
+          "-S",
+          source.string(),
+          "-B",
+          build.string(),
+          "-DCMAKE_BUILD_TYPE=Release",
+          "-DCMAKE_CXX_COMPILER=" + tools.compiler.string(),
+          "-DCMAKE_PREFIX_PATH=" + tools.torch_cmake.string()};
+}
+
+constexpr const char* kCannotPrepare = "CMake cannot prepare the build";
+constexpr const char* kRefused = "the compiler refused the program";
+
 // One compilation, in the build folder that all workers of a runner share; its lock is held.
 class Compilation {
  public:
@@ -190,18 +230,15 @@ class Compilation {
     const auto text = worker_main(job_.sources);
     if (!text) return because(text.error());
     if (const auto failed = update(runner_ / "programs" / "worker_main.cc", *text)) return failed;
-    return command({tools_.cmake.string(), "-G", tools_.generator, "-S", runner_.string(), "-B",
-                    (runner_ / "build").string(), "-DCMAKE_BUILD_TYPE=Release",
-                    "-DCMAKE_CXX_COMPILER=" + tools_.compiler.string(),
-                    "-DCMAKE_PREFIX_PATH=" + tools_.torch_cmake.string(),
-                    "-DPROGRAMS=" + (runner_ / "programs").string()},
-                   "CMake cannot prepare the build");
+    std::vector<std::string> argv = configuration(tools_, runner_, runner_ / "build");
+    argv.push_back("-DPROGRAMS=" + (runner_ / "programs").string());
+    return command(argv, kCannotPrepare);
   }
 
   std::optional<Failure> build(const std::string& target) {
     return command(
         {tools_.cmake.string(), "--build", (runner_ / "build").string(), "--target", target, "-j", "2"},
-        "the compiler refused the program");
+        kRefused);
   }
 
   // Writes what is not there yet: an unchanged file is not compiled again.
@@ -212,26 +249,7 @@ class Compilation {
   }
 
   std::optional<Failure> command(const std::vector<std::string>& argv, const std::string& what) const {
-    proc::CommandOptions options;
-    options.child.argv = argv;
-    options.timeout_ns = static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
-    const auto result = proc::run_command(options);
-    if (!result) return because(result.error());
-    if (result->ok()) return std::nullopt;
-    return Failure{Stage::kCompile, fmt::format("{}: {}", what, explain(*result)),
-                   last_lines(result->output_tail, 40)};
-  }
-
-  // The first line that says "error", which is what ended it; else how it ended.
-  static std::string explain(const proc::CommandResult& result) {
-    const std::string& text = result.output_tail;
-    for (const char* word : {" error: ", "Error "}) {
-      const size_t at = text.find(word);
-      if (result.timed_out || at == std::string::npos) continue;
-      const size_t begin = text.rfind('\n', at) + 1;
-      return text.substr(begin, text.find('\n', at) - begin);
-    }
-    return result.text();
+    return run_tool(argv, what, job_.seconds);
   }
 
   const CompileJob& job_;
@@ -297,6 +315,16 @@ Result<std::string> worker_main(const std::vector<fs::path>& sources) {
       "#include \"script.h\"\n\n{}\n\n{}int main(int argc, char** argv) {{ return "
       "bakeoff::serve_programs(argc, argv); }}\n",
       fmt::join(headers, "\n"), programs);
+}
+
+std::optional<Failure> compile_folder(const fs::path& folder, const std::string& target,
+                                      const fs::path& python, const fs::path& build) {
+  const auto tools = find_tools(python);
+  if (!tools) return because(tools.error());
+  const double seconds = CompileJob().seconds;
+  if (const auto failed = run_tool(configuration(*tools, folder, build), kCannotPrepare, seconds))
+    return failed;
+  return run_tool({tools->cmake.string(), "--build", build.string(), "--target", target}, kRefused, seconds);
 }
 
 Compiled compile_contender(const CompileJob& job, const Progress& progress) {

@@ -44,6 +44,12 @@ struct Compiled {
 
 Compiled compile_contender(const CompileJob& job, const Progress& progress);
 
+// Compiles `target` of a folder that has a CMakeLists.txt of its own, into the folder `build`, against the
+// libtorch inside the torch of `python`.
+std::optional<Failure> compile_folder(const std::filesystem::path& folder, const std::string& target,
+                                      const std::filesystem::path& python,
+                                      const std::filesystem::path& build);
+
 // The main file of a worker. It includes all headers that the sources name, then each source in its own
 // namespace. Errors: a source that cannot be read; two sources with the same stem.
 Result<std::string> worker_main(const std::vector<std::filesystem::path>& sources);

@@ -123,6 +123,27 @@ ir::Workload linear_case(Rng& rng) {
   return with_mse(Op::kLinear, {{floats("x", shape)}, body});
 }
 
+template <Op op, size_t axes>
+ir::Workload conv_transpose_case(Rng& rng) {
+  Builder::Conv conv{
+      .kernel = Ints(axes), .stride = Ints(axes), .pad = Ints(2 * axes), .dilation = Ints(axes)};
+  conv.output_pad = Ints(axes);
+  conv.groups = rng.chance(0.6) ? 1 : rng.integer(2, 3);
+  Shape shape = {kBatch, conv.groups * rng.integer(1, 3)};
+  conv.channels = conv.groups * rng.integer(1, 3);
+  for (size_t axis = 0; axis < axes; ++axis) {
+    conv.kernel[axis] = rng.integer(1, 4);
+    conv.stride[axis] = rng.integer(1, 3);
+    conv.dilation[axis] = rng.chance(0.7) ? 1 : 2;
+    conv.output_pad[axis] = rng.chance(0.6) ? 0 : conv.stride[axis] - 1;
+    for (const size_t side : {2 * axis, 2 * axis + 1}) conv.pad[side] = rng.chance(0.5) ? 0 : 1;
+    shape.push_back(rng.integer(3, axes == 3 ? 4 : 6));
+  }
+  conv.bias = rng.chance(0.6);
+  const auto body = [=](Builder& b, const Values& x) { return b.conv_transpose(pre(b, x[0]), "conv", conv); };
+  return with_mse(op, {{floats("x", shape)}, body});
+}
+
 ir::Workload batch_norm_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.chance(0.4) ? 2 : rng.integer(3, 5), 3, 5);
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
@@ -466,16 +487,20 @@ ir::Workload parameter_case(Rng& rng) {
 }
 
 ir::Workload where_case(Rng& rng) {
+  const int64_t number = rng.integer(0, 5);  // which of the choices is a number: 0, 1 or none
   const Shape shape = random_shape(rng, rng.integer(2, 4), 4);
   Shape thin = shape;
-  for (size_t axis = 1; axis < thin.size(); ++axis) {
-    if (rng.chance(0.4)) thin[axis] = 1;
+  for (size_t axis = 2; axis < thin.size(); ++axis) {
+    if (rng.chance(0.5)) thin[axis] = 1;
   }
-  const bool scalar = rng.chance(0.4);
   const auto body = [=](Builder& b, const Values& in) {
     const ValueId x = pre(b, in[0], true, "pre_x"), c = pre(b, in[1], true, "pre_c");
     const ValueId condition = b.apply(Op::kLess, {c, b.constant(0.25)});
-    return b.apply(Op::kWhere, {condition, b.apply(Op::kAdd, {x, c}), scalar ? b.constant(-0.5) : c});
+    const ValueId sum = b.apply(Op::kAdd, {x, c});
+    return b.apply(Op::kWhere, {condition, number == 0 ? b.constant(-0.5) : sum,
+                                number == 0   ? sum
+                                : number == 1 ? b.constant(-0.5)
+                                              : c});
   };
   return with_mse(Op::kWhere, {{floats("x", shape), floats("c", thin)}, body});
 }
@@ -563,6 +588,9 @@ constexpr Row kRows[] = {
     {Op::kConv1d, conv_case<Op::kConv1d, 1>},
     {Op::kConv2d, conv_case<Op::kConv2d, 2>},
     {Op::kConv3d, conv_case<Op::kConv3d, 3>},
+    {Op::kConvTranspose1d, conv_transpose_case<Op::kConvTranspose1d, 1>},
+    {Op::kConvTranspose2d, conv_transpose_case<Op::kConvTranspose2d, 2>},
+    {Op::kConvTranspose3d, conv_transpose_case<Op::kConvTranspose3d, 3>},
     {Op::kLinear, linear_case},
     {Op::kBatchNorm, batch_norm_case},
     {Op::kLayerNorm, layer_norm_case},

@@ -42,6 +42,7 @@ class Network {
   ValueId gate(ValueId x);
   ValueId residual(ValueId x);
   ValueId volume(ValueId x);
+  ValueId grow(ValueId x);
   ValueId picture_block(ValueId x);
   // `last` < 0: nothing is padded.
   ValueId self_attention(ValueId x, ValueId last);
@@ -144,6 +145,16 @@ ValueId Network::conv_block(ValueId x, int64_t channels) {
   return nonlinear(h);
 }
 
+ValueId Network::grow(ValueId x) {
+  const Ints stride = {1, rng_.integer(1, 2)};
+  return nonlinear(b_.conv_transpose(x, layer("up"),
+                                     {.channels = rng_.integer(1, 3),
+                                      .kernel = {2, 3},
+                                      .stride = stride,
+                                      .pad = {1, 0, 0, 1},
+                                      .output_pad = {0, stride[1] - 1}}));
+}
+
 ValueId Network::shrink(ValueId x) {
   if (axis(x, 2) < 4 || axis(x, 3) < 4) return x;
   const Ints kernel = {2, rng_.integer(2, 3)};
@@ -193,12 +204,17 @@ ValueId Network::volume(ValueId x) {
   h = b_.conv(h, layer("conv"), {.channels = 2, .kernel = {3, 1, 3}, .pad = {1, 1, 0, 0, 0, 2}});
   h = b_.apply(rng_.chance(0.5) ? Op::kMaxPool3d : Op::kAvgPool3d, {nonlinear(h)},
                {{"kernel", kernel}, {"stride", stride}});
+  if (rng_.chance(0.5))
+    h = b_.conv_transpose(h, layer("up"),
+                          {.channels = 1, .kernel = {1, 2, 2}, .stride = {1, 1, 2}, .groups = 1});
   const ir::Shape out = b_.shape(h);
   return b_.apply(Op::kReshape, {h}, {{"shape", Ints{kBatch, out[1] * out[2], out[3], out[4]}}});
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 11)) {
+  switch (rng_.integer(0, 12)) {
+    case 12:
+      return grow(x);
     case 11:
       return volume(x);
     case 8:
@@ -278,6 +294,8 @@ ValueId Network::sequence_block(ValueId x, ValueId last) {
     } else {
       h = b_.conv(h, layer("conv"), {.channels = width, .kernel = {3}, .pad = {1, 1}, .bias = false});
       h = nonlinear(b_.batch_norm(h, layer("bn")));
+      if (rng_.chance(0.3))
+        h = b_.conv_transpose(h, layer("conv"), {.channels = width, .kernel = {3}, .pad = {1, 1}});
       h = b_.apply(rng_.chance(0.5) ? Op::kMaxPool1d : Op::kAvgPool1d, {h},
                    {{"kernel", Ints{3}}, {"stride", Ints{1}}, {"pad", Ints{1, 1}}});
     }

@@ -234,7 +234,13 @@ class OnnxRuntimeAdapter(ScriptAdapter):
         from onnx.reference import ReferenceEvaluator
 
         evaluator = ReferenceEvaluator(
-            self._model, new_ops=[_correct_lrn(), _correct_gelu(), *_correct_pools()]
+            self._model,
+            new_ops=[
+                _correct_lrn(),
+                _correct_gelu(),
+                *_correct_pools(),
+                _correct_conv_transpose(),
+            ],
         )
         for op in evaluator.rt_nodes_:
             for name, _, exact in _reals(op.onnx_node):
@@ -341,6 +347,49 @@ def _correct_pools() -> list[Any]:
             return (seen.sum(axis=axes) / inside.sum(axis=axes),)
 
     return [MaxPool, AveragePool]
+
+
+def _correct_conv_transpose() -> Any:
+    """ConvTranspose as ONNX specifies it.
+
+    The reference implementation of onnx 1.23 takes one row where there are groups.
+    """
+    import numpy as np
+    from onnx.reference.op_run import OpRun
+
+    class ConvTranspose(OpRun):  # type: ignore[misc]
+        def _run(
+            self, x: Any, w: Any, b: Any = None, auto_pad: Any = None,
+            dilations: Any = None, group: Any = None, kernel_shape: Any = None,
+            output_padding: Any = None, output_shape: Any = None, pads: Any = None,
+            strides: Any = None,
+        ) -> tuple[Any]:  # fmt: skip
+            kernel, rows, groups = w.shape[2:], len(x), group or 1
+            axes = len(kernel)
+            strides, dilations = strides or [1] * axes, dilations or [1] * axes
+            pads, extra = pads or [0] * (2 * axes), output_padding or [0] * axes
+            steps = list(zip(x.shape[2:], strides, kernel, dilations, extra))
+            sizes = [(n - 1) * s + d * (k - 1) + 1 + e for n, s, k, d, e in steps]
+            y = np.zeros((rows, groups * w.shape[1], *sizes), x.dtype)
+            for place in np.ndindex(*kernel):
+                reached = [
+                    slice(k * d, k * d + (n - 1) * s + 1, s)
+                    for k, (n, s, _, d, _) in zip(place, steps)
+                ]
+                at = (slice(None), slice(None), *place)
+                taps = w[at]  # I, O / groups
+                parts = zip(np.split(x, groups, 1), np.split(taps, groups, 0))
+                sums = [np.einsum("ni...,io->no...", a, k) for a, k in parts]
+                at = (slice(None), slice(None), *reached)
+                y[at] += np.concatenate(sums, 1)
+            inside = [
+                slice(pads[i], size - pads[axes + i]) for i, size in enumerate(sizes)
+            ]
+            at = (slice(None), slice(None), *inside)
+            y = y[at]
+            return (y if b is None else y + b.reshape(-1, *[1] * axes),)
+
+    return ConvTranspose
 
 
 def _to_numpy(output: Any) -> Array:

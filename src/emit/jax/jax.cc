@@ -8,6 +8,7 @@
 #include "emit/jax/script.h"
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
+#include "emit/python_script.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -24,13 +25,19 @@ Result<Emitted> emit_jax(const Request& request) {
   CHECK_OK(check_supported(jax_framework(), request.workload));
   CHECK_OK(check_eps_form(request.training));
   TRY(const auto types, ir::infer(request.workload));
-  const LayoutPlan plan = plan_layout(request.workload, types);
+  const LayoutPlan plan = plan_layout(request.workload, types, {.stretched_conv_transpose = true});
   Namer names(jax::reserved_names());
   const Graph graph = make_graph(request.workload, types, plan, names, request.training.predicts());
   std::vector<std::string> targets;
   for (const ir::Parameter& parameter : request.workload.parameters) targets.push_back(parameter.name);
   const std::string layout = layout_json(request.workload, plan, targets);
-  return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()), .layout_json = layout};
+  return Emitted{.source = jax::script_text(request, graph, names, !layout.empty()),
+                 .layout_json = layout,
+                 .example = python_example(request,
+                                           "params = script.init_params(script.load_weights(weights))\n"
+                                           "batch = next(script.batches(script.load_data(data)))\n"
+                                           "return np.asarray(script.predict_step(params, *batch))\n",
+                                           layout)};
 }
 
 std::string repeated_steps(int every) {

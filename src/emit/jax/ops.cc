@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "emit/jax/network_ops.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -30,6 +32,25 @@ void conv(ForwardPrinter& p, const Node& node) {
   if (!all_are(node.integers("dilation"), 1)) {
     arguments.push_back(option("dilation", python_tuple(node.integers("dilation"))));
   }
+  if (node.integer("groups") != 1)
+    arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  p.assign(ir::info(node.op).name, arguments);
+}
+
+void conv_transpose(ForwardPrinter& p, const Node& node) {
+  const Ints &pad = node.integers("pad"), &dilation = node.integers("dilation");
+  const Ints& extra = node.integers("output_pad");
+  const ir::Shape& w = p.graph().workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  Ints around;  // of the stretched input
+  for (size_t axis = 0; axis < extra.size(); ++axis) {
+    const int64_t reach = dilation[axis] * (w[axis + 2] - 1);
+    around.insert(around.end(), {reach - pad[2 * axis], reach - pad[2 * axis + 1] + extra[axis]});
+  }
+  std::vector<std::string> arguments = {p.input(), p.param("weight")};
+  if (p.has("bias")) arguments.push_back(p.full_param("bias"));
+  arguments.push_back(option("stride", python_tuple(node.integers("stride"))));
+  arguments.push_back(option("padding", pairs(around)));
+  if (!all_are(dilation, 1)) arguments.push_back(option("dilation", python_tuple(dilation)));
   if (node.integer("groups") != 1)
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
   p.assign(ir::info(node.op).name, arguments);
@@ -120,7 +141,7 @@ void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p
 
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
-  const ir::Shape& shape = p.output_shape();
+  const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
   std::vector<std::string> arguments = {x.ends_with(")") ? "-1" : x + ".shape[0]"};
   for (size_t axis = 1; axis < shape.size(); ++axis) arguments.push_back(std::to_string(shape[axis]));
   p.assign(x + ".reshape", arguments);
@@ -168,32 +189,48 @@ void mul(ForwardPrinter& p, const Node&) {
 void nothing(ForwardPrinter&, const Node&) {}  // losses are printed by loss_fn
 
 constexpr const char* kConv = R"(def $name$(x, kernel$bias_parameter$, *, stride, padding$extra$):
-    $result$lax.conv_general_dilated(
+$doc$    $result$lax.conv_general_dilated(
         x,
-        kernel,
-        window_strides=stride,
+        $kernel$,
+        $strides$,
         padding=padding,
 $options$        dimension_numbers=("N$places$C", "$places$IO", "N$places$C"),
     )
 )";
 
+// "(0, 1)"
+std::string kernel_axes(size_t axes) {
+  Ints all(axes);
+  std::iota(all.begin(), all.end(), 0);
+  return python_tuple(all);
+}
+
 // The function of one kind of convolution.
 void print_conv(CodeWriter& out, const Graph& graph, Op op, bool mixed) {
-  const size_t axes = op == Op::kConv1d ? 1 : op == Op::kConv2d ? 2 : 3;
+  const size_t axes = ir::info(op).attributes[0].count;
+  const bool transposed = ir::is_conv_transpose(op);
   const bool dilated = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("dilation"), 1); });
   const bool grouped = any_live(graph, op, [](const Node& n) { return n.integer("groups") != 1; });
   const bool with = any_live(graph, op, [](const Node& n) { return n.has("bias"); });
   const bool without = any_live(graph, op, [](const Node& n) { return !n.has("bias"); });
-  out.print(kConv, {{"name", ir::info(op).name},
-                    {"places", std::string("DHW").substr(3 - axes)},
-                    {"bias_parameter", !with     ? ""
-                                       : without ? ", bias=None"
-                                                 : ", bias"},
-                    {"extra", (dilated ? ", dilation=" + python_tuple(Ints(axes, 1)) : std::string()) +
-                                  (grouped ? ", groups=1" : "")},
-                    {"result", with ? "y = " : "return "},
-                    {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
-                                    (grouped ? "        feature_group_count=groups,\n" : "")}});
+  out.print(
+      kConv,
+      {{"name", ir::info(op).name},
+       {"places", std::string("DHW").substr(3 - axes)},
+       {"bias_parameter", !with     ? ""
+                          : without ? ", bias=None"
+                                    : ", bias"},
+       {"doc",
+        transposed ? "    \"\"\"`padding`: around the input with zeros between its places.\"\"\"\n" : ""},
+       {"kernel", transposed ? fmt::format("jnp.flip(kernel, {})", kernel_axes(axes)) : "kernel"},
+       {"strides", transposed ? fmt::format("window_strides={},\n        lhs_dilation=stride",
+                                            python_tuple(Ints(axes, 1)))
+                              : "window_strides=stride"},
+       {"extra", (dilated ? ", dilation=" + python_tuple(Ints(axes, 1)) : std::string()) +
+                     (grouped ? ", groups=1" : "")},
+       {"result", with ? "y = " : "return "},
+       {"options", std::string(dilated ? "        rhs_dilation=dilation,\n" : "") +
+                       (grouped ? "        feature_group_count=groups,\n" : "")}});
   const auto body = out.indent();
   const char* sum = mixed ? "half(y + bias)" : "y + bias";
   if (with) out.line(fmt::format("return {}{}", without ? "y if bias is None else " : "", sum));
@@ -276,6 +313,9 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kConv1d, conv},
           {Op::kConv2d, conv},
           {Op::kConv3d, conv},
+          {Op::kConvTranspose1d, conv_transpose},
+          {Op::kConvTranspose2d, conv_transpose},
+          {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -323,7 +363,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
     out.blank(2);
   };
-  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d}) {
+  for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d, Op::kConvTranspose1d, Op::kConvTranspose2d,
+                      Op::kConvTranspose3d}) {
     if (!graph.has(op)) continue;
     print_conv(out, graph, op, mixed);
     out.blank(2);
@@ -363,7 +404,7 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d linear batch_norm "
+      "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
       "layer_norm group_norm dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "

@@ -255,7 +255,15 @@ Result<Emitted> emit_script(const Request& request, const Dialect& dialect) {
   else
     print_imports(head, request, optimizer, body.text());
   print_constants(head, request, optimizer);
-  return Emitted{.source = head.text() + body.text(), .layout_json = model.layout_json};
+  return Emitted{.source = head.text() + body.text(),
+                 .layout_json = model.layout_json,
+                 .example = python_example(request,
+                                           "model = script.build_model()\n"
+                                           "script.load_weights(model, weights)\n"
+                                           "script.compile_model(model)\n"
+                                           "batch = next(script.batches(script.load_data(data)))\n"
+                                           "return script.predict_step(model, batch)\n",
+                                           model.layout_json)};
 }
 
 Result<Emitted> emit_3(const Request& request) { return emit_script(request, keras::keras_3()); }

@@ -358,6 +358,18 @@ TEST(Keras2, HasAFunctionForEveryOpOfTheTable) {
   for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras2_framework().supports(row.op)) << row.name;
 }
 
+// As a second operand Keras on TensorFlow takes it for a bias where N is 4 by chance.
+TEST(Keras, AnOperandThatLooksLikeABiasComesFirst) {
+  const Result<Emitted> emitted = emit_text(R"(workload w(a: f32[N,4], b: f32[N,1], t: f32[N,4]) {
+    h = add(a, b)
+    loss = mse(h, t)
+  })",
+                                            {.batch = 8});
+  ASSERT_TRUE(emitted) << emitted.error().text();
+  const std::string& source = emitted->source;
+  EXPECT_TRUE(holds(source, "h = ops.add(b, a)")) << source;
+}
+
 TEST(Keras2, ShowsItsSettingsAndHasAnEnvironmentOfItsOwn) {
   const std::string text = emit_2(*zoo::build("mlp_small"), mnist_training(), settings_2("true", "7")).source;
   EXPECT_TRUE(holds(text, "jit_compile=True"));

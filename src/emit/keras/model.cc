@@ -58,7 +58,11 @@ void print_array(CodeWriter& out, const std::string& name, const ir::Input& inpu
   if (real && divisor != 1) value += " / " + python_real(divisor);
   out.line(fmt::format("{} = {}", name, value));
   if (order == Order::kChannelsLast) {
-    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose(0, 2, 3, 1))  # N, H, W, C", name));
+    const size_t rank = input.type.shape.size();
+    const auto perm = conversion_perm(Order::kCanonical, Order::kChannelsLast, rank);
+    const char* axes[] = {"N, W, C", "N, H, W, C", "N, D, H, W, C"};
+    out.line(fmt::format("{0} = np.ascontiguousarray({0}.transpose({1}))  # {2}", name, fmt::join(perm, ", "),
+                         axes[rank - 3]));
   }
 }
 

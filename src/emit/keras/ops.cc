@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
@@ -36,16 +37,32 @@ std::string zero_padded(Printer& p, const Node& node) {
   return padded;
 }
 
+// Whether the pads of a convolution are those of padding="same": as many windows as strides begin in the input,
+// and of an odd number of zeros one more behind than before.
+bool pads_as_same(const Node& node, const ir::Shape& in, const ir::Shape& kernel) {
+  const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation"),
+             &pad = node.integers("pad");
+  for (size_t i = 0; i < kernel.size(); ++i) {
+    const int64_t windows = (in[i + 2] + stride[i] - 1) / stride[i];
+    const int64_t span = dilation[i] * (kernel[i] - 1) + 1;
+    const int64_t zeros = std::max<int64_t>((windows - 1) * stride[i] + span - in[i + 2], 0);
+    if (pad[2 * i] != zeros / 2 || pad[2 * i + 1] != zeros - zeros / 2) return false;
+  }
+  return !all_are(pad, 0);
+}
+
 void conv(Printer& p, const Node& node) {
-  const std::string x = zero_padded(p, node);
   const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
   const Ints &stride = node.integers("stride"), &dilation = node.integers("dilation");
   // Keras has no convolution with both; every s-th row and column of the one without stride is the same.
   const bool both = !all_are(stride, 1) && !all_are(dilation, 1);
   const ir::Shape kernel(w.begin() + 2, w.end());
+  const bool same = !both && !p.shared(node) && pads_as_same(node, p.shape(node.inputs[0]), kernel);
+  const std::string x = same ? p.input(node, 0) : zero_padded(p, node);
   Strings args = {std::to_string(w[0]),
                   kernel.size() == 1 ? std::to_string(kernel[0]) : python_tuple(kernel)};
   if (!both && !all_are(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+  if (same) args.push_back("padding=\"same\"");
   if (!all_are(dilation, 1)) args.push_back("dilation_rate=" + python_tuple(dilation));
   if (node.integer("groups") != 1) args.push_back(fmt::format("groups={}", node.integer("groups")));
   if (!node.has("bias")) args.push_back("use_bias=False");
@@ -55,6 +72,93 @@ void conv(Printer& p, const Node& node) {
   std::string steps;
   for (const int64_t n : stride) steps += fmt::format(", ::{}", n);
   p.out.line(fmt::format("{0} = {0}[:{1}]  # strides; Keras rejects them with dilation", h, steps));
+}
+
+// Keras's own layer has no groups, and dilation only where the backend has it.
+constexpr const char* kConvTranspose = R"(class ConvTranspose(layers.Layer):
+    """A transposed convolution with groups and dilation."""
+
+    def __init__(
+        self,
+        filters,
+        kernel_size,
+        strides,
+        output_padding,
+        dilation,
+        groups,
+        use_bias=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.filters, self.kernel_size, self.strides = filters, kernel_size, strides
+        self.output_padding, self.dilation = output_padding, dilation
+        self.groups, self.use_bias = groups, use_bias
+
+    def build(self, input_shape):
+        shape = (*self.kernel_size, self.filters // self.groups, input_shape[-1])
+        self.kernel = self.add_weight(shape=shape, name="kernel")
+        if self.use_bias:
+            self.bias = self.add_weight(
+                shape=(self.filters,), initializer="zeros", name="bias"
+            )
+
+    def call(self, x):
+        kernel = self.kernel
+        for axis, step in enumerate(self.dilation):  # zeros between the kernel's places
+            *before, n = kernel.shape[: axis + 1]
+            after = kernel.shape[axis + 1 :]
+            places = [[0, 0]] * (len(kernel.shape) + 1)
+            places[axis + 1] = [0, step - 1]
+            kernel = ops.pad(ops.expand_dims(kernel, axis + 1), places)
+            kernel = ops.reshape(kernel, (*before, n * step, *after))
+            kernel = kernel[(slice(None),) * axis + (slice(n * step - step + 1),)]
+        parts = zip(ops.split(x, self.groups, -1), ops.split(kernel, self.groups, -1))
+$products$        y = ops.concatenate(y, -1)
+        return y + self.bias if self.use_bias else y
+)";
+
+constexpr const char* kProducts =
+    R"(        options = dict(padding="valid", output_padding=self.output_padding)
+        y = [ops.conv_transpose(a, k, self.strides, **options) for a, k in parts]
+)";
+constexpr const char* kProducts2 =
+    R"(        sizes = zip(x.shape[1:-1], self.strides, kernel.shape, self.output_padding)
+        sizes = [(n - 1) * step + k + more for n, step, k, more in sizes]
+        shape = (tf.shape(x)[0], *sizes, self.filters // self.groups)
+        y = [tf.nn.conv_transpose(a, k, shape, self.strides, "VALID") for a, k in parts]
+)";
+
+std::string conv_transpose_class(const Dialect& dialect) {
+  std::string text = dialect.translate(kConvTranspose);
+  const std::string mark = "$products$";
+  return text.replace(text.find(mark), mark.size(), dialect.second ? kProducts2 : kProducts);
+}
+
+void conv_transpose(Printer& p, const Node& node) {
+  const ir::Shape& w = p.workload.parameters[static_cast<size_t>(node.param("weight"))].shape;
+  const Ints &stride = node.integers("stride"), &extra = node.integers("output_pad");
+  const Ints &dilation = node.integers("dilation"), &pad = node.integers("pad");
+  const ir::Shape kernel(w.begin() + 2, w.end());
+  const int64_t groups = node.integer("groups");
+  Strings args = {std::to_string(w[1] * groups), python_tuple(kernel)};
+  const bool own = groups != 1 || !all_are(dilation, 1);
+  if (own) {
+    p.need_helper(conv_transpose_class(p.dialect));
+    args.insert(args.end(),
+                {python_tuple(stride), python_tuple(extra), python_tuple(dilation), std::to_string(groups)});
+  } else {
+    if (!all_are(stride, 1)) args.push_back("strides=" + python_tuple(stride));
+    bool short_kernel = false;  // for which Keras adds places by itself
+    for (size_t axis = 0; axis < kernel.size(); ++axis)
+      short_kernel = short_kernel || kernel[axis] < stride[axis];
+    if (short_kernel || !all_are(extra, 0)) args.push_back("output_padding=" + python_tuple(extra));
+  }
+  if (!node.has("bias")) args.push_back("use_bias=False");
+  p.layer(node, own ? "ConvTranspose" : fmt::format("layers.Conv{}DTranspose", kernel.size()), args,
+          p.input(node, 0), {{"weight", "kernel"}, {"bias", "bias"}});
+  if (all_are(pad, 0)) return;
+  const std::string h = p.value_name(p.workload.output_of(p.node));
+  p.out.call(h + " = " + layer_class("Cropping", kernel.size()), {pairs(pad)}, "(" + h + ")");
 }
 
 // `product`: of x and the owner's weight as I, O.
@@ -260,7 +364,7 @@ void global_avg_pool2d(Printer& p, const Node& node) {
 void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
 
 void reshape(Printer& p, const Node& node) {
-  Ints shape = node.integers("shape");
+  Ints shape = physical_shape(p.plan.output(p.workload, p.node), node.integers("shape"));
   shape[0] = -1;
   p.assign(p.op("reshape"), {p.input(node, 0), python_tuple(shape)});
 }
@@ -268,6 +372,7 @@ void reshape(Printer& p, const Node& node) {
 void transpose(Printer& p, const Node& node) {
   const std::string x = p.input(node, 0);
   const Ints perm = physical_perm(p.reads(), p.plan.output(p.workload, p.node), node.integers("perm"));
+  if (is_identity(perm)) return p.fixed(x);
   p.assign(p.op("transpose"), {x, python_tuple(perm)});
 }
 
@@ -335,12 +440,29 @@ void parameter(Printer& p, const Node& node) {
   p.layer(node, "Parameter", {python_tuple(shape)}, p.first_input(), {{"weight", "value"}});
 }
 void where(Printer& p, const Node& node) {
-  const std::string condition = p.input(node, 0), a = p.input(node, 1), b = p.input(node, 2);
+  const std::string condition = p.input(node, 0), b = p.input(node, 2);
+  std::string a = p.input(node, 1);
+  // tf.where gives a number as the first choice the type float32.
+  if (p.dialect.second && !p.workload.is_input(node.inputs[1]) &&
+      p.workload.producer(node.inputs[1]).op == ir::Op::kConstant)
+    a = fmt::format("tf.constant({}, {}.dtype)", a, b);
   p.assign(p.op("where"), {condition, a, b});
 }
 
+// Whether the only axis that is not 1 is another than the last.
+bool looks_like_bias(const ir::Shape& shape) {
+  const auto ones = std::count(shape.begin(), shape.end(), 1);
+  return ones + 1 == static_cast<std::ptrdiff_t>(shape.size()) && shape.back() == 1;
+}
+
+// Keras on TensorFlow takes a second operand with one axis that is not 1 for a bias of the channels wherever that
+// axis is, if it is as long as they are (keras 3.15, backend/tensorflow/numpy.py): it comes first.
 void add(Printer& p, const Node& node) {
-  const std::string a = p.input(node, 0), b = p.input(node, 1);
+  std::string a = p.input(node, 0), b = p.input(node, 1);
+  const ir::Shape& second = p.shape(node.inputs[1]);
+  if (!p.dialect.second && second != p.shape(node.inputs[0]) &&
+      looks_like_bias(physical_shape(p.reads(1), second)))
+    std::swap(a, b);
   p.assign(p.op("add"), {a, b});
 }
 
@@ -359,6 +481,9 @@ const OpFunctions<Printer>& op_functions() {
   static const OpFunctions<Printer> all = with_spelled<Printer>({{Op::kConv1d, conv},
                                                                  {Op::kConv2d, conv},
                                                                  {Op::kConv3d, conv},
+                                                                 {Op::kConvTranspose1d, conv_transpose},
+                                                                 {Op::kConvTranspose2d, conv_transpose},
+                                                                 {Op::kConvTranspose3d, conv_transpose},
                                                                  {Op::kLinear, linear},
                                                                  {Op::kBatchNorm, batch_norm},
                                                                  {Op::kLayerNorm, layer_norm},

@@ -61,6 +61,8 @@ class Printer {
   // maps the op's slots to the layer's variables ("weight" -> "kernel").
   void layer(const ir::Node& node, const std::string& head, std::vector<std::string> arguments,
              const std::string& x, const std::map<std::string, std::string>& variables);
+  // Whether several nodes call its layer.
+  bool shared(const ir::Node& node) const;
   // Where the node in print is a linear one whose weight belongs to another layer: that layer's variable in
   // the script; else empty.
   std::string tied_owner() const;

@@ -9,7 +9,7 @@
 namespace bakeoff::emit {
 namespace {
 
-// Compiles every train_libtorch*.cc of its folder.
+// Compiles every train_libtorch*.cc of its folder, and example.cc.
 std::string cmake_text() {
   return R"cmake(# Compiles the LibTorch programs of this folder against the libtorch inside PyTorch's wheel:
 #
@@ -26,7 +26,7 @@ endif()
 
 find_package(Torch REQUIRED)
 
-file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc)
+file(GLOB programs ${CMAKE_SOURCE_DIR}/train_libtorch*.cc ${CMAKE_SOURCE_DIR}/example.cc)
 foreach(source ${programs})
   get_filename_component(name ${source} NAME_WE)
   add_executable(${name} ${source})
@@ -41,7 +41,8 @@ Result<Emitted> emit_program(const Request& request) {
   CHECK_OK(check_supported(libtorch_framework(), request.workload));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   return Emitted{.source = libtorch::program_text(request, types),
-                 .beside = {{"CMakeLists.txt", cmake_text()}}};
+                 .beside = {{"CMakeLists.txt", cmake_text()}},
+                 .example = request.training.equalised() ? libtorch::example(request) : Example{}};
 }
 
 std::string environment(const Settings&) { return "torch"; }

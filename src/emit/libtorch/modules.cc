@@ -22,17 +22,25 @@ std::string parent_of(std::string_view path) {
   return std::string(dot == std::string_view::npos ? "" : path.substr(0, dot));
 }
 
+// "nn::Conv2d"
+std::string conv_class(const ir::Node& node, const ir::Shape& w) {
+  return fmt::format("nn::Conv{}{}d", ir::is_conv_transpose(node.op) ? "Transpose" : "", w.size() - 2);
+}
+
 std::string conv_options(const ir::Node& node, const ir::Shape& w) {
   const auto &stride = node.integers("stride"), &pad = node.integers("pad");
   const auto& dilation = node.integers("dilation");
   const int64_t groups = node.integer("groups");
   const ir::Shape kernel(w.begin() + 2, w.end());
-  std::string text =
-      fmt::format("nn::Conv{}dOptions({}, {}, {})", kernel.size(), w[1] * groups, w[0], per_axis(kernel));
+  const bool transposed = ir::is_conv_transpose(node.op);
+  const int64_t in = transposed ? w[0] : w[1] * groups, out = transposed ? w[1] * groups : w[0];
+  std::string text = fmt::format("{}Options({}, {}, {})", conv_class(node, w), in, out, per_axis(kernel));
   if (!all_are(stride, 1)) text += fmt::format(".stride({})", per_axis(stride));
   // Other pads are added by forward().
   if (symmetric(pad) && !all_are(pad, 0))
     text += fmt::format(".padding({})", per_axis(pads_of_side(pad, false)));
+  if (transposed && !all_are(node.integers("output_pad"), 0))
+    text += fmt::format(".output_padding({})", per_axis(node.integers("output_pad")));
   if (!all_are(dilation, 1)) text += fmt::format(".dilation({})", per_axis(dilation));
   if (groups != 1) text += fmt::format(".groups({})", groups);
   if (!node.has("bias")) text += ".bias(false)";
@@ -55,7 +63,10 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     case Op::kConv1d:
     case Op::kConv2d:
     case Op::kConv3d:
-      return {fmt::format("nn::Conv{}d", w.size() - 2), conv_options(node, w)};
+    case Op::kConvTranspose1d:
+    case Op::kConvTranspose2d:
+    case Op::kConvTranspose3d:
+      return {conv_class(node, w), conv_options(node, w)};
     case Op::kLinear:
       if (node.has("bias")) return {"nn::Linear", fmt::format("{}, {}", w[1], w[0])};
       return {"nn::Linear", fmt::format("nn::LinearOptions({}, {}).bias(false)", w[1], w[0])};

@@ -37,6 +37,29 @@ void conv(ForwardPrinter& p, const ir::Node& node) {
           per_axis(node.integers("dilation")), std::to_string(node.integer("groups"))});
 }
 
+void conv_transpose(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  const std::string x = p.use(node.inputs[0]);
+  std::string head = p.module_of(node);
+  std::vector<std::string> arguments = {x};
+  if (head.empty()) {
+    head = function_of(node);
+    arguments = {x,
+                 p.param(node, "weight"),
+                 p.param(node, "bias"),
+                 per_axis(node.integers("stride")),
+                 symmetric(pad) ? per_axis(pads_of_side(pad, false)) : "0",
+                 per_axis(node.integers("output_pad")),
+                 std::to_string(node.integer("groups")),
+                 per_axis(node.integers("dilation"))};
+  }
+  if (symmetric(pad)) return p.call(head, arguments);
+  std::vector<int64_t> cut = pads_from_last(pad);  // LibTorch itself cuts evenly only
+  for (int64_t& n : cut) n = -n;
+  p.call("torch::constant_pad_nd",
+         {fmt::format("{}({})", head, fmt::join(arguments, ", ")), braces(cut), "0"});
+}
+
 void linear(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
   if (module_call(p, node, x)) return;
@@ -175,6 +198,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConv1d, conv},
           {Op::kConv2d, conv},
           {Op::kConv3d, conv},
+          {Op::kConvTranspose1d, conv_transpose},
+          {Op::kConvTranspose2d, conv_transpose},
+          {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},

@@ -384,4 +384,75 @@ std::string program_text(const Request& request, const std::vector<ir::Type>& ty
   return Program(request, types).text();
 }
 
+namespace {
+
+constexpr const char* kExampleHead =
+    R"(// Checks $program$.cc against what the original model predicts.
+//
+//   build/example FOLDER
+//
+// The exit code is 0 where both agree up to rounding in float32.
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+// The program as it is, its main() under another name.
+#pragma GCC diagnostic ignored "-Wreturn-type"
+#define main train
+#$include$ "$program$.cc"
+#undef main
+
+// Norm of the difference, relative to that of the expected outputs.
+constexpr double kTolerance = $tolerance$;
+
+int main(int argc, char** argv) {
+  const std::string folder = argc > 1 ? argv[1] : ".";
+  auto model = make_model();
+  load_weights(model, folder + "/weights.safetensors");
+  model->eval();
+  const torch::NoGradGuard no_grad;
+  const Batch batch = Batches(load_data(folder + "/data.safetensors")).next();
+)";
+
+constexpr const char* kExampleTail = R"(  const Tensor output = given.to(torch::kCPU, torch::kFloat64);
+  const Tensor expected = load_safetensors(folder + "/expected.safetensors").at("output");
+  TORCH_CHECK(output.sizes() == expected.sizes(), "the outputs are ", output.sizes(), ", the original's ",
+              expected.sizes());
+  const double norm = std::max<double>(expected.norm().item<double>(), std::numeric_limits<float>::min());
+  const double distance = (output - expected).norm().item<double>() / norm;
+  std::printf("outputs of %d rows differ from the original's by %.1e\n", static_cast<int>(output.size(0)),
+              distance);
+  return distance <= kTolerance ? 0 : 1;
+}
+)";
+
+constexpr const char* kExampleCommands = R"sh(cmake -S . -B build \
+  -DCMAKE_PREFIX_PATH="$(python -c 'import torch; print(torch.utils.cmake_prefix_path)')"
+cmake --build build
+build/example .)sh";
+
+}  // namespace
+
+Example example(const Request& request) {
+  const std::string stem = request.script_name.substr(0, request.script_name.rfind('.'));
+  std::vector<std::string> read;
+  for (size_t i = 0; i < forward_arity(request.workload); ++i)
+    read.push_back(fmt::format("std::get<{}>(batch)", i));
+  const std::string prediction = fmt::format("model({})", fmt::join(read, ", "));
+  CodeWriter out{2};
+  out.print(kExampleHead, {{"program", stem}, {"tolerance", kExampleTolerance}, {"include", "include"}});
+  {
+    const auto body = out.indent();
+    statement(out, fmt::format("const Tensor given = {};", request.workload.computes_target()
+                                                               ? fmt::format("std::get<0>({})", prediction)
+                                                               : prediction));
+  }
+  out.print(kExampleTail);
+  return {.file = "example.cc", .text = out.text(), .commands = kExampleCommands};
+}
+
 }  // namespace bakeoff::emit::libtorch

@@ -12,4 +12,7 @@ namespace bakeoff::emit::libtorch {
 
 std::string program_text(const Request& request, const std::vector<ir::Type>& types);
 
+// The program's example: `commands` compile and run it. Equalised track.
+Example example(const Request& request);
+
 }  // namespace bakeoff::emit::libtorch

@@ -2,6 +2,7 @@
 
 #include "emit/onnxruntime/graph_printer.h"
 #include "emit/onnxruntime/script.h"
+#include "emit/python_script.h"
 #include "ir/verify.h"
 
 namespace bakeoff::emit {
@@ -38,7 +39,12 @@ Result<Emitted> emit_script(const Request& request) {
   plan.values.assign(static_cast<size_t>(request.workload.value_count()), Order::kCanonical);
   Namer names(reserved_names());
   const Graph graph = make_graph(request.workload, types, plan, names, true);
-  return Emitted{.source = onnxruntime::script_text(request, graph)};
+  return Emitted{.source = onnxruntime::script_text(request, graph),
+                 .example = python_example(
+                     request,
+                     "session = script.make_session(script.build_model(script.load_weights(weights)))\n"
+                     "batch = next(script.batches(script.load_data(data)))\n"
+                     "return script.predict_step(session, *batch)\n")};
 }
 
 }  // namespace

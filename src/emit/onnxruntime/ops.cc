@@ -50,7 +50,10 @@ void conv(P& p, const Node& node) {
     options.push_back(attribute("dilations", node.integers("dilation")));
   }
   if (node.integer("groups") != 1) options.push_back(fmt::format("group={}", node.integer("groups")));
-  p.add("Conv", inputs, options);
+  const bool transposed = ir::is_conv_transpose(node.op);
+  if (transposed && !all_are(node.integers("output_pad"), 0))
+    options.push_back(attribute("output_padding", node.integers("output_pad")));
+  p.add(transposed ? "ConvTranspose" : "Conv", inputs, options);
 }
 
 void linear(P& p, const Node& node) {
@@ -291,6 +294,9 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kConv1d, conv},
           {Op::kConv2d, conv},
           {Op::kConv3d, conv},
+          {Op::kConvTranspose1d, conv},
+          {Op::kConvTranspose2d, conv},
+          {Op::kConvTranspose3d, conv},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},

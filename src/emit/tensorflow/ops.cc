@@ -17,12 +17,16 @@ using Ints = std::vector<int64_t>;
 
 std::string option(const char* name, const std::string& value) { return fmt::format("{}={}", name, value); }
 
-// Pads of an array with channels last.
-std::string pad_list(const Ints& pads) {
-  std::string text = "[[0, 0], ";
-  for (size_t i = 0; i < pads.size(); i += 2) text += fmt::format("[{}, {}], ", pads[i], pads[i + 1]);
-  return text + "[0, 0]]";
+// "[1, 1], [0, 2]"
+std::string joined_pairs(const Ints& pads) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < pads.size(); i += 2) all.push_back(fmt::format("[{}, {}]", pads[i], pads[i + 1]));
+  return fmt::format("{}", fmt::join(all, ", "));
 }
+std::string pair_list(const Ints& pads) { return "[" + joined_pairs(pads) + "]"; }
+
+// Pads of an array with channels last.
+std::string pad_list(const Ints& pads) { return "[[0, 0], " + joined_pairs(pads) + ", [0, 0]]"; }
 
 // Explicit padding of N,H,W,C; "VALID" where there is none.
 std::string padding(const Ints& pads) { return all_are(pads, 0) ? "\"VALID\"" : pad_list(pads); }
@@ -78,6 +82,21 @@ void conv3d(ForwardPrinter& p, const Node& node) {
     arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
   }
   p.assign(plain_conv3d(node) ? "tf.nn.conv3d" : "conv3d", arguments);
+  if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
+}
+
+void conv_transpose(ForwardPrinter& p, const Node& node) {
+  const Ints &pad = node.integers("pad"), &dilation = node.integers("dilation");
+  Ints size;  // before the pads are cut off
+  for (size_t axis = 0; axis < dilation.size(); ++axis)
+    size.push_back(p.output_shape()[axis + 2] + pad[2 * axis] + pad[2 * axis + 1]);
+  std::vector<std::string> arguments = {p.input(), p.param("weight"), option("size", python_tuple(size)),
+                                        option("strides", python_tuple(node.integers("stride")))};
+  if (!all_are(pad, 0)) arguments.push_back(option("cut", pair_list(pad)));
+  if (!all_are(dilation, 1)) arguments.push_back(option("dilations", python_tuple(dilation)));
+  if (node.integer("groups") != 1)
+    arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  p.assign(fmt::format("conv{}d_transpose", dilation.size()), arguments);
   if (p.has("bias")) p.again_full("tf.nn.bias_add", {p.full_param("bias")});
 }
 
@@ -197,7 +216,7 @@ void global_avg_pool2d(ForwardPrinter& p, const Node&) {
 }
 
 void reshape(ForwardPrinter& p, const Node&) {
-  Ints shape = p.output_shape();
+  Ints shape = physical_shape(p.gives(), p.output_shape());
   shape[0] = -1;
   p.assign("tf.reshape", {p.input(), python_tuple(shape)});
 }
@@ -234,7 +253,13 @@ void broadcast(ForwardPrinter& p, const char* function) {
 void spelled(ForwardPrinter& p, const Node& node) { p.spelled(ir::spellings(node.op)->tensorflow); }
 void constant(ForwardPrinter& p, const Node& node) { p.fixed(real_literal(node.real("value"))); }
 void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
-void where(ForwardPrinter& p, const Node&) { p.assign("tf.where", {p.input(0), p.input(1), p.input(2)}); }
+// Of two branches the first decides the type: a number of Python's would be float32.
+void where(ForwardPrinter& p, const Node& node) {
+  std::string first = p.input(1);
+  if (p.is_constant(node.inputs[1]) && !p.is_constant(node.inputs[2]))
+    first = fmt::format("tf.constant({}, {}.dtype)", first, p.input(2));
+  p.assign("tf.where", {p.input(0), first, p.input(2)});
+}
 
 void add(ForwardPrinter& p, const Node&) {
   if (p.mixed() && p.broadcasts()) return broadcast(p, "tf.add");
@@ -258,17 +283,25 @@ def conv1d_xla(x, kernel, *, stride, padding, dilations):
     """For convolutions whose gradient TensorFlow's own CPU kernels lack."""
     return tf.nn.conv1d(x, kernel, stride, padding, dilations=dilations)
 )";
-constexpr const char* kConv3d = R"(def conv3d(x, kernel, *, strides, padding, dilations, groups):
-    """tf.nn.conv3d itself has neither dilation nor groups on a CPU."""
+constexpr const char* kDilated = R"(def dilated(kernel, dilations):
+    """Zeros between the kernel's places: TensorFlow's CPU kernels lack this dilation."""
     for axis, step in enumerate(dilations):
         before, n, after = kernel.shape[:axis], kernel.shape[axis], kernel.shape[axis + 1 :]
-        places = [[0, 0]] * 6
+        places = [[0, 0]] * (len(kernel.shape) + 1)
         places[axis + 1] = [0, step - 1]
         kernel = tf.pad(tf.expand_dims(kernel, axis + 1), places)
         kernel = tf.reshape(kernel, (*before, n * step, *after))
         kernel = tf.gather(kernel, range(n * step - step + 1), axis=axis)
+    return kernel
+)";
+constexpr const char* kConv3d = R"(def conv3d(x, kernel, *, strides, padding, dilations, groups):
+    """tf.nn.conv3d itself has neither dilation nor groups on a CPU."""
+    kernel = dilated(kernel, dilations)
     parts = zip(tf.split(x, groups, -1), tf.split(kernel, groups, -1))
     return tf.concat([tf.nn.conv3d(a, k, strides, padding) for a, k in parts], -1)
+)";
+constexpr const char* kConvTranspose = R"(def $name$(x, kernel, *, size, strides$cut$$dilations$$groups$):
+    """`size`: of the output$before$."""
 )";
 constexpr const char* kBatchNorm =
     R"(def batch_norm(x, scale, shift, running_mean, running_var, *, eps$eps$, momentum$momentum$):
@@ -349,6 +382,48 @@ bool any_conv_xla(const Graph& graph) {
   });
 }
 
+void print_conv_transpose(CodeWriter& out, const Graph& graph, Op op) {
+  if (!graph.has(op)) return;
+  const std::string name = fmt::format("conv{}d_transpose", ir::info(op).attributes[0].count);
+  const bool cuts = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
+  const bool dilated = any_live(graph, op, [](const Node& n) { return !all_are(n.integers("dilation"), 1); });
+  const bool grouped = any_live(graph, op, [](const Node& n) { return n.integer("groups") != 1; });
+  out.print(kConvTranspose, {{"name", name},
+                             {"cut", cuts ? ", cut=()" : ""},
+                             {"dilations", dilated ? ", dilations=()" : ""},
+                             {"groups", grouped ? ", groups=1" : ""},
+                             {"before", cuts ? " before `cut` is taken off" : ""}});
+  {
+    const auto body = out.indent();
+    if (dilated) out.line("kernel = dilated(kernel, dilations)");
+    out.line("shape = (tf.shape(x)[0], *size, kernel.shape[-2])");
+    const std::string function = "tf.nn." + name;
+    if (grouped) {
+      out.print("parts = zip(tf.split(x, groups, -1), tf.split(kernel, groups, -1))\n");
+      out.call("y = tf.concat",
+               {fmt::format("[{}(a, k, shape, strides, \"VALID\") for a, k in parts]", function), "-1"});
+    } else {
+      out.line(
+          fmt::format("{}{}(x, kernel, shape, strides, \"VALID\")", cuts ? "y = " : "return ", function));
+    }
+    if (cuts) {
+      out.print("places = [slice(a, n - b) for (a, b), n in zip(cut, size)]\n");
+      out.line("return y[(slice(None), *places)]");
+    } else if (grouped) {
+      out.line("return y");
+    }
+  }
+  out.blank(2);
+}
+
+// Convolutions whose kernels are stretched by themselves.
+bool dilates_kernels(const Graph& graph) {
+  const auto dilated = [](const Node& n) { return !all_are(n.integers("dilation"), 1); };
+  return any_live(graph, Op::kConvTranspose1d, dilated) || any_live(graph, Op::kConvTranspose2d, dilated) ||
+         any_live(graph, Op::kConvTranspose3d, dilated) ||
+         any_live(graph, Op::kConv3d, [](const Node& n) { return !plain_conv3d(n); });
+}
+
 }  // namespace
 
 bool native_depthwise(const Node& conv) {
@@ -362,6 +437,9 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kConv1d, conv1d},
           {Op::kConv2d, conv2d},
           {Op::kConv3d, conv3d},
+          {Op::kConvTranspose1d, conv_transpose},
+          {Op::kConvTranspose2d, conv_transpose},
+          {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
@@ -414,7 +492,10 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   };
   helper(any_conv_xla(graph), kConvXla);
   helper(any_live(graph, Op::kConv1d, needs_xla), kConv1dXla);
+  helper(dilates_kernels(graph), kDilated);
   helper(any_live(graph, Op::kConv3d, [](const Node& n) { return !plain_conv3d(n); }), kConv3d);
+  for (const Op op : {Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d})
+    print_conv_transpose(out, graph, op);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
   helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
@@ -449,7 +530,7 @@ std::set<std::string> reserved_names() {
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm group_norm max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
-      "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d gelu gelu_tanh glorot_uniform math predict_step "
+      "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;
 }

@@ -4,6 +4,7 @@
 
 #include "emit/optimizer_terms.h"
 #include "emit/precision.h"
+#include "emit/python_script.h"
 #include "emit/tensorflow/input.h"
 #include "emit/tensorflow/ops.h"
 #include "emit/tensorflow/optimizer.h"
@@ -46,6 +47,19 @@ Status check_settings(const Request& request) {
   return Done{};
 }
 
+// The body of the example's predict().
+std::string prediction(const Request& request) {
+  const bool eager = request.settings.at("mode") == "eager";
+  return fmt::format(
+      "model = script.{}(script.load_weights(weights))\n"
+      "batch = next(script.batches(script.load_data(data)))\n"
+      "{}",
+      camel_case(request.workload.name),
+      eager ? "return script.predict_step(model, *batch).numpy()\n"
+            : "predict_step = script.compiled(script.predict_step, model)\n"
+              "return predict_step(*batch).numpy()\n");
+}
+
 Result<Emitted> emit_tensorflow(const Request& request) {
   CHECK_OK(check_supported(tensorflow_framework(), request.workload));
   CHECK_OK(check_settings(request));
@@ -57,7 +71,8 @@ Result<Emitted> emit_tensorflow(const Request& request) {
   const auto attributes = attribute_names(request.workload);
   const std::string layout = layout_json(request.workload, plan, attributes);
   return Emitted{.source = tensorflow::script_text(request, graph, names, attributes, !layout.empty()),
-                 .layout_json = layout};
+                 .layout_json = layout,
+                 .example = python_example(request, prediction(request), layout)};
 }
 
 std::string repeated_steps(int every) {

@@ -270,5 +270,22 @@ TEST(TensorFlow, APredictionNeedsNoTarget) {
   EXPECT_TRUE(holds(source, "def predict_step(model, x):\n    return model(x)\n")) << source;
 }
 
+// tf.where takes the type of its first branch: float32 of a number, also where the model is float64.
+TEST(TensorFlow, ANumberAsFirstBranchHasTheTypeOfTheOther) {
+  const std::string source = of_text(R"(workload w(x: f32[N,4], y: f32[N,4]) {
+    zero = constant() value=0
+    low = constant() value=-inf
+    negative = less(x, zero)
+    masked = where(negative, low, x)
+    a = linear(masked; weight=a.weight[4,4])
+    other = where(negative, a, zero)
+    loss = mse(other, y)
+  })",
+                                     mnist_training())
+                                 .source;
+  EXPECT_TRUE(holds(source, "tf.where(negative, tf.constant(float(\"-inf\"), x.dtype), x)")) << source;
+  EXPECT_TRUE(holds(source, "tf.where(negative, a, 0.0)")) << source;
+}
+
 }  // namespace
 }  // namespace bakeoff::emit

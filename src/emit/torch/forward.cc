@@ -90,6 +90,11 @@ void ForwardPrinter::call(const std::string& head, std::vector<std::string> argu
   finish({head, std::move(arguments), tail}, std::move(flat), false);
 }
 
+void ForwardPrinter::around(const std::string& head, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), pending_->flat);
+  call(head, std::move(arguments));
+}
+
 void ForwardPrinter::binary(const std::string& a, const std::string& symbol, const std::string& b,
                             const std::string& function) {
   finish({function, {a, b}}, fmt::format("{} {} {}", a, symbol, b), true);

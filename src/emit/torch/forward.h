@@ -38,6 +38,8 @@ class ForwardPrinter {
   void layer(const ir::Node& node, const std::string& input, const std::string& function,
              const std::vector<std::string>& slots, const std::vector<std::string>& options);
   void call(const std::string& head, std::vector<std::string> arguments, const std::string& tail = "");
+  // head(what was called last, arguments)
+  void around(const std::string& head, std::vector<std::string> arguments);
   // a + b and the like, or function(a, b) where that is too long.
   void binary(const std::string& a, const std::string& symbol, const std::string& b,
               const std::string& function);

@@ -55,13 +55,17 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   const auto& dilation = node.integers("dilation");
   const int64_t groups = node.integer("groups");
   const ir::Shape kernel(w.begin() + 2, w.end());
-  Call call{fmt::format("nn.Conv{}d", kernel.size()),
-            {std::to_string(w[1] * groups), std::to_string(w[0]), "kernel_size=" + per_axis(kernel)}};
+  const bool transposed = ir::is_conv_transpose(node.op);
+  const int64_t in = transposed ? w[0] : w[1] * groups, out = transposed ? w[1] * groups : w[0];
+  Call call{fmt::format("nn.Conv{}{}d", transposed ? "Transpose" : "", kernel.size()),
+            {std::to_string(in), std::to_string(out), "kernel_size=" + per_axis(kernel)}};
   auto& arguments = call.arguments;
   if (!all_are(stride, 1)) arguments.push_back("stride=" + per_axis(stride));
   // Other pads are added by forward().
   if (symmetric(pad) && !all_are(pad, 0))
     arguments.push_back("padding=" + per_axis(pads_of_side(pad, false)));
+  if (transposed && !all_are(node.integers("output_pad"), 0))
+    arguments.push_back("output_padding=" + per_axis(node.integers("output_pad")));
   if (!all_are(dilation, 1)) arguments.push_back("dilation=" + per_axis(dilation));
   if (groups != 1) arguments.push_back(fmt::format("groups={}", groups));
   if (!node.has("bias")) arguments.push_back("bias=False");
@@ -79,6 +83,9 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     case Op::kConv1d:
     case Op::kConv2d:
     case Op::kConv3d:
+    case Op::kConvTranspose1d:
+    case Op::kConvTranspose2d:
+    case Op::kConvTranspose3d:
       return conv_layer(node, w);
     case Op::kLinear: {
       Call call{"nn.Linear", {std::to_string(w[1]), std::to_string(w[0])}};

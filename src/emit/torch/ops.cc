@@ -31,6 +31,21 @@ void conv(ForwardPrinter& p, const ir::Node& node) {
   p.layer(node, x, "F." + ir::info(node.op).name, {"weight", "bias"}, options);
 }
 
+void conv_transpose(ForwardPrinter& p, const ir::Node& node) {
+  const auto& pad = node.integers("pad");
+  std::vector<std::string> options = {"stride=" + per_axis(node.integers("stride"))};
+  if (symmetric(pad) && !all_are(pad, 0)) options.push_back("padding=" + per_axis(pads_of_side(pad, false)));
+  if (!all_are(node.integers("output_pad"), 0))
+    options.push_back("output_padding=" + per_axis(node.integers("output_pad")));
+  options.push_back(fmt::format("groups={}", node.integer("groups")));
+  options.push_back("dilation=" + per_axis(node.integers("dilation")));
+  p.layer(node, p.use(node.inputs[0]), "F." + ir::info(node.op).name, {"weight", "bias"}, options);
+  if (symmetric(pad)) return;
+  std::vector<int64_t> cut = pads_from_last(pad);  // torch itself cuts evenly only
+  for (int64_t& n : cut) n = -n;
+  p.around("F.pad", {python_tuple(cut)});
+}
+
 void linear(ForwardPrinter& p, const ir::Node& node) {
   p.layer(node, p.use(node.inputs[0]), "F.linear", {"weight", "bias"}, {});
 }
@@ -164,6 +179,9 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConv1d, conv},
           {Op::kConv2d, conv},
           {Op::kConv3d, conv},
+          {Op::kConvTranspose1d, conv_transpose},
+          {Op::kConvTranspose2d, conv_transpose},
+          {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emit/precision.h"
+#include "emit/python_script.h"
 #include "emit/torch/cuda_graphs.h"
 #include "emit/torch/input.h"
 #include "emit/torch/modules.h"
@@ -28,7 +29,14 @@ Result<Emitted> emit_script(const Request& request) {
   }
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   TRY(const torch::Modules modules, torch::Modules::plan(request, types));
-  return Emitted{.source = torch::script_text(request, modules, types)};
+  return Emitted{.source = torch::script_text(request, modules, types),
+                 .example = python_example(
+                     request,
+                     "model = script.make_model()\n"
+                     "# Not strict: the file lacks BatchNorm's counters and the second biases of LSTMs.\n"
+                     "model.load_state_dict(script.load_file(weights), strict=False)\n"
+                     "batch = next(script.batches(*script.load_data(data)))\n"
+                     "return script.predict_step(model, *batch).numpy(force=True)\n")};
 }
 
 std::string environment(const Settings&) { return "torch"; }

@@ -49,7 +49,8 @@ uint64_t TrainingSetup::seed_of(int seed) const {
 }
 
 Result<referee::Weights> TrainingSetup::lay_out(int seed) const {
-  TRY(auto weights, write_initial_weights(plan_.recipe.workload, seed_of(seed), plan_.gate.weights, file("weights")));
+  TRY(auto weights,
+      write_initial_weights(plan_.recipe.workload, seed_of(seed), plan_.gate.weights, file("weights")));
   CHECK_OK(write_shuffled(plan_.recipe.workload, plan_.gate.data, rows_, seed_of(seed), data()));
   return weights;
 }

@@ -61,10 +61,15 @@ def build_model():
     words = keras.Input((5,), name="words", dtype="int32")
     picture_padded = layers.ZeroPadding2D(((0, 1), (1, 0)))(picture)
     c1 = layers.Conv2D(6, (3, 2), strides=(2, 1), name="stem_conv")(picture_padded)
-    c1_padded = layers.ZeroPadding2D(((2, 2), (2, 2)))(c1)
     c2 = layers.Conv2D(
-        6, (3, 3), dilation_rate=(2, 2), groups=6, use_bias=False, name="stem_depth"
-    )(c1_padded)
+        6,
+        (3, 3),
+        padding="same",
+        dilation_rate=(2, 2),
+        groups=6,
+        use_bias=False,
+        name="stem_depth",
+    )(c1)
     g = ops.gelu(c2, approximate=True)
     g_padded = ops.pad(
         g, ((0, 0), (1, 0), (0, 1), (0, 0)), constant_values=float("-inf")

@@ -32,12 +32,14 @@ def build_model():
     )
     h2 = layers.BatchNormalization(name="stem_bn")(h1)
     h3 = ops.relu(h2)
-    h3_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h3)
-    h4 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv1")(h3_padded)
+    h4 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
+        h3
+    )
     h5 = layers.BatchNormalization(name="block1_bn1")(h4)
     h6 = ops.relu(h5)
-    h6_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h6)
-    h7 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv2")(h6_padded)
+    h7 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
+        h6
+    )
     h8 = layers.BatchNormalization(name="block1_bn2")(h7)
     h9 = ops.add(h8, h3)
     h10 = ops.relu(h9)
@@ -51,8 +53,9 @@ def build_model():
     )(h10_padded)
     h14 = layers.BatchNormalization(name="block2_bn1")(h13)
     h15 = ops.relu(h14)
-    h15_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h15)
-    h16 = layers.Conv2D(32, (3, 3), use_bias=False, name="block2_conv2")(h15_padded)
+    h16 = layers.Conv2D(
+        32, (3, 3), padding="same", use_bias=False, name="block2_conv2"
+    )(h15)
     h17 = layers.BatchNormalization(name="block2_bn2")(h16)
     h18 = ops.add(h17, h12)
     h19 = ops.relu(h18)

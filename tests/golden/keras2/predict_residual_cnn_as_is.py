@@ -30,12 +30,14 @@ def build_model():
     )
     h2 = layers.BatchNormalization(name="stem_bn")(h1)
     h3 = tf.nn.relu(h2)
-    h3_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h3)
-    h4 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv1")(h3_padded)
+    h4 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
+        h3
+    )
     h5 = layers.BatchNormalization(name="block1_bn1")(h4)
     h6 = tf.nn.relu(h5)
-    h6_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h6)
-    h7 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv2")(h6_padded)
+    h7 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
+        h6
+    )
     h8 = layers.BatchNormalization(name="block1_bn2")(h7)
     h9 = tf.add(h8, h3)
     h10 = tf.nn.relu(h9)
@@ -49,8 +51,9 @@ def build_model():
     )(h10_padded)
     h14 = layers.BatchNormalization(name="block2_bn1")(h13)
     h15 = tf.nn.relu(h14)
-    h15_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h15)
-    h16 = layers.Conv2D(32, (3, 3), use_bias=False, name="block2_conv2")(h15_padded)
+    h16 = layers.Conv2D(
+        32, (3, 3), padding="same", use_bias=False, name="block2_conv2"
+    )(h15)
     h17 = layers.BatchNormalization(name="block2_bn2")(h16)
     h18 = tf.add(h17, h12)
     h19 = tf.nn.relu(h18)

@@ -37,14 +37,16 @@ def build_model():
         h1
     )
     h3 = tf.nn.relu(h2)
-    h3_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h3)
-    h4 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv1")(h3_padded)
+    h4 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv1")(
+        h3
+    )
     h5 = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn1"
     )(h4)
     h6 = tf.nn.relu(h5)
-    h6_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h6)
-    h7 = layers.Conv2D(16, (3, 3), use_bias=False, name="block1_conv2")(h6_padded)
+    h7 = layers.Conv2D(16, (3, 3), padding="same", use_bias=False, name="block1_conv2")(
+        h6
+    )
     h8 = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block1_bn2"
     )(h7)
@@ -64,8 +66,9 @@ def build_model():
         axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn1"
     )(h13)
     h15 = tf.nn.relu(h14)
-    h15_padded = layers.ZeroPadding2D(((1, 1), (1, 1)))(h15)
-    h16 = layers.Conv2D(32, (3, 3), use_bias=False, name="block2_conv2")(h15_padded)
+    h16 = layers.Conv2D(
+        32, (3, 3), padding="same", use_bias=False, name="block2_conv2"
+    )(h15)
     h17 = layers.BatchNormalization(
         axis=-1, momentum=0.9, epsilon=1e-5, name="block2_bn2"
     )(h16)

@@ -1,0 +1,404 @@
+"""From a Keras model to IR text: mapped in training and in inference mode, and
+compared: the modes may differ by dropout and batch norm alone."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Optional, Sequence
+
+import bakeoff_import.keras_layers
+import bakeoff_import.keras_ops
+import bakeoff_import.keras_recurrent  # noqa: F401
+from bakeoff_import.graph import Graph, Names, Node, ir_word
+from bakeoff_import.keras_setup import notes as noted
+from bakeoff_import.keras_tensor import FIRST, PLAIN, Held
+from bakeoff_import.keras_walk import Blocked, Walk
+from bakeoff_import.modes import same_in_both_modes
+from bakeoff_import.problems import ImportProblem, Refused, Unsupported
+from bakeoff_import.values import Layout, N, Shape, Value
+from bakeoff_import.writing import InputSpec
+
+# Losses of Keras: that of the IR; the activation of the last layer that it takes in.
+_LOSSES = {
+    "mean_squared_error": ("mse", ""),
+    "mse": ("mse", ""),
+    "mean_absolute_error": ("l1", ""),
+    "mae": ("l1", ""),
+    "sparse_categorical_crossentropy": ("softmax_cross_entropy", "softmax"),
+    "categorical_crossentropy": ("softmax_cross_entropy", "softmax"),
+    "binary_crossentropy": ("bce_with_logits", "sigmoid"),
+}
+_TAKES_IN = {"softmax_cross_entropy": "softmax", "bce_with_logits": "sigmoid"}
+
+
+@dataclass
+class Exported:
+    """The import, before its proof."""
+
+    walk: Walk
+    nodes: list[Node]
+    output: Held
+    inputs: dict[str, tuple[str, Shape]]  # IR name -> dtype, IR shape
+    loss: str
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def graph(self) -> Graph:
+        return self.walk.graph
+
+
+class Importer:
+    """One model, its inputs, and what is exported of it."""
+
+    def __init__(
+        self,
+        keras: Any,
+        model: Any,
+        specs: Sequence[InputSpec],
+        folder: str,
+        output: str = "",
+        loss: str = "",
+        ops: Sequence[str] = (),
+    ) -> None:
+        self.keras = keras
+        self.model = model
+        self.folder = folder
+        self.output = output
+        self.ops = list(ops)
+        self.notes: list[str] = []
+        self.graph = self._functional()
+        self.specs = self._specs(specs)
+        self.names = self._names()
+        self.first = [True] * len(self.specs)  # pictures lie N,C,H,W in the IR
+        if self.graph is None:
+            self._build()
+        self._check_variables()
+        self.loss, self.stripped = self._loss(loss)
+        self.exported: Optional[Exported] = None
+
+    # -- what the model is
+
+    def _functional(self) -> Any:
+        """The graph of a functional or sequential model; None for one with a `call` of
+        its own."""
+        model, keras = self.model, self.keras
+        if isinstance(model, keras.Sequential):
+            return model._functional
+        own = type(model).call is keras.Model().call
+        functional = hasattr(model, "_nodes_by_depth")
+        base = getattr(type(model), "call", None)
+        kept = functional and str(getattr(base, "__module__", "")).startswith("keras.")
+        return model if kept or (functional and own) else None
+
+    def _specs(self, given: Sequence[InputSpec]) -> list[InputSpec]:
+        """The inputs' types: the user's, else those that the model names."""
+        if self.graph is None:
+            if not given:
+                raise ImportProblem(
+                    "the model does not say what its inputs are",
+                    "give each --input its type, such as 'f32[8,32,32,3]'",
+                )
+            return list(given)
+        known = self.graph.inputs
+        if given and len(given) != len(known):
+            raise ImportProblem(
+                f"the model has {len(known)} inputs, and --input names {len(given)}",
+                "give one --input for each: " + ", ".join(x.name for x in known),
+            )
+        byname = {spec.name: spec for spec in given if spec.name}
+        for name in byname:
+            if name not in [x.name for x in known]:
+                raise ImportProblem(
+                    f"the model has no input '{name}'",
+                    "it has " + ", ".join(x.name for x in known),
+                )
+        rest = iter(spec for spec in given if not spec.name)
+        specs = []
+        for x in known:
+            spec = byname.get(x.name) or next(rest, None)
+            dtype = "i32" if "int" in str(x.dtype) or str(x.dtype) == "bool" else "f32"
+            if spec is None:
+                if any(s is None for s in x.shape[1:]):
+                    raise ImportProblem(
+                        f"the sizes of the input '{x.name}' are open: {x.shape}",
+                        f"give them: --input '{x.name}={dtype}[32,...]'",
+                    )
+                spec = InputSpec(x.name, dtype, (32, *x.shape[1:]))
+            fits = len(spec.shape) == len(x.shape) and all(
+                a in (None, b) for a, b in zip(x.shape[1:], spec.shape[1:])
+            )
+            if not fits:
+                raise ImportProblem(
+                    f"--input {list(spec.shape)} does not fit '{x.name}', which takes "
+                    f"{['N', *x.shape[1:]]}",
+                    "sizes are those of the Keras model, the batch first",
+                )
+            specs.append(InputSpec(x.name, spec.dtype, spec.shape))
+        return specs
+
+    def _names(self) -> list[str]:
+        unique = Names()
+        wanted = [spec.name or f"x{i + 1}" for i, spec in enumerate(self.specs)]
+        if len(wanted) == 1 and not self.specs[0].name:
+            wanted = ["x"]
+        wanted = [
+            "x" if w.startswith(("input_layer", "keras_tensor")) else w for w in wanted
+        ]
+        words = [ir_word(w) for w in wanted]
+        return [unique.unique(w if w[0].isalpha() else f"x_{w}") for w in words]
+
+    def symbols(self) -> list[Any]:
+        return [
+            self.keras.KerasTensor(
+                (None, *spec.shape[1:]),
+                dtype="int32" if spec.dtype == "i32" else "float64",
+                name=spec.name or None,
+            )
+            for spec in self.specs
+        ]
+
+    def arguments(self, tensors: Sequence[Any]) -> Any:
+        """The tensors as the model's `call` takes them."""
+        if self.graph is not None:
+            struct = getattr(self.graph, "_inputs_struct", None)
+            return self.keras.tree.pack_sequence_as(struct, list(tensors))
+        return tensors[0] if len(tensors) == 1 else list(tensors)
+
+    def _build(self) -> None:
+        """A model with a call of its own gets its variables from one symbolic call."""
+        from bakeoff_import.origin import user_place
+
+        try:
+            self.model(self.arguments(self.symbols()))
+        except Exception as error:
+            lines = f"{type(error).__name__}: {error}".strip().splitlines()
+            raise ImportProblem(
+                f"the model cannot be called with these inputs: {lines[0]}",
+                "give each --input the type and sizes that call takes, the batch first",
+                user_place(error, self.folder),
+            ) from error
+
+    def _check_variables(self) -> None:
+        for variable in self.model.variables:
+            kind = str(variable.dtype)
+            if kind in ("float32", "float16", "bfloat16"):
+                raise ImportProblem(
+                    f"'{variable.path}' stays {kind}",
+                    "leave the dtype to keras.config.floatx()",
+                )
+        weighted = [
+            layer
+            for layer in self.model._flatten_layers()
+            if any(
+                "regularizer" in key and value is not None
+                for key, value in vars(layer).items()
+            )
+        ]
+        if weighted:
+            self.notes.append(
+                "penalties of regularizers are no part of the loss: the recipe has "
+                "weight_decay"
+            )
+
+    # -- the loss
+
+    def _loss(self, asked: str) -> tuple[str, Any]:
+        """The IR's loss, and the layer whose last activation it takes in."""
+        loss, taken = asked, _TAKES_IN.get(asked, "")
+        if not asked:
+            loss, taken = self._compiled()
+        last = self._last_activation()
+        if not taken or last is None or last[1] != taken:
+            return loss, None
+        self.notes.append(
+            f"the {taken} of '{last[0].name}' is part of the loss: the workload "
+            "predicts what it takes"
+        )
+        return loss, last[0]
+
+    def _compiled(self) -> tuple[str, str]:
+        given = getattr(self.model, "loss", None)
+        known = "--loss softmax_cross_entropy or mse"
+        if given is None:
+            raise ImportProblem("the model is compiled without a loss", f"give {known}")
+        name = given if isinstance(given, str) else getattr(given, "name", None)
+        name = name or getattr(given, "__name__", type(given).__name__)
+        found = _LOSSES.get(str(name))
+        if found is None:
+            raise ImportProblem(
+                f"the model's loss '{name}' has no counterpart", f"give {known}"
+            )
+        loss, taken = found
+        settings = given.get_config() if hasattr(given, "get_config") else {}
+        if settings.get("label_smoothing"):
+            raise ImportProblem("the model's loss smooths its labels", f"give {known}")
+        if settings.get("from_logits"):
+            return loss, ""
+        last = self._last_activation()
+        if taken and (last is None or last[1] != taken):
+            raise ImportProblem(
+                f"the model's loss '{name}' takes probabilities, and the model does "
+                f"not end in {taken}",
+                f"from_logits=True, a last layer with activation='{taken}', or {known}",
+            )
+        if name == "categorical_crossentropy":
+            self.notes.append("targets are numbers of classes, no longer one-hot rows")
+        return loss, taken
+
+    def _last_activation(self) -> Any:
+        """The layer that gives the only output, and its activation's name."""
+        if self.graph is None or len(self.graph.outputs) != 1:
+            return None
+        layer = self.graph.outputs[0]._keras_history.operation
+        if len(layer._inbound_nodes) > 2:
+            return None
+        if type(layer).__name__ == "Softmax" and layer.axis == -1:
+            return layer, "softmax"
+        name = getattr(getattr(layer, "activation", None), "__name__", "")
+        return (layer, name) if name in _TAKES_IN.values() else None
+
+    @contextlib.contextmanager
+    def without_last(self) -> Iterator[None]:
+        """Meanwhile the last activation passes its input on."""
+        layer = self.stripped
+        if layer is None:
+            yield
+            return
+        key = "activation" if hasattr(layer, "activation") else "call"
+        put: Any = self.keras.activations.linear if key == "activation" else _same
+        before = getattr(layer, key)
+        object.__setattr__(layer, key, put)
+        try:
+            yield
+        finally:
+            object.__setattr__(layer, key, before)
+
+    # -- export
+
+    def _walked(
+        self, training: bool, dropout: bool, modes: Optional[Sequence[bool]] = None
+    ) -> tuple[Walk, Held]:
+        walk = Walk(
+            self.keras, self.folder, self.model, training, dropout, modes, self.ops
+        )
+        held = []
+        for i, (name, spec) in enumerate(zip(self.names, self.specs)):
+            sizes, form = spec.shape[1:], PLAIN
+            if self.moved(i):
+                sizes, form = (sizes[-1], *sizes[:-1]), FIRST
+            walk.graph.input_shapes[name] = (N, *sizes)
+            walk.graph.names.unique(name)
+            held.append(Held(Value(name, Layout((1, *sizes), 0), spec.dtype), form))
+        with self.without_last():
+            outputs = self._outputs(walk, held, training)
+        if walk.refusals:
+            raise Refused(walk.refusals)
+        return walk, self._as_output(walk, outputs)
+
+    def _outputs(self, walk: Walk, held: Sequence[Held], training: bool) -> Any:
+        if self.graph is not None:
+            return self._named(walk.run(self.graph, held, training), self.graph)
+        walk._overrides = False
+        try:
+            made = walk.traced(self.model, (self.arguments(held),), {}, training)
+        except Blocked:
+            return {}
+        except Unsupported as why:
+            walk.refuse(self.model, str(why), why.remedy)
+            return {}
+        flat = self.keras.tree.flatten_with_path(made)
+        return {".".join(str(p) for p in path): x for path, x in flat}
+
+    def _named(self, outputs: Sequence[Any], graph: Any) -> dict[str, Any]:
+        """By their places or keys, and by the layer that gives them."""
+        struct = getattr(graph, "_outputs_struct", None)
+        packed = self.keras.tree.pack_sequence_as(struct, list(range(len(outputs))))
+        paths = self.keras.tree.flatten_with_path(packed)
+        return {
+            (".".join(str(p) for p in path) or "0"): outputs[int(i)]
+            for path, i in paths
+        }
+
+    def chosen(self, outputs: dict[str, Any]) -> Any:
+        """The output that the loss compares."""
+        if self.output:
+            if self.output not in outputs:
+                raise ImportProblem(
+                    f"the model has no output '{self.output}'",
+                    f"it has {', '.join(outputs)}",
+                )
+            return outputs[self.output]
+        if len(outputs) != 1:
+            raise ImportProblem(
+                f"the model gives {len(outputs)} outputs: {', '.join(outputs)}",
+                "name the one that the loss compares: --output "
+                + next(iter(outputs), "0"),
+            )
+        return next(iter(outputs.values()))
+
+    def _as_output(self, walk: Walk, outputs: dict[str, Any]) -> Held:
+        chosen = self.chosen(outputs)
+        if not isinstance(chosen, Held) or chosen.n is None:
+            raise ImportProblem("the output does not depend on an input")
+        if chosen.dtype != "f32":
+            raise ImportProblem(
+                "the output holds integers or truth values", "give a tensor of floats"
+            )
+        try:
+            if self.loss == "softmax_cross_entropy" or chosen.form != FIRST:
+                return Held(walk.batch_first(walk.plain(chosen)))
+            return Held(walk.batch_first(chosen.value), FIRST)
+        except Unsupported as why:
+            raise ImportProblem(
+                f"the output cannot be compared by a loss: it {why}",
+                "give one tensor of floats whose first axis is the batch",
+            ) from why
+
+    def run(self) -> Exported:
+        """Exports in both modes. Raises ImportProblem, or Refused with the list."""
+        walk, output = self._walked(True, True)
+        if self._plain_inputs(walk, output):
+            walk, output = self._walked(True, True)
+        still, calm = self._walked(True, False)
+        quiet, other = self._walked(False, False, still.norm_modes)
+        same_in_both_modes(
+            still.graph, calm.value.name, quiet.graph, other.value.name,
+            "only dropout and batch norm may differ by the mode: remove the branch on "
+            "training",
+        )  # fmt: skip
+        graph = walk.graph
+        graph.declare_as_read([output.value.name])
+        if not walk.known("reshape without N"):
+            graph.repeat_for_rows([output.value.name])
+        nodes = graph.live([output.value.name])
+        inputs = {
+            name: (spec.dtype, graph.input_shapes[name])
+            for name, spec in zip(self.names, self.specs)
+        }
+        notes = [*noted, *self.notes]
+        self.exported = Exported(walk, nodes, output, inputs, self.loss, notes)
+        return self.exported
+
+    def moved(self, i: int) -> bool:
+        """Whether an input has its channels behind N in the workload."""
+        spec = self.specs[i]
+        return self.first[i] and spec.dtype == "f32" and len(spec.shape) > 2
+
+    def _plain_inputs(self, walk: Walk, output: Held) -> bool:
+        """Pictures that are read in Keras's order alone come in that order."""
+        changed = False
+        live = walk.graph.live([output.value.name])
+        for i, name in enumerate(self.names):
+            if not self.moved(i):
+                continue
+            readers = [n for n in live if name in n.inputs]
+            turned = all(n.op in ("transpose", "reshape", "flatten") for n in readers)
+            if readers and turned:
+                self.first[i] = False
+                changed = True
+        return changed
+
+
+def _same(inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    return inputs

@@ -1,0 +1,247 @@
+"""What a Keras model computes in float64, for the program to compare with."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Iterator, Mapping
+
+import numpy as np
+
+from bakeoff_import.keras_export import Importer
+from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, Held
+from bakeoff_import.keras_walk import to_numpy
+from bakeoff_import.problems import ImportProblem
+
+
+def set_weights(importer: Importer, weights: Mapping[str, Any]) -> None:
+    """Puts the IR's parameters where the model keeps them."""
+    assert importer.exported is not None
+    reads = importer.exported.walk.reads
+    for name, tensor in weights.items():
+        read = reads.get(name)
+        if read is not None:
+            shape = tuple(read.variable.shape)
+            read.variable.assign(read.form.undo(tensor, shape))
+
+
+def _to_ir(array: Any, held: Held) -> Any:
+    """A tensor of the model in the axes of the IR."""
+    if held.form == FIRST:
+        array = np.moveaxis(array, -1, 1)
+    elif held.form == FLAT:
+        c, *space = held.picture
+        array = np.moveaxis(array.reshape(-1, *space, c), -1, 1)
+    elif held.form != PLAIN:
+        array = np.moveaxis(array, -1, 1)[:, :, None, :]
+    layout = held.value.layout
+    n = layout.n
+    if n is None:
+        return array
+    rows = (
+        array.shape[n] // (layout.before * layout.after)
+        if held.form == PLAIN
+        else array.shape[0]
+    )
+    if held.form != PLAIN:
+        return array.reshape(rows, *held.value.ir[1:])
+    split = array.reshape(
+        *array.shape[:n], layout.before, rows, layout.after, *array.shape[n + 1 :]
+    )
+    first = np.moveaxis(split, n + 1, 0)
+    shape = layout.ir(held.value.spread)
+    return (first[:1] if held.value.spread else first).reshape(-1, *shape[1:])
+
+
+def _from_ir(importer: Importer, inputs: Mapping[str, Any]) -> Any:
+    """The inputs as the model's call takes them."""
+    tensors = []
+    for i, (name, spec) in enumerate(zip(importer.names, importer.specs)):
+        array = inputs[name]
+        if importer.moved(i):
+            array = np.moveaxis(array, 1, -1)
+        kind = "int32" if spec.dtype == "i32" else "float64"
+        array = np.ascontiguousarray(array).reshape(-1, *spec.shape[1:])
+        tensors.append(importer.keras.ops.convert_to_tensor(array, dtype=kind))
+    return importer.arguments(tensors)
+
+
+@contextlib.contextmanager
+def without_dropout(model: Any) -> Iterator[None]:
+    """Dropout of every layer passes its input on."""
+    before: list[tuple[Any, str, Any]] = []
+    for layer in model._flatten_layers():
+        for key in ("rate", "dropout", "recurrent_dropout"):
+            value = vars(layer).get(key)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                before.append((layer, key, value))
+                object.__setattr__(layer, key, 0.0)
+    try:
+        yield
+    finally:
+        for layer, key, value in before:
+            object.__setattr__(layer, key, value)
+
+
+def _call(importer: Importer, given: Any, training: bool) -> Any:
+    made = importer.model(given, training=training)
+    flat = importer.keras.tree.flatten_with_path(made)
+    outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
+    return importer.chosen(outputs)
+
+
+def compute(
+    importer: Importer,
+    train: bool,
+    inputs: Mapping[str, Any],
+    projection: Any = None,
+) -> dict[str, Any]:
+    """Output, and in training the gradients of sum(output * projection) and the new
+    running statistics."""
+    exported = importer.exported
+    assert exported is not None
+    model = importer.model
+    state = [(v, to_numpy(v)) for v in model.non_trainable_variables]
+    given = _from_ir(importer, inputs)
+    answer: dict[str, Any] = {}
+    try:
+        with importer.without_last(), without_dropout(model):
+            if projection is None:
+                output = _call(importer, given, train)
+                answer["output"] = _to_ir(to_numpy(output), exported.output)
+            else:
+                keep = _projection(projection, exported.output)
+                output, gradients = _differentiated(importer, given, keep)
+                answer["output"] = _to_ir(output, exported.output)
+                answer.update(_gradients(importer, gradients))
+        for name in exported.walk.running:
+            read = exported.walk.reads[name]
+            answer[f"running:{name}"] = read.form.apply(to_numpy(read.variable))
+    finally:
+        for variable, array in state:
+            variable.assign(array)
+    return answer
+
+
+def _projection(array: Any, held: Held) -> Any:
+    return np.moveaxis(array, 1, -1) if held.form == FIRST else array
+
+
+def _differentiated(importer: Importer, given: Any, projection: Any) -> Any:
+    """The output, and the gradient for every trained variable by its identity."""
+    backend: Callable[[Importer, Any, Any], Any] = {
+        "tensorflow": _by_tensorflow,
+        "jax": _by_jax,
+        "torch": _by_torch,
+    }[importer.keras.backend.backend()]
+    return backend(importer, given, projection)
+
+
+def _by_tensorflow(importer: Importer, given: Any, projection: Any) -> Any:
+    import tensorflow as tf
+
+    variables = importer.model.trainable_variables
+    with tf.GradientTape() as tape:
+        output = _call(importer, given, True)
+        total = tf.reduce_sum(output * tf.reshape(projection, tf.shape(output)))
+    raw = tape.gradient(total, [v.value for v in variables])
+    dense = [None if g is None else to_numpy(tf.convert_to_tensor(g)) for g in raw]
+    return to_numpy(output), {id(v): g for v, g in zip(variables, dense)}
+
+
+def _by_torch(importer: Importer, given: Any, projection: Any) -> Any:
+    import torch
+
+    from bakeoff_import.float64 import WithoutDropout
+
+    variables = importer.model.trainable_variables
+    with WithoutDropout(), torch.enable_grad():
+        output = _call(importer, given, True)
+        wanted = torch.as_tensor(np.ascontiguousarray(projection)).reshape(output.shape)
+        total = (output * wanted).sum()
+        values = [v.value for v in variables]
+        raw = torch.autograd.grad(total, values, allow_unused=True)
+    found = {
+        id(v): None if g is None else g.detach().numpy() for v, g in zip(variables, raw)
+    }
+    return output.detach().numpy(), found
+
+
+def _by_jax(importer: Importer, given: Any, projection: Any) -> Any:
+    import jax
+
+    model = importer.model
+    trained = [v.value for v in model.trainable_variables]
+    others = [v.value for v in model.non_trainable_variables]
+
+    def total(values: Any) -> Any:
+        made, state = model.stateless_call(values, others, given, training=True)
+        flat = importer.keras.tree.flatten_with_path(made)
+        outputs = {(".".join(str(p) for p in path) or "0"): x for path, x in flat}
+        output = importer.chosen(outputs)
+        return (output * projection.reshape(output.shape)).sum(), (output, state)
+
+    gradient = jax.jit(jax.grad(total, has_aux=True))
+    raw, (output, state) = gradient(trained)
+    for variable, value in zip(model.non_trainable_variables, state):
+        variable.assign(value)
+    variables = model.trainable_variables
+    return np.asarray(output), {id(v): np.asarray(g) for v, g in zip(variables, raw)}
+
+
+def _gradients(importer: Importer, gradients: Mapping[int, Any]) -> dict[str, Any]:
+    exported = importer.exported
+    assert exported is not None
+    found: dict[str, Any] = {}
+    read_ids = set()
+    for name, read in exported.walk.reads.items():
+        read_ids.add(id(read.variable))
+        if id(read.variable) not in gradients:
+            continue
+        raw = gradients[id(read.variable)]
+        raw = np.zeros(tuple(read.variable.shape)) if raw is None else raw
+        shape = exported.graph.parameters[name].tensor.shape
+        found[f"gradient:{name}"] = read.form.apply(raw).reshape(shape)
+    for variable in importer.model.trainable_variables:
+        raw = gradients.get(id(variable))
+        if id(variable) not in read_ids and raw is not None and np.any(raw != 0):
+            raise ImportProblem(
+                f"'{variable.path}' has a gradient in the model, and the import does "
+                "not read it",
+                "its layer must read it by keras.ops, not as a number",
+            )
+    return found
+
+
+def trace(importer: Importer, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The model's values by the names of the IR, those of its own graph alone."""
+    exported = importer.exported
+    assert exported is not None
+    if importer.graph is None:
+        return {}
+    named = list(exported.walk.named.items())
+    keras = importer.keras
+    function = keras.Function(importer.graph.inputs, [x for _, (x, _) in named])
+    given = keras.tree.flatten(_from_ir(importer, inputs))
+    state = [(v, to_numpy(v)) for v in importer.model.non_trainable_variables]
+    found: dict[str, Any] = {}
+    try:
+        with importer.without_last(), without_dropout(importer.model):
+            made = function._run_through_graph(
+                given, operation_fn=lambda op: _in_training(op)
+            )
+    finally:
+        for variable, array in state:
+            variable.assign(array)
+    for (name, (_, held)), tensor in zip(named, keras.tree.flatten(made)):
+        array = np.asarray(to_numpy(tensor), dtype=np.float64)
+        found[name] = _to_ir(array, held)
+    return found
+
+
+def _in_training(op: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if "training" in getattr(op, "_call_context_args", {}):
+            kwargs["training"] = True
+        return op(*args, **kwargs)
+
+    return call

@@ -1,0 +1,233 @@
+"""The table's rows for recurrent layers of Keras, and those that wrap layers."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Optional, Sequence
+
+import numpy as np
+
+from bakeoff_import.keras_layers import activated, dropped_ones, joined
+from bakeoff_import.keras_tensor import Held
+from bakeoff_import.keras_walk import Call, Walk, layer
+from bakeoff_import.problems import Unsupported
+from bakeoff_import.steps import product, selected, split_evenly
+from bakeoff_import.values import Layout, Value
+
+LONGEST_UNROLLED = 64
+# From what x gives at one step and the states the next states; the first is the output.
+Step = Callable[[Walk, Any, Value, "list[Value]"], "list[Value]"]
+
+
+def _name(function: Any) -> str:
+    own = str(getattr(function, "__module__", "")).startswith("keras.")
+    return getattr(function, "__name__", "") if own else ""
+
+
+def _act(m: Walk, v: Value, function: Any) -> Value:
+    return m.plain(activated(m, Held(v), function))
+
+
+def _sum(m: Walk, a: Value, b: Value) -> Value:
+    return m.plain(m.pointwise("add", a, b))
+
+
+def _times(m: Walk, a: Value, b: Value) -> Value:
+    return m.plain(m.pointwise("mul", a, b))
+
+
+def _by(m: Walk, v: Value, weight: Any, bias: Any = None) -> Value:
+    """v weight + bias; weight: I,O."""
+    slots = [("weight", m.slot(weight, ("transpose", (1, 0))))]
+    if bias is not None:
+        slots.append(("bias", m.slot(bias)))
+    layout = v.layout.sized(v.layout.rank - 1, int(weight.shape[1]))
+    return m.made("linear", [v], layout, params=slots)
+
+
+def _lstm_step(m: Walk, cell: Any, from_x: Value, state: list[Value]) -> list[Value]:
+    h, c = state
+    z = _sum(m, from_x, _by(m, h, cell.recurrent_kernel))
+    i, f, g, o = split_evenly(m, z, 4)
+    gate = cell.recurrent_activation
+    kept = _times(m, _act(m, f, gate), c)
+    c = _sum(m, kept, _times(m, _act(m, i, gate), _act(m, g, cell.activation)))
+    return [_times(m, _act(m, o, gate), _act(m, c, cell.activation)), c]
+
+
+def _gru_step(m: Walk, cell: Any, from_x: Value, state: list[Value]) -> list[Value]:
+    """z, r = sigm(x + h), n = tanh(x_n + r h_n) or tanh(x_n + W (r h)),
+    h = z h + (1 - z) n."""
+    (h,) = state
+    xz, xr, xn = split_evenly(m, from_x, 3)
+    units = int(cell.units)
+    gate = cell.recurrent_activation
+    if cell.reset_after:
+        inner = _by(m, h, cell.recurrent_kernel)
+        if cell.use_bias:
+            bias = m.variable(cell.bias)
+            row = m.reshaped(m.sliced(bias, 0, 1, 2), Layout((3 * units,)))
+            inner = _sum(m, inner, row)
+        hz, hr, hn = split_evenly(m, inner, 3)
+        z = _act(m, _sum(m, xz, hz), gate)
+        r = _act(m, _sum(m, xr, hr), gate)
+        hn = _times(m, r, hn)
+    else:
+        kernel = m.variable(cell.recurrent_kernel)
+        first = product(m, h, m.sliced(kernel, 1, 0, 2 * units))
+        hz, hr = split_evenly(m, first, 2)
+        z = _act(m, _sum(m, xz, hz), gate)
+        r = _act(m, _sum(m, xr, hr), gate)
+        hn = product(m, _times(m, r, h), m.sliced(kernel, 1, 2 * units, 3 * units))
+    n = _act(m, _sum(m, xn, hn), cell.activation)
+    back = _times(m, z, m.plain(m.pointwise("sub", h, n)))
+    return [_sum(m, n, back)]
+
+
+def _simple_step(m: Walk, cell: Any, from_x: Value, state: list[Value]) -> list[Value]:
+    total = _sum(m, from_x, _by(m, state[0], cell.recurrent_kernel))
+    return [_act(m, total, cell.activation)]
+
+
+_STEPS: dict[str, tuple[Step, int]] = {
+    "LSTMCell": (_lstm_step, 2),
+    "GRUCell": (_gru_step, 1),
+    "SimpleRNNCell": (_simple_step, 1),
+}
+
+
+def _from_inputs(m: Walk, cell: Any, x: Value) -> Value:
+    """What all steps' inputs give, at once."""
+    kind = type(cell).__name__
+    if kind != "GRUCell" or not cell.use_bias:
+        return _by(m, x, cell.kernel, cell.bias if cell.use_bias else None)
+    out = _by(m, x, cell.kernel)
+    bias = m.variable(cell.bias)
+    if cell.reset_after:
+        bias = m.reshaped(m.sliced(bias, 0, 0, 1), Layout((3 * int(cell.units),)))
+    return _sum(m, out, bias)
+
+
+def _dropped(m: Walk, op: Any, cell: Any, x: Value, training: bool) -> Value:
+    if float(getattr(cell, "recurrent_dropout", 0) or 0) > 0:
+        raise Unsupported("drops its state (recurrent_dropout)", "dropout")
+    rate = float(getattr(cell, "dropout", 0) or 0)
+    if rate == 0 or not (m.dropout and training):
+        return x
+    if getattr(cell, "implementation", 2) == 1:
+        raise Unsupported(
+            "drops for each gate alone (implementation=1)", "implementation=2"
+        )
+    return m.plain(dropped_ones(m, Held(x), (None, 1, None), rate))
+
+
+def recurrent(
+    m: Walk, op: Any, arg: Any, training: bool, state: Optional[Sequence[Any]]
+) -> tuple[Value, list[Value]]:
+    """The sequence in the order of its steps, and the last states."""
+    cell = op.cell
+    kind = type(cell).__name__
+    if kind not in _STEPS or not type(cell).__module__.startswith("keras."):
+        raise Unsupported(f"runs the cell {kind}", "LSTM, GRU or SimpleRNN")
+    x = m.rows_apart(arg, 3)
+    x = _dropped(m, op, cell, x, training)
+    plain = (
+        kind == "LSTMCell"
+        and _name(cell.activation) == "tanh"
+        and _name(cell.recurrent_activation) == "sigmoid"
+        and not state
+        and not op.return_state
+    )
+    if op.go_backwards:
+        x = m.unary("flip", x, axes=[1])
+    units = int(cell.units)
+    if plain:
+        slots = [
+            ("weight_ih", m.slot(cell.kernel, ("transpose", (1, 0)))),
+            ("weight_hh", m.slot(cell.recurrent_kernel, ("transpose", (1, 0)))),
+        ]
+        if cell.use_bias:
+            slots.append(("bias", m.slot(cell.bias)))
+        out = m.made("lstm", [x], x.layout.sized(2, units), params=slots)
+        return out, [selected(m, out, 1, -1)]
+    return _unrolled(m, cell, x, state)
+
+
+def _unrolled(
+    m: Walk, cell: Any, x: Value, state: Optional[Sequence[Any]]
+) -> tuple[Value, list[Value]]:
+    step, count = _STEPS[type(cell).__name__]
+    steps, units = x.shape[1], int(cell.units)
+    if steps > LONGEST_UNROLLED:
+        raise Unsupported(
+            f"has {steps} steps, and the IR's op lacks its state, biases or form",
+            f"at most {LONGEST_UNROLLED} steps, or an LSTM from a zero state",
+        )
+    from_x = _from_inputs(m, cell, x)
+    if state:
+        now = [m.rows_apart(s, 2) for s in state]
+    else:
+        layout = Layout((1, units), 0)
+        now = [m.expand(m.laid(np.zeros((1, units)), layout), layout)] * count
+    outs = []
+    for t in range(steps):
+        now = step(m, cell, selected(m, from_x, 1, t), now)
+        outs.append(now[0])
+    return m.stack(outs, 1), now
+
+
+@layer("LSTM", "GRU", "SimpleRNN", "RNN")
+def rnn(m: Walk, op: Any, a: Call) -> Any:
+    """`lstm`; other cells, other activations, a state given or taken: step by step"""
+    state = a.get("initial_state")
+    given = a.first
+    if isinstance(given, (list, tuple)):
+        given, state = given[0], list(given[1:])
+    if state is not None and not isinstance(state, (list, tuple)):
+        state = [state]
+    out, last = recurrent(m, op, given, a.training, state)
+    result = Held(out) if op.return_sequences else Held(_last_of(m, out, last))
+    if op.return_state:
+        return [result, *(Held(v) for v in last)]
+    return result
+
+
+def _last_of(m: Walk, out: Value, last: Sequence[Value]) -> Value:
+    return last[0]
+
+
+@layer("Bidirectional")
+def bidirectional(m: Walk, op: Any, a: Call) -> Any:
+    """both directions, the other one between two `flip`; `concat`, `add` or `mul`"""
+    if op.return_state or a.get("initial_state") is not None:
+        raise Unsupported("takes or gives states", "return_state=False")
+    parts = []
+    for number, one in enumerate((op.forward_layer, op.backward_layer)):
+        with m._place(one, m.graph.where):
+            out, last = recurrent(m, one, a.first, a.training, None)
+            v = out if op.return_sequences else last[0]
+            if op.return_sequences and number == 1:
+                v = m.unary("flip", v, axes=[1])
+            parts.append(Held(v))
+    if op.merge_mode is None:
+        return parts
+    if op.merge_mode == "concat":
+        return joined(m, parts, -1)
+    if op.merge_mode == "ave":
+        return m.pointwise("mul", m.pointwise("add", *parts), 0.5)
+    return m.pointwise({"sum": "add", "mul": "mul"}[op.merge_mode], *parts)
+
+
+@layer("TimeDistributed")
+def time_distributed(m: Walk, op: Any, a: Call) -> Any:
+    """its layer on steps that are merged with the batch"""
+    inner = op.layer
+    v = m.rows_apart(a.first)
+    if type(inner).__name__ in ("Dense", "Dropout", "Activation", "LayerNormalization"):
+        with m._place(inner, m.graph.where):
+            return m.call(inner, (Held(v),), {}, a.training)
+    steps, lay = v.shape[1], v.layout
+    merged = m.reshaped(v, lay.reshaped((steps, *v.shape[2:]), 0))
+    with m._place(inner, m.graph.where):
+        out = m.value(m.call(inner, (Held(merged),), {}, a.training))
+    shape = (1, steps, *out.shape[1:])
+    return Held(m.reshaped(out, out.layout.reshaped(shape, 0)))

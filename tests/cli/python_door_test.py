@@ -1,0 +1,327 @@
+"""`import bakeoff`: a live module of a script or a notebook, raced and translated.
+
+Real PyTorch and JAX: python3 -m tests.cli.python_door_test build/dev/bakeoff
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import time
+import unittest
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tests.cli import support
+
+DOOR = support.ROOT / "python"
+NET = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 16)
+        self.norm = nn.BatchNorm1d(16)
+        self.drop = nn.Dropout(0.1)
+        self.last = nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.last(self.drop(torch.relu(self.norm(self.first(x)))))
+
+torch.manual_seed(3)
+net = Net()
+example = torch.randn(8, 6)
+"""
+# Prints a table and what belongs to it as JSON.
+SHOW = """
+import json
+def show(table):
+    print(json.dumps({"rows": list(table), "attrs": table.attrs, "text": repr(table),
+                      "html": table._repr_html_()}))
+"""
+# The cells of a notebook, run as its kernel runs them: their sources are no files.
+CELLS = """
+import sys
+names = {"__name__": "__main__"}
+sys.modules["__main__"].__dict__.update(names)
+for number, cell in enumerate(CELLS, 1):
+    exec(compile(cell, f"<ipython-input-{number}-c0ffee>", "exec"), sys.modules["__main__"].__dict__)
+"""
+
+
+class Door(unittest.TestCase):
+    place: ClassVar[support.Place]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        support.need("torch", "jax")
+        cls.place = support.Place(["torch", "jax"], shared_proofs=True)
+        cls.addClassCleanup(cls.place.close)
+        scratch = cls.place.path / "tmp"
+        scratch.mkdir()
+        cls.place.variables.update(
+            BAKEOFF=str(support.BAKEOFF), PYTHONPATH=str(DOOR), TMPDIR=str(scratch)
+        )
+
+    def start(self, text: str, **more: Any) -> subprocess.Popen[str]:
+        file = self.place.write("mine.py", text)
+        return subprocess.Popen(
+            [str(support.interpreter("torch")), "-B", str(file)],
+            cwd=self.place.path,
+            env=self.place.variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=more.pop("stderr", subprocess.PIPE),
+            text=True,
+            **more,
+        )
+
+    def python(self, text: str, code: int = 0) -> tuple[str, str]:
+        """Runs a script in the environment of torch."""
+        process = self.start(text)
+        out, err = process.communicate(timeout=300)
+        self.assertEqual(process.returncode, code, err)
+        return out, err
+
+    def shown(self, text: str) -> Any:
+        return json.loads(self.python(text)[0].splitlines()[-1])
+
+    def refused(self, text: str) -> str:
+        """The message of a BakeoffError."""
+        caught = (
+            f"{NET}\nimport bakeoff\ntry:\n    {text}\n"
+            "except bakeoff.BakeoffError as error:\n    print(error)\n"
+            "else:\n    raise SystemExit('no error')\n"
+        )
+        out, _ = self.python(caught)
+        return out
+
+    def temporary(self) -> list[str]:
+        return [
+            p.name
+            for p in (self.place.path / "tmp").iterdir()
+            if p.name.startswith("bakeoff")
+        ]
+
+
+class Translating(Door):
+    def test_a_module_of_main(self) -> None:
+        text = (
+            f"{NET}{SHOW}\nimport bakeoff\n"
+            "before = {k: v.clone() for k, v in net.state_dict().items()}\n"
+            "state, threads = torch.get_rng_state(), torch.get_num_threads()\n"
+            "table = bakeoff.translate(net, example, to='jax')\n"
+            "assert net.training and torch.equal(state, torch.get_rng_state())\n"
+            "assert threads == torch.get_num_threads()\n"
+            "assert torch.get_default_dtype() == torch.float32\n"
+            "assert torch.backends.mha.get_fastpath_enabled()\n"
+            "for k, v in net.state_dict().items():\n"
+            "    assert v.dtype == before[k].dtype and torch.equal(v, before[k]), k\n"
+            "net(example).sum().backward()\n"
+            "net.load_state_dict(before)\n"
+            "torch.save(net.double().eval()(torch.ones(1, 6).double()), 'wanted.pt')\n"
+            "show(table)\n"
+        )
+        answer = self.shown(text)
+        (row,) = answer["rows"]
+        self.assertTrue(row["written"])
+        self.assertLess(row["gradients"], 1e-8)
+        folder = Path(row["folder"])
+        self.assertEqual(folder, (self.place.path / "Net_translated/jax").resolve())
+        self.assertIn("written", answer["text"].splitlines()[0])
+        self.assertIn("<td>jax</td>", answer["html"])
+        done = subprocess.run(
+            [support.interpreter("jax"), "-B", "example.py"],
+            cwd=folder, env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.predicts_the_same(folder)
+        self.assertEqual(self.temporary(), [])
+
+    def predicts_the_same(self, folder: Path) -> None:
+        """On a row that is not among the example's."""
+        given = subprocess.run(
+            [support.interpreter("jax"), "-B", "-c",
+             "import predict_jax as p, numpy as np\n"
+             "w = p.init_params(p.load_weights('weights.safetensors'))\n"
+             "print(*np.asarray(p.predict_step(w, np.ones((1, 6), 'f4')))[0])"],
+            cwd=folder, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        wanted = subprocess.run(
+            [support.interpreter("torch"), "-B", "-c",
+             "import torch; print(*torch.load('wanted.pt')[0].tolist())"],
+            cwd=self.place.path, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        pairs = list(zip(given.stdout.split(), wanted.stdout.split(), strict=True))
+        self.assertEqual(len(pairs), 3)
+        for a, b in pairs:
+            self.assertAlmostEqual(float(a), float(b), places=5)
+
+    def test_a_module_of_a_notebook(self) -> None:
+        cells = [
+            NET,
+            "import bakeoff",
+            "t = bakeoff.translate(net, example, to=['torch'], out='from_cells', "
+            "loss='softmax_cross_entropy', progress=False)",
+            SHOW + "show(t)",
+        ]
+        out, err = self.python(f"CELLS = {cells!r}\n{CELLS}")
+        self.assertTrue(json.loads(out)["rows"][0]["written"])
+        self.assertEqual(err, "")
+        self.assertTrue((self.place.path / "from_cells/torch/train_torch.py").exists())
+
+    def test_what_is_missing_warns(self) -> None:
+        text = (
+            f"{NET}{SHOW}\nimport bakeoff, warnings\n"
+            "with warnings.catch_warnings(record=True) as seen:\n"
+            "    warnings.simplefilter('always')\n"
+            "    t = bakeoff.translate(net, {'x': example}, to='torch,tensorflow',"
+            " out='partly')\n"
+            "assert 'tensorflow is not written' in str(seen[-1].message), seen\n"
+            "show(t)\n"
+        )
+        rows = self.shown(text)["rows"]
+        self.assertEqual([row["written"] for row in rows], [True, False])
+        self.assertIn("environment", rows[1]["reason"])
+
+    def test_a_file_by_its_name(self) -> None:
+        self.place.write("net.py", NET)
+        text = (
+            f"{SHOW}\nimport bakeoff\nshow(bakeoff.translate('net.py:Net', "
+            "'f32[8,6]', to='torch', out='by_name'))\n"
+        )
+        self.assertTrue(self.shown(text)["rows"][0]["written"])
+
+
+class Racing(Door):
+    def test_two_frameworks(self) -> None:
+        text = (
+            f"{NET}{SHOW}\nimport bakeoff\n"
+            "show(bakeoff.race(net, example, loss='softmax_cross_entropy', "
+            "frameworks=['torch', {'framework': 'jax', 'donate': False}], "
+            "budget='25s', out='raced'))\n"
+        )
+        answer = self.shown(text)
+        names = {row["contender"]: row for row in answer["rows"]}
+        self.assertEqual(set(names), {"torch", "jax[donate=false]"})
+        for row in names.values():
+            self.assertTrue(row["proven"], row)
+            self.assertGreater(row["ms_per_step"], 0)
+        self.assertTrue(answer["attrs"]["verdict"])
+        report = Path(answer["attrs"]["report"])
+        self.assertEqual(report, (self.place.path / "raced/report.html").resolve())
+        self.assertIn("<html", report.read_text(encoding="utf-8"))
+        again = self.place.run("report", "raced", "--format", "json")
+        self.assertEqual(again.code, 0, again.err)
+        view = "import bakeoff, pathlib\n"
+        view += f"print(bakeoff.Report(pathlib.Path({str(report)!r}))._repr_html_())"
+        self.assertIn("<iframe srcdoc=", self.python(view)[0])
+        self.assertEqual(self.temporary(), [])
+
+
+class Refused(Door):
+    def test_what_the_program_says(self) -> None:
+        said = self.refused("bakeoff.translate(net, example, to='jaxx')")
+        self.assertIn("--to 'jaxx' is no framework\n  did you mean 'jax'?", said)
+        said = self.refused("bakeoff.race(net, example, loss='mes', budget='9s')")
+        self.assertIn("--loss 'mes' is no loss", said)
+        said = self.refused("bakeoff.translate(net, example[:, :5], to='jax')")
+        self.assertIn("the model cannot compute with these inputs", said)
+        said = self.refused("bakeoff.translate('gone.py:x', 'f32[8,6]', to='jax')")
+        self.assertIn("there is no file 'gone.py'", said)
+        said = self.refused("bakeoff.translate(net, example, to='tensorflow')")
+        self.assertIn("tensorflow is not written: environment", said)
+        said = self.refused(
+            "net.last.bias.data[1] = float('nan'); "
+            "bakeoff.translate(net, example, to='jax')"
+        )
+        self.assertIn("weight 'last.bias' holds numbers that are not finite", said)
+        self.assertEqual(list(self.place.path.glob("*_translated")), [])
+
+    def test_what_the_door_says(self) -> None:
+        for call, said in (
+            ("bakeoff.translate(net, to='jax')", "the example is missing"),
+            ("bakeoff.translate(net, 3.0, to='jax')", "no tensor with a batch first"),
+            ("bakeoff.translate(len, example, to='jax')", "a model of type builtin"),
+            ("bakeoff.race(net, example)", "the loss is missing"),
+        ):
+            self.assertIn(said, self.refused(call))
+        self.place.variables["BAKEOFF"] = "/nowhere/bakeoff"
+        self.addCleanup(
+            self.place.variables.__setitem__, "BAKEOFF", str(support.BAKEOFF)
+        )
+        said = self.refused("bakeoff.translate(net, example, to='jax')")
+        self.assertIn("'/nowhere/bakeoff', which is no program", said)
+
+    def test_the_line_of_an_op_that_cannot_be_imported(self) -> None:
+        model = (
+            "import torch, bakeoff\n\nclass Inverse(torch.nn.Module):\n"
+            "    def forward(self, x):\n        return torch.linalg.inv(x)\n"
+        )
+        call = (
+            "try:\n    bakeoff.translate(Inverse(), torch.ones(8, 3, 3), to='jax', "
+            "progress=False)\nexcept bakeoff.BakeoffError as error:\n    print(error)\n"
+        )
+        self.assertIn("mine.py:5: aten.linalg_inv", self.python(model + call)[0])
+        out, _ = self.python(f"CELLS = {[model, call]!r}\n{CELLS}")
+        self.assertIn("<ipython-input-1-c0ffee>:5: aten.linalg_inv", out)
+
+    def test_a_module_that_cannot_be_copied(self) -> None:
+        said = self.refused(
+            "import threading; net.lock = threading.Lock(); "
+            "bakeoff.translate(net, example, to='jax')"
+        )
+        self.assertIn("the module cannot be copied", said)
+        said = self.refused(
+            "bakeoff.translate(torch.jit.script(net), example, to='jax')"
+        )
+        self.assertIn("a ScriptModule has no Python code", said)
+
+    def test_a_recipe_has_its_own_contenders(self) -> None:
+        self.assertIn(
+            "a recipe names its loss and contenders itself",
+            self.refused("bakeoff.race('my.toml', frameworks=['jax'])"),
+        )
+
+
+class Interrupted(Door):
+    def test_nothing_is_left(self) -> None:
+        calls = (
+            ("is loaded and exported", "translate(net, example, to='jax,torch')"),
+            ("parity", "translate(net, example, to='jax,torch')"),
+            ("run directory", "race(net, example, loss='mse', budget='60s')"),
+        )
+        for moment, call in calls:
+            with self.subTest(moment):
+                before = sorted(p.name for p in self.place.path.iterdir())
+                errors = self.place.path / "home" / "stderr.txt"
+                with errors.open("wb") as stream:
+                    process = self.start(
+                        f"{NET}\nimport bakeoff\nbakeoff.{call}\n", stderr=stream
+                    )
+                end = time.monotonic() + 120
+                while not re.search(moment, errors.read_text()):
+                    self.assertIsNone(process.poll(), errors.read_text())
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.02)
+                process.send_signal(signal.SIGINT)
+                process.communicate(timeout=30)
+                self.assertIn("KeyboardInterrupt", errors.read_text())
+                self.assertEqual(self.place.none_left(), {})
+                self.assertEqual(self.temporary(), [])
+                left = {p.name for p in self.place.path.iterdir()} - {
+                    *before,
+                    "mine.py",
+                }
+                # The folder of all runs may stay; this run's own is gone.
+                self.assertLessEqual(left, {"runs"})
+                self.assertEqual(list(self.place.path.glob("runs/*")), [])
+
+
+if __name__ == "__main__":
+    support.main()
