@@ -21,11 +21,19 @@ namespace bakeoff {
 // How many batches are compared: one epoch and two batches of the next, at most 512 batches and 256 MiB.
 int64_t batches_to_compare(const ir::Workload& workload, const ir::Training& training, int64_t rows);
 
+// How inputs are hashed whose rows have the same shape with their first axis last (N,9,9): what a runner sees
+// does not tell it whether they lie so.
+enum class AlikeRows { kCanonical, kChannelsLast };
+
+// Whether an input's rows, of two axes or more, are so.
+bool alike_with_channels_last(const ir::Shape& shape);
+
 // Hashes of the first `count` batches in the order of the data file; incomplete batches are left out.
 Result<std::vector<std::string>> batch_hashes(const ir::Workload& workload, const ir::Training& training,
-                                              const std::filesystem::path& data, int64_t rows, int64_t count);
+                                              const std::filesystem::path& data, int64_t rows, int64_t count,
+                                              AlikeRows alike = AlikeRows::kCanonical);
 
-std::string batch_hash(const referee::Inputs& inputs);
+std::string batch_hash(const referee::Inputs& inputs, AlikeRows alike = AlikeRows::kCanonical);
 
 // The shape of one row, for each input of the workload.
 std::vector<std::vector<int64_t>> row_shapes(const ir::Workload& workload);

@@ -37,6 +37,19 @@ TEST(BatchHashes, AreThoseOfTheRunner) {
   EXPECT_EQ(hashes->at(0), "23f001cb7d82be34b9ad104b0a94bc3ba929c475b1ffae16ddd349bb0e8056c4");
 }
 
+// N,2,2 and N,2,2 with channels last have the same shape: a runner hashes what it sees.
+TEST(BatchHashes, RowsOfEqualAxesAreAlsoKnownWithChannelsLast) {
+  const tensor::Tensor x{{2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}}, moved{{2, 2, 2}, {0, 2, 1, 3, 4, 6, 5, 7}};
+  const tensor::Tensor other{{2, 3, 2}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}};
+  EXPECT_EQ(batch_hash({x}, AlikeRows::kChannelsLast), batch_hash({moved}));
+  EXPECT_NE(batch_hash({x}), batch_hash({moved}));
+  EXPECT_EQ(batch_hash({other}, AlikeRows::kChannelsLast), batch_hash({other}));
+  EXPECT_TRUE(alike_with_channels_last({ir::kBatch, 9, 9}));
+  EXPECT_TRUE(alike_with_channels_last({ir::kBatch, 3, 3, 3}));
+  EXPECT_FALSE(alike_with_channels_last({ir::kBatch, 3, 3, 4}));
+  EXPECT_FALSE(alike_with_channels_last({ir::kBatch, 9}));
+}
+
 TEST(BatchHashes, BeginAgainAfterTheLastWholeBatch) {
   const TestFolder folder;
   const ir::Training training{.batch = 3};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -108,8 +109,12 @@ std::string camel_case(std::string_view name) {
 std::string identifier(std::string_view name) {
   std::string out;
   for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "_");
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])) != 0) out.insert(0, "layer_");
   return out;
+}
+
+std::string public_identifier(std::string_view name) {
+  return identifier(name.substr(std::min(name.find_first_not_of('_'), name.size())));
 }
 
 std::string layer_of(std::string_view parameter) {

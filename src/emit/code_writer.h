@@ -67,6 +67,9 @@ std::string python_bool(bool value);
 std::string camel_case(std::string_view name);
 // An identifier: "conv1.weight" -> "conv1_weight". The caller's Namer makes it unique.
 std::string identifier(std::string_view name);
+// The same without leading underscores: an attribute with one is private to TensorFlow, and no layer of Keras 2
+// may be called so.
+std::string public_identifier(std::string_view name);
 // The part before the last dot: "block1.conv.weight" -> "block1.conv".
 std::string layer_of(std::string_view parameter);
 // The part after the last dot: "block1.conv.weight" -> "weight".

@@ -46,6 +46,11 @@ TEST(PythonReal, ReadsAsAPersonWouldWriteIt) {
 TEST(Names, BecomeIdentifiers) {
   EXPECT_EQ(camel_case("mnist_cnn"), "MnistCnn");
   EXPECT_EQ(identifier("block1.conv"), "block1_conv");
+  EXPECT_EQ(identifier("0.weight"), "layer_0_weight");  // of a Sequential
+  EXPECT_EQ(identifier("_conv"), "_conv");
+  EXPECT_EQ(public_identifier("_conv"), "conv");
+  EXPECT_EQ(public_identifier("__0"), "layer_0");
+  EXPECT_EQ(public_identifier("_"), "layer_");
   EXPECT_EQ(layer_of("block1.conv.weight"), "block1.conv");
   Namer namer({"model"});
   EXPECT_EQ(namer.name("a", "model"), "model_2");

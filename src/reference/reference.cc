@@ -140,8 +140,14 @@ Status add_reference32(const GateJob& job, Reference& r) {
   r.losses32 = std::move(path.losses), r.after32 = std::move(path.after);
   r.noise32 = std::move(path.noise);
   TRY(r.dropout, draw_dropout(job, r.weights));
-  TRY(r.batches, batch_hashes(job.workload, job.training, job.data, job.rows,
-                              batches_to_compare(job.workload, job.training, job.rows)));
+  const int64_t compared = batches_to_compare(job.workload, job.training, job.rows);
+  TRY(r.batches, batch_hashes(job.workload, job.training, job.data, job.rows, compared));
+  const auto& inputs = job.workload.inputs;
+  if (std::any_of(inputs.begin(), inputs.end(),
+                  [](const ir::Input& input) { return alike_with_channels_last(input.type.shape); })) {
+    TRY(r.batches_last,
+        batch_hashes(job.workload, job.training, job.data, job.rows, compared, AlikeRows::kChannelsLast));
+  }
   return Done{};
 }
 

@@ -28,7 +28,7 @@ std::string layer_wish(const std::string& parameter) {
       "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide "
       "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
       "input_layer");
-  const std::string name = identifier(layer_of(parameter));
+  const std::string name = public_identifier(layer_of(parameter));
   const size_t end = name.find_last_not_of("0123456789");
   const std::string stem =
       end != std::string::npos && name[end] == '_' && end + 1 < name.size() ? name.substr(0, end) : name;

@@ -27,7 +27,7 @@ std::vector<std::string> attribute_names(const ir::Workload& workload) {
                "submodules", "with_name_scope"});
   std::vector<std::string> all;
   for (const ir::Parameter& parameter : workload.parameters) {
-    all.push_back(names.name(parameter.name, parameter.name));
+    all.push_back(names.name(parameter.name, public_identifier(parameter.name)));
   }
   return all;
 }

@@ -28,21 +28,22 @@ const torch::Device kDevice = torch::cuda::is_available() ? torch::kCUDA : torch
 
 struct Class1Impl : nn::Module {
   Class1Impl() {
-    auto _0 = register_module("0", std::make_shared<nn::Module>());
-    _0->register_module("in", _0_in);
-    auto _1 = register_module("1", std::make_shared<nn::Module>());
-    _1->register_parameter("kernel", _1_kernel);
-    nn::init::kaiming_uniform_(_1_kernel, std::sqrt(5.0));
-    auto _1_shift = _1->register_module("shift", std::make_shared<nn::Module>());
-    _1_shift->register_parameter("0", _1_shift_0);
-    nn::init::uniform_(_1_shift_0, -1 / std::sqrt(4.0), 1 / std::sqrt(4.0));
+    auto layer_0 = register_module("0", std::make_shared<nn::Module>());
+    layer_0->register_module("in", layer_0_in);
+    auto layer_1 = register_module("1", std::make_shared<nn::Module>());
+    layer_1->register_parameter("kernel", layer_1_kernel);
+    nn::init::kaiming_uniform_(layer_1_kernel, std::sqrt(5.0));
+    auto layer_1_shift = layer_1->register_module("shift", std::make_shared<nn::Module>());
+    layer_1_shift->register_parameter("0", layer_1_shift_0);
+    nn::init::uniform_(layer_1_shift_0, -1 / std::sqrt(4.0), 1 / std::sqrt(4.0));
     register_parameter("scale", scale);
     register_parameter("shift", shift);
   }
 
   std::tuple<Tensor, Tensor> forward(const Tensor& model_2, const Tensor& class_2) {
-    Tensor x = _0_in(model_2);
-    Tensor h = torch::relu(torch::linear(class_2, _1_kernel, _1_shift_0));
+    Tensor x = layer_0_in(model_2);
+    Tensor h = torch::linear(class_2, layer_1_kernel, layer_1_shift_0);
+    h = torch::relu(h);
     x + h;
     x = x + model_2;
     x = x * h;
@@ -50,9 +51,9 @@ struct Class1Impl : nn::Module {
     return {x, h};
   }
 
-  nn::Linear _0_in{4, 4};
-  Tensor _1_kernel = torch::empty({4, 4});
-  Tensor _1_shift_0 = torch::empty({4});
+  nn::Linear layer_0_in{4, 4};
+  Tensor layer_1_kernel = torch::empty({4, 4});
+  Tensor layer_1_shift_0 = torch::empty({4});
   Tensor scale = torch::ones({4});
   Tensor shift = torch::zeros({4});
 };
