@@ -21,11 +21,11 @@ namespace bakeoff {
 // How many batches are compared: one epoch and two batches of the next, at most 512 batches and 256 MiB.
 int64_t batches_to_compare(const ir::Workload& workload, const ir::Training& training, int64_t rows);
 
-// How inputs are hashed whose rows have the same shape with their first axis last (N,9,9): what a runner sees
-// does not tell it whether they lie so.
+// The layout in which rows of equal axes (N,9,9) are hashed. They have the same shape with channels last, so a
+// runner cannot know which of the two it sees.
 enum class AlikeRows { kCanonical, kChannelsLast };
 
-// Whether an input's rows, of two axes or more, are so.
+// True where the axes of a row, two or more, are of one length.
 bool alike_with_channels_last(const ir::Shape& shape);
 
 // Hashes of the first `count` batches in the order of the data file; incomplete batches are left out.

@@ -47,7 +47,7 @@ bool Graph::has(ir::Op op) const {
                      [&](int n) { return workload.nodes[static_cast<size_t>(n)].op == op; });
 }
 
-std::vector<const ir::Node*> pointers(const Graph& graph) {
+std::vector<const ir::Node*> nodes_of(const Graph& graph) {
   std::vector<const ir::Node*> all;
   for (const int n : graph.live) all.push_back(&graph.workload.nodes[static_cast<size_t>(n)]);
   return all;
@@ -221,16 +221,10 @@ void ForwardPrinter::assign_flat(const std::string& flat, const std::string& hea
 void ForwardPrinter::spelled(const ir::Spelling& spelling) {
   std::vector<std::string> inputs;
   for (size_t i = 0; i < node().inputs.size(); ++i) inputs.push_back(input(i));
-  // Axes are those of the output where that has as many as the input.
   const Spelled made = spell(spelling, node(), std::move(inputs), Language::kPython, axes());
   if (ir::info(node().op).sums && !made.head.empty()) return assign_full(made.head, made.arguments);
   if (!made.head.empty()) return assign(made.head, made.arguments);
   assign_flat(made.flat, "", {made.flat});
-}
-
-bool ForwardPrinter::is_constant(ir::ValueId id) const {
-  const bool computed = static_cast<size_t>(id) >= graph_.workload.inputs.size();
-  return computed && graph_.workload.producer(id).op == ir::Op::kConstant;
 }
 
 void ForwardPrinter::fixed(const std::string& expression) {

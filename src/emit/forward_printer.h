@@ -46,7 +46,7 @@ struct Graph {
 bool any_live(const Graph& graph, ir::Op op, bool (*holds)(const ir::Node&));
 
 // Its live nodes.
-std::vector<const ir::Node*> pointers(const Graph& graph);
+std::vector<const ir::Node*> nodes_of(const Graph& graph);
 
 Graph make_graph(const ir::Workload& workload, const std::vector<ir::Type>& types, const LayoutPlan& plan,
                  Namer& names, bool predicts = false);
@@ -84,8 +84,6 @@ class ForwardPrinter {
   bool explicit_norms() const { return explicit_norms_; }
   const ir::Shape& shape(ir::ValueId id) const { return graph_.types[static_cast<size_t>(id)].shape; }
   const ir::Shape& input_shape() const { return shape(node().inputs[0]); }
-  // Whether a value is a number of the workload's own.
-  bool is_constant(ir::ValueId id) const;
   bool broadcasts() const { return shape(node().inputs[0]) != shape(node().inputs[1]); }
   const ir::Shape& output_shape() const { return shape(graph_.workload.output_of(node_)); }
   // The axes of the node's first input, as the node reads it.

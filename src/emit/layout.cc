@@ -122,8 +122,8 @@ class Pass {
     }
     held_[out] = give;
     reads_.emplace_back(node.inputs.size(), read);
-    // Of the second input of an expand only the number of rows counts.
     if (node.op == Op::kTake) reads_.back()[1] = Order::kCanonical;
+    // Of the second input of an expand only the number of rows counts.
     if (node.op == Op::kExpand) reads_.back()[1] = held(node.inputs[1]);
     for (size_t i = 0; elements && i < node.inputs.size(); ++i) {
       if (shape(node.inputs[i]).empty()) reads_.back()[i] = Order::kCanonical;

@@ -187,7 +187,7 @@ Spelled spell(const ir::Spelling& spelling, const ir::Node& node, std::vector<st
   return made;
 }
 
-std::vector<const ir::Node*> pointers(const ir::Workload& workload) {
+std::vector<const ir::Node*> nodes_of(const ir::Workload& workload) {
   std::vector<const ir::Node*> all;
   for (const ir::Node& node : workload.nodes) all.push_back(&node);
   return all;

@@ -309,10 +309,9 @@ Result<Type> broadcast(const NodeView& view) {
   return Type{DType::kF32, out};
 }
 
-// Whether an input is a number that the program states.
+// Whether an input is a number that the workload states.
 bool is_number(const NodeView& view, size_t input) {
-  const ValueId id = view.node.inputs[input];
-  return !view.workload.is_input(id) && view.workload.producer(id).op == Op::kConstant;
+  return view.workload.is_constant(view.node.inputs[input]);
 }
 
 Result<Type> elementwise(const NodeView& view) {

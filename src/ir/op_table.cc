@@ -417,13 +417,27 @@ std::vector<OpInfo> mixed_ops() {
   };
 }
 
+AttrSpec loss_reduction() { return word("reduction", {"mean", "sum"}, "over all targets"); }
+
+// A loss of a prediction and a target of its shape.
+OpInfo elementwise_loss(Op op, const char* name, const char* doc) {
+  return {.op = op,
+          .name = name,
+          .doc = doc,
+          .attributes = {loss_reduction()},
+          .min_inputs = 2,
+          .max_inputs = 2,
+          .axes = AxisRule::kCanonical,
+          .loss = true,
+          .shape = rules::mse};
+}
+
 std::vector<OpInfo> loss_ops() {
-  const AttrSpec reduction = word("reduction", {"mean", "sum"}, "over all targets");
   return {
       {.op = Op::kSoftmaxCrossEntropy,
        .name = "softmax_cross_entropy",
        .doc = "-log softmax(logits)[label] on the last axis; logits, not probabilities.",
-       .attributes = {reduction},
+       .attributes = {loss_reduction()},
        .min_inputs = 2,
        .max_inputs = 2,
        .axes = AxisRule::kCanonical,
@@ -431,35 +445,12 @@ std::vector<OpInfo> loss_ops() {
        .integer_input = 1,
        .bound = rules::classes,
        .shape = rules::softmax_cross_entropy},
-      {.op = Op::kMse,
-       .name = "mse",
-       .doc = "(prediction - target)^2, reduced over all elements.",
-       .attributes = {reduction},
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .axes = AxisRule::kCanonical,
-       .loss = true,
-       .shape = rules::mse},
-      {.op = Op::kL1,
-       .name = "l1",
-       .doc = "|prediction - target|, reduced over all elements.",
-       .attributes = {reduction},
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .axes = AxisRule::kCanonical,
-       .loss = true,
-       .shape = rules::mse},
-      {.op = Op::kBceWithLogits,
-       .name = "bce_with_logits",
-       .doc =
-           "max(x, 0) - x t + log(1 + exp(-|x|)): the binary cross entropy of the logit x and the probability t, "
-           "reduced over all elements.",
-       .attributes = {reduction},
-       .min_inputs = 2,
-       .max_inputs = 2,
-       .axes = AxisRule::kCanonical,
-       .loss = true,
-       .shape = rules::mse},
+      elementwise_loss(Op::kMse, "mse", "(prediction - target)^2, reduced over all elements."),
+      elementwise_loss(Op::kL1, "l1", "|prediction - target|, reduced over all elements."),
+      elementwise_loss(
+          Op::kBceWithLogits, "bce_with_logits",
+          "max(x, 0) - x t + log(1 + exp(-|x|)): the binary cross entropy of the logit x and the probability t, "
+          "reduced over all elements."),
   };
 }
 

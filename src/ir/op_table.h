@@ -21,10 +21,10 @@ struct ParamSpec {
   bool optional = false;
 };
 
-// How an op sees the axes of a rank-4 activation; emitters for channels-last frameworks plan layouts with it.
+// How an op sees the axes of an activation of three to five axes; emitters for channels-last frameworks plan layouts with it.
 enum class AxisRule {
   kElementwise,  // no axis means anything: any common layout will do
-  kSpatial,      // N,C,H,W by meaning: runs natively in N,H,W,C too
+  kSpatial,      // N, channels and places by meaning: runs natively with channels last too
   kAxis,         // names an axis in an attribute, which can be translated
   kCanonical,    // depends on the order of axes in memory
 };

@@ -193,6 +193,8 @@ struct Workload {
   bool has(Op op) const;  // among its nodes
   int value_count() const { return static_cast<int>(inputs.size() + nodes.size()); }
   bool is_input(ValueId id) const { return id < static_cast<int>(inputs.size()); }
+  // A number that the workload states.
+  bool is_constant(ValueId id) const { return !is_input(id) && producer(id).op == Op::kConstant; }
   ValueId output_of(int node) const { return static_cast<int>(inputs.size()) + node; }
   // The node that computes `id`; not for inputs.
   const Node& producer(ValueId id) const { return nodes[static_cast<size_t>(id) - inputs.size()]; }

@@ -107,52 +107,43 @@ void logsumexp_backward(const NodeContext& c, const Tensor& y, const Tensor& gra
   });
 }
 
-// Calls visit(first, step, count) for every line along the node's axis.
-template <typename Visit>
-void each_line(const NodeContext& c, const Visit& visit) {
-  const auto axis = static_cast<size_t>(c.node.integer("axis"));
-  const int64_t step = strides_of(c.shape)[axis], count = c.shape[axis];
-  const int64_t lines = tensor::elements(c.shape) / count;
-  for (int64_t line = 0; line < lines; ++line)
-    visit(static_cast<size_t>(line / step * step * count + line % step), static_cast<size_t>(step),
-          static_cast<size_t>(count));
-}
-
 AnyTensor cumsum(const NodeContext& c) {
   Tensor y = c.input(0);
-  each_line(c, [&](size_t first, size_t step, size_t count) {
-    for (size_t i = 1; i < count; ++i) y.data[first + i * step] += y.data[first + (i - 1) * step];
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    double* const line = y.data.data() + first;
+    for (int64_t i = 1; i < count; ++i) line[i * step] += line[(i - 1) * step];
   });
   return y;
 }
 void cumsum_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
-  each_line(c, [&](size_t first, size_t step, size_t count) {
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    const double* const g = grad.data.data() + first;
+    double* const dx = to.inputs[0]->data.data() + first;
     double total = 0;
-    for (size_t i = count; i-- > 0;) {
-      total += grad.data[first + i * step];
-      to.inputs[0]->data[first + i * step] += total;
-    }
+    for (int64_t i = count; i-- > 0;) dx[i * step] += total += g[i * step];
   });
 }
 
 AnyTensor log_softmax(const NodeContext& c) {
   Tensor y = c.input(0);
-  each_line(c, [&](size_t first, size_t step, size_t count) {
-    double top = y.data[first], total = 0;
-    for (size_t i = 1; i < count; ++i) top = std::max(top, y.data[first + i * step]);
-    for (size_t i = 0; i < count; ++i) total += std::exp(y.data[first + i * step] - top);
-    for (size_t i = 0; i < count; ++i) y.data[first + i * step] -= top + std::log(total);
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    double* const line = y.data.data() + first;
+    double top = line[0], total = 0;
+    for (int64_t i = 1; i < count; ++i) top = std::max(top, line[i * step]);
+    for (int64_t i = 0; i < count; ++i) total += std::exp(line[i * step] - top);
+    for (int64_t i = 0; i < count; ++i) line[i * step] -= top + std::log(total);
   });
   return y;
 }
 void log_softmax_backward(const NodeContext& c, const Tensor& y, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
-  each_line(c, [&](size_t first, size_t step, size_t count) {
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
+    const double *const g = grad.data.data() + first, *const line = y.data.data() + first;
+    double* const dx = to.inputs[0]->data.data() + first;
     double total = 0;
-    for (size_t i = 0; i < count; ++i) total += grad.data[first + i * step];
-    for (size_t i = first, n = 0; n < count; ++n, i += step)
-      to.inputs[0]->data[i] += grad.data[i] - std::exp(y.data[i]) * total;
+    for (int64_t i = 0; i < count; ++i) total += g[i * step];
+    for (int64_t i = 0; i < count; ++i) dx[i * step] += g[i * step] - std::exp(line[i * step]) * total;
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "referee/ops.h"
 #include "referee/parallel.h"
+#include "referee/walk.h"
 
 namespace bakeoff::referee {
 namespace {
@@ -228,19 +229,10 @@ void group_norm_backward(const NodeContext& c, const Tensor&, const Tensor& grad
   }
 }
 
-// Calls visit(first, step) for every line along the node's axis.
-template <typename Visit>
-void each_line(const NodeContext& c, const Visit& visit) {
-  const Cut cut(c.shape, static_cast<size_t>(c.node.integer("axis")));
-  for (int64_t o = 0; o < cut.outer; ++o) {
-    for (int64_t j = 0; j < cut.inner; ++j) visit(o * cut.count * cut.inner + j, cut.inner, cut.count);
-  }
-}
-
 AnyTensor softmax(const NodeContext& c) {
   const Tensor& x = c.input(0);
   Tensor y = c.make();
-  each_line(c, [&](int64_t first, int64_t step, int64_t count) {
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
     const double* const from = x.data.data() + first;
     double* const out = y.data.data() + first;
     double top = from[0], sum = 0;
@@ -254,7 +246,7 @@ AnyTensor softmax(const NodeContext& c) {
 // dx = y (g - sum g y).
 void softmax_backward(const NodeContext& c, const Tensor& output, const Tensor& grad, const Gradients& to) {
   if (to.inputs[0] == nullptr) return;
-  each_line(c, [&](int64_t first, int64_t step, int64_t count) {
+  each_line(c.shape, c.node.integer("axis"), [&](int64_t first, int64_t step, int64_t count) {
     const double* const y = output.data.data() + first;
     const double* const g = grad.data.data() + first;
     double* const dx = to.inputs[0]->data.data() + first;

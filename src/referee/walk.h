@@ -50,4 +50,13 @@ void walk(const tensor::Shape& shape, const Strides& a_strides, const Strides& b
   }
 }
 
+// Calls visit(first, step, count) for every line of an array along one axis: its first element, the distance of
+// the next one and how many there are.
+template <typename Visit>
+void each_line(const tensor::Shape& shape, int64_t axis, const Visit& visit) {
+  const int64_t step = strides_of(shape)[static_cast<size_t>(axis)], count = shape[static_cast<size_t>(axis)];
+  const int64_t lines = tensor::elements(shape) / count;
+  for (int64_t line = 0; line < lines; ++line) visit(line / step * step * count + line % step, step, count);
+}
+
 }  // namespace bakeoff::referee

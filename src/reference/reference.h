@@ -47,7 +47,7 @@ struct Reference {
   referee::Weights after64 = {}, after32 = {};
   std::vector<double> noise64 = {}, noise32 = {};
   std::vector<std::string> batches = {};  // batch hashes of proof 3
-  // The same where inputs have channels last that are as long as the other axes; empty: there are none.
+  // The same with channels last in inputs whose rows have equal axes; empty where there are none.
   std::vector<std::string> batches_last = {};
   DropoutReference dropout = {};  // for proof 4, from `weights`
   std::filesystem::path weights_file = {}, gradients_file = {}, initial_file = {};

@@ -253,10 +253,12 @@ class TorchAdapter(ScriptAdapter):
             kept.append(keep(step(*next(batches))))
             mark()
         _barrier()
-        end = time.monotonic_ns()
+        return self._result(time.monotonic_ns() - start, batches, kept)
+
+    def _result(self, elapsed: int, batches: Any, kept: Any) -> RunResult:
         losses = _floats(kept)
         return RunResult(
-            end - start,
+            elapsed,
             losses[-1],
             wait=batches.take(),
             losses=losses,
@@ -276,15 +278,7 @@ class TorchAdapter(ScriptAdapter):
             Epoch(batches, steps, rows, mark),
         )
         _barrier()
-        end = time.monotonic_ns()
-        losses = _floats(kept)
-        return RunResult(
-            end - start,
-            losses[-1],
-            wait=batches.take(),
-            losses=losses,
-            sums=dict(zip(self._trained, _sums(self._trained.values()))),
-        )
+        return self._result(time.monotonic_ns() - start, batches, kept)
 
     def restore(self) -> None:
         import torch

@@ -389,7 +389,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.blank(2);
   }
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
-  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::jax))
+  for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::jax))
     helper(true, text.c_str());
   print_network_helpers(out, graph, mixed);
 }

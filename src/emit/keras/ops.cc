@@ -443,8 +443,7 @@ void where(Printer& p, const Node& node) {
   const std::string condition = p.input(node, 0), b = p.input(node, 2);
   std::string a = p.input(node, 1);
   // tf.where gives a number as the first choice the type float32.
-  if (p.dialect.second && !p.workload.is_input(node.inputs[1]) &&
-      p.workload.producer(node.inputs[1]).op == ir::Op::kConstant)
+  if (p.dialect.second && p.workload.is_constant(node.inputs[1]))
     a = fmt::format("tf.constant({}, {}.dtype)", a, b);
   p.assign(p.op("where"), {condition, a, b});
 }

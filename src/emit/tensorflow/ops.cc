@@ -256,7 +256,7 @@ void parameter(ForwardPrinter& p, const Node&) { p.fixed(p.param("weight")); }
 // Of two branches the first decides the type: a number of Python's would be float32.
 void where(ForwardPrinter& p, const Node& node) {
   std::string first = p.input(1);
-  if (p.is_constant(node.inputs[1]) && !p.is_constant(node.inputs[2]))
+  if (p.graph().workload.is_constant(node.inputs[1]) && !p.graph().workload.is_constant(node.inputs[2]))
     first = fmt::format("tf.constant({}, {}.dtype)", first, p.input(2));
   p.assign("tf.where", {p.input(0), first, p.input(2)});
 }
@@ -513,7 +513,7 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   pool(Op::kAvgPool2d, kAvgPool, "", "3");
   helper(graph.has(Op::kMaxPool3d) || graph.has(Op::kAvgPool3d), kPool3d);
   helper(any_live(graph, Op::kAvgPool3d, counts_real_places), kAvgPool3d);
-  for (const std::string& text : spelled_helpers(pointers(graph), &ir::Spellings::tensorflow))
+  for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::tensorflow))
     helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
 }

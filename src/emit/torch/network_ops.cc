@@ -102,7 +102,7 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
     out.print(text);
     out.blank(2);
   }
-  for (const std::string& helper : spelled_helpers(pointers(workload), &ir::Spellings::torch)) {
+  for (const std::string& helper : spelled_helpers(nodes_of(workload), &ir::Spellings::torch)) {
     out.print(helper);
     out.blank(2);
   }
