@@ -917,39 +917,31 @@ def repeated(m: Walk, v: Value, axis: int, times: int) -> Value:
 
 
 def nearest(m: Walk, v: Value, factors: Sequence[int]) -> Value:
-    """N,C,H,W with each place repeated."""
-    if m.known("resize"):
-        size = [s * f for s, f in zip(v.shape[2:], factors)]
-        layout = Layout((*v.shape[:2], *size), 0)
-        return m.made(
-            "resize", [v], layout, size=size, mode="nearest", coordinates="asymmetric"
-        )
-    n, c, h, w = v.shape
-    down, right = factors
-    v = m.reshaped(v, Layout((n, c, h, 1, w, 1), 0))
-    v = m.expand(v, Layout((n, c, h, down, w, right), 0))
-    return m.reshaped(v, Layout((n, c, h * down, w * right), 0))
+    """N,C and places, each of them repeated."""
+    size = [s * f for s, f in zip(v.shape[2:], factors)]
+    layout = Layout((*v.shape[:2], *size), 0)
+    options = {"size": size, "mode": "nearest", "coordinates": "asymmetric"}
+    return m.made("resize", [v], layout, **options)
 
 
-@layer("UpSampling1D")
-def up_sampling1d(m: Walk, op: Any, a: Call) -> Held:
-    """`expand`, `reshape`"""
-    size = op.size if isinstance(op.size, int) else op.size[0]
-    return Held(repeated(m, m.rows_apart(a.first, 3), 1, int(size)))
-
-
-@layer("UpSampling2D")
-def up_sampling2d(m: Walk, op: Any, a: Call) -> Held:
-    """nearest: `expand`, `reshape`, or `resize`; else `matmul` with a frozen matrix"""
-    x, form = spatial(m, a.first, op, 2)
-    factors = pairs(op.size, 2)
+@layer("UpSampling1D", "UpSampling2D", "UpSampling3D")
+def up_sampling(m: Walk, op: Any, a: Call) -> Held:
+    """`resize`; bicubic and the like: `matmul` with a frozen matrix"""
+    count = int(type(op).__name__[10])
+    if count == 1:
+        v = m.rows_apart(a.first, 3)
+        turned = m.permuted(v, [0, 2, 1])
+        return Held(m.permuted(nearest(m, turned, pairs(op.size, 1)), [0, 2, 1]))
+    x, form = spatial(m, a.first, op, count)
+    factors = pairs(op.size, count)
     v = m.spread_out(x.value)
-    if op.interpolation == "nearest":
+    interpolation = getattr(op, "interpolation", "nearest")
+    if interpolation == "nearest":
         return Held(nearest(m, v, factors), form)
     from bakeoff_import.keras_ops import resized
 
     size = [s * f for s, f in zip(v.shape[2:], factors)]
-    return Held(resized(m, v, size, op.interpolation, False), form)
+    return Held(resized(m, v, size, interpolation, False), form)
 
 
 # ---- merging

@@ -223,6 +223,22 @@ Result<Type> global_pool2d(const NodeView& view) {
   return Type{DType::kF32, {x[0], x[1]}};
 }
 
+Result<Type> resize(const NodeView& view) {
+  CHECK_OK(want_float(view));
+  const Shape& x = view.inputs[0].shape;
+  const auto& size = view.node.integers("size");
+  if (x.size() < 3 || x.size() > 5)
+    return misfit("needs an N,C,W, N,C,H,W or N,C,D,H,W input, got {}", to_text(x));
+  if (size.size() + 2 != x.size())
+    return misfit("size needs a number for each axis after N and C of {}, got {}", to_text(x), size.size());
+  CHECK_OK(want_positive(view.node, "size", 1));
+  if (view.node.word("mode") == "nearest" && view.node.word("coordinates") == "align_corners")
+    return misfit("mode=nearest needs coordinates=half_pixel or asymmetric");
+  Shape out = {x[0], x[1]};
+  out.insert(out.end(), size.begin(), size.end());
+  return Type{DType::kF32, out};
+}
+
 Result<Type> flatten(const NodeView& view) {
   const Shape& x = view.inputs[0].shape;
   if (x.size() < 2) return misfit("needs an input of at least two axes, got {}", to_text(x));

@@ -18,6 +18,7 @@ Result<Type> dropout(const NodeView&);
 Result<Type> softmax(const NodeView&);
 Result<Type> pool(const NodeView&);
 Result<Type> global_pool2d(const NodeView&);
+Result<Type> resize(const NodeView&);
 Result<Type> flatten(const NodeView&);
 Result<Type> reshape(const NodeView&);
 Result<Type> transpose(const NodeView&);

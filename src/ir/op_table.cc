@@ -182,6 +182,18 @@ std::vector<OpInfo> pooling_ops() {
        .attributes = {},
        .axes = AxisRule::kSpatial,
        .shape = rules::global_pool2d},
+      {.op = Op::kResize,
+       .name = "resize",
+       .doc = "The places after N and C in new sizes. Output place i of n lies at (i + 0.5) size / n - 0.5 "
+              "(half_pixel), i (size - 1) / (n - 1) (align_corners) or i size / n (asymmetric) of the input. "
+              "linear: between the two places around it, the first or last one beyond them. nearest: the "
+              "place floor((i + 0.5) size / n) (half_pixel) or floor(i size / n) (asymmetric).",
+       .attributes = {ints_required("size", 0, "the new sizes of the axes after N and C"),
+                      word("mode", {"nearest", "linear"}, "which places count"),
+                      word("coordinates", {"half_pixel", "align_corners", "asymmetric"},
+                           "where an output place lies")},
+       .axes = AxisRule::kSpatial,
+       .shape = rules::resize},
   };
 }
 

@@ -43,6 +43,7 @@ enum class Op {
   kAvgPool2d,
   kAvgPool3d,
   kGlobalAvgPool2d,
+  kResize,
   kFlatten,
   kReshape,
   kTranspose,

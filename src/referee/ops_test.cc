@@ -373,6 +373,31 @@ double group_norm(const View& v, const Index& i) {
   return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
 }
 
+// Where place i of an axis of `n` lies among `size` places, and the two places around it with their weights.
+double resized(const View& v, const Index& i, size_t axis = 2, Index from = {}) {
+  if (axis == i.size()) {
+    from.insert(from.begin(), {i[0], i[1]});
+    return at(v.inputs[0], from);
+  }
+  const auto size = v.inputs[0].shape[axis], n = v.shape[axis];
+  const std::string &mode = v.node.word("mode"), &coordinates = v.node.word("coordinates");
+  const auto real = [](int64_t k) { return static_cast<double>(k); };
+  const auto further = [&](double place) {
+    Index all = from;
+    all.push_back(std::clamp<int64_t>(static_cast<int64_t>(place), 0, size - 1));
+    return resized(v, i, axis + 1, all);
+  };
+  if (mode == "nearest")
+    return further(real(((coordinates == "half_pixel" ? 2 * i[axis] + 1 : 2 * i[axis]) * size) / (2 * n)));
+  double place = coordinates == "half_pixel"   ? (real(i[axis]) + 0.5) * real(size) / real(n) - 0.5
+                 : coordinates == "asymmetric" ? real(i[axis]) * real(size) / real(n)
+                 : n == 1                      ? 0
+                                               : real(i[axis]) * real(size - 1) / real(n - 1);
+  place = std::clamp(place, 0.0, real(size - 1));
+  const double low = std::floor(place);
+  return (1 - place + low) * further(low) + (place - low) * further(low + 1);
+}
+
 double over_axes(const View& v, const Index& i) {
   switch (v.node.op) {
     case ir::Op::kSum:
@@ -402,6 +427,8 @@ double over_axes(const View& v, const Index& i) {
       return taken(v, i);
     case ir::Op::kGroupNorm:
       return group_norm(v, i);
+    case ir::Op::kResize:
+      return resized(v, i);
     default:
       return elementwise(v, i);
   }

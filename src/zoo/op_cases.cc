@@ -222,6 +222,19 @@ ir::Workload avg_pool_case(Rng& rng) {
 
 ir::Workload global_avg_pool2d_case(Rng& rng) { return unary(Op::kGlobalAvgPool2d, random_shape(rng, 4)); }
 
+ir::Workload resize_case(Rng& rng) {
+  const Shape shape = random_shape(rng, rng.integer(3, 5), 1, 5);
+  const bool whole = rng.chance(0.4), nearest = rng.chance(0.5);
+  Ints size;
+  for (size_t axis = 2; axis < shape.size(); ++axis)
+    size.push_back(whole ? shape[axis] * rng.integer(1, 3) : rng.integer(1, 9));
+  const std::string coordinates[] = {"half_pixel", "asymmetric", "align_corners"};
+  return unary(Op::kResize, shape,
+               {{"size", size},
+                {"mode", std::string(nearest ? "nearest" : "linear")},
+                {"coordinates", coordinates[rng.integer(0, nearest ? 1 : 2)]}});
+}
+
 ir::Workload flatten_case(Rng& rng) {
   const Shape shape = random_shape(rng, rng.integer(2, 4));
   return rng.chance(0.2) ? on_integers(Op::kFlatten, shape) : unary(Op::kFlatten, shape);
@@ -608,6 +621,7 @@ constexpr Row kRows[] = {
     {Op::kAvgPool2d, avg_pool_case<Op::kAvgPool2d, 2>},
     {Op::kAvgPool3d, avg_pool_case<Op::kAvgPool3d, 3>},
     {Op::kGlobalAvgPool2d, global_avg_pool2d_case},
+    {Op::kResize, resize_case},
     {Op::kFlatten, flatten_case},
     {Op::kReshape, reshape_case},
     {Op::kTranspose, transpose_case},

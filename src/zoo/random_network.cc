@@ -43,6 +43,7 @@ class Network {
   ValueId residual(ValueId x);
   ValueId volume(ValueId x);
   ValueId grow(ValueId x);
+  ValueId resized(ValueId x);
   ValueId picture_block(ValueId x);
   // `last` < 0: nothing is padded.
   ValueId self_attention(ValueId x, ValueId last);
@@ -155,6 +156,17 @@ ValueId Network::grow(ValueId x) {
                                       .output_pad = {0, stride[1] - 1}}));
 }
 
+ValueId Network::resized(ValueId x) {
+  const bool linear = rng_.chance(0.5), twice = rng_.chance(0.5);
+  const Ints size =
+      twice ? Ints{2 * axis(x, 2), 2 * axis(x, 3)} : Ints{rng_.integer(4, 7), rng_.integer(4, 7)};
+  const std::string coordinates[] = {"half_pixel", "asymmetric", "align_corners"};
+  return b_.apply(Op::kResize, {x},
+                  {{"size", size},
+                   {"mode", std::string(linear ? "linear" : "nearest")},
+                   {"coordinates", coordinates[rng_.integer(0, linear ? 2 : 1)]}});
+}
+
 ValueId Network::shrink(ValueId x) {
   if (axis(x, 2) < 4 || axis(x, 3) < 4) return x;
   const Ints kernel = {2, rng_.integer(2, 3)};
@@ -212,7 +224,9 @@ ValueId Network::volume(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 12)) {
+  switch (rng_.integer(0, 13)) {
+    case 13:
+      return resized(x);
     case 12:
       return grow(x);
     case 11:

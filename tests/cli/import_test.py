@@ -6,6 +6,7 @@ python3 -m tests.cli.import_test build/dev/bakeoff
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import struct
@@ -190,6 +191,12 @@ class Proven(Importing):
 
     def test_pictures(self) -> None:
         self.proves("Pictures", "f32[4,3,6,6]")
+
+    def test_resizes(self) -> None:
+        text = self.proves("Resizes", "f32[4,2,5,6]")
+        found = re.findall(r"resize\(.*", text)
+        self.assertEqual(len(found), 7, text)
+        self.assertNotIn("matmul", text)
 
     def test_transposed_convolutions(self) -> None:
         self.proves("Decoder", "f32[4,3,3,4]")

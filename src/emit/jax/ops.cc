@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "emit/jax/network_ops.h"
+#include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
 
@@ -139,6 +141,27 @@ void avg_pool(ForwardPrinter& p, const Node& node) {
 // jnp.mean adds up in float32 by itself.
 void global_avg_pool2d(ForwardPrinter& p, const Node&) { p.assign("jnp.mean", {p.input(), "axis=(1, 2)"}); }
 
+// jax.image.resize does what the node does.
+bool native_resize(const Node& node, const ir::Shape& from) {
+  return half_pixel_linear(node) || nearest_is(NearestForm::kJax, node, from);
+}
+
+void resize(ForwardPrinter& p, const Node& node) {
+  const std::string x = p.input(), size = fmt::format("{}", fmt::join(node.integers("size"), ", "));
+  const bool linear = is_linear(node);
+  std::string head = "jax.image.resize";
+  std::vector<std::string> arguments = {x,
+                                        fmt::format("({0}.shape[0], {1}, {2})", x, size, p.input_shape()[1]),
+                                        linear ? "\"linear\"" : "\"nearest\""};
+  if (linear) arguments.push_back("antialias=False");
+  if (!native_resize(node, p.input_shape())) {
+    head = "resize";
+    arguments = resize_options(node);
+    arguments.insert(arguments.begin(), {x, python_tuple(node.integers("size"))});
+  }
+  linear ? p.assign_full(head, arguments) : p.assign(head, arguments);
+}
+
 void reshape(ForwardPrinter& p, const Node&) {
   const std::string x = p.input();
   const ir::Shape shape = physical_shape(p.gives(), p.output_shape());
@@ -271,6 +294,14 @@ constexpr const char* kDropout = R"(def dropout(key, x, rate):
     keep = jax.random.bernoulli(key, 1 - rate, x.shape)
     return jnp.where(keep, x / (1 - rate), 0)
 )";
+constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
+    """By a product along each axis; jax.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        product = jnp.tensordot(x, matrix.astype(x.dtype), (axis, 0))
+        x = jnp.moveaxis(product, -1, axis)
+    return x
+)";
 constexpr const char* kMaxPool = R"(def $name$(x, *, window, stride, padding):
     return lax.reduce_window(
         x,
@@ -296,6 +327,14 @@ constexpr const char* kAvgPool = R"(def $name$(x, *, window, stride, padding, co
         return window_sum(x) / $area$
     return window_sum(x) / window_sum(jnp.ones((1, *x.shape[1:$end$], 1), x.dtype))
 )";
+
+bool resizes_itself(const Graph& graph) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == Op::kResize &&
+           !native_resize(node, graph.types[static_cast<size_t>(node.inputs[0])].shape);
+  });
+}
 
 bool linear_with_bias(const Graph& graph) {
   for (const int n : graph.live) {
@@ -333,6 +372,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -388,6 +428,8 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
               {{"name", ir::info(op).name}, {"area", areas[axes - 1]}, {"end", std::to_string(axes + 1)}});
     out.blank(2);
   }
+  helper(resizes_itself(graph), kResizeMatrix);
+  helper(resizes_itself(graph), kResize);
   helper(graph.has(Op::kDropout) && !graph.predicts, kDropout);
   for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::jax))
     helper(true, text.c_str());
@@ -405,7 +447,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
       "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
-      "layer_norm group_norm dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
+      "layer_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emit/keras/network_ops.h"
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/windows.h"
 
@@ -361,6 +362,68 @@ void global_avg_pool2d(Printer& p, const Node& node) {
   p.assign("layers.GlobalAveragePooling2D", {}, "(" + p.input(node, 0) + ")");
 }
 
+constexpr const char* kResize = R"(def resize(x, size, mode, coordinates):
+    """By a product along each axis; ops.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        matrix = ops.convert_to_tensor(matrix, x.dtype)
+        x = ops.tensordot(x, matrix, ([axis], [0]))
+        last = len(x.shape) - 1
+        x = ops.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResize2 = R"(def resize(x, size, mode, coordinates):
+    """By a product along each axis; tf.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
+        last = x.shape.rank - 1
+        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
+    """ops.image.resize, which TensorFlow computes in float32; float64 by products."""
+    if keras.backend.standardize_dtype(x.dtype) == "float64":
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return ops.image.resize(
+        x, size, interpolation="bilinear", data_format="channels_last"
+    )
+)";
+constexpr const char* kResizeBilinear2 = R"(def resize_bilinear(x, size):
+    """tf.image.resize, which computes in float32; float64 by products."""
+    if x.dtype == tf.float64:
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return tf.cast(tf.image.resize(x, size), x.dtype)
+)";
+
+void need_resize(Printer& p) {
+  p.need_helper(kResizeMatrix);
+  p.need_helper(p.dialect.second ? kResize2 : kResize);
+}
+
+void resize(Printer& p, const Node& node) {
+  const ir::Shape& from = p.shape(node.inputs[0]);
+  const std::string x = p.input(node, 0);
+  const Ints& size = node.integers("size");
+  if (const Ints factors = whole_factors(node, from); !factors.empty()) {
+    const std::string times = factors.size() == 1 ? std::to_string(factors[0]) : python_tuple(factors);
+    return p.assign(layer_class("UpSampling", factors.size()), {times}, "(" + x + ")");
+  }
+  if (half_pixel_linear(node) && from.size() == 4) {
+    if (p.backend == "tensorflow") {
+      need_resize(p);
+      p.need_helper(p.dialect.second ? kResizeBilinear2 : kResizeBilinear);
+      return p.assign("resize_bilinear", {x, python_tuple(size)});
+    }
+    return p.assign("ops.image.resize",
+                    {x, python_tuple(size), "interpolation=\"bilinear\"", "data_format=\"channels_last\""});
+  }
+  need_resize(p);
+  std::vector<std::string> arguments = resize_options(node);
+  arguments.insert(arguments.begin(), {x, python_tuple(size)});
+  p.assign("resize", arguments);
+}
+
 void flatten(Printer& p, const Node& node) { p.assign("layers.Flatten", {}, "(" + p.input(node, 0) + ")"); }
 
 void reshape(Printer& p, const Node& node) {
@@ -500,6 +563,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kAvgPool2d, avg_pool},
                                                                  {Op::kAvgPool3d, avg_pool3d},
                                                                  {Op::kGlobalAvgPool2d, global_avg_pool2d},
+                                                                 {Op::kResize, resize},
                                                                  {Op::kFlatten, flatten},
                                                                  {Op::kReshape, reshape},
                                                                  {Op::kTranspose, transpose},

@@ -6,8 +6,10 @@
 #include <set>
 #include <utility>
 
+#include "emit/resize.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
+#include "ir/verify.h"
 
 namespace bakeoff::emit::libtorch {
 namespace {
@@ -82,6 +84,49 @@ Tensor lstm_sequence(const Tensor& x, const Tensor& weight_ih, const Tensor& wei
 
 )";
 
+constexpr const char* kResizeNearest =
+    R"(// Along each axis in turn; F::interpolate reads other places.
+Tensor resize_nearest(Tensor x, torch::IntArrayRef size, bool half_pixel) {
+  for (int64_t axis = 2; axis < x.dim(); ++axis) {
+    const int64_t count = size[axis - 2];
+    const Tensor places = torch::arange(count, torch::dtype(torch::kLong).device(x.device()));
+    const Tensor twice = (2 * places + (half_pixel ? 1 : 0)) * x.size(axis);
+    x = x.index_select(axis, twice.div(2 * count, "floor"));
+  }
+  return x;
+}
+
+)";
+
+constexpr const char* kResizeLinear =
+    R"(// Along each axis in turn, from place i size / n; F::interpolate has no such coordinates.
+Tensor resize_linear(Tensor x, torch::IntArrayRef size) {
+  for (int64_t axis = 2; axis < x.dim(); ++axis) {
+    const int64_t count = size[axis - 2];
+    const Tensor places =
+        torch::arange(count, torch::dtype(torch::kLong).device(x.device())) * x.size(axis);
+    const Tensor low = places.div(count, "floor");
+    std::vector<int64_t> shape(x.dim() - axis, 1);
+    shape[0] = count;
+    const Tensor share = (places.remainder(count).to(x.dtype()) / count).view(shape);
+    const Tensor lower = x.index_select(axis, low);
+    const Tensor upper = x.index_select(axis, (low + 1).clamp_max(x.size(axis) - 1));
+    x = lower + (upper - lower) * share;
+  }
+  return x;
+}
+
+)";
+
+// Some resize in this mode is none of F::interpolate.
+bool resizes_itself(const ir::Workload& workload, bool linear) {
+  const auto types = ir::infer(workload);
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const Node& node) {
+    return node.op == Op::kResize && is_linear(node) == linear &&
+           interpolate_mode(node, (*types)[static_cast<size_t>(node.inputs[0])].shape).empty();
+  });
+}
+
 bool masked(const Node& node, bool causal) {
   return node.op == Op::kAttention && node.inputs.size() == 4 && node.flag("causal") == causal;
 }
@@ -139,7 +184,9 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
         {any([](const Node& node) { return node.op == Op::kAttention; }), kAttention},
         {any([](const Node& node) { return masked(node, false); }), kPaddingMask},
         {any([](const Node& node) { return masked(node, true); }), kCausalPaddingMask},
-        {function, kLstm}}) {
+        {function, kLstm},
+        {resizes_itself(workload, false), kResizeNearest},
+        {resizes_itself(workload, true), kResizeLinear}}) {
     if (needed) out.print(text);
   }
 }

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 
 #include "emit/onnxruntime/graph_printer.h"
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/windows.h"
+#include "ir/resize.h"
 
 namespace bakeoff::emit::onnxruntime {
 namespace {
@@ -117,6 +120,32 @@ void avg_pool(P& p, const Node& node) {
 
 void global_avg_pool2d(P& p, const Node&) {
   p.add("Flatten", {p.step("GlobalAveragePool", "mean", {p.input()})});
+}
+
+// ONNX Runtime computes places in float32; where that reads others they are listed.
+void resize(P& p, const Node& node) {
+  const Ints& size = node.integers("size");
+  Ints axes(size.size());
+  std::iota(axes.begin(), axes.end(), 2);
+  if (is_linear(node) || nearest_is(NearestForm::kOnnx, node, p.input_shape())) {
+    const bool half_pixel = node.word("coordinates") == "half_pixel";
+    Strings options = {fmt::format("mode=\"{}\"", node.word("mode")),
+                       fmt::format("coordinate_transformation_mode=\"{}\"", node.word("coordinates")),
+                       attribute("axes", axes)};
+    if (!is_linear(node))
+      options.push_back(fmt::format("nearest_mode=\"{}\"", half_pixel ? "round_prefer_ceil" : "floor"));
+    return p.add("Resize", {p.input(), "", "", p.constant("size", int64_array(size))}, options);
+  }
+  std::string x = p.input();
+  for (size_t i = 0; i < size.size(); ++i) {
+    Ints places;
+    for (const ir::Tap& tap : ir::resize_taps(node, p.input_shape()[i + 2], size[i]))
+      places.push_back(tap.low);
+    const Strings inputs = {x, p.constant("places", int64_array(places))};
+    const Strings options = {fmt::format("axis={}", i + 2)};
+    if (i + 1 == size.size()) return p.add("Gather", inputs, options);
+    x = p.step("Gather", "taken", inputs, options);
+  }
 }
 
 void flatten(P& p, const Node&) { p.add("Flatten", {p.input()}); }
@@ -314,6 +343,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emit/resize.h"
 #include "emit/tensorflow/network_ops.h"
 #include "emit/windows.h"
 #include "ir/op_table.h"
@@ -215,6 +216,40 @@ void global_avg_pool2d(ForwardPrinter& p, const Node&) {
   p.assign_full("tf.reduce_mean", {p.input(), "axis=(1, 2)"});
 }
 
+// How a resize is written.
+enum class Resize {
+  kImage,     // tf.image.resize, of mode nearest
+  kRepeat,    // every place so many times
+  kBilinear,  // tf.image.resize, which has no float64
+  kProducts,
+};
+
+Resize resize_form(const Node& node, const ir::Shape& from, bool xla) {
+  if (from.size() == 4 && half_pixel_linear(node)) return Resize::kBilinear;
+  // XLA lacks its gradient.
+  if (!xla && from.size() == 4 && nearest_is(NearestForm::kTensorFlow, node, from)) return Resize::kImage;
+  return whole_factors(node, from).empty() ? Resize::kProducts : Resize::kRepeat;
+}
+
+void resize_as(ForwardPrinter& p, const Node& node, bool xla) {
+  const std::string x = p.input(), size = python_tuple(node.integers("size"));
+  switch (resize_form(node, p.input_shape(), xla)) {
+    case Resize::kImage:
+      return p.assign("tf.image.resize", {x, size, "\"nearest\""});
+    case Resize::kRepeat:
+      return p.assign("repeat_places", {x, python_tuple(whole_factors(node, p.input_shape()))});
+    case Resize::kBilinear:
+      return p.assign_full("resize_bilinear", {x, size});
+    case Resize::kProducts:
+      break;
+  }
+  std::vector<std::string> arguments = resize_options(node);
+  arguments.insert(arguments.begin(), {x, size});
+  is_linear(node) ? p.assign_full("resize", arguments) : p.assign("resize", arguments);
+}
+void resize(ForwardPrinter& p, const Node& node) { resize_as(p, node, false); }
+void resize_xla(ForwardPrinter& p, const Node& node) { resize_as(p, node, true); }
+
 void reshape(ForwardPrinter& p, const Node&) {
   Ints shape = physical_shape(p.gives(), p.output_shape());
   shape[0] = -1;
@@ -369,6 +404,37 @@ constexpr const char* kAvgPool = R"(def $name$(x, *, ksize, strides, padding, co
     return y / tf.nn.$name$(inside, ksize, strides, "VALID")
 )";
 
+constexpr const char* kResize = R"(def resize(x, size, *, mode, coordinates):
+    """By a product along each axis; tf.image.resize reads other places."""
+    for axis, new in enumerate(size, 1):
+        matrix = resize_matrix(x.shape[axis], new, mode, coordinates)
+        x = tf.tensordot(x, tf.constant(matrix, x.dtype), (axis, 0))
+        last = x.shape.rank - 1
+        x = tf.transpose(x, (*range(axis), last, *range(axis, last)))
+    return x
+)";
+constexpr const char* kResizeBilinear = R"(def resize_bilinear(x, size):
+    """tf.image.resize, which computes in float32; float64 by products."""
+    if x.dtype == tf.float64:
+        return resize(x, size, mode="linear", coordinates="half_pixel")
+    return tf.cast(tf.image.resize(x, size), x.dtype)
+)";
+constexpr const char* kRepeatPlaces = R"(def repeat_places(x, times):
+    """Every place so many times along each axis."""
+    for axis, count in enumerate(times, 1):
+        sizes = (*x.shape[1:axis], count * x.shape[axis], *x.shape[axis + 1 :])
+        x = tf.reshape(tf.stack([x] * count, axis + 1), (-1, *sizes))
+    return x
+)";
+
+bool any_resize(const Graph& graph, Resize form, bool xla) {
+  return std::any_of(graph.live.begin(), graph.live.end(), [&](int n) {
+    const Node& node = graph.workload.nodes[static_cast<size_t>(n)];
+    return node.op == Op::kResize &&
+           resize_form(node, graph.types[static_cast<size_t>(node.inputs[0])].shape, xla) == form;
+  });
+}
+
 bool any_node(const Graph& graph, bool (*holds)(const Node&)) {
   return std::any_of(graph.live.begin(), graph.live.end(),
                      [&](int n) { return holds(graph.workload.nodes[static_cast<size_t>(n)]); });
@@ -457,6 +523,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool3d},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, xla ? resize_xla : resize},
           {Op::kFlatten, reshape},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
@@ -513,6 +580,12 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   pool(Op::kAvgPool2d, kAvgPool, "", "3");
   helper(graph.has(Op::kMaxPool3d) || graph.has(Op::kAvgPool3d), kPool3d);
   helper(any_live(graph, Op::kAvgPool3d, counts_real_places), kAvgPool3d);
+  const bool bilinear = any_resize(graph, Resize::kBilinear, style.xla);
+  const bool products = bilinear || any_resize(graph, Resize::kProducts, style.xla);
+  helper(products, kResizeMatrix);
+  helper(products, kResize);
+  helper(bilinear, kResizeBilinear);
+  helper(any_resize(graph, Resize::kRepeat, style.xla), kRepeatPlaces);
   for (const std::string& text : spelled_helpers(nodes_of(graph), &ir::Spellings::tensorflow))
     helper(true, text.c_str());
   print_network_helpers(out, graph, style.mixed);
@@ -529,7 +602,7 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm group_norm max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
+      "make_model make_optimizer batch_norm layer_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "emit/resize.h"
 #include "emit/spelling.h"
+#include "ir/verify.h"
 
 namespace bakeoff::emit::torch {
 namespace {
@@ -40,6 +43,33 @@ constexpr const char* kAvgPoolUneven =
     inside = F.$pool$(F.pad(torch.ones_like(x[:1, :1]), pad), kernel, stride)
     return F.$pool$(F.pad(x, pad), kernel, stride) / inside
 )";
+
+constexpr const char* kResize =
+    R"(def resize(x: Tensor, size: tuple[int, ...], mode: str, coordinates: str) -> Tensor:
+    """Along each axis in turn; F.interpolate reads other places."""
+    shift = 1 if coordinates == "half_pixel" else 0
+    for axis, new in enumerate(size, 2):
+        old = x.shape[axis]
+        places = (2 * torch.arange(new, device=x.device) + shift) * old
+        low = places // (2 * new)
+        lower = x.index_select(axis, low)
+        if mode == "nearest":
+            x = lower
+            continue
+        upper = x.index_select(axis, (low + 1).clamp(max=old - 1))
+        share = (places % (2 * new)).to(x.dtype) / (2 * new)
+        x = lower + (upper - lower) * share.view(-1, *[1] * (x.ndim - axis - 1))
+    return x
+)";
+
+// Some resize is none of F.interpolate.
+bool resizes_itself(const ir::Workload& workload) {
+  const auto types = ir::infer(workload);
+  return std::any_of(workload.nodes.begin(), workload.nodes.end(), [&](const ir::Node& node) {
+    return node.op == Op::kResize &&
+           interpolate_mode(node, (*types)[static_cast<size_t>(node.inputs[0])].shape).empty();
+  });
+}
 
 }  // namespace
 
@@ -96,8 +126,10 @@ void print_helpers(CodeWriter& out, const ir::Workload& workload, const Modules&
     out.print(kAvgPoolUneven, {{"pool", pool}});
     out.blank(2);
   }
-  for (const auto& [needed, text] :
-       {std::pair{padding, kPaddingMask}, {both, kCausalPaddingMask}, {function, kLstm}}) {
+  for (const auto& [needed, text] : {std::pair{padding, kPaddingMask},
+                                     {both, kCausalPaddingMask},
+                                     {function, kLstm},
+                                     {resizes_itself(workload), kResize}}) {
     if (!needed) continue;
     out.print(text);
     out.blank(2);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emit/resize.h"
 #include "emit/spelling.h"
 #include "emit/torch/network_ops.h"
 #include "emit/windows.h"
@@ -121,6 +122,34 @@ void global_avg_pool2d(ForwardPrinter& p, const ir::Node& node) {
   p.call(p.use(node.inputs[0]) + ".mean", {"dim=(2, 3)"});
 }
 
+// 2 where every axis becomes twice as long, and so on: powers of two, which torch divides by exactly.
+int64_t scale_factor(const ir::Node& node, const ir::Shape& from) {
+  const auto& size = node.integers("size");
+  const int64_t factor = size[0] / from[2];
+  for (size_t axis = 0; axis < size.size(); ++axis) {
+    if (size[axis] != factor * from[axis + 2]) return 0;
+  }
+  return (factor & (factor - 1)) == 0 ? factor : 0;
+}
+
+void resize(ForwardPrinter& p, const ir::Node& node) {
+  const ir::Shape from = p.shape(node.inputs[0]);
+  const std::string mode = interpolate_mode(node, from), x = p.use(node.inputs[0]);
+  const std::string size = "size=" + python_tuple(node.integers("size"));
+  if (mode.empty()) {
+    std::vector<std::string> arguments = {x, size};
+    const auto options = resize_options(node);
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return p.call("resize", arguments);
+  }
+  const bool corners = node.word("coordinates") == "align_corners";
+  const int64_t factor = corners ? 0 : scale_factor(node, from);
+  std::vector<std::string> arguments = {x, factor > 0 ? fmt::format("scale_factor={}", factor) : size,
+                                        "mode=\"" + mode + "\""};
+  if (is_linear(node)) arguments.push_back("align_corners=" + python_bool(corners));
+  p.call("F.interpolate", arguments);
+}
+
 void flatten(ForwardPrinter& p, const ir::Node& node) { p.call(p.use(node.inputs[0]) + ".flatten", {"1"}); }
 
 std::vector<std::string> texts(const std::vector<int64_t>& numbers) {
@@ -199,6 +228,7 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kAvgPool2d, avg_pool},
           {Op::kAvgPool3d, avg_pool},
           {Op::kGlobalAvgPool2d, global_avg_pool2d},
+          {Op::kResize, resize},
           {Op::kFlatten, flatten},
           {Op::kReshape, reshape},
           {Op::kTranspose, transpose},
