@@ -1069,12 +1069,12 @@ def _layered(m: Mapper, a: Args, op: str, slots: Any) -> tuple[Value, Stacked]:
         outs = []
         for direction, w in enumerate(layer):
             layout = x.layout.sized(2, w.units)
-            source = m.unary("flip", x, axes=[1]) if direction else x
-            h = m.made(op, [source], layout, params=slots(w))
-            steps = h.shape[1]
-            last = m.sliced(h, 1, steps - 1, steps)
+            back = bool(direction)
+            h = m.made(op, [x], layout, params=slots(w), reverse=back)
+            end = 0 if back else h.shape[1] - 1
+            last = m.sliced(h, 1, end, end + 1)
             lasts.append(m.reshaped(last, last.layout.dropped([1], False)))
-            outs.append(m.unary("flip", h, axes=[1]) if direction else h)
+            outs.append(h)
         x = m.concat(outs, 2)
         if m.dropout and a.dropout > 0 and a.train and number + 1 < int(a.num_layers):
             x = m.unary("dropout", x, rate=float(a.dropout))
@@ -1090,7 +1090,7 @@ def _batched(m: Mapper, a: Args) -> bool:
 
 @row("lstm")
 def lstm(m: Mapper, a: Args) -> list[Any]:
-    """`lstm` for each layer, backwards between two `flip`; else step by step
+    """`lstm` for each layer and direction; else step by step
 
     Step by step: from another state than zero, or where its last cell state is read."""
     if "batch_sizes" in a:
@@ -1109,7 +1109,7 @@ def lstm(m: Mapper, a: Args) -> list[Any]:
 
 @row("gru")
 def gru(m: Mapper, a: Args) -> list[Any]:
-    """`gru` for each layer, backwards between two `flip`; else step by step"""
+    """`gru` for each layer and direction; else step by step"""
     if "batch_sizes" in a:
         raise Unsupported("takes packed sequences", "padded ones")
 

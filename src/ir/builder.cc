@@ -136,12 +136,25 @@ void Builder::freeze(const std::string& prefix) {
   }
 }
 
-Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias) {
+Builder::Value Builder::lstm(Value x, const std::string& layer, int64_t units, bool bias, bool reverse) {
   Node node = node_with_defaults(Op::kLstm);
   node.inputs = {x};
   node.params = {parameter("weight_ih", layer + ".weight_ih_l0", {4 * units, shape(x).back()}, Role::kWeight),
                  parameter("weight_hh", layer + ".weight_hh_l0", {4 * units, units}, Role::kWeight)};
   if (bias) node.params.push_back(parameter("bias", layer + ".bias_ih_l0", {4 * units}, Role::kBias));
+  set_attribute(node, "reverse", reverse);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::gru(Value x, const std::string& layer, int64_t units, bool bias, bool reverse) {
+  Node node = node_with_defaults(Op::kGru);
+  node.inputs = {x};
+  node.params = {parameter("weight_ih", layer + ".weight_ih_l0", {3 * units, shape(x).back()}, Role::kWeight),
+                 parameter("weight_hh", layer + ".weight_hh_l0", {3 * units, units}, Role::kWeight)};
+  for (const char* slot : {"bias_ih", "bias_hh"}) {
+    if (bias) node.params.push_back(parameter(slot, layer + "." + slot + "_l0", {3 * units}, Role::kBias));
+  }
+  set_attribute(node, "reverse", reverse);
   return add(std::move(node));
 }
 

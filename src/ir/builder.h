@@ -47,7 +47,9 @@ class Builder {
   // Freezes the parameters whose names begin so.
   void freeze(const std::string& prefix);
   // Parameters are called as in torch: <layer>.weight_ih_l0, <layer>.weight_hh_l0, <layer>.bias_ih_l0.
-  Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true);
+  Value lstm(Value x, const std::string& layer, int64_t units, bool bias = true, bool reverse = false);
+  // Likewise, with bias_hh_l0.
+  Value gru(Value x, const std::string& layer, int64_t units, bool bias = true, bool reverse = false);
   // A linear layer whose weight is the table of the embedding `table`; `bias` is the name of its bias.
   Value tied_linear(Value x, const std::string& table, const std::string& bias);
   // Any op without parameters; attributes left out take the op table's fallback.

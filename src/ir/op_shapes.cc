@@ -516,19 +516,26 @@ Result<Type> attention(const NodeView& view) {
   return Type{DType::kF32, q};
 }
 
-Result<Type> lstm(const NodeView& view) {
+// `gates`: blocks of rows of the weights; `biases`: the slots of the biases.
+Result<Type> recurrent(const NodeView& view, int64_t gates, const std::vector<std::string>& biases) {
   CHECK_OK(want_float(view));
   CHECK_OK(want_rank(view, 3, "an N,T,F"));
   Shape x = view.inputs[0].shape;
-  const Shape& recurrent = view.param("weight_hh");
-  if (recurrent.size() != 2 || recurrent[0] != 4 * recurrent[1]) {
-    return misfit("weight_hh must be 4U,U, is {}", to_text(recurrent));
+  const Shape& hidden = view.param("weight_hh");
+  if (hidden.size() != 2 || hidden[0] != gates * hidden[1]) {
+    return misfit("weight_hh must be {}U,U, is {}", gates, to_text(hidden));
   }
-  CHECK_OK(want_param(view, "weight_ih", {recurrent[0], x[2]}));
-  CHECK_OK(want_param(view, "bias", {recurrent[0]}));
-  x[2] = recurrent[1];
+  CHECK_OK(want_param(view, "weight_ih", {hidden[0], x[2]}));
+  for (const std::string& bias : biases) {
+    CHECK_OK(want_param(view, bias, {hidden[0]}));
+    if (view.node.has(bias) != view.node.has(biases[0]))
+      return misfit("{} and {} come together", biases[0], bias);
+  }
+  x[2] = hidden[1];
   return Type{DType::kF32, x};
 }
+Result<Type> lstm(const NodeView& view) { return recurrent(view, 4, {"bias"}); }
+Result<Type> gru(const NodeView& view) { return recurrent(view, 3, {"bias_ih", "bias_hh"}); }
 
 Result<Type> softmax_cross_entropy(const NodeView& view) {
   const Type& logits = view.inputs[0];
@@ -575,7 +582,7 @@ int64_t attention_macs(const NodeView& view, const Type& output) {
   return 2 * product(output.shape, 1, 4) * view.inputs[1].shape[1];
 }
 
-int64_t lstm_macs(const NodeView& view, const Type& output) {
+int64_t recurrent_macs(const NodeView& view, const Type& output) {
   return output.shape[1] * (elements(view.param("weight_ih")) + elements(view.param("weight_hh")));
 }
 

@@ -41,6 +41,7 @@ Result<Type> lrn(const NodeView&);
 Result<Type> position_embedding(const NodeView&);
 Result<Type> attention(const NodeView&);
 Result<Type> lstm(const NodeView&);
+Result<Type> gru(const NodeView&);
 Result<Type> softmax_cross_entropy(const NodeView&);
 Result<Type> mse(const NodeView&);
 
@@ -49,7 +50,7 @@ int64_t conv_transpose_macs(const NodeView&, const Type& output);
 int64_t linear_macs(const NodeView&, const Type& output);
 int64_t matmul_macs(const NodeView&, const Type& output);
 int64_t attention_macs(const NodeView&, const Type& output);
-int64_t lstm_macs(const NodeView&, const Type& output);
+int64_t recurrent_macs(const NodeView&, const Type& output);
 int64_t embedding_rows(const NodeView&);
 int64_t classes(const NodeView&);
 int64_t attention_keys(const NodeView&);

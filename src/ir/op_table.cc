@@ -250,6 +250,7 @@ std::vector<OpInfo> shape_ops() {
 }
 
 std::vector<OpInfo> network_ops() {
+  const AttrSpec reverse = flag("reverse", false, "from the last place to the first; outputs stay at their places");
   return {
       {.op = Op::kLrn,
        .name = "lrn",
@@ -285,11 +286,25 @@ std::vector<OpInfo> network_ops() {
        .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: "
               "(i, f, g, o) = x W_ih^T + h W_hh^T + b, c = sigm(f) c + sigm(i) tanh(g), h = sigm(o) tanh(c). "
               "The rows of W_ih 4U,F and W_hh 4U,U are the gates in the order i, f, g, o.",
-       .attributes = {},
+       .attributes = {reverse},
        .params = {{"weight_ih", Role::kWeight}, {"weight_hh", Role::kWeight}, kBias},
        .axes = AxisRule::kCanonical,
        .shape = rules::lstm,
-       .macs = rules::lstm_macs},
+       .macs = rules::recurrent_macs},
+      {.op = Op::kGru,
+       .name = "gru",
+       .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: with a = x W_ih^T + b_ih and "
+              "c = h W_hh^T + b_hh, r = sigm(a_r + c_r), z = sigm(a_z + c_z), n = tanh(a_n + r c_n), "
+              "h = (1 - z) n + z h. The rows of W_ih 3U,F and W_hh 3U,U are the gates in the order r, z, n; "
+              "there are both biases or none.",
+       .attributes = {reverse},
+       .params = {{"weight_ih", Role::kWeight},
+                  {"weight_hh", Role::kWeight},
+                  {"bias_ih", Role::kBias, true},
+                  {"bias_hh", Role::kBias, true}},
+       .axes = AxisRule::kCanonical,
+       .shape = rules::gru,
+       .macs = rules::recurrent_macs},
   };
 }
 

@@ -55,6 +55,7 @@ enum class Op {
   kPositionEmbedding,
   kAttention,
   kLstm,
+  kGru,
   // Element by element: the rows of ir/elementwise.cc, in their order.
   kNeg,
   kAbs,
@@ -124,6 +125,8 @@ enum class Op {
 bool is_conv(Op op);
 // conv_transpose1d, conv_transpose2d or conv_transpose3d.
 bool is_conv_transpose(Op op);
+// lstm or gru.
+bool is_recurrent(Op op);
 
 using AttrValue = std::variant<int64_t, double, bool, std::vector<int64_t>, std::string>;
 

@@ -777,18 +777,17 @@ Result<Values> recurrent(Mapper& m, const Call& call, const Recurrent& r) {
     TRY(const std::string hh, m.weight(named(u, gates(*direction_of(*u.at[0], d), r.order)), "weight_hh"));
     params = {{"weight_ih", ih}, {"weight_hh", hh}};
     CHECK_OK(add_biases(m, r, named, b, d, units, params));
-    const auto turned = [&](const Value& v) { return m.make("flip", {v.name}, v.layout, {{"axes", "1"}}); };
-    Value made = m.make(r.op, {back ? turned(input).name : input.name}, hidden, {}, params);
+    const Value made = m.make(r.op, {input.name}, hidden, {{"reverse", back ? "true" : "false"}}, params);
     if (call.wants(1)) {
       Layout row = hidden;
       row.dims[1] = 1;
       last.push_back(m.make("slice", {made.name}, row,
                             {{"axis", "1"},
-                             {"begin", std::to_string(steps - 1)},
-                             {"end", std::to_string(steps)},
+                             {"begin", std::to_string(back ? 0 : steps - 1)},
+                             {"end", std::to_string(back ? 1 : steps)},
                              {"step", "1"}}));
     }
-    all.push_back(back ? turned(made) : made);
+    all.push_back(made);
   }
   Values out(3);
   if (call.wants(0)) {  // T,D,N,U; layout 1: N,T,D,U

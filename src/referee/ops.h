@@ -76,7 +76,7 @@ std::vector<OpFunctions> elementwise_ops();  // the rows of ir/elementwise.h, co
 std::vector<OpFunctions> axis_ops();         // reductions, slice flip expand, matmul
 std::vector<OpFunctions> pooling_ops();      // max and avg pools, global_avg_pool2d, resize
 std::vector<OpFunctions> shape_ops();        // flatten reshape transpose pad concat
-std::vector<OpFunctions> sequence_ops();     // position_embedding attention lstm
+std::vector<OpFunctions> sequence_ops();     // position_embedding attention lstm gru
 std::vector<OpFunctions> loss_ops();         // softmax_cross_entropy mse
 
 }  // namespace bakeoff::referee

@@ -239,26 +239,43 @@ double attention(const View& v, const Index& i) {
   return sum / total;
 }
 
-double lstm(const View& v, const Index& i) {
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+// What a vector gives to the gates: bias and rows of the weight.
+std::vector<double> gate_sums(const View& v, const char* weight, const char* bias,
+                              const std::vector<double>& from) {
+  const Tensor& w = v.param(weight);
+  std::vector<double> sums(static_cast<size_t>(w.shape[0]));
+  for (size_t gate = 0; gate < sums.size(); ++gate) {
+    const auto row = static_cast<int64_t>(gate);
+    if (v.node.has(bias)) sums[gate] = at(v.param(bias), {row});
+    for (size_t f = 0; f < from.size(); ++f) sums[gate] += at(w, {row, static_cast<int64_t>(f)}) * from[f];
+  }
+  return sums;
+}
+
+double recurrent(const View& v, const Index& i) {
   const auto units = static_cast<size_t>(v.shape[2]);
+  const bool reverse = v.node.flag("reverse"), gru = v.node.op == ir::Op::kGru;
   std::vector<double> hidden(units, 0), cell(units, 0);
-  for (int64_t t = 0; t <= i[1]; ++t) {
-    std::vector<double> sums(4 * units);
-    for (size_t gate = 0; gate < sums.size(); ++gate) {
-      const auto row = static_cast<int64_t>(gate);
-      if (v.node.has("bias")) sums[gate] = at(v.param("bias"), {row});
-      for (int64_t f = 0; f < v.inputs[0].shape[2]; ++f) {
-        sums[gate] += at(v.param("weight_ih"), {row, f}) * at(v.inputs[0], {i[0], t, f});
-      }
-      for (size_t u = 0; u < units; ++u) {
-        sums[gate] += at(v.param("weight_hh"), {row, static_cast<int64_t>(u)}) * hidden[u];
-      }
-    }
-    const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (int64_t step = 0; step < v.shape[1]; ++step) {
+    const int64_t t = reverse ? v.shape[1] - 1 - step : step;
+    std::vector<double> x;
+    for (int64_t f = 0; f < v.inputs[0].shape[2]; ++f) x.push_back(at(v.inputs[0], {i[0], t, f}));
+    const auto a = gate_sums(v, "weight_ih", gru ? "bias_ih" : "bias", x);
+    const auto b = gate_sums(v, "weight_hh", gru ? "bias_hh" : "none", hidden);
     for (size_t u = 0; u < units; ++u) {
-      cell[u] = sigmoid(sums[units + u]) * cell[u] + sigmoid(sums[u]) * std::tanh(sums[2 * units + u]);
-      hidden[u] = sigmoid(sums[3 * units + u]) * std::tanh(cell[u]);
+      const auto sum = [&](size_t gate) { return a[gate * units + u] + b[gate * units + u]; };
+      if (gru) {
+        const double z = sigmoid(sum(1));
+        const double n = std::tanh(a[2 * units + u] + sigmoid(sum(0)) * b[2 * units + u]);
+        hidden[u] = (1 - z) * n + z * hidden[u];
+      } else {
+        cell[u] = sigmoid(sum(1)) * cell[u] + sigmoid(sum(0)) * std::tanh(sum(2));
+        hidden[u] = sigmoid(sum(3)) * std::tanh(cell[u]);
+      }
     }
+    if (t == i[1]) break;
   }
   return hidden[static_cast<size_t>(i[2])];
 }
@@ -466,7 +483,8 @@ double of_network(const View& v, const Index& i) {
     case ir::Op::kAttention:
       return attention(v, i);
     case ir::Op::kLstm:
-      return lstm(v, i);
+    case ir::Op::kGru:
+      return recurrent(v, i);
     case ir::Op::kSoftmaxCrossEntropy:
       return loss(v, true);
     case ir::Op::kMse:

@@ -348,12 +348,16 @@ ir::Workload attention_case(Rng& rng) {
   return with_mse(Op::kAttention, draft);
 }
 
-ir::Workload lstm_case(Rng& rng) {
+template <Op op>
+ir::Workload recurrent_case(Rng& rng) {
   const Shape shape = {kBatch, rng.integer(2, 5), rng.integer(1, 5)};
   const int64_t units = rng.integer(1, 5);
-  const bool bias = rng.chance(0.7);
-  const auto body = [=](Builder& b, const Values& x) { return b.lstm(pre(b, x[0]), "lstm", units, bias); };
-  return with_mse(Op::kLstm, {{floats("x", shape)}, body});
+  const bool bias = rng.chance(0.7), reverse = rng.chance(0.4);
+  const auto body = [=](Builder& b, const Values& x) {
+    const ValueId h = pre(b, x[0]);
+    return op == Op::kLstm ? b.lstm(h, "lstm", units, bias, reverse) : b.gru(h, "gru", units, bias, reverse);
+  };
+  return with_mse(op, {{floats("x", shape)}, body});
 }
 
 ir::Workload softmax_cross_entropy_case(Rng& rng) {
@@ -632,7 +636,8 @@ constexpr Row kRows[] = {
     {Op::kLrn, lrn_case},
     {Op::kPositionEmbedding, position_embedding_case},
     {Op::kAttention, attention_case},
-    {Op::kLstm, lstm_case},
+    {Op::kLstm, recurrent_case<Op::kLstm>},
+    {Op::kGru, recurrent_case<Op::kGru>},
     {Op::kConstant, constant_case},
     {Op::kParameter, parameter_case},
     {Op::kWhere, where_case},

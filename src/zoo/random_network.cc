@@ -296,7 +296,11 @@ ValueId Network::self_attention(ValueId x, ValueId last) {
 
 ValueId Network::sequence_block(ValueId x, ValueId last) {
   const int64_t width = axis(x, 2);
-  if (rng_.chance(0.25)) return b_.lstm(x, layer("lstm"), width + 1, rng_.chance(0.7));
+  if (rng_.chance(0.25)) {
+    const bool bias = rng_.chance(0.7), reverse = rng_.chance(0.4);
+    return rng_.chance(0.5) ? b_.lstm(x, layer("lstm"), width + 1, bias, reverse)
+                            : b_.gru(x, layer("gru"), width + 1, bias, reverse);
+  }
   const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
   ValueId h = normed;
   if (rng_.chance(0.4)) {

@@ -383,7 +383,8 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -447,7 +448,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
       "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
-      "layer_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm half in_float32 "
+      "layer_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "

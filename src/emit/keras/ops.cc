@@ -575,6 +575,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kPositionEmbedding, position_embedding},
                                                                  {Op::kAttention, attention},
                                                                  {Op::kLstm, lstm},
+                                                                 {Op::kGru, gru},
                                                                  {Op::kConstant, constant},
                                                                  {Op::kParameter, parameter},
                                                                  {Op::kWhere, where},

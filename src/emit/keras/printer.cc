@@ -74,7 +74,7 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       backend(used),
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
-          "local_response_norm resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
+          "local_response_norm GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
           "summed_error Parameter l I O")) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   targets_.resize(w.parameters.size());

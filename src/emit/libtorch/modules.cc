@@ -54,7 +54,7 @@ struct Layer {
 
 Layer layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
-  const char* slot = node.op == Op::kLstm ? "weight_ih" : "weight";
+  const char* slot = ir::is_recurrent(node.op) ? "weight_ih" : "weight";
   const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   const auto eps = [&] {
     return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
@@ -85,6 +85,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     case Op::kLstm:
       return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
                                       node.has("bias") ? "" : ".bias(false)")};
+    case Op::kGru:
+      return {"nn::GRU", fmt::format("nn::GRUOptions({}, {}){}.batch_first(true)", w[1], w[0] / 3,
+                                     node.has("bias_ih") ? "" : ".bias(false)")};
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
@@ -131,17 +134,17 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
   const std::string name = names_.name("member " + path, path);
   const Layer layer = layer_for(request_, node, types);
   Member member{name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"};
-  const auto of_lstm = [&name](const std::string& leaf) {  // its tensors are no members
+  const auto of_recurrent = [&name](const std::string& leaf) {  // its tensors are no members
     return fmt::format("{}->named_parameters()[{}]", name, quote(leaf));
   };
   for (const ir::Slot& slot : node.params) {
     const std::string leaf = torch_leaf(node.op, slot.name);
-    held_[slot.param] = node.op == Op::kLstm ? of_lstm(leaf) : name + "->" + leaf;
+    held_[slot.param] = ir::is_recurrent(node.op) ? of_recurrent(leaf) : name + "->" + leaf;
   }
   if (node.op == Op::kLstm && node.has("bias")) {
     if (!freezes_biases_)
       member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
-    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_lstm("bias_hh_l0")));
+    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
     freezes_biases_ = true;
   }
   members_.push_back(std::move(member));

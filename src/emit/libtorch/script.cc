@@ -28,7 +28,7 @@ std::set<std::string> reserved() {
       "load pretty_print is_serializable as named_parameters named_buffers named_modules "
       "named_children shared_from_this load_data load_weights load_safetensors field train_step "
       "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
-      "causal_padding_mask lrn lstm_sequence resize_nearest resize_linear register_module register_parameter "
+      "causal_padding_mask lrn lstm_sequence gru_sequence resize_nearest resize_linear register_module register_parameter "
       "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
       "DecoupledSGD "
       "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "

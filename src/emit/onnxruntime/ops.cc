@@ -282,20 +282,42 @@ void attention(P& p, const Node& node) {
   p.add("Transpose", {p.step("MatMul", "mixed", {weights, values})}, {"perm=[0, 2, 1, 3]"});
 }
 
+// `inputs`: of the ONNX op, but the sequence.
+void recurrent(P& p, const char* op, Strings inputs, const std::string& more = "") {
+  const Node& node = p.node();
+  inputs.insert(inputs.begin(), p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}));
+  Strings options = {fmt::format("hidden_size={}", p.output_shape()[2])};
+  if (!more.empty()) options.push_back(more);
+  if (node.flag("reverse")) options.push_back("direction=\"reverse\"");
+  const std::string states = p.step(op, "states", inputs, options);
+  const std::string one = p.step("Squeeze", "one", {states, p.constant("direction", int64_array({1}))});
+  p.add("Transpose", {one}, {"perm=[1, 0, 2]"});
+}
+
 void lstm(P& p, const Node& node) {
   const auto gates = [&](const char* slot) {
     return p.constant("onnx", fmt::format("lstm_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
   };
-  Strings inputs = {p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}), gates("weight_ih"),
-                    gates("weight_hh")};
+  Strings inputs = {gates("weight_ih"), gates("weight_hh")};
   if (node.has("bias")) {
     const std::string bias = p.param("bias");
     inputs.push_back(p.constant("onnx", fmt::format("lstm_biases(constants[\"{}\"])", bias), bias));
   }
-  const int64_t units = p.output_shape()[2];
-  const std::string states = p.step("LSTM", "states", inputs, {fmt::format("hidden_size={}", units)});
-  const std::string one = p.step("Squeeze", "one", {states, p.constant("direction", int64_array({1}))});
-  p.add("Transpose", {one}, {"perm=[1, 0, 2]"});
+  recurrent(p, "LSTM", inputs);
+}
+
+void gru(P& p, const Node& node) {
+  const auto gates = [&](const char* slot) {
+    return p.constant("onnx", fmt::format("gru_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
+  };
+  Strings inputs = {gates("weight_ih"), gates("weight_hh")};
+  if (node.has("bias_ih")) {
+    inputs.push_back(p.constant("onnx",
+                                fmt::format("gru_biases(constants[\"{}\"], constants[\"{}\"])",
+                                            p.param("bias_ih"), p.param("bias_hh")),
+                                p.param("bias_ih")));
+  }
+  recurrent(p, "GRU", inputs, "linear_before_reset=1");
 }
 
 void nothing(P&, const Node&) {}  // losses are no part of a prediction
@@ -308,6 +330,14 @@ constexpr const char* kLstmGates = R"(def lstm_gates(array):
     """The gates i, f, g, o in ONNX's order i, o, f, c, with an axis of directions."""
     i, f, g, o = np.split(array, 4)
     return np.concatenate([i, o, f, g])[np.newaxis]
+)";
+constexpr const char* kGruGates = R"(def gru_gates(array):
+    """The gates r, z, n in ONNX's order z, r, h, with an axis of directions."""
+    r, z, n = np.split(array, 3)
+    return np.concatenate([z, r, n])[np.newaxis]
+)";
+constexpr const char* kGruBiases = R"(def gru_biases(bias_ih, bias_hh):
+    return np.concatenate([gru_gates(bias_ih), gru_gates(bias_hh)], axis=1)
 )";
 constexpr const char* kLstmBiases = R"(def lstm_biases(bias):
     """ONNX has a second bias, which stays zero."""
@@ -355,6 +385,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
           {Op::kLstm, lstm},
+          {Op::kGru, gru},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -377,6 +408,8 @@ void print_helpers(CodeWriter& out, const Graph& graph) {
   helper(any_live(graph, Op::kAttention, [](const Node& n) { return n.flag("causal"); }), kCausalMask);
   helper(graph.has(Op::kLstm), kLstmGates);
   helper(any_live(graph, Op::kLstm, [](const Node& n) { return n.has("bias"); }), kLstmBiases);
+  helper(graph.has(Op::kGru), kGruGates);
+  helper(any_live(graph, Op::kGru, [](const Node& n) { return n.has("bias_ih"); }), kGruBiases);
 }
 
 }  // namespace bakeoff::emit::onnxruntime

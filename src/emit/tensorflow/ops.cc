@@ -534,7 +534,8 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kLrn, lrn},
           {Op::kPositionEmbedding, position_embedding},
           {Op::kAttention, attention},
-          {Op::kLstm, lstm},
+          {Op::kLstm, recurrent},
+          {Op::kGru, recurrent},
           {Op::kConstant, constant},
           {Op::kParameter, parameter},
           {Op::kWhere, where},
@@ -603,7 +604,7 @@ std::set<std::string> reserved_names() {
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
-      "attention lstm half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
+      "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;
 }
