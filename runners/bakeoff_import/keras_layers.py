@@ -639,7 +639,6 @@ def normalised(
     gamma: Any,
     beta: Any,
     eps: float,
-    base: str,
 ) -> Held:
     """A layer norm over the last axes."""
     v = m.plain(held)
@@ -648,8 +647,10 @@ def normalised(
         raise Unsupported(f"normalises over axes {sorted(axes)}", "the last axes")
     if v.layout.n is not None and v.layout.n >= rank - len(axes):
         raise Unsupported("normalises over the batch")
-    sizes = v.shape[rank - len(axes) :]
-    slots = _affine(m, base, sizes, gamma, beta)
+    given = (("weight", gamma), ("bias", beta))
+    slots = [
+        (slot, m.slot(variable)) for slot, variable in given if variable is not None
+    ]
     made = m.made("layer_norm", [v], v.layout, params=slots, dims=len(axes), eps=eps)
     return Held(made)
 
@@ -664,7 +665,7 @@ def layer_norm(m: Walk, op: Any, a: Call) -> Held:
     axes = [held.axis(axis) for axis in axes]
     gamma = op.gamma if op.scale else None
     beta = op.beta if op.center else None
-    return normalised(m, held, axes, gamma, beta, float(op.epsilon), m.graph.base)
+    return normalised(m, held, axes, gamma, beta, float(op.epsilon))
 
 
 @layer("GroupNormalization")

@@ -840,7 +840,7 @@ def layer_norm(m: Walk, op: Any, a: Call) -> Held:
         g is None or is_variable(m.keras, g) for g in (gamma, beta)
     ):
         raise Unsupported("has a computed scale", "keras.layers.LayerNormalization")
-    return normalised(m, held, axes, gamma, beta, float(op.epsilon), m.graph.base)
+    return normalised(m, held, axes, gamma, beta, float(op.epsilon))
 
 
 # ---- pictures

@@ -727,7 +727,7 @@ def layer_norm(m: Mapper, a: Args) -> Value:
     dims = len(a.normalized_shape)
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
-    slots = _affine(m, a, a.normalized_shape)
+    slots = _weights(m, weight=a.weight, bias=a.bias)
     return m.made(
         "layer_norm", [x], x.layout, params=slots, dims=dims, eps=float(a.eps)
     )

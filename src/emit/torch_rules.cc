@@ -14,6 +14,10 @@ std::string torch_leaf(ir::Op op, const std::string& slot) {
 std::string torch_layer(const ir::Workload& workload, const ir::Node& node) {
   std::string path;
   if (node.op == ir::Op::kParameter) return path;
+  // nn.LayerNorm has a weight, nn.GroupNorm a bias too, or none.
+  const bool no_layer = (node.op == ir::Op::kLayerNorm && !node.has("weight")) ||
+                        (node.op == ir::Op::kGroupNorm && node.params.size() < 2);
+  if (no_layer) return path;
   for (const ir::Slot& slot : node.params) {
     const std::string& name = workload.parameters[static_cast<size_t>(slot.param)].name;
     if (workload.parameters[static_cast<size_t>(slot.param)].frozen) return "";  // a buffer

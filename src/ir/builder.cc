@@ -86,23 +86,33 @@ Builder::Value Builder::batch_norm(Value x, const std::string& layer, double eps
   return add(std::move(node));
 }
 
-Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t dims, double eps) {
+void Builder::add_affine(Node& node, const std::string& layer, const Shape& sizes, Affine has) {
+  if (has.weight) node.params.push_back(parameter("weight", layer + ".weight", sizes, Role::kScale));
+  if (has.bias) node.params.push_back(parameter("bias", layer + ".bias", sizes, Role::kShift));
+}
+
+Builder::Value Builder::layer_norm(Value x, const std::string& layer, int64_t dims, double eps, Affine has) {
   Node node = node_with_defaults(Op::kLayerNorm);
   node.inputs = {x};
-  const Shape tail(shape(x).end() - dims, shape(x).end());
-  node.params = {parameter("weight", layer + ".weight", tail, Role::kScale),
-                 parameter("bias", layer + ".bias", tail, Role::kShift)};
+  add_affine(node, layer, Shape(shape(x).end() - dims, shape(x).end()), has);
   set_attribute(node, "dims", dims);
   set_attribute(node, "eps", eps);
   return add(std::move(node));
 }
 
-Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps) {
+Builder::Value Builder::rms_norm(Value x, const std::string& layer, int64_t dims, double eps, bool weight) {
+  Node node = node_with_defaults(Op::kRmsNorm);
+  node.inputs = {x};
+  add_affine(node, layer, Shape(shape(x).end() - dims, shape(x).end()), {weight, false});
+  set_attribute(node, "dims", dims);
+  set_attribute(node, "eps", eps);
+  return add(std::move(node));
+}
+
+Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps, Affine has) {
   Node node = node_with_defaults(Op::kGroupNorm);
   node.inputs = {x};
-  const Shape channels = {shape(x)[1]};
-  node.params = {parameter("weight", layer + ".weight", channels, Role::kScale),
-                 parameter("bias", layer + ".bias", channels, Role::kShift)};
+  add_affine(node, layer, {shape(x)[1]}, has);
   set_attribute(node, "groups", groups);
   set_attribute(node, "eps", eps);
   return add(std::move(node));

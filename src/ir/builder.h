@@ -36,8 +36,15 @@ class Builder {
   Value conv(Value x, const std::string& layer, const Conv& conv);
   Value linear(Value x, const std::string& layer, int64_t features, bool bias = true);
   Value batch_norm(Value x, const std::string& layer, double eps = 1e-5, double momentum = 0.1);
-  Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5);
-  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5);
+  // Which parameters a norm has.
+  struct Affine {
+    bool weight = true, bias = true;
+  };
+  Value layer_norm(Value x, const std::string& layer, int64_t dims = 1, double eps = 1e-5,
+                   Affine has = {true, true});
+  Value rms_norm(Value x, const std::string& layer, int64_t dims, double eps, bool weight = true);
+  Value group_norm(Value x, const std::string& layer, int64_t groups, double eps = 1e-5,
+                   Affine has = {true, true});
   Value embedding(Value ids, const std::string& layer, int64_t rows, int64_t width);
   // x + the first rows of a table of `rows`, for x of N,T,F.
   Value position_embedding(Value x, const std::string& layer, int64_t rows);
@@ -70,6 +77,7 @@ class Builder {
   // `weight`: the first two sizes of the weight.
   Value convolution(Op op, Value x, const std::string& layer, const Conv& conv, Shape weight);
   Value add(Node node);
+  void add_affine(Node& node, const std::string& layer, const Shape& sizes, Affine has);
   Slot parameter(std::string slot, std::string name, Shape shape, Role role);
 
   Workload workload_;

@@ -29,6 +29,7 @@ enum class Op {
   kLinear,
   kBatchNorm,
   kLayerNorm,
+  kRmsNorm,
   kEmbedding,
   kDropout,
   kRelu,

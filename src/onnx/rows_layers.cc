@@ -488,11 +488,11 @@ Result<Values> layer_norm(Mapper& m, const Call& call, const char* op) {
   const Shape tail(x.layout.dims.begin() + static_cast<int64_t>(axis), x.layout.dims.end());
   const bool rms = std::string(op) == "rms_norm";
   Params params;
-  TRY(const std::string weight, norm_parameter(m, call.in(1), "weight", tail, 1));
-  params.emplace_back("weight", weight);
-  if (!rms) {
-    TRY(const std::string bias, norm_parameter(m, call.in(2), "bias", tail, 0));
-    params.emplace_back("bias", bias);
+  const char* slots[] = {"weight", "bias"};
+  for (size_t i = 0; i < (rms ? 1u : 2u); ++i) {
+    if (!call.has(i + 1)) continue;
+    TRY(const std::string name, norm_parameter(m, call.in(i + 1), slots[i], tail, i == 0 ? 1 : 0));
+    params.emplace_back(slots[i], name);
   }
   const double eps = call.real("epsilon", 1e-5);
   Values made = {m.make(op, {x.name}, x.layout,
@@ -584,7 +584,7 @@ Result<Values> group_norm(Mapper& m, const Call& call) {
 }
 
 Result<Values> rms_norm(Mapper& m, const Call& call) {
-  if (ir::find_op("rms_norm") != nullptr) return layer_norm(m, call, "rms_norm");
+  if (call.in(1).absent() || call.in(1).is_const()) return layer_norm(m, call, "rms_norm");
   const Value& x = call.in(0);
   if (!x.is_graph()) return refused("its input is a constant");
   TRY(const size_t axis, axis_of(call.integer("axis", -1), x.layout.rank()));

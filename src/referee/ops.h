@@ -70,7 +70,7 @@ const OpFunctions* find_functions(ir::Op op);
 
 // The parts of the table, by source file.
 std::vector<OpFunctions> dense_ops();        // conv1d conv2d conv3d linear embedding
-std::vector<OpFunctions> norm_ops();         // batch_norm layer_norm group_norm softmax lrn
+std::vector<OpFunctions> norm_ops();         // batch_norm layer_norm rms_norm group_norm softmax lrn
 std::vector<OpFunctions> pointwise_ops();    // dropout relu gelu sigmoid tanh add mul
 std::vector<OpFunctions> elementwise_ops();  // the rows of ir/elementwise.h, constant parameter where
 std::vector<OpFunctions> axis_ops();         // reductions, slice flip expand, matmul

@@ -140,12 +140,29 @@ double batch_norm(const View& v, const Index& i) {
   return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
 }
 
+// Times the weight, plus the bias, where there are such.
+double affine(const View& v, double x, const Index& place) {
+  if (v.node.has("weight")) x *= at(v.param("weight"), place);
+  return v.node.has("bias") ? x + at(v.param("bias"), place) : x;
+}
+
+double rms_norm(const View& v, const Index& i) {
+  const auto lead = static_cast<std::ptrdiff_t>(i.size()) - v.node.integer("dims");
+  double sum = 0, count = 0;
+  each_index(v.shape, [&](const Index& j) {
+    if (!std::equal(i.begin(), i.begin() + lead, j.begin())) return;
+    sum += at(v.inputs[0], j) * at(v.inputs[0], j);
+    count += 1;
+  });
+  return affine(v, at(v.inputs[0], i) / std::sqrt(sum / count + v.node.real("eps")),
+                Index(i.begin() + lead, i.end()));
+}
+
 double layer_norm(const View& v, const Index& i) {
   const auto lead = static_cast<std::ptrdiff_t>(i.size()) - v.node.integer("dims");
   const double hat =
       normalised(v, i, [&](const Index& j) { return std::equal(i.begin(), i.begin() + lead, j.begin()); });
-  const Index tail(i.begin() + lead, i.end());
-  return hat * at(v.param("weight"), tail) + at(v.param("bias"), tail);
+  return affine(v, hat, Index(i.begin() + lead, i.end()));
 }
 
 double softmax(const View& v, const Index& i) {
@@ -387,7 +404,7 @@ double group_norm(const View& v, const Index& i) {
   const int64_t size = v.shape[1] / v.node.integer("groups");
   const double hat =
       normalised(v, i, [&](const Index& j) { return j[0] == i[0] && j[1] / size == i[1] / size; });
-  return hat * at(v.param("weight"), {i[1]}) + at(v.param("bias"), {i[1]});
+  return affine(v, hat, {i[1]});
 }
 
 // Where place i of an axis of `n` lies among `size` places, and the two places around it with their weights.
@@ -512,6 +529,8 @@ double defined(const View& v, const Index& i) {
       return batch_norm(v, i);
     case ir::Op::kLayerNorm:
       return layer_norm(v, i);
+    case ir::Op::kRmsNorm:
+      return rms_norm(v, i);
     case ir::Op::kEmbedding:
       return embedding(v, i);
     case ir::Op::kDropout:

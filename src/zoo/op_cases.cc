@@ -154,15 +154,23 @@ ir::Workload batch_norm_case(Rng& rng) {
   return with_mse(Op::kBatchNorm, {{floats("x", shape)}, body});
 }
 
-ir::Workload layer_norm_case(Rng& rng) {
+Builder::Affine random_affine(Rng& rng) {
+  const bool weight = rng.chance(0.8);
+  return {weight, rng.chance(0.7)};
+}
+
+template <Op op>
+ir::Workload tail_norm_case(Rng& rng) {
   const int64_t rank = rng.integer(2, 4);
   const Shape shape = random_shape(rng, rank, 3, 5);
   const int64_t dims = rng.integer(1, rank - 1);
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const Builder::Affine has = random_affine(rng);
   const auto body = [=](Builder& b, const Values& x) {
-    return b.layer_norm(pre(b, x[0], /*bias=*/false), "ln", dims, eps);
+    const ValueId h = pre(b, x[0], /*bias=*/false);
+    return op == Op::kLayerNorm ? b.layer_norm(h, "ln", dims, eps, has) : b.rms_norm(h, "rms", dims, eps, has.weight);
   };
-  return with_mse(Op::kLayerNorm, {{floats("x", shape)}, body});
+  return with_mse(op, {{floats("x", shape)}, body});
 }
 
 ir::Workload embedding_case(Rng& rng) {
@@ -407,8 +415,9 @@ ir::Workload group_norm_case(Rng& rng) {
   Shape shape = {kBatch, groups * rng.integer(1, 3)};
   for (int64_t axis = rng.integer(1, 3); axis > 0; --axis) shape.push_back(rng.integer(2, 5));
   const double eps = rng.chance(0.5) ? 1e-3 : 1e-5;
+  const Builder::Affine has = random_affine(rng);
   const auto body = [=](Builder& b, const Values& in) {
-    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps);
+    return b.group_norm(pre(b, in[0], /*bias=*/false), "gn", groups, eps, has);
   };
   return with_mse(Op::kGroupNorm, {{floats("x", shape)}, body});
 }
@@ -610,7 +619,8 @@ constexpr Row kRows[] = {
     {Op::kConvTranspose3d, conv_transpose_case<Op::kConvTranspose3d, 3>},
     {Op::kLinear, linear_case},
     {Op::kBatchNorm, batch_norm_case},
-    {Op::kLayerNorm, layer_norm_case},
+    {Op::kLayerNorm, tail_norm_case<Op::kLayerNorm>},
+    {Op::kRmsNorm, tail_norm_case<Op::kRmsNorm>},
     {Op::kEmbedding, embedding_case},
     {Op::kDropout, dropout_case},
     {Op::kRelu, activation_case<Op::kRelu>},

@@ -301,7 +301,10 @@ ValueId Network::sequence_block(ValueId x, ValueId last) {
     return rng_.chance(0.5) ? b_.lstm(x, layer("lstm"), width + 1, bias, reverse)
                             : b_.gru(x, layer("gru"), width + 1, bias, reverse);
   }
-  const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
+  const bool rms = rng_.chance(0.3);
+  const int64_t dims = rng_.integer(1, 2);
+  const ValueId normed = rms ? b_.rms_norm(x, layer("rms"), dims, 1e-3)
+                             : b_.layer_norm(x, layer("ln"), dims, 1e-3, {true, rng_.chance(0.7)});
   ValueId h = normed;
   if (rng_.chance(0.4)) {
     h = b_.linear(self_attention(h, last), layer("out"), width);

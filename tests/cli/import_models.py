@@ -268,6 +268,20 @@ class Pictures(nn.Module):
         return torch.cat([part.flatten(1) for part in parts], 1)
 
 
+class Norms(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.thin = nn.LayerNorm(5, bias=False)
+        self.plain = nn.LayerNorm((6, 5), elementwise_affine=False)
+        self.rms = nn.RMSNorm(5, eps=1e-4)
+        self.instance = nn.InstanceNorm1d(6)
+        self.out = nn.Linear(5, 2)
+
+    def forward(self, x):
+        h = torch.tanh(self.plain(torch.sin(self.thin(x))))
+        return self.out(self.instance(torch.sin(self.rms(h))))
+
+
 class Resizes(nn.Module):
     def __init__(self) -> None:
         super().__init__()

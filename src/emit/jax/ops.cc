@@ -80,17 +80,33 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
+// The input and the parameters of a norm.
+std::vector<std::string> affine(ForwardPrinter& p) {
+  std::vector<std::string> arguments = {p.input()};
+  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
+  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
+  return arguments;
+}
+
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
-                                        option("dims", std::to_string(node.integer("dims")))};
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
   p.assign_full("layer_norm", arguments);
 }
 
+void rms_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("rms_norm", arguments);
+}
+
 void group_norm(ForwardPrinter& p, const Node& node) {
-  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
-                               option("groups", std::to_string(node.integer("groups"))),
-                               option("eps", python_real(node.real("eps")))});
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("group_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
@@ -279,12 +295,16 @@ constexpr const char* kInferenceBatchNorm =
     """Normalises with the running statistics."""
     return (x - mean) * (lax.rsqrt(var + eps) * scale) + shift
 )";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
     axes = tuple(range(x.ndim - dims, x.ndim))
     mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
     return (x - mean) * lax.rsqrt(var + eps) * scale + shift
 )";
-constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
+    axes = tuple(range(x.ndim - dims, x.ndim))
+    return x * lax.rsqrt(jnp.mean(x * x, axes, keepdims=True) + eps) * scale
+)";
+constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
     y = x.reshape(*x.shape[:-1], groups, -1)
     axes = (*range(1, x.ndim - 1), -1)
     mean, var = y.mean(axes, keepdims=True), y.var(axes, keepdims=True)
@@ -358,6 +378,7 @@ const OpFunctions<ForwardPrinter>& op_functions() {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -404,6 +425,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
     out.print(text, {{"eps", explicit_norms ? "" : eps}, {"momentum", explicit_norms ? "" : momentum}});
     out.blank(2);
   };
+  const auto norm = [&](Op op, const char* text, const char* eps = "") {
+    if (!graph.has(op)) return;
+    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
+    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
+    out.print(text, {{"eps", explicit_norms ? "" : eps},
+                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
+                     {"scale", plain ? "=1.0" : ""}});
+    out.blank(2);
+  };
   for (const Op op : {Op::kConv1d, Op::kConv2d, Op::kConv3d, Op::kConvTranspose1d, Op::kConvTranspose2d,
                       Op::kConvTranspose3d}) {
     if (!graph.has(op)) continue;
@@ -412,8 +442,9 @@ void print_helpers(CodeWriter& out, const Graph& graph, bool explicit_norms, boo
   }
   helper(linear_with_bias(graph), mixed ? kMixedLinear : kLinear);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-5", "=0.01");
-  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-6");
-  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  norm(Op::kLayerNorm, kLayerNorm, "=1e-6");
+  norm(Op::kRmsNorm, kRmsNorm);
+  norm(Op::kGroupNorm, kGroupNorm);
   for (const Op op : {Op::kMaxPool1d, Op::kMaxPool2d, Op::kMaxPool3d}) {
     if (!graph.has(op)) continue;
     out.print(kMaxPool, {{"name", ir::info(op).name}});
@@ -448,7 +479,7 @@ std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
       "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
-      "layer_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
+      "layer_norm rms_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "
       "make_optimizer grads updates BATCH_SIZE LEARNING_RATE OPTIMIZER dropout_key metrics arrays "

@@ -220,25 +220,72 @@ void batch_norm(Printer& p, const Node& node) {
           {{"weight", "gamma"}, {"bias", "beta"}, {"mean", "moving_mean"}, {"var", "moving_variance"}});
 }
 
+// A layer whose weights a norm may lack.
+void norm_layer(Printer& p, const Node& node, const char* head, Strings args) {
+  if (!node.has("bias")) args.push_back("center=False");
+  if (!node.has("weight")) args.push_back("scale=False");
+  if (node.params.empty()) return p.assign(head, args, "(" + p.input(node, 0) + ")");
+  p.layer(node, head, args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+}
+
+// "[-2, -1]"
+std::string last_axes(int64_t dims) {
+  Ints axes;
+  for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
+  return fmt::format("{}", axes);
+}
+
 void layer_norm(Printer& p, const Node& node) {
   const int64_t dims = node.integer("dims");
   Strings args;
   if (dims > 1) {
-    Ints axes;
-    for (int64_t axis = -dims; axis < 0; ++axis) axes.push_back(axis);
-    args.push_back(fmt::format("axis={}", axes));
+    args.push_back("axis=" + last_axes(dims));
   } else if (p.equalised()) {
     args.push_back("axis=-1");
   }
   if (p.equalised()) args.push_back("epsilon=" + python_real(node.real("eps")));
-  p.layer(node, "layers.LayerNormalization", args, p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+  norm_layer(p, node, "layers.LayerNormalization", args);
+}
+
+constexpr const char* kRmsNorm2 = R"(class RMSNormalization(layers.Layer):
+    """Divides by the root mean square over the last axes."""
+
+    def __init__(self, axis, epsilon, **kwargs):
+        super().__init__(**kwargs)
+        self.axis, self.epsilon = axis, epsilon
+
+    def build(self, input_shape):
+        shape = [input_shape[axis] for axis in self.axis]
+        self.scale = self.add_weight(shape=shape, initializer="ones", name="scale")
+
+    def call(self, x):
+        square = tf.reduce_mean(x * x, self.axis, keepdims=True)
+        return x * tf.math.rsqrt(square + self.epsilon) * self.scale
+)";
+
+void rms_norm(Printer& p, const Node& node) {
+  const std::string axes = last_axes(node.integer("dims")), eps = python_real(node.real("eps"));
+  if (node.params.empty()) {
+    const std::string x = p.input(node, 0);
+    p.need_helper(p.dialect.second ? R"(def rms_norm(x, axes, epsilon):
+    square = tf.reduce_mean(x * x, axes, keepdims=True)
+    return x * tf.math.rsqrt(square + epsilon)
+)"
+                                   : R"(def rms_norm(x, axes, epsilon):
+    square = ops.mean(ops.square(x), axes, keepdims=True)
+    return x * ops.rsqrt(square + epsilon)
+)");
+    return p.assign("rms_norm", {x, axes, "epsilon=" + p.literal(node.real("eps"))});
+  }
+  if (p.dialect.second) p.need_helper(kRmsNorm2);
+  p.layer(node, p.dialect.second ? "RMSNormalization" : "layers.RMSNormalization",
+          {"axis=" + axes, "epsilon=" + eps}, p.input(node, 0), {{"weight", "scale"}});
 }
 
 void group_norm(Printer& p, const Node& node) {
-  p.layer(node, "layers.GroupNormalization",
-          {fmt::format("groups={}", node.integer("groups")), "axis=-1",
-           "epsilon=" + python_real(node.real("eps"))},
-          p.input(node, 0), {{"weight", "gamma"}, {"bias", "beta"}});
+  norm_layer(p, node, "layers.GroupNormalization",
+             {fmt::format("groups={}", node.integer("groups")), "axis=-1",
+              "epsilon=" + python_real(node.real("eps"))});
 }
 
 void embedding(Printer& p, const Node& node) {
@@ -549,6 +596,7 @@ const OpFunctions<Printer>& op_functions() {
                                                                  {Op::kLinear, linear},
                                                                  {Op::kBatchNorm, batch_norm},
                                                                  {Op::kLayerNorm, layer_norm},
+                                                                 {Op::kRmsNorm, rms_norm},
                                                                  {Op::kEmbedding, embedding},
                                                                  {Op::kDropout, dropout},
                                                                  {Op::kRelu, relu},

@@ -112,7 +112,9 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return;
-  const std::string path = torch_layer(request_.workload, node);
+  // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
+  const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);
+  const std::string path = loose ? "" : torch_layer(request_.workload, node);
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&

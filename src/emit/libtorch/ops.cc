@@ -79,13 +79,15 @@ void batch_norm(ForwardPrinter& p, const ir::Node& node) {
                                python_real(node.real("eps")), "at::globalContext().userEnabledCuDNN()"});
 }
 
-void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+void tail_norm(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape& shape = p.shape(node.inputs[0]);
   const std::string x = p.use(node.inputs[0]);
   if (module_call(p, node, x)) return;
-  const ir::Shape tail(shape.end() - node.integer("dims"), shape.end());
-  p.call("torch::layer_norm",
-         {x, braces(tail), p.param(node, "weight"), p.param(node, "bias"), python_real(node.real("eps"))});
+  std::vector<std::string> arguments = {x, braces({shape.end() - node.integer("dims"), shape.end()}),
+                                        p.param(node, "weight")};
+  if (node.op == Op::kLayerNorm) arguments.push_back(p.param(node, "bias"));
+  arguments.push_back(python_real(node.real("eps")));
+  p.call(function_of(node), arguments);
 }
 
 void group_norm(ForwardPrinter& p, const ir::Node& node) {
@@ -226,7 +228,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
+          {Op::kLayerNorm, tail_norm},
+          {Op::kRmsNorm, tail_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},

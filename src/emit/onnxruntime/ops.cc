@@ -77,13 +77,41 @@ void batch_norm(P& p, const Node& node) {
         {"epsilon=" + python_real(node.real("eps"))});
 }
 
+// A parameter of a norm, or a constant for one that it lacks.
+std::string param_or(P& p, const char* slot, const ir::Shape& sizes, const char* filler) {
+  if (p.node().has(slot)) return p.param(slot);
+  return p.constant(slot, fmt::format("np.{}({}, real)", filler, list_of(sizes)));
+}
+
+ir::Shape last_sizes(const P& p) {
+  const ir::Shape& x = p.output_shape();
+  return {x.end() - p.node().integer("dims"), x.end()};
+}
+
 void layer_norm(P& p, const Node& node) {
-  p.add("LayerNormalization", {p.input(), p.param("weight"), p.param("bias")},
+  Strings inputs = {p.input(), param_or(p, "weight", last_sizes(p), "ones")};
+  if (node.has("bias")) inputs.push_back(p.param("bias"));
+  p.add("LayerNormalization", inputs,
         {fmt::format("axis={}", -node.integer("dims")), "epsilon=" + python_real(node.real("eps"))});
 }
 
+void rms_norm(P& p, const Node& node) {
+  Ints axes;
+  for (int64_t axis = -node.integer("dims"); axis < 0; ++axis) axes.push_back(axis);
+  const std::string squares = p.step("Mul", "squares", {p.input(), p.input()});
+  const std::string mean =
+      p.step("ReduceMean", "mean", {squares, p.constant("axes", int64_array(axes))}, {"keepdims=1"});
+  const std::string eps =
+      p.constant("eps", fmt::format("np.array({}, real)", python_real(node.real("eps"))));
+  const std::string root = p.step("Sqrt", "root", {p.step("Add", "moved", {mean, eps})});
+  if (!node.has("weight")) return p.add("Div", {p.input(), root});
+  p.add("Mul", {p.step("Div", "normal", {p.input(), root}), p.param("weight")});
+}
+
 void group_norm(P& p, const Node& node) {
-  p.add("GroupNormalization", {p.input(), p.param("weight"), p.param("bias")},
+  const ir::Shape channels = {p.output_shape()[1]};
+  p.add("GroupNormalization",
+        {p.input(), param_or(p, "weight", channels, "ones"), param_or(p, "bias", channels, "zeros")},
         {"epsilon=" + python_real(node.real("eps")), fmt::format("num_groups={}", node.integer("groups")),
          "stash_type=helper.np_dtype_to_tensor_dtype(np.dtype(real))"});
 }
@@ -359,6 +387,7 @@ const OpFunctions<GraphPrinter>& op_functions() {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},

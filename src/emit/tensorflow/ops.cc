@@ -124,17 +124,33 @@ void batch_norm(ForwardPrinter& p, const Node& node) {
   p.assign_full("batch_norm", arguments);
 }
 
+// The input and the parameters of a norm.
+std::vector<std::string> affine(ForwardPrinter& p) {
+  std::vector<std::string> arguments = {p.input()};
+  if (p.has("weight")) arguments.push_back(p.full_param("weight"));
+  if (p.has("bias")) arguments.push_back((p.has("weight") ? "" : "shift=") + p.full_param("bias"));
+  return arguments;
+}
+
 void layer_norm(ForwardPrinter& p, const Node& node) {
-  std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias"),
-                                        option("dims", std::to_string(node.integer("dims")))};
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
   if (p.explicit_norms()) arguments.push_back(option("eps", python_real(node.real("eps"))));
   p.assign_full("layer_norm", arguments);
 }
 
+void rms_norm(ForwardPrinter& p, const Node& node) {
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("dims", std::to_string(node.integer("dims"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("rms_norm", arguments);
+}
+
 void group_norm(ForwardPrinter& p, const Node& node) {
-  p.assign_full("group_norm", {p.input(), p.full_param("weight"), p.full_param("bias"),
-                               option("groups", std::to_string(node.integer("groups"))),
-                               option("eps", python_real(node.real("eps")))});
+  std::vector<std::string> arguments = affine(p);
+  arguments.push_back(option("groups", std::to_string(node.integer("groups"))));
+  arguments.push_back(option("eps", python_real(node.real("eps"))));
+  p.assign_full("group_norm", arguments);
 }
 
 void embedding(ForwardPrinter& p, const Node&) {
@@ -351,11 +367,15 @@ constexpr const char* kInferenceBatchNorm =
     """Normalises with the running statistics."""
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
-constexpr const char* kLayerNorm = R"(def layer_norm(x, scale, shift, *, dims, eps$eps$):
+constexpr const char* kLayerNorm = R"(def layer_norm(x, $affine$, *, dims, eps$eps$):
     mean, var = tf.nn.moments(x, axes=list(range(-dims, 0)), keepdims=True)
     return tf.nn.batch_normalization(x, mean, var, shift, scale, eps)
 )";
-constexpr const char* kGroupNorm = R"(def group_norm(x, scale, shift, *, groups, eps):
+constexpr const char* kRmsNorm = R"(def rms_norm(x, scale$scale$, *, dims, eps):
+    square = tf.reduce_mean(x * x, axis=list(range(-dims, 0)), keepdims=True)
+    return x * tf.math.rsqrt(square + eps) * scale
+)";
+constexpr const char* kGroupNorm = R"(def group_norm(x, $affine$, *, groups, eps):
     *places, c = x.shape[1:]
     y = tf.reshape(x, (-1, *places, groups, c // groups))
     axes = (*range(1, x.shape.rank - 1), x.shape.rank)
@@ -509,6 +529,7 @@ OpFunctions<ForwardPrinter> op_functions(bool xla) {
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
           {Op::kLayerNorm, layer_norm},
+          {Op::kRmsNorm, rms_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
@@ -555,6 +576,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
               {{"eps", style.explicit_norms ? "" : eps}, {"momentum", style.explicit_norms ? "" : momentum}});
     out.blank(2);
   };
+  const auto norm = [&](Op op, const char* text, const char* eps = "") {
+    if (!graph.has(op)) return;
+    const bool partly = any_live(graph, op, [](const Node& n) { return n.params.size() < 2; });
+    const bool plain = any_live(graph, op, [](const Node& n) { return n.params.empty(); });
+    out.print(text, {{"eps", style.explicit_norms ? "" : eps},
+                     {"affine", partly ? "scale=1.0, shift=0.0" : "scale, shift"},
+                     {"scale", plain ? "=1.0" : ""}});
+    out.blank(2);
+  };
   const auto padded = [&](Op op) {
     return any_live(graph, op, [](const Node& n) { return !all_are(n.integers("pad"), 0); });
   };
@@ -565,11 +595,12 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
   for (const Op op : {Op::kConvTranspose1d, Op::kConvTranspose2d, Op::kConvTranspose3d})
     print_conv_transpose(out, graph, op);
   helper(graph.has(Op::kBatchNorm), graph.predicts ? kInferenceBatchNorm : kBatchNorm, "=1e-3", "=0.01");
-  helper(graph.has(Op::kLayerNorm), kLayerNorm, "=1e-3");
+  norm(Op::kLayerNorm, kLayerNorm, "=1e-3");
+  norm(Op::kRmsNorm, kRmsNorm);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "erf"; }), kGelu);
   helper(any_node(graph, [](const Node& n) { return n.op == Op::kGelu && n.word("form") == "tanh"; }),
          kGeluTanh);
-  helper(graph.has(Op::kGroupNorm), kGroupNorm);
+  norm(Op::kGroupNorm, kGroupNorm);
   const auto pool = [&](Op op, const char* text, const char* why, const char* end) {
     if (!padded(op)) return;
     out.print(text, {{"name", ir::info(op).name}, {"why", why}, {"end", end}});
@@ -603,7 +634,7 @@ std::set<std::string> reserved_names() {
   names.merge(words(
       "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
-      "make_model make_optimizer batch_norm layer_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
+      "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
       "compiled functools train predict output l I O BATCH_SIZE LEARNING_RATE"));
   return names;

@@ -104,8 +104,11 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     case Op::kLayerNorm: {
       Call call{"nn.LayerNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w)}};
       if (explicit_values) call.arguments.push_back(eps());
+      if (!node.has("bias")) call.arguments.push_back("bias=False");
       return call;
     }
+    case Op::kRmsNorm:
+      return {"nn.RMSNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w), eps()}};
     case Op::kGroupNorm: {
       Call call{"nn.GroupNorm", {std::to_string(node.integer("groups")), std::to_string(w[0])}};
       if (explicit_values) call.arguments.push_back(eps());

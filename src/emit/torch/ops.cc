@@ -57,19 +57,26 @@ void batch_norm(ForwardPrinter& p, const ir::Node& node) {
            "eps=" + python_real(node.real("eps"))});
 }
 
-void layer_norm(ForwardPrinter& p, const ir::Node& node) {
+// The module, or function(x, `sizes`, weight=..., bias=..., eps=...).
+void norm(ForwardPrinter& p, const ir::Node& node, const std::string& function, const std::string& sizes) {
+  const std::string x = p.use(node.inputs[0]);
+  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
+  std::vector<std::string> arguments = {x, sizes};
+  for (const char* slot : {"weight", "bias"}) {
+    if (node.has(slot)) arguments.push_back(std::string(slot) + "=" + p.parameter(node, slot));
+  }
+  arguments.push_back("eps=" + python_real(node.real("eps")));
+  p.call(function, arguments);
+}
+
+void tail_norm(ForwardPrinter& p, const ir::Node& node) {
   const ir::Shape& x = p.shape(node.inputs[0]);
-  const std::string input = p.use(node.inputs[0]);
   const ir::Shape tail(x.end() - node.integer("dims"), x.end());
-  p.layer(node, input, "F.layer_norm", {"weight", "bias"},
-          {"normalized_shape=" + python_tuple(tail), "eps=" + python_real(node.real("eps"))});
+  norm(p, node, "F." + ir::info(node.op).name, "normalized_shape=" + python_tuple(tail));
 }
 
 void group_norm(ForwardPrinter& p, const ir::Node& node) {
-  const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
-  p.call("F.group_norm", {x, std::to_string(node.integer("groups")), "weight=" + p.parameter(node, "weight"),
-                          "bias=" + p.parameter(node, "bias"), "eps=" + python_real(node.real("eps"))});
+  norm(p, node, "F.group_norm", std::to_string(node.integer("groups")));
 }
 
 void embedding(ForwardPrinter& p, const ir::Node& node) {
@@ -213,7 +220,8 @@ const OpFunctions<ForwardPrinter>& forward_functions() {
           {Op::kConvTranspose3d, conv_transpose},
           {Op::kLinear, linear},
           {Op::kBatchNorm, batch_norm},
-          {Op::kLayerNorm, layer_norm},
+          {Op::kLayerNorm, tail_norm},
+          {Op::kRmsNorm, tail_norm},
           {Op::kEmbedding, embedding},
           {Op::kDropout, dropout},
           {Op::kRelu, relu},
