@@ -31,8 +31,8 @@ void print_attention(CodeWriter& out, const Graph& graph, const NetworkHelpers& 
 }
 
 // `bias`, `defaulted`: the parameters of the biases where all nodes have them, and where some have.
-void print_recurrent(CodeWriter& out, const Graph& graph, Op op, const RecurrentHelper& text, const char* bias,
-                     const char* defaulted) {
+void print_recurrent(CodeWriter& out, const Graph& graph, Op op, const RecurrentHelper& text,
+                     const char* bias, const char* defaulted) {
   if (!graph.has(op)) return;
   const bool with = any_live(graph, op, [](const Node& n) { return n.params.size() > 2; });
   const bool without = any_live(graph, op, [](const Node& n) { return n.params.size() == 2; });

@@ -109,7 +109,8 @@ Builder::Value Builder::rms_norm(Value x, const std::string& layer, int64_t dims
   return add(std::move(node));
 }
 
-Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps, Affine has) {
+Builder::Value Builder::group_norm(Value x, const std::string& layer, int64_t groups, double eps,
+                                   Affine has) {
   Node node = node_with_defaults(Op::kGroupNorm);
   node.inputs = {x};
   add_affine(node, layer, {shape(x)[1]}, has);

@@ -547,6 +547,8 @@ Result<Type> softmax_cross_entropy(const NodeView& view) {
   if (labels.shape != Shape(logits.shape.begin(), logits.shape.end() - 1)) {
     return misfit("labels {} do not fit logits {}", to_text(labels.shape), to_text(logits.shape));
   }
+  const double smoothing = view.node.real("label_smoothing");
+  if (smoothing < 0 || smoothing >= 1) return misfit("label_smoothing must lie in [0, 1)");
   return Type{DType::kF32, {}};
 }
 

@@ -124,7 +124,8 @@ std::vector<OpInfo> parameterised_ops() {
        .shape = rules::layer_norm},
       {.op = Op::kRmsNorm,
        .name = "rms_norm",
-       .doc = "x / sqrt(mean(x^2) + eps) over the last `dims` axes, times the weight (Zhang & Sennrich 2019).",
+       .doc =
+           "x / sqrt(mean(x^2) + eps) over the last `dims` axes, times the weight (Zhang & Sennrich 2019).",
        .attributes = {integer("dims", 1, "number of trailing axes"),
                       real("eps", 1e-5, "added to the mean of the squares")},
        .params = {{"weight", Role::kScale, true}},
@@ -258,7 +259,8 @@ std::vector<OpInfo> shape_ops() {
 }
 
 std::vector<OpInfo> network_ops() {
-  const AttrSpec reverse = flag("reverse", false, "from the last place to the first; outputs stay at their places");
+  const AttrSpec reverse =
+      flag("reverse", false, "from the last place to the first; outputs stay at their places");
   return {
       {.op = Op::kLrn,
        .name = "lrn",
@@ -301,10 +303,11 @@ std::vector<OpInfo> network_ops() {
        .macs = rules::recurrent_macs},
       {.op = Op::kGru,
        .name = "gru",
-       .doc = "The whole sequence N,T,F from a zero state to the hidden states N,T,U: with a = x W_ih^T + b_ih and "
-              "c = h W_hh^T + b_hh, r = sigm(a_r + c_r), z = sigm(a_z + c_z), n = tanh(a_n + r c_n), "
-              "h = (1 - z) n + z h. The rows of W_ih 3U,F and W_hh 3U,U are the gates in the order r, z, n; "
-              "there are both biases or none.",
+       .doc =
+           "The whole sequence N,T,F from a zero state to the hidden states N,T,U: with a = x W_ih^T + b_ih and "
+           "c = h W_hh^T + b_hh, r = sigm(a_r + c_r), z = sigm(a_z + c_z), n = tanh(a_n + r c_n), "
+           "h = (1 - z) n + z h. The rows of W_ih 3U,F and W_hh 3U,U are the gates in the order r, z, n; "
+           "there are both biases or none.",
        .attributes = {reverse},
        .params = {{"weight_ih", Role::kWeight},
                   {"weight_hh", Role::kWeight},
@@ -472,7 +475,9 @@ std::vector<OpInfo> loss_ops() {
       {.op = Op::kSoftmaxCrossEntropy,
        .name = "softmax_cross_entropy",
        .doc = "-log softmax(logits)[label] on the last axis; logits, not probabilities.",
-       .attributes = {loss_reduction()},
+       .attributes = {loss_reduction(),
+                      real("label_smoothing", 0.0,
+                           "s: the target is 1 - s at the label, and s / classes everywhere besides")},
        .min_inputs = 2,
        .max_inputs = 2,
        .axes = AxisRule::kCanonical,

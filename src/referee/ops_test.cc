@@ -385,10 +385,15 @@ double loss(const View& v, bool cross_entropy) {
     }
     const auto row = static_cast<size_t>(count) - 1;
     double total = 0;
+    const int64_t classes = v.inputs[0].shape.back();
+    const double smooth = v.node.real("label_smoothing");
     i.push_back(0);
-    for (i.back() = 0; i.back() < v.inputs[0].shape.back(); ++i.back()) total += std::exp(at(v.inputs[0], i));
-    i.back() = v.integers[0].data[row];
-    sum -= at(v.inputs[0], i) - std::log(total);
+    for (i.back() = 0; i.back() < classes; ++i.back()) total += std::exp(at(v.inputs[0], i));
+    for (i.back() = 0; i.back() < classes; ++i.back()) {
+      const bool label = i.back() == v.integers[0].data[row];
+      const double target = (label ? 1 - smooth : 0) + smooth / static_cast<double>(classes);
+      sum -= target * (at(v.inputs[0], i) - std::log(total));
+    }
   });
   return v.node.word("reduction") == "sum" ? sum : sum / count;
 }

@@ -168,7 +168,8 @@ ir::Workload tail_norm_case(Rng& rng) {
   const Builder::Affine has = random_affine(rng);
   const auto body = [=](Builder& b, const Values& x) {
     const ValueId h = pre(b, x[0], /*bias=*/false);
-    return op == Op::kLayerNorm ? b.layer_norm(h, "ln", dims, eps, has) : b.rms_norm(h, "rms", dims, eps, has.weight);
+    return op == Op::kLayerNorm ? b.layer_norm(h, "ln", dims, eps, has)
+                                : b.rms_norm(h, "rms", dims, eps, has.weight);
   };
   return with_mse(op, {{floats("x", shape)}, body});
 }
@@ -376,7 +377,8 @@ ir::Workload softmax_cross_entropy_case(Rng& rng) {
   const ValueId y = b.input("y", {DType::kI32, Shape(logits.begin(), logits.end() - 1)});
   const ValueId z = b.linear(x, "pre", logits.back(), rng.chance(0.6));
   return close(b, b.apply(Op::kSoftmaxCrossEntropy, {z, y},
-                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")}}));
+                          {{"reduction", std::string(rng.chance(0.5) ? "mean" : "sum")},
+                           {"label_smoothing", rng.chance(0.5) ? 0.0 : 0.15}}));
 }
 
 // Places in [0, most], from a frozen vector.

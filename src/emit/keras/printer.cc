@@ -75,7 +75,7 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
           "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "summed_error Parameter l I O")) {
+          "summed_error smoothed_cross_entropy Parameter l I O")) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   targets_.resize(w.parameters.size());
   for (size_t id = 0; id < targets_.size(); ++id) targets_[id] = w.parameters[id].name;

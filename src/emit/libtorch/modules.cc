@@ -146,7 +146,8 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
   if (node.op == Op::kLstm && node.has("bias")) {
     if (!freezes_biases_)
       member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
-    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
+    member.init.push_back(
+        fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
     freezes_biases_ = true;
   }
   members_.push_back(std::move(member));

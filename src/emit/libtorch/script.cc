@@ -205,8 +205,11 @@ void Program::train_step() {
     }
     std::vector<std::string> terms = {prediction, target};
     const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
-    if (loss.word("reduction") == "sum")
-      terms.push_back("F::" + spelling.options + "().reduction(torch::kSum)");
+    std::string options;
+    if (loss.word("reduction") == "sum") options += ".reduction(torch::kSum)";
+    if (const double smooth = ir::label_smoothing(loss); smooth != 0)
+      options += fmt::format(".label_smoothing({})", python_real(smooth));
+    if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
     call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
          ";");
     rounded.reset();

@@ -101,8 +101,7 @@ void rms_norm(P& p, const Node& node) {
   const std::string squares = p.step("Mul", "squares", {p.input(), p.input()});
   const std::string mean =
       p.step("ReduceMean", "mean", {squares, p.constant("axes", int64_array(axes))}, {"keepdims=1"});
-  const std::string eps =
-      p.constant("eps", fmt::format("np.array({}, real)", python_real(node.real("eps"))));
+  const std::string eps = p.constant("eps", fmt::format("np.array({}, real)", python_real(node.real("eps"))));
   const std::string root = p.step("Sqrt", "root", {p.step("Add", "moved", {mean, eps})});
   if (!node.has("weight")) return p.add("Div", {p.input(), root});
   p.add("Mul", {p.step("Div", "normal", {p.input(), root}), p.param("weight")});
@@ -310,10 +309,10 @@ void attention(P& p, const Node& node) {
   p.add("Transpose", {p.step("MatMul", "mixed", {weights, values})}, {"perm=[0, 2, 1, 3]"});
 }
 
-// `inputs`: of the ONNX op, but the sequence.
-void recurrent(P& p, const char* op, Strings inputs, const std::string& more = "") {
+std::string by_time(P& p) { return p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}); }
+
+void recurrent(P& p, const char* op, const Strings& inputs, const std::string& more = "") {
   const Node& node = p.node();
-  inputs.insert(inputs.begin(), p.step("Transpose", "by_time", {p.input()}, {"perm=[1, 0, 2]"}));
   Strings options = {fmt::format("hidden_size={}", p.output_shape()[2])};
   if (!more.empty()) options.push_back(more);
   if (node.flag("reverse")) options.push_back("direction=\"reverse\"");
@@ -326,7 +325,7 @@ void lstm(P& p, const Node& node) {
   const auto gates = [&](const char* slot) {
     return p.constant("onnx", fmt::format("lstm_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
   };
-  Strings inputs = {gates("weight_ih"), gates("weight_hh")};
+  Strings inputs = {by_time(p), gates("weight_ih"), gates("weight_hh")};
   if (node.has("bias")) {
     const std::string bias = p.param("bias");
     inputs.push_back(p.constant("onnx", fmt::format("lstm_biases(constants[\"{}\"])", bias), bias));
@@ -338,7 +337,7 @@ void gru(P& p, const Node& node) {
   const auto gates = [&](const char* slot) {
     return p.constant("onnx", fmt::format("gru_gates(constants[\"{}\"])", p.param(slot)), p.param(slot));
   };
-  Strings inputs = {gates("weight_ih"), gates("weight_hh")};
+  Strings inputs = {by_time(p), gates("weight_ih"), gates("weight_hh")};
   if (node.has("bias_ih")) {
     inputs.push_back(p.constant("onnx",
                                 fmt::format("gru_biases(constants[\"{}\"], constants[\"{}\"])",

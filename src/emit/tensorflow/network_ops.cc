@@ -133,7 +133,8 @@ void print_network_helpers(CodeWriter& out, const Graph& graph, bool mixed) {
     texts.product = "return tf.transpose(tf.matmul(half(tf.nn.softmax(scores)), v), (0, 2, 1, 3))\n";
     const char* const gates = "tf.tensordot(x, half(weight_ih), 1)";
     texts.lstm = {kMixedLstm, kOrder, gates, "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias)"};
-    texts.gru = {kMixedGru, kOrder, gates, "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias_ih)"};
+    texts.gru = {kMixedGru, kOrder, gates,
+                 "in_float32(tf.add, tf.tensordot(x, half(weight_ih), 1), bias_ih)"};
   }
   emit::print_network_helpers(out, graph, texts);
 }

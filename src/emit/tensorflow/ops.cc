@@ -624,7 +624,15 @@ void print_helpers(CodeWriter& out, const Graph& graph, const Style& style) {
 }
 
 void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction, const std::string& target) {
-  const Spelled losses = spell({.call = ir::loss_spelling(loss.op).tensorflow}, {}, {prediction, target});
+  std::string call = ir::loss_spelling(loss.op).tensorflow;
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0) {
+    const std::string classes = prediction + ".shape[-1]", rate = python_real(smooth);
+    out.call("smoothed = tf.one_hot",
+             {target, classes, fmt::format("1 - {0} + {0} / {1}", rate, classes),
+              fmt::format("{} / {}", rate, classes), fmt::format("dtype={}.dtype", prediction)});
+    call = "tf.nn.softmax_cross_entropy_with_logits(labels=smoothed, logits={0})";
+  }
+  const Spelled losses = spell({.call = call}, {}, {prediction, target});
   out.call("losses = " + losses.head, losses.arguments);
   out.line(fmt::format("return tf.reduce_{}(losses)", loss.word("reduction")));
 }
@@ -632,7 +640,7 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "weights tf np self model optimizer tape loss losses gradients variables prediction target path data "
+      "weights tf np self model optimizer tape loss losses smoothed gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "
