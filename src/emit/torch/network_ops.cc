@@ -64,10 +64,9 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]) + ".transpose(1, 2)");
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
-    const std::string mask =
-        fmt::format("{}padding_mask({}, {})", causal ? "causal_" : "", p.use(node.inputs[3]), keys);
+    const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
-    arguments.push_back("attn_mask=" + p.once(key, "mask", mask));
+    arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
@@ -76,7 +75,7 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
 
 void lstm(ForwardPrinter& p, const ir::Node& node) {
   const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]");
+  if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]");
   std::vector<std::string> arguments = {x};
   for (const ir::Slot& slot : node.params) arguments.push_back(p.parameter(node, slot.name));
   p.call("lstm", arguments);
