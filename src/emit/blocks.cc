@@ -203,8 +203,8 @@ std::set<std::string> children(const ir::Workload& workload, const Stretch& stre
 
 class Planner {
  public:
-  Planner(const ir::Workload& workload, const std::vector<ir::Type>& types, Namer names, std::string in_body)
-      : workload_(workload), types_(types), names_(std::move(names)), in_body_(std::move(in_body)) {}
+  Planner(const ir::Workload& workload, const std::vector<ir::Type>& types, Blocks::Style style)
+      : workload_(workload), types_(types), style_(std::move(style)) {}
 
   // Members of one family, if that saves lines.
   struct Member {
@@ -244,7 +244,7 @@ class Planner {
     std::set<std::string> in_body;
     family.text.body = merge(bodies, false, [&](const Varying& v) {
       in_body.insert(given.at(v));
-      return in_body_ + given.at(v);
+      return style_.in_body + given.at(v);
     });
     for (size_t i = 0; i < order.size(); ++i) {
       Parameter p{names[i], !order[i].option.empty()};
@@ -271,14 +271,7 @@ class Planner {
       Block block{.stretch = members[m].stretch,
                   .inputs = members[m].printed.inputs,
                   .shared = members[m].printed.shared};
-      for (const size_t i : sorted) {
-        const std::string& value = order[i].values[m];
-        const Parameter p{names[i], !order[i].option.empty()};
-        if (const auto found = kFallbacks.find(order[i].option);
-            found != kFallbacks.end() && found->second == value)
-          continue;
-        block.arguments.push_back(p.keyword ? p.name + "=" + value : value);
-      }
+      for (const size_t i : sorted) block.values.push_back(order[i].values[m]);
       blocks.push_back(std::move(block));
     }
     return family;
@@ -297,9 +290,12 @@ class Planner {
         }
       }
     }
-    const std::string name = names_.name(fmt::format("family {}", children_.size()), wish);
-    children_[name] = own;
-    return name;
+    children_.try_emplace(wish, own);
+    const auto styled = [&](const std::string& name) { return style_.functions ? snake_case(name) : name; };
+    const std::string key = fmt::format("family {}", families_++);
+    if (Namer attempt = style_.names; attempt.name(key, styled(wish)) != styled(wish) && !wish.ends_with("Block"))
+      wish += "Block";
+    return style_.names.name(key, styled(wish));
   }
 
  private:
@@ -329,17 +325,19 @@ class Planner {
 
   const ir::Workload& workload_;
   const std::vector<ir::Type>& types_;
-  Namer names_;
-  std::string in_body_;
-  std::map<std::string, std::set<std::string>> children_;  // by the name of a family
+  Blocks::Style style_;
+  std::map<std::string, std::set<std::string>> children_;  // by the name of a family's class
+  int families_ = 0;
 };
 
 }  // namespace
 
-Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Namer names,
-                    const std::string& in_body, const Print& print) {
+Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
+                    const Print& print) {
   Blocks blocks;
-  Planner planner(workload, types, std::move(names), in_body);
+  blocks.readers_ = last_readers(workload);
+  blocks.inputs_ = static_cast<int>(workload.inputs.size());
+  Planner planner(workload, types, std::move(style));
   // Stretches with the same ops, the shorter ones first.
   std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
   for (const Stretch& stretch : find_stretches(workload)) {
@@ -390,6 +388,31 @@ const Block* Blocks::at(int node, int first, int end) const {
     if (s.end <= end && !(s.first == first && s.end == end)) longest = &block;
   }
   return longest;
+}
+
+std::vector<std::string> Blocks::arguments(const Block& block, bool by_name) const {
+  std::vector<std::string> all;
+  const std::vector<Parameter>& parameters = family(block).parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (!p.fallback.empty() && block.values[i] == p.fallback) continue;
+    all.push_back(p.keyword || by_name ? p.name + "=" + block.values[i] : block.values[i]);
+  }
+  return all;
+}
+
+std::vector<const Block*> Blocks::chain_from(const Block& block, int first, int end) const {
+  std::vector<const Block*> chain = {&block};
+  while (const Block* next = at(chain.back()->stretch.end, first, end)) {
+    const Block& last = *chain.back();
+    const ir::ValueId given = inputs_ + last.stretch.end - 1;
+    const bool same = next->inputs.size() == last.inputs.size() && next->shared == last.shared &&
+                      !next->inputs.empty() && next->inputs[0] == given &&
+                      std::equal(next->inputs.begin() + 1, next->inputs.end(), last.inputs.begin() + 1);
+    if (!same || readers_[static_cast<size_t>(given)] >= next->stretch.end) break;
+    chain.push_back(next);
+  }
+  return chain;
 }
 
 }  // namespace bakeoff::emit

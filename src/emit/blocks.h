@@ -45,7 +45,7 @@ struct Parameter {
 };
 
 struct Family {
-  std::string name;  // of a class: "EncoderLayer"
+  std::string name;  // of a class, "EncoderLayer", or a function, "encoder_layer"
   Printed text;      // of its first member, with parameters in place of the numbers that differ
   std::vector<Parameter> parameters = {};
 };
@@ -53,7 +53,7 @@ struct Family {
 struct Block {
   Stretch stretch;
   size_t family = 0;
-  std::vector<std::string> arguments = {};  // as they are passed: "64", "stride=2"
+  std::vector<std::string> values = {};  // of the family's parameters
   std::vector<ir::ValueId> inputs = {};
   std::vector<Shared> shared = {};
 };
@@ -68,19 +68,32 @@ class Blocks {
 
   // No blocks.
   Blocks() = default;
-  // `names`: those that families must not have. `in_body`: what precedes a parameter's name in a body ("self.").
-  static Blocks plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Namer names,
-                     const std::string& in_body, const Print& print);
+  // How a script writes them.
+  struct Style {
+    Namer names;              // those that families must not have
+    bool functions = false;   // families are functions, "encoder_layer", instead of classes
+    std::string in_body = {};  // what precedes a parameter's name in a body: "self."
+  };
+  static Blocks plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,
+                     const Print& print);
 
   const std::vector<Family>& families() const { return families_; }
   // The longest block that starts at a node, ends by `end` and is not the whole range from `first` to `end`;
   // null: none.
   const Block* at(int node, int first, int end) const;
   const Family& family(const Block& block) const { return families_[block.family]; }
+  // What a block is called with: "64" for parameters without a keyword, "stride=2"; values that mean the same
+  // where they are not said are left out. `by_name`: all with their names.
+  std::vector<std::string> arguments(const Block& block, bool by_name = false) const;
+  // The blocks from this one on, each of which follows the one before and takes its value, that nothing else
+  // reads; what else they take is the same.
+  std::vector<const Block*> chain_from(const Block& block, int first, int end) const;
 
  private:
   std::vector<Family> families_;
   std::map<int, std::vector<Block>> blocks_;  // by their first node, the shorter ones first
+  std::vector<int> readers_;                  // last_readers
+  int inputs_ = 0;                            // of the workload
 };
 
 }  // namespace bakeoff::emit

@@ -129,6 +129,16 @@ std::string camel_case(std::string_view name) {
   return out;
 }
 
+std::string snake_case(std::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool upper = std::isupper(static_cast<unsigned char>(c)) != 0;
+    if (upper && !out.empty() && out.back() != '_') out += '_';
+    out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
 std::string identifier(std::string_view name) {
   std::string out;
   for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';

@@ -79,6 +79,8 @@ std::string python_tuple(const std::vector<int64_t>& values);
 std::string python_bool(bool value);
 // In camel case: "mnist_cnn" -> "MnistCnn".
 std::string camel_case(std::string_view name);
+// From camel case: "EncoderLayer" -> "encoder_layer".
+std::string snake_case(std::string_view name);
 // An identifier: "conv1.weight" -> "conv1_weight". The caller's Namer makes it unique.
 std::string identifier(std::string_view name);
 // The same without leading underscores: an attribute with one is private to TensorFlow, and no layer of Keras 2

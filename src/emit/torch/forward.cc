@@ -94,7 +94,7 @@ void ForwardPrinter::print_nodes(const OpFunctions<ForwardPrinter>& functions) {
   for (int n = stretch_.first; n < stretch_.end; ++n) {
     node_ = n;
     if (const Block* block = blocks_.at(n, stretch_.first, stretch_.end)) {
-      const std::vector<const Block*> chain = chain_from(*block);
+      const std::vector<const Block*> chain = list_from(*block);
       if (chain.size() > 1) {
         print_loop(chain);
       } else {
@@ -122,22 +122,8 @@ void ForwardPrinter::print_block(const Block& block) {
   call(modules_.module_of(block), arguments_of(block));
 }
 
-std::vector<const Block*> ForwardPrinter::chain_from(const Block& block) const {
-  std::vector<const Block*> chain = {&block};
-  while (true) {
-    const Block& last = *chain.back();
-    const Block* next = blocks_.at(last.stretch.end, stretch_.first, stretch_.end);
-    const ir::ValueId given = workload_.output_of(last.stretch.end - 1);
-    if (next == nullptr || next->inputs.size() != last.inputs.size() || next->shared != last.shared ||
-        readers_[static_cast<size_t>(given)] >= next->stretch.end)
-      break;
-    // All but the value that goes through must be the same.
-    bool follows = !next->inputs.empty() && next->inputs[0] == given;
-    for (size_t i = 1; i < next->inputs.size(); ++i) follows = follows && next->inputs[i] == last.inputs[i];
-    if (!follows) break;
-    chain.push_back(next);
-  }
-  // As many as a list has.
+std::vector<const Block*> ForwardPrinter::list_from(const Block& block) const {
+  std::vector<const Block*> chain = blocks_.chain_from(block, stretch_.first, stretch_.end);
   while (chain.size() > 1 && modules_.list_of(chain).empty()) chain.pop_back();
   return chain;
 }

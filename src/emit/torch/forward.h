@@ -69,8 +69,8 @@ class ForwardPrinter {
 
   void print_nodes(const OpFunctions<ForwardPrinter>& functions);
   void print_block(const Block& block);
-  // Consecutive blocks from this one on that fill a list, each reading what the one before gives.
-  std::vector<const Block*> chain_from(const Block& block) const;
+  // This block, or the chain from it on that fills a list.
+  std::vector<const Block*> list_from(const Block& block) const;
   void print_loop(const std::vector<const Block*>& chain);
   std::vector<std::string> arguments_of(const Block& block);
   std::string shared(const Shared& value);

@@ -219,7 +219,7 @@ std::string Modules::parameter(ir::ParamId id) const {
 
 Status Modules::add_block(const Block& block) {
   TRY(Entry* const entry, insert(relative(block.stretch.path)));
-  entry->layer = {blocks_->family(block).name, block.arguments};
+  entry->layer = {blocks_->family(block).name, blocks_->arguments(block)};
   entry->block = true;
   return Done{};
 }
