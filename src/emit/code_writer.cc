@@ -79,6 +79,14 @@ std::string CodeWriter::text() const {
       line(s.level, flat);
       continue;
     }
+    // Of two pairs of brackets the last is broken where all before it fits.
+    const std::string before = fmt::format("{}({})(", s.head, joined);
+    if (s.tail.size() > 2 && s.tail.front() == '(' && s.tail.back() == ')' && fits(s.level, before)) {
+      line(s.level, before);
+      line(s.level + 1, s.tail.substr(1, s.tail.size() - 2));
+      line(s.level, ")");
+      continue;
+    }
     line(s.level, s.head + "(");
     if (fits(s.level + 1, joined)) {
       line(s.level + 1, joined);

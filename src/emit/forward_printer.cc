@@ -221,18 +221,10 @@ int block_number(const Block& block) {
   return digits == 0 || digits > 6 ? -1 : std::stoi(path.substr(path.size() - digits));
 }
 
-std::string block_path(const Block& block, const std::string& within, bool loop) {
-  std::string path = block.stretch.path;
-  if (!within.empty()) path = path.substr(within.size() + 1);
-  std::string safe;
-  for (const char c : path) {
-    if (c == '"' || c == '\\') safe += '\\';
-    safe += c;
-    if (c == '{' || c == '}') safe += (loop || !within.empty()) ? std::string(1, c) : "";
-  }
-  if (loop) safe = safe.substr(0, safe.find_last_not_of("0123456789") + 1) + "{i}";
-  if (!within.empty()) safe = "{prefix}." + safe;
-  return fmt::format("{}\"{}\"", loop || !within.empty() ? "f" : "", safe);
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop) {
+  std::string text = within.empty() ? path : fmt::format("{{prefix}}{}{}", separator, path.substr(within.size() + 1));
+  if (loop) text = text.substr(0, text.find_last_not_of("0123456789") + 1) + "{i}";
+  return fmt::format("{}\"{}\"", loop || !within.empty() ? "f" : "", text);
 }
 
 size_t numbered_alike(const Blocks& blocks, const std::vector<const Block*>& chain) {

@@ -75,9 +75,9 @@ class BlockCalls {
 // Dropouts among the live nodes of a range; none where the graph predicts.
 int dropouts(const Graph& graph, int first, int end);
 
-// Where a block is, as an expression of Python: "encoder.0", f"{prefix}.attention", in a loop over i from its
-// number on f"encoder.{i}". `within`: the path of the stretch that calls it.
-std::string block_path(const Block& block, const std::string& within, bool loop);
+// Where a block is, as an expression of Python: "encoder.0", f"{prefix}.attention" within another path, in a loop
+// over i from its number on f"encoder.{i}".
+std::string block_path(const std::string& path, const std::string& within, char separator, bool loop);
 // The number at the end of its path; -1: none.
 int block_number(const Block& block);
 // How many blocks of a chain have one family, the same arguments and successive numbers at the end of one path.

@@ -31,7 +31,7 @@ class Calls : public BlockCalls {
     const bool loop = chain.size() > 1;
     std::vector<std::string> arguments = {"params"};
     if (stats_) arguments.push_back("stats");
-    arguments.push_back(block_path(block, within_.path, loop));
+    arguments.push_back(block_path(block.stretch.path, within_.path, '.', loop));
     arguments.insert(arguments.end(), inputs.begin(), inputs.end());
     if (per_block(block) > 0) arguments.push_back(keys(block, loop));
     const std::vector<std::string> options = blocks_.arguments(block, true);
