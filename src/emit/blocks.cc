@@ -281,6 +281,9 @@ class Planner {
   // the first of them.
   std::string name_of(const std::vector<Member>& members) {
     std::string wish = class_name(members[0].stretch.path);
+    for (const Member& member : members) {
+      if (class_name(member.stretch.path) != wish) wish = "Block";
+    }
     const std::set<std::string> own = children(workload_, members[0].stretch);
     if (const auto other = children_.find(wish); other != children_.end()) {
       for (const std::string& child : own) {

@@ -161,14 +161,14 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
         fixed_.insert(id);
       } else if (std::find(printed.inputs.begin(), printed.inputs.end(), id) == printed.inputs.end()) {
         printed.inputs.push_back(id);
-        if (workload.is_input(id)) names_.reserve(graph_.inputs[static_cast<size_t>(id)]);
+        if (keeps_name(workload, id)) names_.reserve(graph_.inputs[static_cast<size_t>(id)]);
       }
     }
   }
   const ir::ValueId output = workload.output_of(stretch.end - 1);
   last_use_[output] = workload.value_count();
   for (const ir::ValueId id : printed.inputs) {
-    variables_[id] = workload.is_input(id) ? graph_.inputs[static_cast<size_t>(id)] : new_variable(id);
+    variables_[id] = keeps_name(workload, id) ? graph_.inputs[static_cast<size_t>(id)] : new_variable(id);
     if (main_.empty()) main_ = variables_[id];
     printed.formals.push_back(variables_[id]);
   }

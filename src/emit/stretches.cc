@@ -142,6 +142,10 @@ class Search {
 
 std::vector<Stretch> find_stretches(const ir::Workload& workload) { return Search(workload).run(); }
 
+bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
+  return workload.is_input(id) && workload.inputs[static_cast<size_t>(id)].type.dtype != ir::DType::kF32;
+}
+
 std::vector<int> last_readers(const ir::Workload& workload) {
   std::vector<int> last(static_cast<size_t>(workload.value_count()), -1);
   for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {

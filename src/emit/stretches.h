@@ -24,6 +24,9 @@ struct Stretch {
 // All of them, the shorter ones first; none covers the same nodes as another.
 std::vector<Stretch> find_stretches(const ir::Workload& workload);
 
+// An input of integers, whose name says what they are; other values of a stretch have names of no meaning.
+bool keeps_name(const ir::Workload& workload, ir::ValueId id);
+
 // Index of the last node that reads each value; -1 where nothing does.
 std::vector<int> last_readers(const ir::Workload& workload);
 

@@ -89,7 +89,7 @@ void Printer::enter(const Stretch& entered) {
   std::map<ir::ValueId, std::string> inputs;
   for (int n = stretch.first; n < stretch.end; ++n) {
     for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
-      if (workload.is_input(id)) inputs[id] = value_name_of_input(id);
+      if (keeps_name(workload, id)) inputs[id] = value_name_of_input(id);
     }
   }
   names_ = reserved_;
@@ -169,7 +169,7 @@ std::string Printer::value_name(ir::ValueId id) {
   if (id >= first) return names_.name(key, fmt::format("h{}", id - first + 1));
   if (workload.is_constant(id)) return literal(workload.producer(id).real("value"));
   printed_.inputs.push_back(id);
-  return fixed_[id] = workload.is_input(id) ? value_name_of_input(id) : fresh("x");
+  return fixed_[id] = keeps_name(workload, id) ? value_name_of_input(id) : fresh("x");
 }
 
 // On TensorFlow Keras rounds a Python number to float32, also for float64; a numpy one it keeps.
@@ -241,7 +241,7 @@ std::string Printer::quoted_name(const Layer& layer) {
 std::string Printer::once(const std::string& wish, const std::string& head, const ir::Node& here, size_t i,
                           const std::string& option) {
   const ir::ValueId id = here.inputs[i];
-  const bool passed = workload.is_input(id) && !plan.converts(workload, node, i);
+  const bool passed = keeps_name(workload, id) && !plan.converts(workload, node, i);
   const std::string from = passed ? value_name_of_input(id) : input(here, i);
   const std::string text = fmt::format("{}({}, {})", head, from, option);
   if (passed) return shared_value({text, wish, text});

@@ -54,7 +54,7 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   std::map<ir::ValueId, std::string> formals;
   for (int n = stretch.first; n < stretch.end; ++n) {
     for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
-      if (workload_.is_input(id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
+      if (keeps_name(workload_, id)) names_.reserve(inputs_[static_cast<size_t>(id)]);
     }
   }
   for (int n = stretch.first; n < stretch.end; ++n) {
@@ -66,8 +66,8 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
         fixed_.insert(id);
         continue;
       }
-      if (workload_.is_input(id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
-      variables_[id] = workload_.is_input(id) ? order_.back() : pick_variable(id);
+      if (keeps_name(workload_, id)) order_.push_back(inputs_[static_cast<size_t>(id)]);
+      variables_[id] = keeps_name(workload_, id) ? order_.back() : pick_variable(id);
       formals[id] = variables_[id];
       printed.inputs.push_back(id);
     }
@@ -163,7 +163,8 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   used_.insert(id);
   read_as_[id] = name;
   if (fixed_.contains(id)) return name;
-  const bool reusable = !workload_.is_input(id) || name == "x";
+  const bool reusable = !workload_.is_input(id) || name == "x" ||
+                        (!stretch_.path.empty() && !keeps_name(workload_, id));
   if (reusable && !escapes(id) && last_use(id) <= node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
     free_.push_back(name);
@@ -204,7 +205,7 @@ void ForwardPrinter::binary(const std::string& a, const std::string& symbol, con
 
 std::string ForwardPrinter::once(const std::string& key, const std::string& wish, ir::ValueId input,
                                  std::string_view expression) {
-  if (workload_.is_input(input))
+  if (keeps_name(workload_, input))
     return shared({key, wish, fmt::format(fmt::runtime(expression), inputs_[static_cast<size_t>(input)])});
   const std::string variable = names_.name("once:" + key, wish);
   out_.line(fmt::format("{} = {}", variable, fmt::format(fmt::runtime(expression), use(input))));
