@@ -44,7 +44,8 @@ struct Piece {
 // The name in front of an "=" that a number at `at` belongs to: of "stride=(2, 2)" stride for both.
 std::string option_of(const std::string& text, size_t at) {
   size_t i = at;
-  while (i > 0 && (is_digit(text[i - 1]) || std::string_view("([, )-").find(text[i - 1]) != std::string_view::npos))
+  while (i > 0 &&
+         (is_digit(text[i - 1]) || std::string_view("([, )-").find(text[i - 1]) != std::string_view::npos))
     --i;
   if (i == 0 || text[i - 1] != '=') return "";
   size_t begin = --i;
@@ -97,7 +98,8 @@ std::vector<Statement> statements_of(const Printed& printed) {
 
 // What texts of one family have in common: everything but the numbers, or everything.
 std::string skeleton(const Printed& printed, bool numbers) {
-  std::string key = fmt::format("{} {}\n", fmt::join(printed.formals, ","), printed.layers.statements().size());
+  std::string key =
+      fmt::format("{} {}\n", fmt::join(printed.formals, ","), printed.layers.statements().size());
   for (const Statement& s : statements_of(printed)) {
     key += fmt::format("{} {}", s.level, s.call);
     for (const std::string& text : strings_of(s)) {
@@ -113,9 +115,15 @@ std::string skeleton(const Printed& printed, bool numbers) {
 struct Varying {
   std::string option;
   std::vector<std::string> values;  // by member
-  bool operator<(const Varying& other) const {
-    return std::tie(option, values) < std::tie(other.option, other.values);
+  auto operator<=>(const Varying&) const = default;
+
+  // What the option means where it is not said, if that is the value of a member.
+  std::string fallback() const {
+    const auto found = kFallbacks.find(option);
+    if (found == kFallbacks.end()) return "";
+    return std::find(values.begin(), values.end(), found->second) == values.end() ? "" : found->second;
   }
+  int rank() const { return option.empty() ? 0 : fallback().empty() ? 1 : 2; }
 };
 
 // The statements of all members side by side: calls `at` for each number that is not the same in all of them,
@@ -184,7 +192,8 @@ std::string class_name(const std::string& path) {
   if (kLists.contains(last)) last.pop_back();
   if (!kItems.contains(last)) return camel_case(last) + "Block";
   const std::string owner = names.size() > 1 ? names[names.size() - 2] : "";
-  if (!owner.empty() && !kLists.contains(owner) && !kItems.contains(owner)) return camel_case(owner) + camel_case(last);
+  if (!owner.empty() && !kLists.contains(owner) && !kItems.contains(owner))
+    return camel_case(owner) + camel_case(last);
   // layer1.0
   return names.back() == "layer" ? "Block" : camel_case(last);
 }
@@ -219,60 +228,36 @@ class Planner {
 
   // The family with its blocks; empty where it would have too many parameters.
   std::optional<Family> family(const std::vector<Member>& members, std::vector<Block>& blocks) {
-    std::vector<Varying> order;
-    const auto note = [&](const Varying& varying) {
-      if (std::find_if(order.begin(), order.end(), [&](const Varying& v) {
-            return v.option == varying.option && v.values == varying.values;
-          }) == order.end())
-        order.push_back(varying);
-      return std::string();
-    };
     std::vector<const std::vector<Statement>*> layers, bodies;
     for (const Member& member : members) {
       layers.push_back(&member.printed.layers.statements());
       bodies.push_back(&member.printed.body.statements());
     }
+    std::vector<Varying> varying;
+    const auto note = [&](const Varying& one) {
+      if (std::find(varying.begin(), varying.end(), one) == varying.end()) varying.push_back(one);
+      return std::string();
+    };
     merge(layers, true, note);
     merge(bodies, false, note);
-    if (order.size() > kMostParameters) return std::nullopt;
+    if (varying.size() > kMostParameters) return std::nullopt;
+    // Those with a fallback come last, as Python wants them, and before them those with a keyword.
+    std::stable_sort(varying.begin(), varying.end(),
+                     [](const Varying& a, const Varying& b) { return a.rank() < b.rank(); });
 
     Family family{.name = "", .text = members[0].printed};
-    const std::vector<std::string> names = parameter_names(members, order);
-    std::map<Varying, std::string> given;
-    for (size_t i = 0; i < order.size(); ++i) given[order[i]] = names[i];
-    family.text.layers = merge(layers, true, [&](const Varying& v) { return given.at(v); });
-    std::set<std::string> in_body;
+    std::map<Varying, Parameter*> by_varying;
+    family.parameters = parameters_of(members, varying);
+    for (size_t i = 0; i < varying.size(); ++i) by_varying[varying[i]] = &family.parameters[i];
+    family.text.layers = merge(layers, true, [&](const Varying& v) { return by_varying.at(v)->name; });
     family.text.body = merge(bodies, false, [&](const Varying& v) {
-      in_body.insert(given.at(v));
-      return style_.in_body + given.at(v);
+      by_varying.at(v)->in_body = true;
+      return style_.in_body + by_varying.at(v)->name;
     });
-    for (size_t i = 0; i < order.size(); ++i) {
-      Parameter p{names[i], !order[i].option.empty()};
-      p.in_body = in_body.contains(p.name);
-      p.real = std::any_of(order[i].values.begin(), order[i].values.end(),
-                           [](const std::string& v) { return v.find_first_of(".e") != std::string::npos; });
-      if (const auto found = kFallbacks.find(order[i].option); found != kFallbacks.end()) {
-        const auto& values = order[i].values;
-        if (std::find(values.begin(), values.end(), found->second) != values.end()) p.fallback = found->second;
-      }
-      family.parameters.push_back(p);
-    }
-    // Those with a fallback come last, as Python wants them.
-    std::vector<size_t> sorted(order.size());
-    for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-    std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
-      const auto rank = [&](size_t i) { return family.parameters[i].keyword + !family.parameters[i].fallback.empty(); };
-      return rank(a) < rank(b);
-    });
-    std::vector<Parameter> parameters;
-    for (const size_t i : sorted) parameters.push_back(family.parameters[i]);
-    family.parameters = std::move(parameters);
     for (size_t m = 0; m < members.size(); ++m) {
-      Block block{.stretch = members[m].stretch,
-                  .inputs = members[m].printed.inputs,
-                  .shared = members[m].printed.shared};
-      for (const size_t i : sorted) block.values.push_back(order[i].values[m]);
-      blocks.push_back(std::move(block));
+      const Printed& printed = members[m].printed;
+      blocks.push_back({.stretch = members[m].stretch, .inputs = printed.inputs, .shared = printed.shared});
+      for (const Varying& v : varying) blocks.back().values.push_back(v.values[m]);
     }
     return family;
   }
@@ -296,7 +281,8 @@ class Planner {
     children_.try_emplace(wish, own);
     const auto styled = [&](const std::string& name) { return style_.functions ? snake_case(name) : name; };
     const std::string key = fmt::format("family {}", families_++);
-    if (Namer attempt = style_.names; attempt.name(key, styled(wish)) != styled(wish) && !wish.ends_with("Block"))
+    if (Namer attempt = style_.names;
+        attempt.name(key, styled(wish)) != styled(wish) && !wish.ends_with("Block"))
       wish += "Block";
     return style_.names.name(key, styled(wish));
   }
@@ -308,20 +294,27 @@ class Planner {
   }
 
   // Sizes of what comes in and goes out have names of their own; other sizes are widths.
-  std::vector<std::string> parameter_names(const std::vector<Member>& members,
-                                           const std::vector<Varying>& order) const {
+  std::vector<Parameter> parameters_of(const std::vector<Member>& members,
+                                       const std::vector<Varying>& varying) const {
     std::vector<std::string> in, out;
     for (const Member& m : members) {
       in.push_back(m.printed.inputs.empty() ? "" : std::to_string(channels(m.printed.inputs[0])));
       out.push_back(std::to_string(channels(workload_.output_of(m.stretch.end - 1))));
     }
+    const auto size = [&](const Varying& v) {
+      if (v.values == in) return in == out ? "channels" : "in_channels";
+      return v.values == out ? "out_channels" : "width";
+    };
     Namer names(std::set<std::string>(members[0].printed.formals.begin(), members[0].printed.formals.end()));
-    std::vector<std::string> all;
-    for (const Varying& v : order) {
-      std::string wish = v.option == "p" ? "dropout" : v.option;
-      if (wish.empty())
-        wish = v.values == in && in == out ? "channels" : v.values == in ? "in_channels" : v.values == out ? "out_channels" : "width";
-      all.push_back(names.name(fmt::format("{} {}", v.option, fmt::join(v.values, " ")), wish));
+    std::vector<Parameter> all;
+    for (const Varying& v : varying) {
+      const std::string wish = v.option.empty() ? size(v) : v.option == "p" ? "dropout" : v.option;
+      all.push_back({.name = names.name(fmt::format("{} {}", v.option, fmt::join(v.values, " ")), wish),
+                     .keyword = !v.option.empty(),
+                     .fallback = v.fallback(),
+                     .real = std::any_of(v.values.begin(), v.values.end(), [](const std::string& value) {
+                       return value.find_first_of(".e") != std::string::npos;
+                     })});
     }
     return all;
   }
@@ -345,7 +338,8 @@ Blocks Blocks::plan(const ir::Workload& workload, const std::vector<ir::Type>& t
   std::map<std::pair<size_t, std::vector<ir::Op>>, std::vector<Stretch>> alike;
   for (const Stretch& stretch : find_stretches(workload)) {
     std::vector<ir::Op> ops;
-    for (int n = stretch.first; n < stretch.end; ++n) ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
+    for (int n = stretch.first; n < stretch.end; ++n)
+      ops.push_back(workload.nodes[static_cast<size_t>(n)].op);
     const size_t size = ops.size();
     alike[{size, std::move(ops)}].push_back(stretch);
   }

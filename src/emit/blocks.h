@@ -70,8 +70,8 @@ class Blocks {
   Blocks() = default;
   // How a script writes them.
   struct Style {
-    Namer names;              // those that families must not have
-    bool functions = false;   // families are functions, "encoder_layer", instead of classes
+    Namer names;               // those that families must not have
+    bool functions = false;    // families are functions, "encoder_layer", instead of classes
     std::string in_body = {};  // what precedes a parameter's name in a body: "self."
   };
   static Blocks plan(const ir::Workload& workload, const std::vector<ir::Type>& types, Style style,

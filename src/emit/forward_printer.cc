@@ -222,7 +222,8 @@ int block_number(const Block& block) {
 }
 
 std::string block_path(const std::string& path, const std::string& within, char separator, bool loop) {
-  std::string text = within.empty() ? path : fmt::format("{{prefix}}{}{}", separator, path.substr(within.size() + 1));
+  std::string text =
+      within.empty() ? path : fmt::format("{{prefix}}{}{}", separator, path.substr(within.size() + 1));
   if (loop) text = text.substr(0, text.find_last_not_of("0123456789") + 1) + "{i}";
   return fmt::format("{}\"{}\"", loop || !within.empty() ? "f" : "", text);
 }

@@ -150,7 +150,8 @@ class ForwardPrinter {
   std::string target() { return target(node().inputs); }
   std::string target(const std::vector<ir::ValueId>& inputs);
   std::string new_variable(ir::ValueId id);
-  void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks, const BlockCalls& calls);
+  void print_nodes(const OpFunctions<ForwardPrinter>& functions, const Blocks& blocks,
+                   const BlockCalls& calls);
   // Gives the index behind the last node of what it has printed.
   int print_blocks(const Block& first, const Blocks& blocks, const BlockCalls& calls);
 
@@ -164,7 +165,7 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression
   std::map<ir::ValueId, int> last_use_;
-  Stretch stretch_;  // that is printed: all, without a path, or one
+  Stretch stretch_;   // that is printed: all, without a path, or one
   std::string main_;  // the variable along which it goes
   int node_ = -1;
 };

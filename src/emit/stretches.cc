@@ -32,7 +32,8 @@ std::map<std::string, Span> spans_of(const ir::Workload& workload) {
         ++below[name.substr(0, dot)];
       for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
         const size_t next = std::min(name.find('.', dot + 1), name.size());
-        if (numeric(std::string_view(name).substr(dot + 1, next - dot - 1))) lists.insert(name.substr(0, dot));
+        if (numeric(std::string_view(name).substr(dot + 1, next - dot - 1)))
+          lists.insert(name.substr(0, dot));
       }
     }
     for (const auto& [path, count] : below) {
@@ -49,21 +50,23 @@ std::map<std::string, Span> spans_of(const ir::Workload& workload) {
 // A path whose nodes follow one another, with the ends that it may have.
 struct Candidate {
   std::string path;
-  int first = 0, last = 0;   // its first and last node with parameters
-  std::set<int> ends = {};   // each behind the node that computes its only value
+  int first = 0, last = 0;  // its first and last node with parameters
+  std::set<int> ends = {};  // each behind the node that computes its only value
 };
 
 class Search {
  public:
   explicit Search(const ir::Workload& workload) : workload_(workload), readers_(last_readers(workload)) {
     for (const ir::Node& node : workload.nodes)
-      with_params_.push_back((with_params_.empty() ? 0 : with_params_.back()) + (node.params.empty() ? 0 : 1));
+      with_params_.push_back((with_params_.empty() ? 0 : with_params_.back()) +
+                             (node.params.empty() ? 0 : 1));
   }
 
   std::vector<Stretch> run() {
     std::map<std::vector<ir::Op>, std::vector<Candidate>> alike;
     for (const auto& [path, span] : spans_of(workload_)) {
-      if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count) continue;
+      if (span.list || !span.closed || span.count < 2 || params_in(span.first, span.last) != span.count)
+        continue;
       Candidate candidate{path, span.first, span.last};
       find_ends(candidate);
       if (candidate.ends.empty()) continue;
@@ -89,7 +92,8 @@ class Search {
  private:
   // Nodes with parameters from `first` to `last`.
   int params_in(int first, int last) const {
-    return with_params_[static_cast<size_t>(last)] - (first == 0 ? 0 : with_params_[static_cast<size_t>(first) - 1]);
+    return with_params_[static_cast<size_t>(last)] -
+           (first == 0 ? 0 : with_params_[static_cast<size_t>(first) - 1]);
   }
 
   std::vector<ir::Op> ops(int first, int end) const {
@@ -104,7 +108,8 @@ class Search {
     const auto add = [&](int n) {
       bool more = false;
       for (const ir::ValueId id : workload_.nodes[static_cast<size_t>(n)].inputs) {
-        if (id < workload_.output_of(c.first) && !workload_.is_constant(id)) more |= outside.insert(id).second;
+        if (id < workload_.output_of(c.first) && !workload_.is_constant(id))
+          more |= outside.insert(id).second;
       }
       open.insert(workload_.output_of(n));
       return more;
@@ -149,7 +154,8 @@ bool keeps_name(const ir::Workload& workload, ir::ValueId id) {
 std::vector<int> last_readers(const ir::Workload& workload) {
   std::vector<int> last(static_cast<size_t>(workload.value_count()), -1);
   for (int n = 0; n < static_cast<int>(workload.nodes.size()); ++n) {
-    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) last[static_cast<size_t>(id)] = n;
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs)
+      last[static_cast<size_t>(id)] = n;
   }
   return last;
 }

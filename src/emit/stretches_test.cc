@@ -26,8 +26,9 @@ std::string block(int i, const std::string& in, const std::string& out, const st
 }
 
 TEST(Stretches, EndWithWhatFollowsInAllOfThem) {
-  const auto found = find_stretches(parse(block(0, "x", "a", "add(r0, x)") + block(1, "a", "c", "add(r1, a)") +
-                                          "d = tanh(c)\n" + linear("out", "d", "head")));
+  const auto found =
+      find_stretches(parse(block(0, "x", "a", "add(r0, x)") + block(1, "a", "c", "add(r1, a)") +
+                           "d = tanh(c)\n" + linear("out", "d", "head")));
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0], (Stretch{"b.0", 0, 4}));
   EXPECT_EQ(found[1], (Stretch{"b.1", 4, 8}));  // tanh follows the last one alone
@@ -51,24 +52,24 @@ TEST(Stretches, GiveOneValue) {
 
 TEST(Stretches, OwnTheirParameters) {
   // The weight of b.0.two is read again behind b.1.
-  const auto found = find_stretches(
-      parse(block(0, "x", "a", "add(r0, x)") + block(1, "a", "c", "add(r1, a)") + linear("out", "c", "b.0.two")));
+  const auto found = find_stretches(parse(block(0, "x", "a", "add(r0, x)") +
+                                          block(1, "a", "c", "add(r1, a)") + linear("out", "c", "b.0.two")));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].path, "b.1");
 }
 
 TEST(Stretches, AreNoLists) {
   // Below "b" names are numbers.
-  for (const Stretch& stretch : find_stretches(parse(block(0, "x", "a", "relu(r0)") + block(1, "a", "c", "relu(r1)") +
-                                                     linear("out", "c", "head"))))
+  for (const Stretch& stretch : find_stretches(parse(
+           block(0, "x", "a", "relu(r0)") + block(1, "a", "c", "relu(r1)") + linear("out", "c", "head"))))
     EXPECT_NE(stretch.path, "b");
 }
 
 TEST(Stretches, KnowTheLastReader) {
   const ir::Workload w = parse(block(0, "x", "a", "add(r0, x)") + linear("out", "a", "head"));
   const std::vector<int> readers = last_readers(w);
-  EXPECT_EQ(readers[0], 3);   // x: the sum
-  EXPECT_EQ(readers[1], 5);   // y: the loss
+  EXPECT_EQ(readers[0], 3);  // x: the sum
+  EXPECT_EQ(readers[1], 5);  // y: the loss
   EXPECT_EQ(readers[w.loss()], -1);
 }
 

@@ -341,7 +341,8 @@ ir::Workload Network::sequence() {
   ValueId h = b_.embedding(ids, "tokens", rng_.integer(5, 9), rng_.integer(3, 6));
   if (rng_.chance(0.5)) h = b_.position_embedding(h, "positions", length + 1);
   if (last >= 0) h = b_.apply(Op::kAdd, {h, b_.linear(self_attention(h, last), layer("out"), axis(h, 2))});
-  for (int64_t left = rng_.integer(1, 3); left > 0; --left) h = repeated(h, [&](ValueId v) { return sequence_block(v, last); });
+  for (int64_t left = rng_.integer(1, 3); left > 0; --left)
+    h = repeated(h, [&](ValueId v) { return sequence_block(v, last); });
   return classify(b_.layer_norm(h, layer("ln")), y, 4);
 }
 
@@ -371,7 +372,8 @@ ir::Workload Network::vector() {
   const int64_t outputs = rng_.integer(2, 5);
   const ValueId t = b_.input("t", {DType::kF32, {kBatch, outputs}});
   ValueId h = x;
-  for (int64_t left = rng_.integer(2, 4); left > 0; --left) h = repeated(h, [&](ValueId v) { return vector_block(v); });
+  for (int64_t left = rng_.integer(2, 4); left > 0; --left)
+    h = repeated(h, [&](ValueId v) { return vector_block(v); });
   constexpr Op kLosses[] = {Op::kMse, Op::kMse, Op::kL1, Op::kBceWithLogits};
   const Op loss = kLosses[rng_.integer(0, 3)];
   Result<ir::Workload> workload = b_.finish(b_.apply(loss, {b_.linear(h, "head", outputs), t}));

@@ -21,8 +21,9 @@ class Calls : public BlockCalls {
       : graph_(graph), blocks_(blocks), within_(within), stats_(stats) {}
 
   size_t loop(const std::vector<const Block*>& chain) const override {
-    return first_key(*chain[0]) < per_block(*chain[0]) * block_number(*chain[0]) ? 1
-                                                                                 : numbered_alike(blocks_, chain);
+    return first_key(*chain[0]) < per_block(*chain[0]) * block_number(*chain[0])
+               ? 1
+               : numbered_alike(blocks_, chain);
   }
 
   void print(CodeWriter& out, const std::string& variable, const std::vector<std::string>& inputs,

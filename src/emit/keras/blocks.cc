@@ -14,8 +14,8 @@ std::vector<std::string> arguments_of(Printer& p, const Blocks& blocks, const Bl
   for (const ir::ValueId id : block.inputs) all.push_back(p.value_name(id));
   for (const Shared& value : block.shared) all.push_back(p.shared_value(value));
   const std::string& within = p.stretch.path;
-  all.push_back(block_path(public_identifier(block.stretch.path), within.empty() ? "" : public_identifier(within), '_',
-                           loop));
+  all.push_back(block_path(public_identifier(block.stretch.path),
+                           within.empty() ? "" : public_identifier(within), '_', loop));
   const std::vector<std::string> options = blocks.arguments(block, true);
   all.insert(all.end(), options.begin(), options.end());
   return all;
@@ -38,7 +38,8 @@ int print_blocks(Printer& p, const Blocks& blocks, const Block& first) {
   p.out.line(fmt::format("{} = {}", variable, arguments[0]));
   arguments[0] = variable;
   const int from = block_number(first), to = from + static_cast<int>(chain.size());
-  p.out.line(from == 0 ? fmt::format("for i in range({}):", to) : fmt::format("for i in range({}, {}):", from, to));
+  p.out.line(from == 0 ? fmt::format("for i in range({}):", to)
+                       : fmt::format("for i in range({}, {}):", from, to));
   const auto body = p.out.indent();
   p.out.call(fmt::format("{} = {}", variable, function), arguments);
   return last;

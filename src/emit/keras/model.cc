@@ -208,8 +208,8 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   {
     const auto body = p.out.indent();
     p.out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
-                 ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
-                 : "\"\"\"Builds the model.\"\"\"");
+                   ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
+                   : "\"\"\"Builds the model.\"\"\"");
     print_inputs(p, inputs);
     print_nodes(p, blocks);
     print_return(p, inputs);

@@ -29,14 +29,15 @@ void print_list(CodeWriter& out, const std::string& head, const std::vector<std:
 
 // What a script needs, found while its parts are printed.
 struct ModelNeeds {
-  std::set<std::string> helpers = {};      // functions that build_model calls
-  std::vector<std::string> targets = {};   // the variable for each parameter, by ParamId
+  std::set<std::string> helpers = {};     // functions that build_model calls
+  std::vector<std::string> targets = {};  // the variable for each parameter, by ParamId
 };
 
 class Printer {
  public:
   Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const LayoutPlan& l,
-          const ir::Training& training, const Dialect& dialect, const std::string& backend, ModelNeeds& needs);
+          const ir::Training& training, const Dialect& dialect, const std::string& backend,
+          ModelNeeds& needs);
 
   // From here on it prints a stretch for a function of its own, in which layers' names begin with `prefix`.
   void enter(const Stretch& stretch);
@@ -113,7 +114,7 @@ class Printer {
   };
   std::string value_name_of_input(ir::ValueId id);
   Namer names_;
-  Namer reserved_;  // what names_ was at first
+  Namer reserved_;                                  // what names_ was at first
   std::map<ir::ValueId, std::string> input_names_;  // of the workload's inputs that a stretch reads
   int serial_ = 0;
   std::map<std::vector<ir::ParamId>, Layer> layers_;

@@ -29,7 +29,8 @@ class Calls : public BlockCalls {
   size_t loop(const std::vector<const Block*>& chain) const override {
     const Attributes::Blocks& list = owner(*chain[0]);
     const size_t size = list.blocks.size();
-    return list.list && chain.size() >= size && std::equal(list.blocks.begin(), list.blocks.end(), chain.begin())
+    return list.list && chain.size() >= size &&
+                   std::equal(list.blocks.begin(), list.blocks.end(), chain.begin())
                ? size
                : 1;
   }
@@ -43,14 +44,16 @@ class Calls : public BlockCalls {
       return out.call(variable + " = block", inputs);
     }
     const auto at = std::find(list.blocks.begin(), list.blocks.end(), chain[0]) - list.blocks.begin();
-    out.call(fmt::format("{} = self.{}{}", variable, list.name, list.list ? fmt::format("[{}]", at) : ""), inputs);
+    out.call(fmt::format("{} = self.{}{}", variable, list.name, list.list ? fmt::format("[{}]", at) : ""),
+             inputs);
   }
 
  private:
   const Attributes::Blocks& owner(const Block& block) const {
-    return *std::find_if(attributes_.blocks.begin(), attributes_.blocks.end(), [&](const Attributes::Blocks& b) {
-      return std::find(b.blocks.begin(), b.blocks.end(), &block) != b.blocks.end();
-    });
+    return *std::find_if(attributes_.blocks.begin(), attributes_.blocks.end(),
+                         [&](const Attributes::Blocks& b) {
+                           return std::find(b.blocks.begin(), b.blocks.end(), &block) != b.blocks.end();
+                         });
   }
 
   const Attributes& attributes_;
@@ -62,8 +65,9 @@ Model::Model(const Request& request, const Graph& graph, const Namer& names, std
     : request_(request), graph_(graph), names_(names), class_(std::move(class_name)) {
   Namer taken = names_;
   taken.reserve(class_);
-  blocks_ = Blocks::plan(request.workload, graph.types, {.names = taken, .in_body = "self."},
-                         [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
+  blocks_ =
+      Blocks::plan(request.workload, graph.types, {.names = taken, .in_body = "self."},
+                   [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
   targets_.resize(request.workload.parameters.size());
   find_targets({"", 0, static_cast<int>(request.workload.nodes.size()) - 1}, "");
 }
@@ -131,16 +135,19 @@ std::optional<Printed> Model::block(const Stretch& stretch, const Blocks& blocks
 ForwardPrinter Model::printer(CodeWriter& out, const Stretch& stretch, const Attributes& attributes) const {
   std::vector<std::string> params(request_.workload.parameters.size());
   for (const auto& [id, name] : attributes.parameters) params[static_cast<size_t>(id)] = "self." + name;
-  return ForwardPrinter(out, graph_, "tf.transpose", params, stretch.path.empty() ? names_ : Namer(reserved_names()),
-                        equalised(), precision_of(request_).mixed() ? "half" : "");
+  return ForwardPrinter(out, graph_, "tf.transpose", params,
+                        stretch.path.empty() ? names_ : Namer(reserved_names()), equalised(),
+                        precision_of(request_).mixed() ? "half" : "");
 }
 
 void Model::print_init(CodeWriter& out, const Stretch& stretch, const Attributes& attributes,
                        const Blocks& blocks) const {
   for (const auto& [id, name] : attributes.parameters) {
-    const std::string key = stretch.path.empty() ? fmt::format("\"{}\"", name) : fmt::format("f\"{{prefix}}.{}\"", name);
+    const std::string key =
+        stretch.path.empty() ? fmt::format("\"{}\"", name) : fmt::format("f\"{{prefix}}.{}\"", name);
     std::vector<std::string> arguments = {initial_value(id, key)};
-    if (!ir::trainable(request_.workload.parameters[static_cast<size_t>(id)])) arguments.push_back("trainable=False");
+    if (!ir::trainable(request_.workload.parameters[static_cast<size_t>(id)]))
+      arguments.push_back("trainable=False");
     out.call(fmt::format("self.{} = tf.Variable", name), arguments);
   }
   for (const Attributes::Blocks& attribute : attributes.blocks) print_blocks(out, attribute, stretch, blocks);
@@ -166,8 +173,9 @@ void Model::print_blocks(CodeWriter& out, const Attributes::Blocks& attribute, c
   const std::string head = fmt::format("self.{} = ", attribute.name);
   if (!attribute.list) return out.call(head + blocks.family(first).name, arguments(first, ""));
   const size_t size = attribute.blocks.size();
-  const bool equal = size > 1 && std::all_of(attribute.blocks.begin(), attribute.blocks.end(),
-                                             [&](const Block* block) { return text(*block, "") == text(first, ""); });
+  const bool equal =
+      size > 1 && std::all_of(attribute.blocks.begin(), attribute.blocks.end(),
+                              [&](const Block* block) { return text(*block, "") == text(first, ""); });
   std::vector<std::string> items;
   for (size_t i = 0; i < size; ++i) items.push_back(text(*attribute.blocks[i], fmt::format(".{}", i)));
   if (equal) {

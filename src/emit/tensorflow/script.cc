@@ -285,8 +285,8 @@ class Script {
 
 std::string class_name(const Request& request) {
   const std::string name = camel_case(request.workload.name);
-  const bool taken = !request.training.predicts() &&
-                     name == optimizer_name(effective_optimizer(request.training, {}).kind);
+  const bool taken =
+      !request.training.predicts() && name == optimizer_name(effective_optimizer(request.training, {}).kind);
   return taken ? name + "Model" : name;
 }
 

@@ -163,8 +163,8 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   used_.insert(id);
   read_as_[id] = name;
   if (fixed_.contains(id)) return name;
-  const bool reusable = !workload_.is_input(id) || name == "x" ||
-                        (!stretch_.path.empty() && !keeps_name(workload_, id));
+  const bool reusable =
+      !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
   if (reusable && !escapes(id) && last_use(id) <= node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
     free_.push_back(name);

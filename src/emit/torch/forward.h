@@ -99,8 +99,8 @@ class ForwardPrinter {
   std::vector<Shared> shared_;                  // of once() in a stretch, which its caller passes
   std::vector<std::string> free_;               // variables whose value is dead
   std::optional<Pending> pending_;
-  Stretch stretch_;  // of the nodes that are printed
-  int node_ = 0;     // index of the node being printed; of a block its last one
+  Stretch stretch_;           // of the nodes that are printed
+  int node_ = 0;              // index of the node being printed; of a block its last one
   std::vector<int> readers_;  // last_readers(workload_)
 };
 

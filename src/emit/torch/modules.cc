@@ -62,7 +62,8 @@ Call conv_layer(const ir::Node& node, const ir::Shape& w) {
   auto& arguments = call.arguments;
   arguments.push_back("stride=" + per_axis(stride));
   // Other pads are added by forward().
-  arguments.push_back("padding=" + per_axis(pads_of_side(symmetric(pad) ? pad : ir::Shape(pad.size(), 0), false)));
+  arguments.push_back("padding=" +
+                      per_axis(pads_of_side(symmetric(pad) ? pad : ir::Shape(pad.size(), 0), false)));
   if (transposed) arguments.push_back("output_padding=" + per_axis(node.integers("output_pad")));
   arguments.push_back("dilation=" + per_axis(dilation));
   arguments.push_back(fmt::format("groups={}", groups));
@@ -172,7 +173,8 @@ bool Modules::Entry::list() const {
   for (size_t i = 0; i < children.size(); ++i) {
     if (children[i].key != std::to_string(i) || children[i].layer.head.empty()) return false;
   }
-  return loose.empty() && std::any_of(children.begin(), children.end(), [](const Entry& e) { return e.block; });
+  return loose.empty() &&
+         std::any_of(children.begin(), children.end(), [](const Entry& e) { return e.block; });
 }
 
 std::string Modules::expression(const std::string& path) const {
@@ -180,7 +182,7 @@ std::string Modules::expression(const std::string& path) const {
   std::string text = "self";
   const Entry* at = &root_;
   for (size_t i = 0; i < parts.size(); ++i) {
-    text = i == 0        ? member(text, parts[i])
+    text = i == 0       ? member(text, parts[i])
            : at->list() ? fmt::format("{}[{}]", text, parts[i])
                         : fmt::format("{}[\"{}\"]", text, parts[i]);
     at = &*std::find_if(at->children.begin(), at->children.end(),

@@ -80,7 +80,8 @@ class Modules {
   Result<Entry*> insert(const std::string& path);
   void add_dropout(const ir::Node& node);
   void print_entry(CodeWriter& out, const Entry& entry, bool top) const;
-  void print_list(CodeWriter& out, const std::string& head, const Entry& entry, const std::string& tail) const;
+  void print_list(CodeWriter& out, const std::string& head, const Entry& entry,
+                  const std::string& tail) const;
   void print_loose(CodeWriter& out, const std::string& owner, const Entry& entry) const;
   // LSTMs with a bias have two of them in torch.
   void print_frozen_biases(CodeWriter& out) const;
@@ -90,7 +91,7 @@ class Modules {
   Stretch stretch_;
   const Blocks* blocks_;
   Entry root_;
-  int dropouts_ = 0;  // outside of blocks
+  int dropouts_ = 0;                                  // outside of blocks
   std::map<const ir::Node*, std::string> module_of_;  // paths
   std::map<std::string, const ir::Node*> layers_;     // path -> the node that made it
   std::map<ir::ParamId, Place> held_;

@@ -105,8 +105,9 @@ class Script {
 
   Result<std::string> text() {
     CHECK_OK(Modules::check_names(workload_));
-    blocks_ = Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
-                           [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
+    blocks_ =
+        Blocks::plan(workload_, types_, {.names = names_, .in_body = "self."},
+                     [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
     const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
     TRY(const Modules modules, Modules::plan(request_, types_, whole, blocks_));
     freezes_biases_ = modules.freezes_biases();
