@@ -202,6 +202,7 @@ class TensorFlowBackend(Backend):
 
 class JaxBackend(Backend):
     name = "jax"
+    _compiled: tuple[Any, Any] = (None, None)  # a model and its pass, compiled once
 
     def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
@@ -274,8 +275,10 @@ class JaxBackend(Backend):
             x,
             y,
         )
+        if self._compiled[0] is not model:
+            self._compiled = model, jax.jit(pass_)
         try:
-            found = jax.jit(pass_)(*variables)
+            found = self._compiled[1](*variables)
         except jax.errors.ConcretizationTypeError:  # the model is no pure function
             found = pass_(*variables)
         (_, (loss, output, buffers, _)), grads = found

@@ -65,9 +65,10 @@ void linear(ForwardPrinter& p, const Node&) {
 }
 
 void batch_norm(ForwardPrinter& p, const Node& node) {
-  const auto& parameters = p.graph().workload.parameters;
+  // Of params["bn1.running_mean"] the key.
   const auto quoted = [&](const char* slot) {
-    return "\"" + parameters[static_cast<size_t>(node.param(slot))].name + "\"";
+    const std::string held = p.full_param(slot);
+    return held.substr(held.find('[') + 1, held.size() - held.find('[') - 2);
   };
   std::vector<std::string> arguments = {p.input(), p.full_param("weight"), p.full_param("bias")};
   const bool predicts = p.graph().predicts;
@@ -117,13 +118,9 @@ void embedding(ForwardPrinter& p, const Node&) {
 
 void dropout(ForwardPrinter& p, const Node& node) {
   if (p.graph().predicts) return p.alias();
-  int total = 0, mine = 0;
-  for (const int n : p.graph().live) {
-    if (p.graph().workload.nodes[static_cast<size_t>(n)].op != Op::kDropout) continue;
-    if (n == p.index()) mine = total;
-    ++total;
-  }
-  const std::string key = total == 1 ? "key" : fmt::format("keys[{}]", mine);
+  const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
+  const std::string key =
+      one ? "key" : fmt::format("keys[{}]", dropouts(p.graph(), p.stretch().first, p.index()));
   p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
 }
 
@@ -485,7 +482,7 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "params stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
+      "params prefix i stats key keys state opt_state loss data path np jax jnp lax optax conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d linear batch_norm "
       "layer_norm rms_norm group_norm resize resize_matrix dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d local_response_norm attention lstm gru half in_float32 "
       "forward loss_fn train_step batches load_data load_weights load_file prediction target losses smoothed l "
       "I O json argparse itertools partial Path NamedTuple Any TrainState init_params init_state "

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emit/keras/blocks.h"
 #include "emit/keras/ops.h"
 #include "emit/precision.h"
 #include "ir/spelled_ops.h"
@@ -215,32 +216,34 @@ Result<ModelText> model_text(const Request& request, const Dialect& dialect) {
   CHECK_OK(keep_tables(workload, plan));
   const std::vector<int> inputs = model_inputs(workload);
 
-  CodeWriter out;
-  Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), out);
+  ModelNeeds needs;
+  Printer p(workload, types, plan, request.training, dialect, dialect.backend(request.settings), needs);
   if (dialect.second) {
     p.half = precision_of(request).half;
   } else {
     p.mixed = precision_of(request).mixed();
   }
   CHECK_OK(p.plan_layers());
-  out.line("def build_model():");
+  for (const int id : inputs) p.value_name(id);  // before blocks take names
+  const Blocks blocks = plan_blocks(p);
+  p.out.line("def build_model():");
   {
-    const auto body = out.indent();
-    out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
-                 ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
-                 : "\"\"\"Builds the model.\"\"\"");
+    const auto body = p.out.indent();
+    p.out.line(plan.values[static_cast<size_t>(inputs[0])] == Order::kChannelsLast
+                   ? "\"\"\"Builds the model; pictures are N, H, W, C.\"\"\""
+                   : "\"\"\"Builds the model.\"\"\"");
     print_inputs(p, inputs);
-    print_nodes(p);
+    print_nodes(p, blocks);
     print_return(p, inputs);
   }
 
   ModelText text;
-  text.build_model = p.helpers() + out.text();
+  text.build_model = p.helpers() + functions_text(blocks) + p.out.text();
   text.load_data = load_data_text(request, plan, inputs);
   if (!request.training.predicts()) text.loss = loss_expression(request, dialect, text.loss_function);
   text.inputs = inputs.size();
   text.embeddings = workload.has(Op::kEmbedding);
-  text.layout_json = layout_json(workload, plan, p.targets());
+  text.layout_json = layout_json(workload, plan, needs.targets);
   if (text.layout_json.empty()) text.layout_json = "{}\n";  // load_weights reads it
   return text;
 }

@@ -193,7 +193,7 @@ void attention(Printer& p, const ir::Node& node) {
   if (node.inputs.size() == 4) {
     p.need_helper(p.dialect.second ? kPaddingMask2 : kPaddingMask);
     const std::string keys = std::to_string(p.shape(node.inputs[1])[1]);
-    arguments.push_back("mask=" + p.once("mask", "padding_mask", {p.input(node, 3), keys}));
+    arguments.push_back("mask=" + p.once("mask", "padding_mask", node, 3, keys));
   }
   const bool own = p.backend == "jax" || p.dialect.second;
   if (own) {

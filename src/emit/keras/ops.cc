@@ -636,11 +636,4 @@ const OpFunctions<Printer>& op_functions() {
   return all;
 }
 
-void print_nodes(Printer& p) {
-  for (; p.node + 1 < static_cast<int>(p.workload.nodes.size()); ++p.node) {
-    const Node& node = p.workload.nodes[static_cast<size_t>(p.node)];
-    op_functions().at(node.op)(p, node);
-  }
-}
-
 }  // namespace bakeoff::emit::keras

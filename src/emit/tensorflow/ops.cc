@@ -640,7 +640,7 @@ void print_loss(CodeWriter& out, const Node& loss, const std::string& prediction
 std::set<std::string> reserved_names() {
   std::set<std::string> names = spelled_names();
   names.merge(words(
-      "weights tf np self model optimizer tape loss losses smoothed gradients variables prediction target path data "
+      "weights prefix block tf np self model optimizer tape loss losses smoothed gradients variables prediction target path data "
       "arrays json argparse itertools Path load_file load_data load_weights batches loss_fn train_step "
       "make_model make_optimizer batch_norm layer_norm rms_norm group_norm resize resize_matrix resize_bilinear repeat_places max_pool1d max_pool2d avg_pool1d avg_pool2d avg_pool3d pool3d local_response_norm "
       "attention lstm gru half in_float32 conv1d_xla conv2d_xla conv3d conv1d_transpose conv2d_transpose conv3d_transpose dilated gelu gelu_tanh glorot_uniform math predict_step "

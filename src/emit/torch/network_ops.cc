@@ -102,10 +102,9 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
   for (size_t i = 0; i < 3; ++i) arguments.push_back(p.use(node.inputs[i]) + ".transpose(1, 2)");
   if (node.inputs.size() == 4) {
     const int64_t keys = p.shape(node.inputs[1])[1];
-    const std::string mask =
-        fmt::format("{}padding_mask({}, {})", causal ? "causal_" : "", p.use(node.inputs[3]), keys);
+    const std::string mask = fmt::format("{}padding_mask({{}}, {})", causal ? "causal_" : "", keys);
     const std::string key = fmt::format("{} {} {}", node.inputs[3], keys, causal);
-    arguments.push_back("attn_mask=" + p.once(key, "mask", mask));
+    arguments.push_back("attn_mask=" + p.once(key, "mask", node.inputs[3], mask));
   } else if (causal) {
     arguments.push_back("is_causal=True");
   }
@@ -115,8 +114,7 @@ void attention(ForwardPrinter& p, const ir::Node& node) {
 // nn.LSTM and nn.GRU begin at the first place: those that begin at the last one get the sequence turned.
 void recurrent(ForwardPrinter& p, const ir::Node& node) {
   const std::string turn = node.flag("reverse") ? ".flip(1)" : "", x = p.use(node.inputs[0]) + turn;
-  if (const std::string& module = p.module_of(node); !module.empty())
-    return p.call(module, {x}, "[0]" + turn);
+  if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x}, "[0]" + turn);
   std::vector<std::string> arguments = {x};
   for (const ir::Slot& slot : node.params) arguments.push_back(p.parameter(node, slot.name));
   p.call(ir::info(node.op).name, arguments, turn);

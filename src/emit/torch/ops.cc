@@ -60,7 +60,7 @@ void batch_norm(ForwardPrinter& p, const ir::Node& node) {
 // The module, or function(x, `sizes`, weight=..., bias=..., eps=...).
 void norm(ForwardPrinter& p, const ir::Node& node, const std::string& function, const std::string& sizes) {
   const std::string x = p.use(node.inputs[0]);
-  if (const std::string& module = p.module_of(node); !module.empty()) return p.call(module, {x});
+  if (const std::string module = p.module_of(node); !module.empty()) return p.call(module, {x});
   std::vector<std::string> arguments = {x, sizes};
   for (const char* slot : {"weight", "bias"}) {
     if (node.has(slot)) arguments.push_back(std::string(slot) + "=" + p.parameter(node, slot));
