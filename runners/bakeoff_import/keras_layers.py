@@ -28,6 +28,7 @@ from bakeoff_import.steps import (
     grouped_norm,
     pool_made,
     product,
+    resized,
     transposed_by_product,
 )
 from bakeoff_import.values import Layout, Shape, Value
@@ -920,9 +921,7 @@ def repeated(m: Walk, v: Value, axis: int, times: int) -> Value:
 def nearest(m: Walk, v: Value, factors: Sequence[int]) -> Value:
     """N,C and places, each of them repeated."""
     size = [s * f for s, f in zip(v.shape[2:], factors)]
-    layout = Layout((*v.shape[:2], *size), 0)
-    options = {"size": size, "mode": "nearest", "coordinates": "asymmetric"}
-    return m.made("resize", [v], layout, **options)
+    return resized(m, v, size, "nearest", "asymmetric")
 
 
 @layer("UpSampling1D", "UpSampling2D", "UpSampling3D")
@@ -939,10 +938,10 @@ def up_sampling(m: Walk, op: Any, a: Call) -> Held:
     interpolation = getattr(op, "interpolation", "nearest")
     if interpolation == "nearest":
         return Held(nearest(m, v, factors), form)
-    from bakeoff_import.keras_ops import resized
+    from bakeoff_import.keras_ops import interpolated
 
     size = [s * f for s, f in zip(v.shape[2:], factors)]
-    return Held(resized(m, v, size, interpolation, False), form)
+    return Held(interpolated(m, v, size, interpolation, False), form)
 
 
 # ---- merging

@@ -23,7 +23,7 @@ from bakeoff_import.keras_layers import (
 from bakeoff_import.keras_tensor import FIRST, FLAT, PLAIN, ROW, Held
 from bakeoff_import.keras_walk import Call, Row, Walk, is_variable, operation, to_numpy
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.steps import along, einsum, product, resizing
+from bakeoff_import.steps import along, einsum, product, resized, resizing
 from bakeoff_import.values import Layout, Value
 
 # ---- element by element
@@ -896,16 +896,16 @@ def resize(m: Walk, op: Any, a: Call) -> Held:
         raise Unsupported("resizes a single picture", "a batch of pictures")
     ahead = op.data_format == "channels_first"
     v = m.rows_apart(x, 4) if ahead else m.spread_out(m.first(x).value)
-    out = resized(m, v, list(op.size), op.interpolation, bool(op.antialias))
+    out = interpolated(m, v, list(op.size), op.interpolation, bool(op.antialias))
     return Held(out, PLAIN if ahead else FIRST)
 
 
-def resized(
+def interpolated(
     m: Walk, v: Value, size: Sequence[int], interpolation: str, antialias: bool
 ) -> Value:
     """N,C,H,W resized: by the op where it has this interpolation, else by a product for
     each axis, whose matrix is what Keras makes of unit pictures."""
-    mode = {"nearest": "nearest", "bilinear": "linear"}.get(interpolation)
+    mode = {"nearest": "nearest", "bilinear": "linear"}.get(interpolation, "")
     if tuple(size) == tuple(v.shape[2:]):
         return v
     if mode != "nearest" and m.keras.backend.backend() == "tensorflow":
@@ -928,14 +928,12 @@ def resized(
         )
         matrix = to_numpy(made).astype(np.float64).reshape(old, out)
         matrices.append(np.ascontiguousarray(matrix.T))
-    for coordinates in ("half_pixel", "asymmetric") if mode is not None else ():
+    for coordinates in ("half_pixel", "asymmetric") if mode else ():
         ours = [
             resizing(old, out, mode, coordinates) for old, out in zip(v.shape[2:], size)
         ]
         if all(np.allclose(a, b, 0, 1e-12) for a, b in zip(matrices, ours)):
-            layout = Layout((*v.shape[:2], *size), 0)
-            options = {"size": list(size), "mode": mode, "coordinates": coordinates}
-            return m.made("resize", [v], layout, **options)
+            return resized(m, v, size, mode, coordinates)
     for axis, matrix in zip((2, 3), matrices):
         if v.shape[axis] != len(matrix):
             v = along(m, v, axis, matrix)

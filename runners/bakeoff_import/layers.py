@@ -20,6 +20,7 @@ from bakeoff_import.steps import (
     grouped_norm,
     pool_made,
     product,
+    resized,
     resizing,
     selected,
     split_evenly,
@@ -458,8 +459,7 @@ def _resized(m: Mapper, a: Args, mode: str, coordinates: str) -> Value:
     first = x.layout.n == 0 and x.layout.alone
     if not exact or not first or not m.known("resize"):
         return resized_by_matrices(m, a)  # type: ignore[no-any-return]
-    options = {"size": list(shape[2:]), "mode": mode, "coordinates": coordinates}
-    return m.made("resize", [m.batch_first(x)], Layout(shape, 0), **options)
+    return resized(m, m.batch_first(x), shape[2:], mode, coordinates)
 
 
 @row("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d")

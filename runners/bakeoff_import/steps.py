@@ -172,6 +172,15 @@ def resizing(size: int, out: int, mode: str, coordinates: str) -> Any:
     return np.eye(size)[low] * (1 - share) + np.eye(size)[high] * share
 
 
+def resized(
+    m: Builder, x: Value, size: Sequence[int], mode: str, coordinates: str
+) -> Value:
+    """N,C and places in new sizes."""
+    out = Layout((*x.shape[:2], *size), 0)
+    more: dict[str, Any] = {"size": list(size), "mode": mode}
+    return m.made("resize", [x], out, coordinates=coordinates, **more)
+
+
 def channels_scaled(m: Builder, x: Value, weight: Any, bias: Any) -> Value:
     """x * weight + bias of axis 1."""
     shape = tuple(s if i == 1 else 1 for i, s in enumerate(x.shape))

@@ -277,7 +277,7 @@ class Norms(nn.Module):
         self.instance = nn.InstanceNorm1d(6)
         self.out = nn.Linear(5, 2)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = torch.tanh(self.plain(torch.sin(self.thin(x))))
         return self.out(self.instance(torch.sin(self.rms(h))))
 
@@ -288,7 +288,7 @@ class Resizes(nn.Module):
         self.conv = nn.Conv2d(2, 3, 3, padding=1)
         self.out = nn.Linear(2, 2)
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.conv(x)
         h = F.interpolate(x, size=(7, 4))
         h = F.interpolate(h, size=(9, 9), mode="nearest-exact")
