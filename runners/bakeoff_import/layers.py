@@ -129,13 +129,14 @@ def embedding(m: Mapper, a: Args) -> Value:
 
 @row("one_hot")
 def one_hot(m: Mapper, a: Args) -> Value:
-    """`one_hot`"""
+    """`embedding` in a frozen unit matrix"""
     x = m.value(a.input)
     if a.num_classes < 1:
         raise Unsupported("takes the number of classes from the data", "num_classes")
     lay = x.layout
     layout = Layout((*lay.shape, a.num_classes), lay.n, lay.before, lay.after)
-    return m.made("one_hot", [x], layout, classes=a.num_classes)
+    unit = m.slot(Const(torch.eye(a.num_classes, dtype=torch.float64)))
+    return m.made("embedding", [x], layout, params=[("weight", unit)])
 
 
 # ---- convolutions
