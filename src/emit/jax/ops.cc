@@ -101,7 +101,8 @@ void embedding(ForwardPrinter& p, const Node&) {
 void dropout(ForwardPrinter& p, const Node& node) {
   if (p.graph().predicts) return p.alias();
   const bool one = dropouts(p.graph(), 0, static_cast<int>(p.graph().workload.nodes.size())) == 1;
-  const std::string key = one ? "key" : fmt::format("keys[{}]", dropouts(p.graph(), p.stretch().first, p.index()));
+  const std::string key =
+      one ? "key" : fmt::format("keys[{}]", dropouts(p.graph(), p.stretch().first, p.index()));
   p.assign("dropout", {key, p.input(), dropout_constant(p.graph(), node.real("rate"))});
 }
 

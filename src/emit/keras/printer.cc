@@ -180,10 +180,11 @@ std::string Printer::literal(double value) const {
 }
 
 std::string Printer::first_input() {
-  if (!stretch.path.empty())
-    return value_name(workload.nodes[static_cast<size_t>(node)].inputs.empty()
-                          ? workload.nodes[static_cast<size_t>(stretch.first)].inputs[0]
-                          : workload.nodes[static_cast<size_t>(node)].inputs[0]);
+  for (int n = stretch.first; !stretch.path.empty() && n < stretch.end; ++n) {
+    for (const ir::ValueId id : workload.nodes[static_cast<size_t>(n)].inputs) {
+      if (id < workload.output_of(stretch.first) && !workload.is_constant(id)) return value_name(id);
+    }
+  }
   for (ir::ValueId id = 0; workload.is_input(id); ++id) {
     const auto readers = ir::consumers(workload, id);
     if (!readers.empty() && readers.front() + 1 < static_cast<int>(workload.nodes.size()))

@@ -154,8 +154,8 @@ std::string ForwardPrinter::use(ir::ValueId id) {
   const std::string name = variables_.at(id);
   used_.insert(id);
   if (fixed_.contains(id)) return name;
-  const bool reusable = !workload_.is_input(id) || name == "x" ||
-                        (!stretch_.path.empty() && !keeps_name(workload_, id));
+  const bool reusable =
+      !workload_.is_input(id) || name == "x" || (!stretch_.path.empty() && !keeps_name(workload_, id));
   if (reusable && !escapes(id) && last_use(id) <= node_ &&
       std::find(free_.begin(), free_.end(), name) == free_.end()) {
     free_.push_back(name);
@@ -176,7 +176,8 @@ std::string ForwardPrinter::once(const std::string& key, const std::string& wish
   if (keeps_name(workload_, input))
     return shared({key, wish, fmt::format(fmt::runtime(expression), inputs_[static_cast<size_t>(input)])});
   const std::string variable = names_.name("once:" + key, wish);
-  statement(out_, fmt::format("const Tensor {} = {};", variable, fmt::format(fmt::runtime(expression), use(input))));
+  statement(out_, fmt::format("const Tensor {} = {};", variable,
+                              fmt::format(fmt::runtime(expression), use(input))));
   return variable;
 }
 
@@ -280,7 +281,9 @@ bool ForwardPrinter::escapes(ir::ValueId value) const {
 }
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
-int ForwardPrinter::last_use(ir::ValueId value) const { return last_reader_in(workload_, readers_, stretch_, value); }
+int ForwardPrinter::last_use(ir::ValueId value) const {
+  return last_reader_in(workload_, readers_, stretch_, value);
+}
 
 bool read_by_model(const ir::Workload& workload, ir::ValueId input) {
   const std::vector<int> readers = ir::consumers(workload, input);

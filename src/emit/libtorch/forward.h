@@ -79,11 +79,11 @@ class ForwardPrinter {
   std::vector<std::string> free_;   // variables whose value is dead
   std::map<std::string, std::string> once_;  // variables of once(), by key
   std::optional<Pending> pending_;
-  Stretch stretch_;              // of the nodes that are printed
-  int node_ = 0;                 // index of the node being printed; of a block its last one
-  std::vector<int> readers_;     // last_readers(workload_)
-  std::set<ir::ValueId> used_;   // by use()
-  std::vector<Shared> shared_;   // of once() in a stretch, which its caller passes
+  Stretch stretch_;             // of the nodes that are printed
+  int node_ = 0;                // index of the node being printed; of a block its last one
+  std::vector<int> readers_;    // last_readers(workload_)
+  std::set<ir::ValueId> used_;  // by use()
+  std::vector<Shared> shared_;  // of once() in a stretch, which its caller passes
 };
 
 // How many of the workload's inputs forward() takes: the first ones, up to the last that anything but the

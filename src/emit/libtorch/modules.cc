@@ -113,7 +113,8 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     n = block->stretch.end - 1;
     // Blocks 0, 1, 2, ... of one path are a list.
     const std::string path = relative(block->stretch.path), parent = parent_of(path);
-    const bool numbered = !parent.empty() && leaf_of(path).find_first_not_of("0123456789") == std::string::npos;
+    const bool numbered =
+        !parent.empty() && leaf_of(path).find_first_not_of("0123456789") == std::string::npos;
     const auto list = std::find_if(items.begin(), items.end(),
                                    [&](const Item& item) { return numbered && item.list == parent; });
     const size_t index = list == items.end() ? 0 : list->blocks.size();
@@ -132,7 +133,8 @@ Modules::Modules(const Request& request, const std::vector<ir::Type>& types, con
     for (const Item& other : items) {
       for (const Block* block : other.blocks) below += block->stretch.path.starts_with(path + ".") ? 1 : 0;
       for (const ir::Slot& slot : other.node == nullptr ? std::vector<ir::Slot>() : other.node->params)
-        below += request.workload.parameters[static_cast<size_t>(slot.param)].name.starts_with(path + ".") ? 1 : 0;
+        below +=
+            request.workload.parameters[static_cast<size_t>(slot.param)].name.starts_with(path + ".") ? 1 : 0;
     }
     if (item.node != nullptr) {
       add_node(*item.node, types);
@@ -162,10 +164,12 @@ void Modules::add_list(const std::string& path, const std::vector<const Block*>&
   const std::string name = names_.name("member " + path, path);
   Member member{name, path, "nn::ModuleList " + name, "register_module"};
   const auto push = [&](const Block& block) {
-    return fmt::format("{}->push_back({}({}));", name, blocks_.family(block).name, fmt::join(block.values, ", "));
+    return fmt::format("{}->push_back({}({}));", name, blocks_.family(block).name,
+                       fmt::join(block.values, ", "));
   };
-  const bool equal = blocks.size() > 1 && std::all_of(blocks.begin(), blocks.end(),
-                                                      [&](const Block* b) { return push(*b) == push(*blocks[0]); });
+  const bool equal = blocks.size() > 1 && std::all_of(blocks.begin(), blocks.end(), [&](const Block* b) {
+                       return push(*b) == push(*blocks[0]);
+                     });
   if (equal) {
     member.init = {fmt::format("for (int i = 0; i < {}; ++i) {}", blocks.size(), push(*blocks[0]))};
   } else {

@@ -49,8 +49,9 @@ class Program {
 
   std::string text() {
     const Stretch whole{"", 0, static_cast<int>(workload_.nodes.size()) - 1};
-    blocks_ = Blocks::plan(workload_, types_, {.names = names_},
-                           [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
+    blocks_ =
+        Blocks::plan(workload_, types_, {.names = names_},
+                     [this](const Stretch& stretch, const Blocks& blocks) { return block(stretch, blocks); });
     Namer flat_names = names_;
     const Modules flat(request_, types_, whole, no_blocks_, flat_names);
     header();
@@ -143,8 +144,8 @@ std::optional<Printed> Program::block(const Stretch& stretch, const Blocks& bloc
   modules.print_registration(layers);
   layers.blank();
   modules.print_members(layers);
-  Printed printed =
-      ForwardPrinter(body, request_, modules, blocks, types_, inputs_, names).print(forward_functions(), stretch);
+  Printed printed = ForwardPrinter(body, request_, modules, blocks, types_, inputs_, names)
+                        .print(forward_functions(), stretch);
   printed.layers = std::move(layers);
   printed.body = std::move(body);
   return printed;
@@ -159,7 +160,8 @@ void Program::print_constructor(const std::string& head, const std::vector<std::
   statement(out_, head);
   if (fits(4 + list.size())) return out_.line("    " + list);
   for (size_t i = 0; i < members.size(); ++i) {
-    out_.line(fmt::format("    {} {}{}", i == 0 ? ":" : " ", members[i], i + 1 < members.size() ? "," : " {"));
+    out_.line(
+        fmt::format("    {} {}{}", i == 0 ? ":" : " ", members[i], i + 1 < members.size() ? "," : " {"));
   }
 }
 
@@ -168,7 +170,8 @@ void Program::block_class(const Family& family) {
     statement(out_, std::string(static_cast<size_t>(s.level) * 2, ' ') + s.head);
   };
   const auto& layers = family.text.layers.statements();
-  const auto divide = std::find_if(layers.begin(), layers.end(), [](const Statement& s) { return s.head.empty(); });
+  const auto divide =
+      std::find_if(layers.begin(), layers.end(), [](const Statement& s) { return s.head.empty(); });
   out_.line(fmt::format("struct {}Impl : nn::Module {{", family.name));
   {
     const auto inside = out_.indent();

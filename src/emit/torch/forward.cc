@@ -341,7 +341,9 @@ bool ForwardPrinter::escapes(ir::ValueId value) const {
 }
 
 // A value from outside of the stretch lives on for its caller, but its name is free here.
-int ForwardPrinter::last_use(ir::ValueId value) const { return last_reader_in(workload_, readers_, stretch_, value); }
+int ForwardPrinter::last_use(ir::ValueId value) const {
+  return last_reader_in(workload_, readers_, stretch_, value);
+}
 
 std::vector<ir::ValueId> forward_inputs(const ir::Workload& workload) {
   std::vector<ir::ValueId> all;
