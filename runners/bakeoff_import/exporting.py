@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence
 
 import torch
+from torch._decomp import decomposition_table
 from torch.utils import _pytree as pytree
 
 import bakeoff_import.layers  # noqa: F401
@@ -73,6 +74,35 @@ def _modules(found: torch.nn.Module) -> torch.nn.Module:
     except Exception:
         module = found
     return in_float64(module)
+
+
+def _refuse_by_sight(module: torch.nn.Module) -> None:
+    """What an export would leave out, or fail at without saying why."""
+    for key, parameter in module.named_parameters():
+        if getattr(parameter, "_backward_hooks", None):
+            raise ImportProblem(
+                f"'{key}' has a hook that changes its gradient, which no export keeps",
+                "remove the hook: handle.remove()",
+            )
+    for key, part in module.named_modules():
+        called = f"'{key}'" if key else "the model"
+        if part._backward_hooks or part._backward_pre_hooks:
+            raise ImportProblem(
+                f"{called} has a backward hook, which no export keeps",
+                "remove the hook: handle.remove()",
+            )
+        if isinstance(part, torch.jit.ScriptModule):
+            raise ImportProblem(
+                f"{called} is a ScriptModule, which has no Python code to export",
+                "use the module that it was made from",
+            )
+        if getattr(part, "momentum", 0) is None and isinstance(
+            part, torch.nn.modules.batchnorm._BatchNorm
+        ):
+            raise ImportProblem(
+                f"{called} averages its statistics over all steps (momentum=None)",
+                "give batch norm a momentum: 0.1",
+            )
 
 
 def _initialised(
@@ -138,6 +168,7 @@ class Importer:
         self.specs = list(specs)
         self.folder = folder
         self.output = output
+        _refuse_by_sight(found)
         self.module = _modules(_initialised(found, self.specs))
         self.padding: dict[str, int] = {}  # tables with a row that is 0 and stays so
         self.names = input_names(self.module, self.specs)
@@ -179,7 +210,7 @@ class Importer:
 
     # -- export
 
-    def _program(self, train: bool, functional: bool) -> Any:
+    def _program(self, train: bool) -> Any:
         self.module.train(train)
         # Batch sizes of 0 and 1 are special to torch; any other stands for all.
         rows = max(3, min(self.specs[0].shape[0], 8))
@@ -206,7 +237,7 @@ class Importer:
                         "spell it with torch's ops, whose gradients are known",
                         place,
                     )
-                return program.run_decompositions({}) if functional else program
+                return program
         except ImportProblem:
             raise
         except Exception as error:
@@ -267,9 +298,12 @@ class Importer:
         self, train: bool, modes: Optional[Sequence[bool]] = None
     ) -> tuple[Any, list[Mapper], list[Value]]:
         """The program, mapped with dropout and without, and their results."""
-        for functional in (False, True):
-            program = self._program(train, functional)
+        program = self._program(train)
+        refused: Optional[Refused] = None
+        tried: set[str] = set()  # ops whose formula took their place
+        for _ in range(DECOMPOSITIONS + 1):
             mappers, results = [], []
+            formulas: dict[Any, Any] = {}  # none: only in-place ops are made functional
             try:
                 for dropout in (True, False) if train else (False,):
                     origin = self._origin(program)
@@ -285,9 +319,22 @@ class Importer:
                     mappers.append(mapper)
                     results.append(value)
             except InPlaceOnView:
-                continue
-            return program, mappers, results
-        raise ImportProblem(
+                pass
+            except Refused as found:
+                refused = found if refused is None else _still(refused, found, tried)
+                formulas = _formulas(program, found)
+                tried |= {Mapper.op_name(op) for op in formulas}
+                if not formulas:
+                    raise refused from None
+            else:
+                return program, mappers, results
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    program = program.run_decompositions(formulas)
+                except Exception as error:
+                    raise refused or _explained(error, self.folder, train) from error
+        raise refused or ImportProblem(
             "a tensor changes in place through a view", "assign to a new tensor"
         )
 
@@ -364,6 +411,31 @@ def _user_outputs(program: Any) -> list[Any]:
     return [
         s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"
     ]
+
+
+DECOMPOSITIONS = 3  # rounds at most: a formula may hold an op that has one too
+
+
+def _formulas(program: Any, refused: Refused) -> dict[Any, Any]:
+    """torch's own formulas of the refused ops: by the op that is called."""
+    wanted = {r.op for r in refused.refusals if "batch_norm" not in r.op}
+    known = torch.export.default_decompositions()
+    found = {}
+    for node in program.graph.nodes:
+        op = node.target
+        if isinstance(op, torch._ops.OpOverload) and Mapper.op_name(op) in wanted:
+            formula = known[op] if op in known else decomposition_table.get(op)
+            if formula is not None:
+                found[op] = formula
+    return found
+
+
+def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
+    """Of the ops as the user wrote them those that stand in the way: no formula took
+    their place, or what is refused now came of it."""
+    places = {refusal.where for refusal in later.refusals}
+    kept = [r for r in first.refusals if r.op not in tried or r.where in places]
+    return Refused(kept or first.refusals)
 
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:

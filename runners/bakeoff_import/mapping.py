@@ -140,6 +140,7 @@ class Mapper(Builder):
         self._order: dict[Any, float] = {
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
+        self._turned: dict[str, Param] = {}  # values that are a transposed matrix
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
         self._blocked: set[Any] = set()
@@ -204,6 +205,12 @@ class Mapper(Builder):
         except Unsupported as why:
             self._refuse(node, str(why), why.remedy)
             return
+        except InPlaceOnView:
+            raise
+        except Exception as error:  # a defect of ours: said like a refusal
+            lines = f"{type(error).__name__}: {error}".splitlines()
+            self._refuse(node, f"the importer fails at it: {lines[0]}", _SPELLED)
+            return
         self._env[node] = result
         if isinstance(result, Value):
             self.named[node.name] = result
@@ -225,9 +232,12 @@ class Mapper(Builder):
         self.graph.named = False
         self.graph.source = op
 
+    @classmethod
+    def _op_name(cls, node: Any) -> str:
+        return cls.op_name(node.target)
+
     @staticmethod
-    def _op_name(node: Any) -> str:
-        target = node.target
+    def op_name(target: Any) -> str:
         schema = getattr(target, "_schema", None)
         return (
             schema.name.replace("::", ".")
@@ -249,7 +259,7 @@ class Mapper(Builder):
             return self._python(node)
         name = self._op_name(node)
         args = self._bind(node)
-        if name == "aten.sym_size":
+        if name in ("aten.sym_size", "aten.sym_numel"):
             return node.meta["val"]
         if name.startswith(_CHECKS):
             return None
@@ -268,6 +278,11 @@ class Mapper(Builder):
         if row is None:
             raise Unsupported(*nearest(name))
         result = row(self, args)
+        of = args.get("input")
+        if name in _TURNS and isinstance(of, Param) and of.tensor.ndim == 2:
+            made = self.graph.by_output.get(result.name)
+            if made is not None and made.op == "transpose":
+                self._turned[result.name] = of
         self._alias(node, target, mutates, result)
         return result
 
@@ -443,7 +458,8 @@ class Mapper(Builder):
             return self.number(float(tensor))
         if n is not None:
             tensor = self.one_row(arg, 1)
-        layout = Layout(tuple(tensor.shape), n)
+        after = 1 if n is None else tensor.shape[n]  # N is in front of what it holds
+        layout = Layout(tuple(tensor.shape), n, 1, after)
         return self._stored(tensor, layout, arg)
 
     def places(self, tensor: Any) -> str:
@@ -536,6 +552,10 @@ class Mapper(Builder):
             half = self.number(0.5).name
             return self.graph.node("less", [half, name], shape, "bool")
         return name
+
+    def turned_matrix(self, arg: Any) -> Optional[Param]:
+        """The trained matrix whose transpose this value is."""
+        return self._turned.get(arg.name) if isinstance(arg, Value) else None
 
     def slot(self, arg: Any, shape: Optional[Shape] = None) -> str:
         """The name of a parameter for a slot of an op, declared in another shape where
@@ -642,6 +662,10 @@ _RANDOM = {
     "aten.normal", "aten.uniform", "aten.randint", "aten.multinomial", "aten.randperm",
 }  # fmt: skip
 _RANDOM |= {f"{name}_" for name in _RANDOM} | {"aten.exponential_", "aten.random_"}
+_TURNS = {
+    "aten.t", "aten.transpose", "aten.permute", "aten.numpy_T", "aten.mT", "aten.mH",
+    "aten.adjoint", "aten.swapaxes", "aten.swapdims",
+}  # fmt: skip
 # They write to buffers as a part of what they are.
 _MUTATES_STATISTICS = {
     "aten.batch_norm",
@@ -672,9 +696,10 @@ def nearest(op: str) -> tuple[str, str]:
     for words, remedy in _INSTEAD:
         if short in words.split():
             return "has no counterpart in the IR", remedy
-    return "has no counterpart in the IR", "spell it with ops of docs/import.md"
+    return "has no counterpart in the IR", _SPELLED
 
 
+_SPELLED = "spell it with ops of docs/import.md"
 _INSTEAD = [
     (
         "sort argsort topk msort kthvalue median mode unique _unique2",

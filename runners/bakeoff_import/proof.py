@@ -109,7 +109,14 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
     if not projected.requires_grad:
         grads: list[Any] = [None] * len(flat)
     else:
-        grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+        try:
+            grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+        except RuntimeError as error:
+            first = str(error).splitlines()[0]
+            raise ImportProblem(
+                f"torch cannot compute the model's gradients: {first}",
+                "the model must train in torch first",
+            ) from error
     found, at = {}, iter(grads)
     for name, ts in wanted.items():
         own = [next(at) for _ in ts]
