@@ -120,7 +120,7 @@ def embedding(m: Mapper, a: Args) -> Value:
         whole = Layout(shape, n, 1, shape[n])
         name = m.graph.reshape(taken.name, taken.ir, whole.ir(True))
         return Value(name, whole, spread=True)
-    x = m.value(ids)
+    x = m.ids(m.value(ids))
     lay = x.layout
     layout = Layout((*lay.shape, shape[-1]), lay.n, lay.before, lay.after)
     out = m.made("embedding", [x], layout, params=_weights(m, weight=a.weight))
@@ -159,7 +159,7 @@ def embedding_bag(m: Mapper, a: Args) -> list[Any]:
 @row("one_hot")
 def one_hot(m: Mapper, a: Args) -> Value:
     """`one_hot`"""
-    x = m.value(a.input)
+    x = m.ids(m.value(a.input))
     if a.num_classes < 1:
         raise Unsupported("takes the number of classes from the data", "num_classes")
     lay = x.layout
@@ -647,6 +647,12 @@ def _affine(m: Mapper, a: Args, shape: Sequence[int]) -> list[tuple[str, str]]:
         else m.filled(f"{m.graph.base}.zeros", tuple(shape), 0.0)
     )
     return [("weight", weight), ("bias", bias)]
+
+
+@row("_native_batch_norm_legit_no_training")
+def batch_norm_that_infers(m: Mapper, a: Args) -> Any:
+    """as batch_norm in inference mode"""
+    return batch_norm(m, Args(a, training=False))
 
 
 @row("batch_norm", "_native_batch_norm_legit_functional", "native_batch_norm")

@@ -140,6 +140,7 @@ class Mapper(Builder):
         self._order: dict[Any, float] = {
             node: float(i) for i, node in enumerate(module.graph.nodes)
         }
+        self._numbers: dict[int, str] = {}  # tables whose row i is i, by their rows
         self._turned: dict[str, Param] = {}  # values that are a transposed matrix
         self._slots: dict[int, str] = {}  # of constants, by the tensor's identity
         self._kept: list[Any] = []  # those tensors: identities stay unique
@@ -647,12 +648,72 @@ class Mapper(Builder):
         return self._stored(row, target, arg)
 
     def pointwise(self, op: str, *args: Any, dtype: str = "f32", **attrs: Any) -> Value:
-        """An op of one element. Integers are computed as floats, exactly."""
+        """An op of one element. Integers are computed as floats, exactly: what needs
+        integers casts them."""
         values, layout = self.aligned(args)
-        values = [self.real(v) for v in values]
-        out = self.made(op, values, layout, dtype, **attrs)
-        whole = dtype == "f32" and dtype_of(self.node.meta["val"].dtype) == "i32"
-        return self.unary("cast", out, "i32", to="i32") if whole else out
+        chosen = values[:1] if op == "where" else []  # the condition stays one
+        if op not in ("where", "logical_and", "logical_or"):
+            values = [self.real(v) for v in values]
+        else:
+            rest = values[len(chosen) :]
+            mixed = any(v.dtype != "bool" for v in rest)
+            values = [*chosen, *(self.real(v) if mixed else v for v in rest)]
+            dtype = dtype if mixed or op != "where" else "bool"
+        return self.made(op, values, layout, dtype, **attrs)
+
+    def real(self, v: Value) -> Value:
+        """Integers and truth values as floats: ids by a table whose row i is i."""
+        if v.dtype == "bool":
+            ones = Const(torch.ones((1,) * v.layout.rank))
+            pair = [self._fitted(ones, v.layout), self.number(0.0)]
+            return self.made("where", [v, *pair], v.layout)
+        if v.dtype != "i32":
+            return v
+        made = self.graph.by_output.get(v.name)
+        if made is not None and made.op == "cast" and self._is_whole(made.inputs[0]):
+            return Value(made.inputs[0], v.layout, "f32", v.spread)
+        rows = self._vocabulary(v.name)
+        slot = self._numbers.get(rows)
+        if slot is None:
+            table = torch.arange(rows, dtype=torch.float64).reshape(rows, 1)
+            slot = self._numbers[rows] = self.graph.parameter("numbers", table, True)
+        name = self.graph.node(
+            "embedding", [v.name], (*v.ir, 1), params=[("weight", slot)]
+        )
+        name = self.graph.reshape(name, (*v.ir, 1), v.ir)
+        return Value(name, v.layout, "f32", v.spread)
+
+    def _is_whole(self, name: str) -> bool:
+        """A frozen parameter of integers."""
+        made = self.graph.by_output.get(name)
+        return made is not None and made.op == "parameter"
+
+    def _vocabulary(self, name: str) -> int:
+        """The most rows of a table that is read by the ids of this input."""
+        while name in self.graph.by_output:
+            made = self.graph.by_output[name]
+            if made.op not in ("reshape", "flatten", "transpose", "slice"):
+                raise Unsupported("computes with integers that no table bounds", _REAL)
+            name = made.inputs[0]
+        rows = 0
+        for node in self._module.graph.nodes:
+            if self._op_name(node) not in ("aten.embedding", "aten.embedding_bag"):
+                continue
+            table, ids = node.args[0], node.args[1]
+            while isinstance(ids, torch.fx.Node) and ids.op == "call_function":
+                ids = ids.args[0] if ids.args else None
+            held = self._env.get(ids) if isinstance(ids, torch.fx.Node) else None
+            if isinstance(held, Value) and held.name == name:
+                rows = max(rows, int(table.meta["val"].shape[0]))
+        if rows == 0:
+            raise Unsupported("computes with integers that no table bounds", _REAL)
+        return rows
+
+    def ids(self, v: Value) -> Value:
+        """For an op that reads integers."""
+        return (
+            v if v.dtype == "i32" else self.unary("cast", self.real(v), "i32", to="i32")
+        )
 
 
 _CHECKS = ("aten._assert", "aten.sym_constrain", "aten._check")
@@ -699,6 +760,7 @@ def nearest(op: str) -> tuple[str, str]:
     return "has no counterpart in the IR", _SPELLED
 
 
+_REAL = "give numbers as an input of floats: f32[...]"
 _SPELLED = "spell it with ops of docs/import.md"
 _INSTEAD = [
     (

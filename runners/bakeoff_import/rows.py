@@ -130,7 +130,7 @@ def clamp(m: Mapper, a: Args) -> Value:
     if all(b is None or isinstance(b, (int, float)) for b in (low, high)):
         return m.unary(
             "clip",
-            m.value(a.input),
+            m.real(m.value(a.input)),
             least=-math.inf if low is None else float(low),
             most=math.inf if high is None else float(high),
         )
@@ -452,12 +452,10 @@ def cast(m: Mapper, a: Args) -> Any:
         return x
     if kind == "bool":
         zero = m.number(0.0)
-        same = m.made("equal", [x, zero], x.layout, "bool")
+        same = m.made("equal", [m.real(x), zero], x.layout, "bool")
         return m.unary("logical_not", same)
-    if x.dtype == "bool":
-        ones = Const(torch.ones((1,) * x.layout.rank))
-        x = m.pointwise("where", x, ones, 0.0)
-        return x if kind == "f32" else m.unary("cast", x, kind, to=kind)
+    if kind == "f32" or x.dtype == "bool":
+        return m.real(x)
     return m.unary("cast", x, kind, to=kind)
 
 
@@ -1008,7 +1006,7 @@ def _axes(m: Mapper, x: Value, dim: Any) -> list[int]:
 @row("mean")
 def mean(m: Mapper, a: Args) -> Value:
     """`mean`; over height and width `global_avg_pool2d`"""
-    x = m.value(a.input)
+    x = m.real(m.value(a.input))
     axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
     if (
         x.plain
@@ -1023,7 +1021,7 @@ def mean(m: Mapper, a: Args) -> Value:
 
 def _reduction(op: str) -> Row:
     def add(m: Mapper, a: Args) -> Value:
-        x = m.value(a.input)
+        x = m.real(m.value(a.input))
         return m.reduced(
             op, x, _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
         )
@@ -1124,11 +1122,11 @@ def norm(m: Mapper, a: Args) -> Value:
     if order == 1:
         return m.reduced("sum", m.unary("abs", x), axes, keep)
     if order != 2:
+        if order == 0:
+            raise Unsupported("counts what is not 0", "order 1 or 2")
         size = m.unary("abs", x)
         if math.isinf(order):
             return m.reduced("max" if order > 0 else "min", size, axes, keep)
-        if order <= 0:
-            raise Unsupported(f"takes a norm of order {order}", "an order above 0")
         total = m.reduced("sum", m.binary("pow", size, order), axes, keep)
         return m.binary("pow", total, 1 / order)
     return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))

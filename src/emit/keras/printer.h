@@ -96,7 +96,7 @@ class Printer {
   };
   Namer names_;
   int serial_ = 0;
-  std::map<std::vector<ir::ParamId>, Layer> layers_;
+  std::map<std::pair<ir::Op, std::vector<ir::ParamId>>, Layer> layers_;
   std::map<int, int> tied_;                  // node -> the node whose layer owns its weight
   std::map<std::string, std::string> once_;  // variables of once(), by expression
   // Some parameter of the node is frozen.
