@@ -109,8 +109,8 @@ class Outcome:
     def kind(self) -> str:
         if self.code == 0:
             return "proven"
-        known = "cannot be imported" in self.said or "no valid workload" in self.said
-        return "refused" if self.code == 2 and known else "WRONG"
+        ours = re.search("defect of bakeoff|Traceback|differ by", self.said)
+        return "refused" if self.code == 2 and not ours else "WRONG"
 
     def line(self) -> str:
         what = self.said

@@ -12,7 +12,8 @@ import json
 import sys
 import types
 import unittest
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 if "expecttest" not in sys.modules:  # torch's helpers of tests import it for a class
     stub = types.ModuleType("expecttest")
@@ -58,7 +59,7 @@ def _made(info: Any, given: Any) -> torch.nn.Module:
             self.module = info.module_cls(*made.args, **made.kwargs)
 
         def run(self, given: list[torch.Tensor]) -> Any:
-            at = dict(zip(tensors, given))
+            at = dict(zip(tensors, given, strict=True))
             args, kwargs = pytree.tree_unflatten(
                 [at.get(i, leaf) for i, leaf in enumerate(leaves)], tree
             )

@@ -8,7 +8,7 @@ import inspect
 import re
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence
+from typing import Any, Mapping, Optional, Sequence
 
 import torch
 from torch._decomp import decomposition_table
@@ -354,6 +354,7 @@ class Importer:
         if not mapper.known("reshape without N"):
             mapper.graph.repeat_for_rows([value.name])
         nodes = mapper.graph.live([value.name])
+        _check_padding(mapper.padding, mapper.graph, nodes)
         inputs = {
             name: (spec.dtype, (N, *spec.shape[1:]))
             for name, spec in zip(self.names, self.specs)
@@ -389,6 +390,22 @@ class Importer:
                 + next(iter(tensors), "0"),
             )
         return outputs[next(iter(tensors.values()))]
+
+
+def _check_padding(
+    padding: Mapping[str, int], graph: Graph, nodes: Sequence[Node]
+) -> None:
+    """A row that an embedding keeps from training is trained by no other op."""
+    for node in nodes:
+        for _, name in node.params:
+            key = (graph.parameters[name].targets or ("",))[0]
+            if key in padding and node.op != "embedding":
+                raise ImportProblem(
+                    f"'{key}' has a row that padding_idx keeps from training, and "
+                    "another layer reads and trains it",
+                    "leave padding_idx out, and mask what pads",
+                    node.where,
+                )
 
 
 def _as_output(mapper: Mapper, chosen: Any) -> Value:

@@ -6,6 +6,7 @@ kRows rows where the batch enters: masks, position ids, relative position tables
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from dataclasses import dataclass
@@ -528,7 +529,7 @@ class Mapper(Builder):
         kind = dtype_of(tensor.dtype)
         spread = layout.n is not None
         shape = wanted or layout.ir(spread)
-        laid = tensor.detach().reshape(shape)
+        laid = _finite(tensor.detach().reshape(shape))
 
         def make() -> Value:
             if tuple(laid.shape) == tuple(arg.tensor.shape):
@@ -570,7 +571,7 @@ class Mapper(Builder):
             if id(arg.tensor) not in self._slots:
                 self._kept.append(arg.tensor)
                 wanted = arg.key or f"constant_{self.graph.base}"
-                held = arg.tensor.detach().to(torch.float64)
+                held = _finite(arg.tensor.detach().to(torch.float64))
                 held = held if shape is None else held.reshape(shape)
                 targets = [arg.key] if arg.key else []
                 self._slots[id(arg.tensor)] = self.graph.parameter(
@@ -735,6 +736,13 @@ _MUTATES_STATISTICS = {
 }
 
 
+def _finite(tensor: Any) -> Any:
+    """-inf of an added mask as -1e30: below it exp is 0 too."""
+    if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
+        return tensor
+    return torch.nan_to_num(tensor, nan=math.nan, posinf=1e30, neginf=-1e30)
+
+
 def _flat(items: Any) -> list[Any]:
     found = []
     for item in items:
@@ -786,6 +794,11 @@ _INSTEAD = [
         "nn.Dropout, or noise as an input of the model",
     ),
     ("rrelu", "nn.LeakyReLU"),
+    (
+        "l1_loss mse_loss smooth_l1_loss huber_loss nll_loss nll_loss_nd kl_div "
+        "cross_entropy_loss binary_cross_entropy binary_cross_entropy_with_logits",
+        "return the prediction: --loss names the loss",
+    ),
     ("fractional_max_pool2d", "nn.MaxPool2d"),
     ("grid_sampler affine_grid_generator", "nn.Upsample"),
     ("col2im", "nn.ConvTranspose2d"),
