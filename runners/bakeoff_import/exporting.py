@@ -322,11 +322,12 @@ class Importer:
                 pass
             except Refused as found:
                 refused = found if refused is None else _still(refused, found, tried)
-                formulas = _formulas(program, found)
+                formulas = _formulas(program, found, mapper)
                 tried |= {Mapper.op_name(op) for op in formulas}
                 if not formulas:
                     raise refused from None
             else:
+                self._check_buffers(program, mappers[0])
                 return program, mappers, results
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -337,6 +338,19 @@ class Importer:
         raise refused or ImportProblem(
             "a tensor changes in place through a view", "assign to a new tensor"
         )
+
+    def _check_buffers(self, program: Any, mapper: Mapper) -> None:
+        """A functional graph gives the new buffers back, where no op changes them."""
+        parameters = mapper.graph.parameters
+        moved = {key for name in mapper.running for key in parameters[name].targets}
+        for spec in program.graph_signature.output_specs:
+            key = self.keys.get(spec.target, spec.target)
+            changes = spec.kind.name == "BUFFER_MUTATION" and key not in moved
+            if changes and not key.endswith("num_batches_tracked"):
+                raise ImportProblem(
+                    f"forward changes the buffer '{key}'",
+                    "only batch norm's running statistics may change",
+                )
 
     def run(self) -> Exported:
         """Exports in both modes. Raises ImportProblem, or Refused with the list."""
@@ -430,17 +444,20 @@ def _user_outputs(program: Any) -> list[Any]:
     ]
 
 
+# Their formulas let the gradient through.
+STOPS = {"aten.detach", "aten.detach_", "aten.detach_copy"}
 DECOMPOSITIONS = 3  # rounds at most: a formula may hold an op that has one too
 
 
-def _formulas(program: Any, refused: Refused) -> dict[Any, Any]:
+def _formulas(program: Any, refused: Refused, mapper: Mapper) -> dict[Any, Any]:
     """torch's own formulas of the refused ops: by the op that is called."""
-    wanted = {r.op for r in refused.refusals if "batch_norm" not in r.op}
+    wanted = {r.op for r in refused.refusals if not mapper.has_row(r.op)}
     known = torch.export.default_decompositions()
     found = {}
     for node in program.graph.nodes:
         op = node.target
-        if isinstance(op, torch._ops.OpOverload) and Mapper.op_name(op) in wanted:
+        called = isinstance(op, torch._ops.OpOverload) and not op._schema.is_mutable
+        if called and Mapper.op_name(op) in wanted - STOPS:
             formula = known[op] if op in known else decomposition_table.get(op)
             if formula is not None:
                 found[op] = formula

@@ -293,6 +293,9 @@ class Mapper(Builder):
         short = name.removeprefix("aten.")
         return self._rows.get(short) or self._rows.get(short.rstrip("_"))
 
+    def has_row(self, name: str) -> bool:
+        return self._row(name) is not None
+
     def _python(self, node: Any) -> Any:
         """Arithmetic with sizes; a region of another gradient mode."""
         value = node.meta.get("val")

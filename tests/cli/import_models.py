@@ -528,6 +528,22 @@ class PaddedHead(nn.Module):
         return self.head(self.table(ids))
 
 
+class CountsBehindAView(nn.Module):
+    """Made functional first, where the buffer's change is no op any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.fc(x)
+        x[:, 0].mul_(2)
+        if self.training:
+            self.seen += 1
+        return x
+
+
 class Hooked(nn.Module):
     def __init__(self) -> None:
         super().__init__()

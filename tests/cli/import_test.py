@@ -301,6 +301,7 @@ class Refused(Importing):
 
     def test_a_buffer_that_changes(self) -> None:
         self.refuses("ChangesBuffer", line_of("BUFFER"), "'calls'")
+        self.refuses("CountsBehindAView", "the buffer 'seen'")
 
     def test_several_outputs(self) -> None:
         self.refuses("TwoOutputs", "logits", "other", "--output")
