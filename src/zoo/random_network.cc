@@ -46,6 +46,7 @@ class Network {
   ValueId residual(ValueId x);
   ValueId volume(ValueId x);
   ValueId grow(ValueId x);
+  ValueId resized(ValueId x);
   ValueId picture_block(ValueId x);
   // `last` < 0: nothing is padded.
   ValueId self_attention(ValueId x, ValueId last);
@@ -177,6 +178,17 @@ ValueId Network::grow(ValueId x) {
                                       .output_pad = {0, stride[1] - 1}}));
 }
 
+ValueId Network::resized(ValueId x) {
+  const bool linear = rng_.chance(0.5), twice = rng_.chance(0.5);
+  const Ints size =
+      twice ? Ints{2 * axis(x, 2), 2 * axis(x, 3)} : Ints{rng_.integer(4, 7), rng_.integer(4, 7)};
+  const std::string coordinates[] = {"half_pixel", "asymmetric", "align_corners"};
+  return b_.apply(Op::kResize, {x},
+                  {{"size", size},
+                   {"mode", std::string(linear ? "linear" : "nearest")},
+                   {"coordinates", coordinates[rng_.integer(0, linear ? 2 : 1)]}});
+}
+
 ValueId Network::shrink(ValueId x) {
   if (axis(x, 2) < 4 || axis(x, 3) < 4) return x;
   const Ints kernel = {2, rng_.integer(2, 3)};
@@ -234,7 +246,9 @@ ValueId Network::volume(ValueId x) {
 }
 
 ValueId Network::picture_block(ValueId x) {
-  switch (rng_.integer(0, 14)) {
+  switch (rng_.integer(0, 15)) {
+    case 15:
+      return resized(x);
     case 14:
       return repeated(x, [this](ValueId v) { return conv_block(v, rng_.integer(2, 6)); });
     case 13:
@@ -308,8 +322,15 @@ ValueId Network::self_attention(ValueId x, ValueId last) {
 
 ValueId Network::sequence_block(ValueId x, ValueId last) {
   const int64_t width = axis(x, 2);
-  if (rng_.chance(0.25)) return b_.lstm(x, layer("lstm"), width + 1, rng_.chance(0.7));
-  const ValueId normed = b_.layer_norm(x, layer("ln"), rng_.integer(1, 2), 1e-3);
+  if (rng_.chance(0.25)) {
+    const bool bias = rng_.chance(0.7), reverse = rng_.chance(0.4);
+    return rng_.chance(0.5) ? b_.lstm(x, layer("lstm"), width + 1, bias, reverse)
+                            : b_.gru(x, layer("gru"), width + 1, bias, reverse);
+  }
+  const bool rms = rng_.chance(0.3);
+  const int64_t dims = rng_.integer(1, 2);
+  const ValueId normed = rms ? b_.rms_norm(x, layer("rms"), dims, 1e-3)
+                             : b_.layer_norm(x, layer("ln"), dims, 1e-3, {true, rng_.chance(0.7)});
   ValueId h = normed;
   if (rng_.chance(0.4)) {
     h = b_.linear(self_attention(h, last), layer("out"), width);

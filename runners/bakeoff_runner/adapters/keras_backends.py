@@ -337,6 +337,7 @@ class TorchBackend(Backend):
 
     def set_dtype(self, dtype: str) -> None:
         stay_eager(dtype == "float64")
+        _double_convolutions(dtype == "float64")
 
     def versions(self) -> dict[str, str]:
         import torch
@@ -414,6 +415,28 @@ class TorchBackend(Backend):
         if trained:
             sums = torch.stack([parameter.sum() for parameter in trained]).tolist()
         return sums
+
+
+_CONVOLUTIONS: dict[str, Any] = {}  # torch's own
+
+
+def _double_convolutions(double: bool) -> None:
+    """In double precision kernels of one channel lie in torch's order.
+
+    On a CPU torch 2.13 has no gradient of others ("grad_weight must be contiguous"),
+    and Keras hands over its own, transposed.
+    """
+    from torch.nn import functional
+
+    for name in ("conv1d", "conv2d"):
+        own = _CONVOLUTIONS.setdefault(name, getattr(functional, name))
+
+        def ordered(
+            x: Any, weight: Any, *more: Any, own: Any = own, **named: Any
+        ) -> Any:
+            return own(x, weight.contiguous(), *more, **named)
+
+        setattr(functional, name, ordered if double else own)
 
 
 def _double_gelu(x: Any, approximate: bool = False, name: Any = None) -> Any:

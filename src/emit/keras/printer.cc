@@ -30,7 +30,7 @@ std::string layer_wish(const std::string& parameter) {
   static const std::set<std::string> taken = words(
       "relu gelu sigmoid tanh softmax add multiply pad transpose reshape concatenate get_item flatten "
       "copy max_pooling1d max_pooling2d average_pooling1d average_pooling2d "
-      "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide "
+      "global_average_pooling2d zero_padding1d zero_padding2d zero_padding3d cropping1d cropping2d cropping3d dropout divide layer_normalization group_normalization rms_normalization rsqrt mean up_sampling1d up_sampling2d up_sampling3d resize tensordot "
       "true_divide average_pool square power einsum where less_equal expand_dims dot_product_attention "
       "input_layer");
   const std::string name = public_identifier(layer_of(parameter));
@@ -79,8 +79,8 @@ Printer::Printer(const ir::Workload& w, const std::vector<ir::Type>& t, const La
       backend(used),
       names_(words(
           "keras layers ops np os json argparse Path load_file tf jax torch inputs average_pool "
-          "local_response_norm pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
-          "summed_error Parameter prefix i l I O")),
+          "local_response_norm rms_norm RMSNormalization GRUCell resize resize_matrix resize_bilinear pool3d average_pool3d ConvTranspose padding_mask attention build_model compile_model load_data load_weights fit "
+          "summed_error smoothed_cross_entropy Parameter prefix i l I O")),
       needs_(needs) {
   for (const std::string& name : spelled_names()) names_.reserve(name);
   reserved_ = names_;

@@ -52,7 +52,7 @@ struct Layer {
 
 Layer layer_for(const Request& request, const ir::Node& node, const std::vector<ir::Type>& types) {
   const bool explicit_values = request.training.track == ir::Track::kEqualised;
-  const char* slot = node.op == Op::kLstm ? "weight_ih" : "weight";
+  const char* slot = ir::is_recurrent(node.op) ? "weight_ih" : "weight";
   const ir::Shape& w = request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   const auto eps = [&] {
     return explicit_values ? fmt::format(".eps({})", python_real(node.real("eps"))) : std::string();
@@ -83,6 +83,9 @@ Layer layer_for(const Request& request, const ir::Node& node, const std::vector<
     case Op::kLstm:
       return {"nn::LSTM", fmt::format("nn::LSTMOptions({}, {}){}.batch_first(true)", w[1], w[0] / 4,
                                       node.has("bias") ? "" : ".bias(false)")};
+    case Op::kGru:
+      return {"nn::GRU", fmt::format("nn::GRUOptions({}, {}){}.batch_first(true)", w[1], w[0] / 3,
+                                     node.has("bias_ih") ? "" : ".bias(false)")};
     case Op::kPositionEmbedding:
     case Op::kEmbedding:
       return {"nn::Embedding", fmt::format("{}, {}", w[0], w[1])};
@@ -199,7 +202,9 @@ const std::string& Modules::module_of(const ir::Node& node) const {
 void Modules::add_node(const ir::Node& node, const std::vector<ir::Type>& types) {
   if (node.op == Op::kDropout) add_dropout(node);
   if (node.params.empty()) return;
-  const std::string path = relative(torch_layer(request_.workload, node));
+  // LibTorch's nn::LayerNorm has both parameters, and it has no module of root mean squares.
+  const bool loose = node.op == Op::kRmsNorm || (node.op == Op::kLayerNorm && node.params.size() < 2);
+  const std::string path = loose ? "" : relative(torch_layer(request_.workload, node));
   if (const auto old = layers_.find(path); !path.empty() && old != layers_.end()) {
     const ir::Node& first = *old->second;
     if (first.op == node.op && first.params == node.params && first.attributes == node.attributes &&
@@ -223,17 +228,18 @@ void Modules::add_layer(const ir::Node& node, const std::string& path, const std
   // In a block, what other blocks of the family say must be said.
   if (stretch_.path.empty()) leave_out_fallbacks(layer.options);
   Member member{name, path, fmt::format("{} {}{{{}}}", layer.type, name, layer.options), "register_module"};
-  const auto of_lstm = [&name](const std::string& leaf) {  // its tensors are no members
+  const auto of_recurrent = [&name](const std::string& leaf) {  // its tensors are no members
     return fmt::format("{}->named_parameters()[{}]", name, quote(leaf));
   };
   for (const ir::Slot& slot : node.params) {
     const std::string leaf = torch_leaf(node.op, slot.name);
-    held_[slot.param] = node.op == Op::kLstm ? of_lstm(leaf) : name + "->" + leaf;
+    held_[slot.param] = ir::is_recurrent(node.op) ? of_recurrent(leaf) : name + "->" + leaf;
   }
   if (node.op == Op::kLstm && node.has("bias")) {
     if (!freezes_biases_)
       member.init = {"// One bias, as in other frameworks: torch's second one stays zero."};
-    member.init.push_back(fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_lstm("bias_hh_l0")));
+    member.init.push_back(
+        fmt::format("nn::init::zeros_({}).requires_grad_(false);", of_recurrent("bias_hh_l0")));
     freezes_biases_ = true;
   }
   members_.push_back(std::move(member));

@@ -21,18 +21,18 @@ namespace {
 // Everything else in the program that an input or a member must not be called.
 std::set<std::string> reserved() {
   std::set<std::string> all = cpp_words();
-  all.merge(
-      words("torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
-            "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
-            "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
-            "load pretty_print is_serializable as named_parameters named_buffers named_modules "
-            "named_children shared_from_this load_data load_weights load_safetensors field train_step "
-            "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
-            "causal_padding_mask lrn lstm_sequence register_module register_parameter "
-            "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
-            "DecoupledSGD "
-            "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
-            "stdin stdout stderr errno assert linux unix"));
+  all.merge(words(
+      "torch at c10 nn F std Tensor Batch Batches kBatchSize kLearningRate kDevice model optimizer "
+      "loss tensors path file data data_ first first_ rows order_ batches weights steps step forward "
+      "parameters buffers modules children name clone apply train eval is_training to zero_grad save "
+      "load pretty_print is_serializable as named_parameters named_buffers named_modules "
+      "named_children shared_from_this load_data load_weights load_safetensors field train_step "
+      "make_model make_optimizer next argc argv avg_pool2d_uneven attention padding_mask "
+      "causal_padding_mask lrn lstm_sequence gru_sequence resize_nearest resize_linear register_module register_parameter "
+      "register_buffer unregister_module autocast Autocast RMSpropEpsInside AdamEpsInside AdamEpsHat "
+      "DecoupledSGD "
+      "DecoupledRMSprop abs exp log pow sin cos tan sqrt floor ceil round index INFINITY NULL EOF "
+      "stdin stdout stderr errno assert linux unix"));
   return all;
 }
 
@@ -289,8 +289,11 @@ void Program::train_step() {
     }
     std::vector<std::string> terms = {prediction, target};
     const ir::LossSpelling& spelling = ir::loss_spelling(loss.op);
-    if (loss.word("reduction") == "sum")
-      terms.push_back("F::" + spelling.options + "().reduction(torch::kSum)");
+    std::string options;
+    if (loss.word("reduction") == "sum") options += ".reduction(torch::kSum)";
+    if (const double smooth = ir::label_smoothing(loss); smooth != 0)
+      options += fmt::format(".label_smoothing({})", python_real(smooth));
+    if (!options.empty()) terms.push_back("F::" + spelling.options + "()" + options);
     call(out_, fmt::format("{}loss = F::{}", half_.empty() ? "const Tensor " : "", spelling.libtorch), terms,
          ";");
     rounded.reset();

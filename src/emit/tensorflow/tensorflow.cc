@@ -99,6 +99,7 @@ std::vector<Default> defaults(const Request& request) {
   add(topic::kWeightInit, "Glorot uniform");
   add(topic::kBiasInit, "zeros");
   if (workload.has(Op::kLstm)) add(topic::kLstmInit, "Glorot uniform, biases zero");
+  if (workload.has(Op::kGru)) add(topic::kGruInit, "Glorot uniform, biases zero");
   if (workload.has(Op::kEmbedding) || workload.has(Op::kPositionEmbedding))
     add(topic::kTableInit, "uniform in (-0.05, 0.05)");
   if (kind != OptimizerKind::kSgd) {

@@ -179,10 +179,6 @@ void ForwardPrinter::layer(const ir::Node& node, const std::string& input, const
   for (const std::string& slot : slots) {
     if (node.has(slot)) arguments.push_back(modules_.parameter(node.param(slot)));
   }
-  if (node.op == Op::kLayerNorm) {
-    arguments = {input, options[0], "weight=" + arguments[1], "bias=" + arguments[2], options[1]};
-    return call(function, arguments);
-  }
   arguments.insert(arguments.end(), options.begin(), options.end());
   call(function, arguments);
 }

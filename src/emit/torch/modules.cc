@@ -76,7 +76,7 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
   const auto shape_of = [&](std::string_view slot) {
     return request.workload.parameters[static_cast<size_t>(node.param(slot))].shape;
   };
-  const ir::Shape w = shape_of(node.op == Op::kLstm ? "weight_ih" : "weight");
+  const ir::Shape w = shape_of(ir::is_recurrent(node.op) ? "weight_ih" : "weight");
   const auto eps = [&] { return "eps=" + python_real(node.real("eps")); };
   switch (node.op) {
     case Op::kConv1d:
@@ -103,16 +103,21 @@ Call layer_for(const Request& request, const ir::Node& node, const std::vector<i
     case Op::kLayerNorm: {
       Call call{"nn.LayerNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w)}};
       if (explicit_values) call.arguments.push_back(eps());
+      if (!node.has("bias")) call.arguments.push_back("bias=False");
       return call;
     }
+    case Op::kRmsNorm:
+      return {"nn.RMSNorm", {w.size() == 1 ? std::to_string(w[0]) : python_tuple(w), eps()}};
     case Op::kGroupNorm: {
       Call call{"nn.GroupNorm", {std::to_string(node.integer("groups")), std::to_string(w[0])}};
       if (explicit_values) call.arguments.push_back(eps());
       return call;
     }
-    case Op::kLstm: {
-      Call call{"nn.LSTM", {std::to_string(w[1]), std::to_string(w[0] / 4)}};
-      if (!node.has("bias")) call.arguments.push_back("bias=False");
+    case Op::kLstm:
+    case Op::kGru: {
+      const bool lstm = node.op == Op::kLstm;
+      Call call{lstm ? "nn.LSTM" : "nn.GRU", {std::to_string(w[1]), std::to_string(w[0] / (lstm ? 4 : 3))}};
+      if (node.params.size() == 2) call.arguments.push_back("bias=False");
       call.arguments.push_back("batch_first=True");
       return call;
     }

@@ -74,6 +74,8 @@ const std::set<std::string> kReserved = {"argparse",
                                          "padding_mask",
                                          "causal_padding_mask",
                                          "lstm",
+                                         "gru",
+                                         "resize",
                                          "RMSpropEpsInside",
                                          "AdamEpsInside",
                                          "AdamEpsHat",
@@ -334,6 +336,8 @@ void Script::train_step() {
   }
   std::vector<std::string> terms = {prediction, target};
   if (loss.word("reduction") == "sum") terms.push_back("reduction=\"sum\"");
+  if (const double smooth = ir::label_smoothing(loss); smooth != 0)
+    terms.push_back("label_smoothing=" + python_real(smooth));
   out_.call("loss = " + ir::loss_spelling(loss.op).torch, terms);
   rounded.reset();
   out_.print(precision.scaler ? "scaler.scale(loss).backward()\nscaler.step(optimizer)\nscaler.update()\n"
